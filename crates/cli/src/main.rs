@@ -1,0 +1,2 @@
+//! `saiga`: the one binary.
+fn main() {}

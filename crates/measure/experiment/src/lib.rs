@@ -1,0 +1,1 @@
+//! Arms, pairs, runs and statistics.

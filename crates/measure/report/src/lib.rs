@@ -1,0 +1,1 @@
+//! Report documents and their renderers.

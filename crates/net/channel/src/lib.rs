@@ -1,0 +1,1 @@
+//! Rings, segments and doorbells in shared memory.

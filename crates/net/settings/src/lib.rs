@@ -1,0 +1,1 @@
+//! Settings of the library and the CLI, each with its origin.
