@@ -24,10 +24,8 @@ impl Impostor {
         let page = unsafe { File::from_raw_fd(fd) };
         page.set_len(bytes).unwrap();
         // SAFETY: adding seals takes an integer.
-        assert_eq!(
-            unsafe { libc::fcntl(page.as_raw_fd(), libc::F_ADD_SEALS, seals) },
-            0
-        );
+        let sealed = unsafe { libc::fcntl(page.as_raw_fd(), libc::F_ADD_SEALS, seals) };
+        assert_eq!(sealed, 0);
         let child = Command::new("cat")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

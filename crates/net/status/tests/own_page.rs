@@ -1,5 +1,6 @@
 //! A process finds its own page, and a forked child's page is its own, not its parent's.
 #![expect(unsafe_code, reason = "fork and pipes")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -63,10 +64,8 @@ fn child_has_its_own_page(page: StatusPage) {
     let (mut ready, mut done) = ([0; 2], [0; 2]);
     for ends in [&mut ready, &mut done] {
         // SAFETY: `ends` is room for two descriptors.
-        assert_eq!(
-            unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) },
-            0
-        );
+        let made = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) };
+        assert_eq!(made, 0);
     }
     // SAFETY: the child makes system calls only, and leaves by _exit.
     let child = unsafe { libc::fork() };
