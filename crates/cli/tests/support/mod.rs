@@ -1,4 +1,5 @@
 //! An installation of `saiga` in a temporary folder, with a library of its own.
+#![allow(dead_code, reason = "each test file uses a part of this module")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -52,13 +53,11 @@ impl Installation {
     }
 
     /// Writes an executable text file.
-    #[allow(dead_code, reason = "each test file uses a part of this module")]
     pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
         self.executable(name, text.as_bytes())
     }
 
     /// Writes an executable file.
-    #[allow(dead_code, reason = "each test file uses a part of this module")]
     pub(crate) fn executable(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let (source, path) = (self.path(&format!("{name}.new")), self.path(name));
         fs::write(&source, bytes).unwrap();
@@ -125,7 +124,6 @@ pub(crate) fn said(command: &mut Command) -> Said {
 }
 
 /// A path as an argument.
-#[allow(dead_code, reason = "each test file uses a part of this module")]
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
