@@ -59,9 +59,8 @@ impl Installation {
 
     /// Writes an executable file.
     pub(crate) fn executable(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let (source, path) = (self.path(&format!("{name}.new")), self.path(name));
-        fs::write(&source, bytes).unwrap();
-        install(&source, &path);
+        let path = self.path(name);
+        write_executable(&path, bytes);
         path
     }
 
@@ -95,6 +94,14 @@ impl Installation {
         command.env("HOME", self.root.path());
         command
     }
+}
+
+/// Writes an executable file that may be executed at once.
+pub(crate) fn write_executable(path: &Path, bytes: &[u8]) {
+    let source = path.with_extension("new");
+    fs::write(&source, bytes).unwrap();
+    install(&source, path);
+    fs::remove_file(source).unwrap();
 }
 
 /// Copies an executable in a process of its own. A descriptor of ours that is open for writing
