@@ -17,6 +17,9 @@ bash := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 zsh := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 fish := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
+# The binary is documented by itself: it shares its name, and so its folder, with the library.
+doc := --no-deps --document-private-items --locked
+
 .PHONY: all build demo test soak bench lint fmt install uninstall clean
 
 all: build
@@ -51,7 +54,8 @@ bench:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude saiga-cli $(doc)
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -p saiga-cli $(doc)
 	tools/rules
 
 fmt:
