@@ -92,6 +92,22 @@ impl Process {
         })
     }
 
+    /// Reads what the page alone says: a fraction of the work of [`read`](Self::read), without
+    /// addresses and without sockets that the library does not know.
+    ///
+    /// # Errors
+    /// When the process ended meanwhile.
+    pub(crate) fn glance(page: &Page) -> anyhow::Result<Self> {
+        let last = kernel::last_descriptor(page.pid())?;
+        let shown = page.snapshot(last)?;
+        let socket = |socket: &Socket| join(socket.fd, None, Some(socket));
+        let sockets = shown.sockets.iter().filter_map(socket).collect();
+        Ok(Self {
+            sockets,
+            ..Self::without_sockets(shown)
+        })
+    }
+
     fn without_sockets(shown: Snapshot) -> Self {
         let failure = |(reason, count): (Reason, u64)| Failure {
             reason: reason.name(),

@@ -61,7 +61,7 @@ fn sample() -> anyhow::Result<Sample> {
     Ok(Sample::of(
         pages
             .iter()
-            .filter_map(|page| Process::read(page).ok())
+            .filter_map(|page| Process::glance(page).ok())
             .collect(),
     ))
 }

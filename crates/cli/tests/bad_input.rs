@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
 mod support;
@@ -98,6 +99,18 @@ fn each_bad_input_is_named_and_exits_2() {
         assert!(out.stderr.contains(expected), "{arguments:?}: {out:?}");
         assert!(!out.stderr.contains("panicked"), "{arguments:?}: {out:?}");
     }
+}
+
+#[test]
+fn the_process_of_another_user_is_not_shown() {
+    let saiga = Installation::bare();
+    let mut command = saiga.saiga(&["status", "1"]);
+    let out = said(command.uid(65534).gid(65534));
+    assert_eq!(out.code, Some(2), "{out:?}");
+    assert!(
+        out.stderr.contains("process 1 belongs to another user"),
+        "{out:?}"
+    );
 }
 
 #[test]

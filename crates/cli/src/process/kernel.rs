@@ -31,6 +31,13 @@ pub(super) fn sockets_of(pid: u32) -> io::Result<Vec<(u32, u64)>> {
     Ok(sockets)
 }
 
+/// The largest descriptor number of `pid`.
+pub(super) fn last_descriptor(pid: u32) -> io::Result<u32> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd"))?;
+    let number = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    Ok(entries.filter_map(number).max().unwrap_or(0))
+}
+
 /// The TCP sockets of the process's network namespace, by inode.
 pub(super) fn connections_of(pid: u32) -> HashMap<u64, Connection> {
     ["tcp", "tcp6"]
