@@ -26,11 +26,11 @@ pub struct Style {
 }
 
 impl Style {
-    /// For a pipe or a file: no escape sequences, 110 columns.
+    /// For a pipe or a file: no escape sequences, 120 columns.
     pub fn plain() -> Self {
         Self {
             colour: false,
-            width: 100,
+            width: 120,
             evidence: false,
         }
     }
