@@ -261,3 +261,29 @@ pub(super) fn spaced(name: &str) -> String {
         .collect();
     format!("{first}{}", letters.as_str().replace('_', " "))
 }
+
+/// A moment as people read it: `2026-11-20 14:02:11 UTC`; another form stays as it is.
+pub(super) fn moment(rfc3339: &str) -> String {
+    match (rfc3339.split_once('T'), rfc3339.strip_suffix('Z')) {
+        (Some((day, _)), Some(whole)) if whole.len() > day.len() => {
+            format!("{day} {} UTC", &whole[day.len() + 1..])
+        }
+        _ => rfc3339.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_readable_and_nonsense_survives() {
+        assert_eq!(moment("2026-11-20T14:02:11Z"), "2026-11-20 14:02:11 UTC");
+        for text in ["", "Z", "T", "TZ", "yesterday", "µTµ"] {
+            assert!(
+                moment(text).contains(text.trim_matches(['T', 'Z'])),
+                "{text}"
+            );
+        }
+    }
+}

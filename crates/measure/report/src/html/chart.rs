@@ -76,27 +76,18 @@ impl Frame<'_> {
             "",
         );
         for tick in self.axis.ticks() {
-            let is_one = (tick - 1.0).abs() < 1e-9;
-            self.upright(
-                page,
-                tick,
-                if is_one { "one" } else { "grid" },
-                ["0", "100%"],
+            let class = if (tick - 1.0).abs() < 1e-9 {
+                "one"
+            } else {
+                "grid"
+            };
+            let x = percent(self.axis.place(tick).unwrap_or(0.0));
+            let across = [("class", class), ("x1", &x), ("x2", &x)];
+            page.leaf(
+                "line",
+                &[across.as_slice(), &[("y1", "0"), ("y2", "100%")]].concat(),
+                "",
             );
-        }
-    }
-
-    fn upright(&self, page: &mut Markup, number: f64, class: &str, [from, to]: [&str; 2]) {
-        if let Some(place) = self.axis.place(number) {
-            let x = percent(place);
-            let ends = [
-                ("class", class),
-                ("x1", &x),
-                ("x2", &x),
-                ("y1", from),
-                ("y2", to),
-            ];
-            page.leaf("line", &ends, "");
         }
     }
 
@@ -118,33 +109,43 @@ impl Frame<'_> {
         );
     }
 
+    /// The interval with its ends, and the ratio: heights in pixels around the middle of the row.
     fn mark(&self, page: &mut Markup, row: &ForestRow) {
         let class = format!("mark {}", tone_class(row.tone));
-        page.element("g", &[("class", &class)], |page| {
-            if let Some([low, high]) = row.interval {
-                if let Some((from, to)) = self.axis.place(low).zip(self.axis.place(high)) {
-                    let (from, to) = (percent(from), percent(to));
-                    let span = [("class", "interval"), ("x1", &from), ("x2", &to)];
-                    let level = [("y1", "50%"), ("y2", "50%")];
-                    page.leaf("line", &[span.as_slice(), &level].concat(), "");
-                    self.upright(page, low, "cap", ["36%", "64%"]);
-                    self.upright(page, high, "cap", ["36%", "64%"]);
+        page.element(
+            "svg",
+            &[("class", &class), ("y", "50%"), ("overflow", "visible")],
+            |page| {
+                let places = row
+                    .interval
+                    .map(|ends| ends.map(|end| self.axis.place(end)));
+                if let Some([Some(from), Some(to)]) = places {
+                    let [x1, x2] = [from, to].map(percent);
+                    page.leaf(
+                        "line",
+                        &[("class", "interval"), ("x1", &x1), ("x2", &x2)],
+                        "",
+                    );
+                    for x in [&x1, &x2] {
+                        let height = [("y1", "-7"), ("y2", "7")];
+                        let cap = [("class", "cap"), ("x1", x.as_str()), ("x2", x)];
+                        page.leaf("line", &[cap.as_slice(), &height].concat(), "");
+                    }
                 }
-            }
-            if let Some(place) = self.axis.place(row.ratio) {
-                let class = if row.interval.is_some() {
-                    "point"
-                } else {
-                    "point hollow"
-                };
-                let x = percent(place);
-                page.leaf(
-                    "circle",
-                    &[("class", class), ("cx", &x), ("cy", "50%"), ("r", "4.5")],
-                    "",
-                );
-            }
-        });
+                if let Some(place) = self.axis.place(row.ratio) {
+                    let class = if row.interval.is_some() {
+                        "point"
+                    } else {
+                        "point hollow"
+                    };
+                    page.leaf(
+                        "circle",
+                        &[("class", class), ("cx", &percent(place)), ("r", "4")],
+                        "",
+                    );
+                }
+            },
+        );
     }
 }
 
@@ -247,7 +248,10 @@ fn forest_row(page: &mut Markup, row: &ForestRow, forest: &Forest, frame: &Frame
             page.text(&format!("{a} → {b}"));
             page.leaf("span", &[("class", "unit")], &format!(" {}", forest.unit));
         });
-        cell(page, "pairs", &row.pairs.to_string());
+        page.element("td", &[("class", "pairs"), ("role", "cell")], |page| {
+            page.text(&row.pairs.to_string());
+            page.leaf("span", &[("class", "unit")], " pairs");
+        });
         let class = format!("verdict {}", tone_class(row.tone));
         page.element("td", &[("class", &class), ("role", "cell")], |page| {
             page.leaf(
@@ -287,23 +291,30 @@ pub(super) fn bars(page: &mut Markup, bars: &Bars) {
 fn bar_panel(page: &mut Markup, panel: &BarPanel, bars: &Bars) {
     let all = panel.groups.iter().flat_map(|group| &group.bars);
     let axis = ZeroAxis::up_to(all.flat_map(|bar| bar.dots.iter().copied().chain([bar.value])));
-    page.element("table", &[("class", "panel")], |page| {
-        page.leaf("caption", &[], &panel.title);
-        for group in &panel.groups {
-            page.element("tbody", &[], |page| {
-                page.element("tr", &[("class", "group")], |page| {
-                    page.leaf(
-                        "th",
-                        &[("colspan", "3"), ("scope", "rowgroup")],
-                        &group.label,
-                    );
-                });
-                group
-                    .bars
+    page.element("div", &[("class", "panel")], |page| {
+        page.element("table", &[], |page| {
+            page.leaf("caption", &[], &panel.title);
+            page.element("colgroup", &[], |page| {
+                ["name", "plot", "number"]
                     .iter()
-                    .for_each(|bar| bar_row(page, bar, group, bars, &axis));
+                    .for_each(|class| page.void("col", &[("class", class)]));
             });
-        }
+            for group in &panel.groups {
+                page.element("tbody", &[], |page| {
+                    page.element("tr", &[("class", "group")], |page| {
+                        page.leaf(
+                            "th",
+                            &[("colspan", "3"), ("scope", "rowgroup")],
+                            &group.label,
+                        );
+                    });
+                    group
+                        .bars
+                        .iter()
+                        .for_each(|bar| bar_row(page, bar, group, bars, &axis));
+                });
+            }
+        })
     });
 }
 

@@ -124,9 +124,11 @@ fn section(page: &mut Markup, section: &Section) {
 
 fn block(page: &mut Markup, block: &Block) {
     match block {
-        Block::Text(text) => page.leaf("p", &[], text),
+        Block::Text(text) => page.element("p", &[], |page| page.prose(text)),
         Block::List(items) => page.element("ul", &[], |page| {
-            items.iter().for_each(|item| page.leaf("li", &[], item));
+            items
+                .iter()
+                .for_each(|item| page.element("li", &[], |page| page.prose(item)));
         }),
         Block::Code(code) => page.element("pre", &[("tabindex", "0")], |page| {
             page.leaf("code", &[], code)
@@ -152,7 +154,7 @@ fn notice(page: &mut Markup, notice: &Notice) {
         about,
     } = notice;
     page.element("div", &[("class", "notice"), ("role", "note")], |page| {
-        page.leaf("p", &[("class", "what")], text);
+        page.element("p", &[("class", "what")], |page| page.prose(text));
         let about = (!about.is_empty()).then(|| about.join("; "));
         for (name, value) in [
             ("Likely cause", cause),
@@ -162,7 +164,7 @@ fn notice(page: &mut Markup, notice: &Notice) {
             if let Some(value) = value {
                 page.element("p", &[], |page| {
                     page.leaf("b", &[], &format!("{name}: "));
-                    page.text(value);
+                    page.prose(value);
                 });
             }
         }
