@@ -4,7 +4,7 @@
 //! requests, one at the end measures and leaves its findings in the document, which
 //! `--dump-dom` prints. Chromium must be there: a missing browser fails the test.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -20,6 +20,14 @@ var probeErrors = [];
 addEventListener('error', e => probeErrors.push(String(e.message || e.target.tagName)), true);
 addEventListener('securitypolicyviolation', e => probeErrors.push('blocked ' + e.blockedURI));
 </script>";
+
+/// Leaves in the document what the measuring script found.
+const RECEIVER: &str = r"<script>addEventListener('message', e => {
+    const out = document.createElement('script');
+    out.type = 'application/json'; out.id = 'probe';
+    out.textContent = e.data;
+    document.documentElement.append(out);
+});</script>";
 
 const FINDINGS: &str = "<script type=\"application/json\" id=\"probe\">";
 
@@ -46,17 +54,14 @@ pub(crate) fn look(page: &str, window: Window, script: &str) -> Seen {
     let measure = format!(
         "<script>addEventListener('load', () => {{
             const found = (() => {{ {script} }})();
-            const out = document.createElement('script');
-            out.type = 'application/json'; out.id = 'probe';
-            out.textContent = JSON.stringify({{found, errors: probeErrors}}).replaceAll('<', '\\\\u003c');
-            document.documentElement.append(out);
+            const probe = JSON.stringify({{found, errors: probeErrors}});
+            parent.postMessage(probe.replaceAll('<', '\\u003c'), '*');
         }});</script></body>"
     );
-    let copy = page
-        .replacen("<head>", &format!("<head>{ERRORS}"), 1)
-        .replace("</body>", &measure);
+    let copy = page.replacen("<head>", &format!("<head>{ERRORS}{RECEIVER}"), 1);
     assert_eq!(copy.matches(ERRORS).count(), 1, "the page has one <head>");
-    std::fs::write(&file, copy).expect("the page can be written");
+    std::fs::write(&file, copy.replace("</body>", &measure)).expect("the page can be written");
+    let file = framed(&file, window);
     let (stdout, stderr) = browse(&file, folder.path(), window);
     let found = stdout
         .split_once(FINDINGS)
@@ -76,6 +81,22 @@ pub(crate) fn look(page: &str, window: Window, script: &str) -> Seen {
         findings: probe["found"].clone(),
         complaints,
     }
+}
+
+/// The page to open: a frame of the wanted size where Chromium's window cannot be so narrow.
+fn framed(file: &Path, window: Window) -> PathBuf {
+    const NARROWEST_WINDOW: u32 = 500;
+    if window.width >= NARROWEST_WINDOW {
+        return file.to_owned();
+    }
+    let frame = format!(
+        "<!DOCTYPE html><head>{RECEIVER}</head><body>\
+         <iframe src=\"report.html\" width=\"{}\" height=\"{}\" style=\"border:0\"></iframe></body>",
+        window.width, window.height
+    );
+    let outer = file.with_file_name("frame.html");
+    std::fs::write(&outer, frame).expect("the frame can be written");
+    outer
 }
 
 fn browse(file: &Path, folder: &Path, window: Window) -> (String, String) {
