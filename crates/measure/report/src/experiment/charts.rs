@@ -33,17 +33,33 @@ fn unless_said(view: &View) -> String {
     })
 }
 
-/// CPU time of server and client, each by itself: ratios, then values.
-pub(super) fn cpu(view: &View) -> Section {
-    let mut made = section("cpu", "CPU time per operation", Reach::Summary);
-    for metric in CPU_METRICS {
-        made.blocks
-            .extend(forest(view, view.reference, view.subject, metric).map(Block::Forest));
-    }
-    if !made.blocks.is_empty() {
-        let text = "What an operation costs the server is what a production host saves. The \
-                    client is shown apart, because a load generator is no application.";
-        made.blocks.insert(0, Block::Text(text.to_owned()));
+/// CPU time of the server: what an operation costs the machine that serves.
+pub(super) fn server_cpu(view: &View) -> Section {
+    let text = "What an operation costs the server is what a production host saves.";
+    cpu(
+        view,
+        section("server-cpu", "Server CPU", Reach::Summary),
+        CPU_METRICS[0],
+        text,
+    )
+}
+
+/// CPU time of the client, apart from the server's.
+pub(super) fn client_cpu(view: &View) -> Section {
+    let text = "Shown apart, because a load generator is no application: what it saves says \
+                little about what your clients would save.";
+    cpu(
+        view,
+        section("client-cpu", "Client CPU", Reach::Detail),
+        CPU_METRICS[1],
+        text,
+    )
+}
+
+fn cpu(view: &View, mut made: Section, metric: &str, text: &str) -> Section {
+    if let Some(forest) = forest(view, view.reference, view.subject, metric) {
+        made.blocks.push(Block::Text(text.to_owned()));
+        made.blocks.push(Block::Forest(forest));
     }
     made
 }
