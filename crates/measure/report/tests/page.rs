@@ -42,7 +42,7 @@ return {
     comparisons: count('tr.comparison'), intervals: count('.mark .interval'),
     caps: count('.mark .cap'), points: count('.mark .point'),
     untitled: [...document.querySelectorAll('svg[role=img]')].filter(s => !s.querySelector('title')).length,
-    dots: count('#values .dot'), bars: count('#values .bar'),
+    dots: count('.dot'), bars: count('.bar'),
     rejected: [...document.querySelectorAll('#rejected tbody tr')].map(r => r.lastChild.textContent),
     tops: [...document.querySelectorAll('section')].map(s => s.id),
     background: getComputedStyle(document.body).backgroundColor,

@@ -12,8 +12,10 @@ pub(super) fn subtitle(result: &ExperimentResult) -> String {
     let host = &result.host;
     let cores = if host.cores == 1 { "core" } else { "cores" };
     let mut parts = vec![format!("{}, {} {cores}", host.cpu, host.cores)];
-    if host.virtualisation != "none" {
-        parts.push(format!("virtual machine ({})", host.virtualisation));
+    match host.virtualisation.as_str() {
+        "none" | "" => {}
+        "virtual machine" => parts.push("virtual machine".to_owned()),
+        other => parts.push(format!("virtual machine ({other})")),
     }
     parts.push(format!("Linux {}", host.kernel));
     parts.extend(result.started.as_deref().map(words::moment));

@@ -1,6 +1,6 @@
 //! Words for what an experiment measured: workloads, placements, metrics, verdicts.
 //!
-//! A workload is named by what sets it apart: the value that most cells share is left out of
+//! A workload is named by what sets it apart: the value that most cells share (more than half of all) is left out of
 //! the labels and said once, in [`Workloads::common`]. Deliberately absent: numbers.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ const KEY_ORDER: [&str; 6] = [
     "clients",
     "pipeline",
     "value_bytes",
-    "threads",
+    "client_threads",
     "io_threads",
 ];
 const ALWAYS_SAID: [&str; 2] = ["test", "clients"];
@@ -41,8 +41,8 @@ impl Workloads {
             .into_iter()
             .filter(|(key, _)| !ALWAYS_SAID.contains(key))
             .filter_map(|(key, seen)| {
-                let (value, _) = seen.into_iter().rev().max_by_key(|(_, count)| *count)?;
-                Some((key.to_owned(), value.clone()))
+                let (value, count) = seen.into_iter().max_by_key(|(_, count)| *count)?;
+                (count * 2 > cells.len()).then(|| (key.to_owned(), value.clone()))
             })
             .collect();
         Self { common }
@@ -103,9 +103,10 @@ fn phrase(key: &str, value: &Value) -> String {
         ("clients", "1") => "1 client".to_owned(),
         ("clients", _) => format!("{text} clients"),
         ("value_bytes", _) => format!("{text}-byte values"),
-        ("threads", "1") => "1 client thread".to_owned(),
-        ("threads", _) => format!("{text} client threads"),
+        ("client_threads", _) => format!("client threads {text}"),
         ("io_threads", _) => format!("I/O threads {text}"),
+        ("keys", _) => format!("{text} keys"),
+        ("reconnect", "true") => "a new connection per request".to_owned(),
         _ => format!("{} {text}", key.replace('_', " ")),
     }
 }
@@ -134,6 +135,19 @@ pub(super) struct Metric {
     pub(super) worse: &'static str,
     /// Ends "7.9 times ...": `the throughput`, `less server CPU per operation`.
     pub(super) gain: String,
+}
+
+impl Metric {
+    /// The title inside a sentence: `server CPU per operation`.
+    pub(super) fn inside(&self) -> String {
+        let mut letters = self.title.chars();
+        let first: String = letters
+            .next()
+            .into_iter()
+            .flat_map(char::to_lowercase)
+            .collect();
+        format!("{first}{}", letters.as_str())
+    }
 }
 
 /// Names a metric; the name of an unknown one is taken apart.
@@ -210,6 +224,19 @@ pub(super) fn unit(metric: &str) -> &'static str {
         .map_or("", |(_, unit)| unit)
 }
 
+/// What a comparison concludes, corrected for the number of comparisons.
+pub(super) fn outcome(comparison: &Comparison) -> Verdict {
+    match comparison.holds_corrected {
+        Some(false) => Verdict::NoDifferenceShown,
+        Some(true) | None => comparison.verdict,
+    }
+}
+
+/// Whether a verdict only holds as long as one looks at nothing else.
+pub(super) fn is_uncorrected(comparison: &Comparison) -> bool {
+    comparison.verdict != outcome(comparison)
+}
+
 /// What a comparison concludes, in words and as a tone.
 pub(super) fn verdict(comparison: &Comparison) -> (String, Tone) {
     let words = metric(&comparison.metric);
@@ -221,9 +248,10 @@ pub(super) fn verdict(comparison: &Comparison) -> (String, Tone) {
         Verdict::Slower => (words.worse, Tone::Worse),
         Verdict::NoDifferenceShown => return ("no difference shown".to_owned(), Tone::Neutral),
     };
-    match comparison.holds_corrected {
-        Some(false) => (format!("{word} (uncorrected)"), tone),
-        Some(true) | None => (word.to_owned(), tone),
+    if is_uncorrected(comparison) {
+        (format!("{word}, uncorrected"), Tone::Caution)
+    } else {
+        (word.to_owned(), tone)
     }
 }
 
@@ -275,6 +303,40 @@ pub(super) fn moment(rfc3339: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn cell(id: &str, workload: Value) -> Cell {
+        let params = serde_json::json!({"placement": "one core", "hog": "none"});
+        let mut params: saiga_experiment::result::CellParams =
+            serde_json::from_value(params).expect("the two fixed parameters");
+        params.workload = serde_json::from_value(workload).expect("an object");
+        Cell {
+            id: id.to_owned(),
+            params,
+        }
+    }
+
+    #[test]
+    fn a_label_says_what_sets_the_workload_apart() {
+        let usual = serde_json::json!({"test": "set", "clients": 50, "pipeline": 1});
+        let rare = serde_json::json!({
+            "test": "set", "clients": 1000, "pipeline": 16, "io_threads": 2, "reconnect": true,
+            "think_time_ms": 5
+        });
+        let mut cells = [cell("a", usual.clone()), cell("b", usual), cell("c", rare)];
+        cells[1].params.hog = "both".to_owned();
+        let names = Workloads::new(&cells);
+        assert_eq!(names.common().as_deref(), Some("pipeline 1"));
+        let labels = cells.each_ref().map(|cell| names.label(cell));
+        assert_eq!(
+            labels,
+            [
+                "set, 50 clients",
+                "set, 50 clients, CPU hogs on both cores",
+                "set, 1,000 clients, pipeline 16, I/O threads 2, a new connection per request, \
+                 think time ms 5",
+            ]
+        );
+    }
 
     #[test]
     fn moments_are_readable_and_nonsense_survives() {
