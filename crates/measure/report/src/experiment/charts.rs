@@ -2,7 +2,7 @@
 
 use saiga_experiment::result::{Cell, Comparison};
 
-use super::{CLIENT_CPU, SERVER_CPU, View, first_seen, is_best, section, words};
+use super::{CLIENT_CPU, SERVER_CPU, View, first_seen, is_best, section, words, workloads};
 use crate::model::{
     Bar, BarGroup, BarPanel, Bars, Block, Forest, ForestGroup, ForestRow, Reach, Section,
 };
@@ -153,7 +153,7 @@ fn forest(view: &View, a: &str, b: &str, metric: &str) -> Option<Forest> {
     };
     placements.sort_by_key(|placement| !is_fair(placement));
     let groups = placements.into_iter().map(|placement| {
-        let (title, note) = words::placement(placement);
+        let (title, note) = workloads::placement(placement);
         let own = found
             .iter()
             .filter(|(cell, _)| cell.params.placement == placement);

@@ -11,11 +11,12 @@ mod charts;
 mod method;
 mod tables;
 mod words;
+mod workloads;
 
 use saiga_experiment::result::{Cell, Comparison, ComparisonKind, ExperimentResult};
 
 use crate::model::{Document, Reach, Section};
-use words::Workloads;
+use workloads::Workloads;
 
 /// The metrics whose ratios everybody sees, the main one first.
 const MAIN_METRICS: [&str; 2] = ["throughput_ops_s", "tpmc_no_think_time"];

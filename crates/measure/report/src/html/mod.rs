@@ -7,7 +7,8 @@
 //! Deliberately absent: anything that knows what was measured.
 
 mod axis;
-mod chart;
+mod bars;
+mod forest;
 mod markup;
 
 use crate::model::{Align, Block, Column, Document, Notice, Reach, Row, Section, Table, Tone};
@@ -141,8 +142,8 @@ fn block(page: &mut Markup, block: &Block) {
         }),
         Block::Notices(notices) => notices.iter().for_each(|one| notice(page, one)),
         Block::Table(table) => self::table(page, table),
-        Block::Forest(forest) => chart::forest(page, forest),
-        Block::Bars(bars) => chart::bars(page, bars),
+        Block::Forest(forest) => forest::render(page, forest),
+        Block::Bars(bars) => bars::render(page, bars),
     }
 }
 
