@@ -43,8 +43,10 @@ pub(crate) fn linger(peer_cpu: u32, news: impl Fn() -> bool) -> bool {
     if peer_cpu == thread::cpu() {
         return yield_to_peer(start, news);
     }
-    // One CPU is left for the peer; on a single CPU nobody spins.
-    if SPINNERS.fetch_add(1, Ordering::Relaxed) + 1 >= CPUS.load(Ordering::Relaxed) {
+    // Fewer spinners than CPUs; a process that has one CPU to itself may have one spinner, for
+    // its peer runs elsewhere.
+    let most = CPUS.load(Ordering::Relaxed).saturating_sub(1).max(1);
+    if SPINNERS.fetch_add(1, Ordering::Relaxed) >= most {
         SPINNERS.fetch_sub(1, Ordering::Relaxed);
         return news();
     }
