@@ -45,7 +45,8 @@ int main(void)
         int fd = connect_at("127.0.0.1", port);
         warm_up(fd, CLIENT);
         MUST(close(fd));
-        say("notice %zd %c", read(notice[0], &byte, 1), byte);
+        ssize_t got = read(notice[0], &byte, 1);
+        say("notice %zd %c", got, byte);
         MUST(close(notice[0]));
     }
     return 0;

@@ -23,8 +23,8 @@ static void server(int fd)
 static void client(int fd)
 {
     char *const words[] = {"sh", "-c", "read line; echo \"$line\"", NULL};
-    for (int i = 0; i < ROUNDS; i++) {
-        pid_t child = 0;
+    for (volatile int i = 0; i < ROUNDS; i++) {
+        volatile pid_t child = 0;
         int status;
         await_bytes(fd, 7);
         if (i == 0) {
@@ -50,7 +50,7 @@ static void client(int fd)
             posix_spawn_file_actions_adddup2(&actions, fd, 0);
             posix_spawn_file_actions_adddup2(&actions, fd, 1);
             posix_spawn_file_actions_addclose(&actions, fd);
-            if (posix_spawn(&child, "/bin/sh", &actions, NULL, words, environ) != 0)
+            if (posix_spawn((pid_t *)&child, "/bin/sh", &actions, NULL, words, environ) != 0)
                 give_up("posix_spawn");
             posix_spawn_file_actions_destroy(&actions);
         } else {
