@@ -99,6 +99,22 @@ pub fn run(mut command: Command, limit: Duration) -> Outcome {
     }
 }
 
+/// Runs `command`, which becomes a daemon: what it leaves behind lives on.
+///
+/// # Panics
+/// When it cannot be started, or its first process does not end.
+pub fn run_daemon(mut command: Command) -> Outcome {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+    Outcome {
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        ending: Ending::from(output.status),
+    }
+}
+
 /// Where the processes of the group `leader` are: state, kernel function, and with
 /// `SAIGA_TRIALS_GDB=1` every thread's stack.
 fn whereabouts(leader: u32) -> String {

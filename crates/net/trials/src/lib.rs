@@ -14,7 +14,9 @@ pub mod census;
 pub mod compile;
 pub mod library;
 pub mod parity;
+pub mod peer;
 pub mod program;
+pub mod redis;
 pub mod scale;
 pub mod sys;
 

@@ -90,13 +90,13 @@ pub fn readable(fd: RawFd, limit: Duration) -> io::Result<bool> {
     }
 }
 
-/// The soft limit on descriptors of this process, which its children inherit.
-pub fn descriptor_limit() -> u64 {
+/// The hard limit on descriptors of this process, which its children inherit.
+pub fn descriptor_hard_limit() -> u64 {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
     // SAFETY: `limit` is a writable rlimit.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    limit.rlim_cur
+    limit.rlim_max
 }
