@@ -146,8 +146,9 @@ impl Peer {
         let came = sys::readable(self.output.as_raw_fd(), patience());
         if !came.expect("stdout can be polled") {
             panic!(
-                "{} hangs: nothing for {PATIENCE:?}\n{}",
+                "{} hangs: nothing for {:?}\n{}",
                 self.name,
+                patience(),
                 self.whereabouts()
             );
         }

@@ -49,7 +49,15 @@ impl Server {
                 "--save",
                 "",
             ])
-            .args(["--daemonize", "yes", "--loglevel", "notice", "--logfile"])
+            .args([
+                "--enable-debug-command",
+                "yes",
+                "--daemonize",
+                "yes",
+                "--loglevel",
+                "notice",
+                "--logfile",
+            ])
             .arg(folder.path().join("log"))
             .arg("--pidfile")
             .arg(&pidfile)
@@ -126,8 +134,17 @@ impl Server {
 
     /// A redis-cli that stays connected.
     pub fn client(&self, arm: Arm) -> Client {
+        let mut command = Command::new("sh");
+        parity::dress(&mut command, arm);
+        // Its complaints belong into the conversation.
+        command.args([
+            "-c",
+            "exec redis-cli -h $0 -p $1 2>&1",
+            self.host,
+            &self.port.to_string(),
+        ]);
         Client {
-            peer: Peer::spawn(self.cli_command("redis-cli", arm)),
+            peer: Peer::spawn(command),
             asked: 0,
         }
     }
@@ -187,6 +204,13 @@ impl Client {
             }
             lines.push(line);
         }
+    }
+
+    /// Sends `command`, whose reply is one line, with no mark behind it: inside
+    /// MULTI, where the mark would be queued.
+    pub fn ask_line(&mut self, command: &str) -> String {
+        self.peer.tell(command);
+        self.line()
     }
 
     /// Sends `command` that never returns, such as MONITOR or SUBSCRIBE.
