@@ -1,2 +1,36 @@
-//! `saiga`: the one binary.
-fn main() {}
+//! `saiga`: the one binary. This file is its table of contents.
+//!
+//! Each verb is one module with an `Args` struct and a `run` function that
+//! returns the exit code: 0 done, 1 done and the answer is no, 2 could not.
+//! The result goes to stdout, progress and errors to stderr.
+
+mod args;
+mod bench;
+mod compare;
+mod completions;
+mod config;
+mod exit;
+mod library;
+mod man;
+mod run;
+mod status;
+mod top;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let verb = match args::parse() {
+        Ok(verb) => verb,
+        Err(code) => return code,
+    };
+    exit::code(match verb {
+        args::Verb::Run(args) => run::run(args),
+        args::Verb::Status(args) => status::run(args),
+        args::Verb::Top(args) => top::run(args),
+        args::Verb::Compare(args) => compare::run(args),
+        args::Verb::Bench(args) => bench::run(args),
+        args::Verb::Config(args) => config::run(args),
+        args::Verb::Completions(args) => completions::run(args),
+        args::Verb::Man(args) => man::run(args),
+    })
+}

@@ -1,0 +1,60 @@
+//! The grammar of the command line, shared by parsing, completions and man pages.
+//!
+//! Deliberately absent: the options of each verb, which live in its module.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit;
+use crate::{bench, compare, completions, config, man, run, status, top};
+
+/// Moves database connections on one host from kernel TCP to shared memory, and proves the gain.
+#[derive(Debug, Parser)]
+#[command(name = "saiga", version, propagate_version = true)]
+#[command(after_help = "Exit status: 0 done, 1 done and the answer is no, 2 could not.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What the user asks for.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Starts a program with its connections accelerated
+    Run(run::Args),
+    /// Shows what is accelerated, and why the rest is not
+    Status(status::Args),
+    /// Shows the traffic of accelerated processes, refreshed each second
+    Top(top::Args),
+    /// Measures a workload with and without Saiga, in pairs, and writes a report
+    Compare(compare::Args),
+    /// Runs one load and prints its figures
+    Bench(bench::Args),
+    /// Shows the settings in force
+    Config(config::Args),
+    /// Prints a completion script for a shell
+    Completions(completions::Args),
+    /// Prints the manual page, or writes the pages of every verb
+    Man(man::Args),
+}
+
+/// Reads the command line; `Err` holds the code to exit with after help, version or bad usage.
+pub(crate) fn parse() -> Result<Verb, ExitCode> {
+    let error = match Cli::try_parse() {
+        Ok(cli) => return Ok(cli.verb),
+        Err(error) => error,
+    };
+    if error.use_stderr() {
+        let text = error.render().to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        return Err(exit::complain(text.trim_end()));
+    }
+    // Help and version are results: a reader that closes the pipe early is no fault.
+    Err(exit::code(
+        error
+            .print()
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(Into::into),
+    ))
+}
