@@ -4,7 +4,13 @@
     reason = "kill(2), waitid(2) and prlimit(2) have no safe wrapper in std"
 )]
 
-use std::{io, mem::MaybeUninit, os::fd::RawFd, time::Duration};
+use std::{
+    io,
+    mem::MaybeUninit,
+    net::TcpStream,
+    os::fd::{FromRawFd as _, RawFd},
+    time::Duration,
+};
 
 /// The signals that the tests send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,4 +105,40 @@ pub fn descriptor_hard_limit() -> u64 {
     // SAFETY: `limit` is a writable rlimit.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
     limit.rlim_max
+}
+
+/// A TCP connection from `source` (any port) to `target` at `port`.
+///
+/// # Errors
+/// As `bind(2)` and `connect(2)`.
+pub fn connect_from(source: [u8; 4], target: [u8; 4], port: u16) -> io::Result<TcpStream> {
+    let name = |address: [u8; 4], port: u16| libc::sockaddr_in {
+        sin_family: libc::sa_family_t::try_from(libc::AF_INET).expect("a small constant"),
+        sin_port: port.to_be(),
+        sin_addr: libc::in_addr {
+            s_addr: u32::from_ne_bytes(address),
+        },
+        sin_zero: [0; 8],
+    };
+    let length = libc::socklen_t::try_from(size_of::<libc::sockaddr_in>()).expect("16");
+    // SAFETY: plain integers.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a fresh descriptor that nobody else owns.
+    let stream = unsafe { TcpStream::from_raw_fd(fd) };
+    let (from, to) = (name(source, 0), name(target, port));
+    // SAFETY: `from` is a sockaddr_in of `length` bytes.
+    let bound = unsafe { libc::bind(fd, (&raw const from).cast(), length) };
+    if bound < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `to` is a sockaddr_in of `length` bytes.
+    let connected = unsafe { libc::connect(fd, (&raw const to).cast(), length) };
+    if connected < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(stream)
+    }
 }

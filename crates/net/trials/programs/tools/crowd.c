@@ -18,7 +18,7 @@ static void raise_limit(void)
 static void serve(void)
 {
     static char block[4096];
-    int listener = listen_at("127.0.0.1"), set = (int)MUST(epoll_create1(0));
+    int listener = listen_at("0.0.0.0"), set = (int)MUST(epoll_create1(0));
     struct epoll_event want = {.events = EPOLLIN, .data.fd = listener}, events[64];
     printf("port %d\n", port_of(listener));
     fflush(stdout);
@@ -38,8 +38,8 @@ static void serve(void)
             }
             ssize_t got = recv(fd, block, sizeof block, 0);
             if (got > 0)
-                send_all(fd, block, (size_t)got);
-            else if (got == 0 || errno != EAGAIN)
+                got = send(fd, block, (size_t)got, MSG_NOSIGNAL) == got ? got : 0;
+            if (got == 0 || (got < 0 && errno != EAGAIN)) /* a full or broken peer is dropped */
                 MUST(close(fd));
         }
     }
