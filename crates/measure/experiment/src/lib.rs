@@ -1,1 +1,3 @@
 //! Arms, pairs, runs and statistics.
+
+pub mod result;

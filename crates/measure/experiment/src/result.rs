@@ -1,0 +1,446 @@
+//! `result.json`, `format_version` 1: what an experiment hands to people and programs.
+//!
+//! One [`ExperimentResult`] holds every raw run, what was compared, and what was concluded.
+//! Reports are made from it alone. Reading checks the version first, then that every name
+//! that refers to an arm or a cell exists; writing checks the same, and that every number
+//! is finite, so that what was written can be read.
+//!
+//! Fields that DESIGN.md lists are always written; the others are optional, and unknown
+//! ones are ignored. Deliberately absent: how the numbers come about (`stats`), and words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+/// The only `format_version` that this crate writes and reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The `placement` of a cell that has no runs of its own and stands for the best placement of
+/// each arm; its comparisons are [`ComparisonKind::BestAgainstBest`].
+pub const PLACEMENT_BEST: &str = "best of each arm";
+
+/// Everything that one experiment measured and concluded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExperimentResult {
+    /// Always [`FORMAT_VERSION`].
+    pub format_version: u32,
+    /// What was run, in one word: `redis`, `tpcc`, or the name in the plan file.
+    pub experiment: String,
+    /// The machine on which every run took place.
+    pub host: Host,
+    /// What was compared, the reference first.
+    pub arms: Vec<Arm>,
+    /// Every raw run in the order of execution, rejected ones included.
+    pub runs: Vec<Run>,
+    /// The conditions under which the arms ran.
+    pub cells: Vec<Cell>,
+    /// Paired comparisons, one per cell, pair of arms and metric.
+    pub comparisons: Vec<Comparison>,
+    /// The conclusion in plain sentences, the main one first; corrected for the number of
+    /// comparisons. Empty when nothing can be concluded.
+    pub headline: Vec<String>,
+    /// What a reader must know before believing the numbers.
+    pub warnings: Vec<Warning>,
+    /// The arm that the experiment is about; the last arm when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The command line that produced this result, one argument per element.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// When the first run started and the last one ended, as RFC 3339 in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<String>,
+    /// See `started`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished: Option<String>,
+    /// Why the experiment ended before its plan was done; absent when it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<String>,
+    /// Seed of the order of runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Versions of the programs that took part, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub versions: BTreeMap<String, String>,
+}
+
+/// The machine, described so that a reader can judge whether the result applies to theirs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Model name of the CPU.
+    pub cpu: String,
+    /// CPUs that the experiment could use.
+    pub cores: u32,
+    /// Kernel release.
+    pub kernel: String,
+    /// Installed memory in bytes.
+    pub memory: u64,
+    /// The hypervisor or container, `none` on bare metal.
+    pub virtualisation: String,
+    /// Further facts by name: `distribution`, `governor`, `numa_nodes`, `mitigations`.
+    #[serde(flatten)]
+    pub extra: BTreeMap<String, serde_json::Value>,
+}
+
+/// One of the things compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Arm {
+    /// Short unique name: `kernel`, `unix`, `saiga`.
+    pub name: String,
+    /// Command line of the server, with placeholders for what changes from run to run.
+    pub server: String,
+    /// Command line of the client, likewise.
+    pub client: String,
+    /// Environment variables set for both.
+    pub env: BTreeMap<String, String>,
+    /// One sentence for people: what this arm is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// One raw run of one arm in one cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// [`Cell::id`].
+    pub cell: String,
+    /// [`Arm::name`].
+    pub arm: String,
+    /// Which pair the run belongs to, from 0; runs with one number were interleaved.
+    pub pair: u32,
+    /// Place of this run inside its pair, from 0.
+    pub position: u32,
+    /// When it started, as RFC 3339 in UTC.
+    pub started: String,
+    /// How long it measured.
+    pub seconds: f64,
+    /// Measured values; the unit is the end of the name (`throughput_ops_s`).
+    pub metrics: BTreeMap<String, f64>,
+    /// CPU seconds that other processes used meanwhile.
+    pub foreign_cpu_s: f64,
+    /// Why the run does not count, `null` when it does.
+    pub rejected: Option<String>,
+}
+
+/// One set of conditions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Short unique name: `set-c50-p1-one-core`.
+    pub id: String,
+    /// The conditions themselves.
+    pub params: CellParams,
+}
+
+/// The conditions of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellParams {
+    /// Where server and client ran: `one core`, `two cores`, `unpinned`, [`PLACEMENT_BEST`].
+    pub placement: String,
+    /// Which cores a CPU hog occupied: `none`, `0`, `1`, `both`.
+    pub hog: String,
+    /// Keys of the workload: `test`, `clients`, `pipeline`, `value_bytes`.
+    #[serde(flatten)]
+    pub workload: BTreeMap<String, serde_json::Value>,
+}
+
+/// One metric of two arms, compared pair by pair.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// [`Cell::id`].
+    pub cell: String,
+    /// The reference arm.
+    pub a: String,
+    /// The arm that is judged.
+    pub b: String,
+    /// Name of the metric, as in [`Run::metrics`].
+    pub metric: String,
+    /// Its unit for people: `ops/s`, `µs`, `µs/op`.
+    pub unit: String,
+    /// Which direction is an improvement.
+    pub better: Better,
+    /// Median over the pairs of the reference arm.
+    pub a_median: f64,
+    /// Median over the pairs of the judged arm.
+    pub b_median: f64,
+    /// B divided by A.
+    pub ratio: Ratio,
+    /// The conclusion about this one metric, for this one comparison.
+    pub verdict: Verdict,
+    /// Whether both arms ran in the same placement.
+    #[serde(default)]
+    pub kind: ComparisonKind,
+    /// Best against best only: the cell in which A did best.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub a_cell: Option<String>,
+    /// Best against best only: the cell in which B did best.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub b_cell: Option<String>,
+    /// Whether the verdict also holds corrected for the number of comparisons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds_corrected: Option<bool>,
+}
+
+/// The median over pairs of B/A, and how sure it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// Median of the ratios of the pairs.
+    pub median: f64,
+    /// Its 95 % confidence interval, low then high; `null` with fewer than six pairs.
+    pub ci95: Option<[f64; 2]>,
+    /// Pairs in which both runs counted.
+    pub n_pairs: u32,
+}
+
+/// Which direction of a metric is an improvement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// More is better: throughput.
+    Higher,
+    /// Less is better: latency, CPU time.
+    Lower,
+}
+
+/// What one comparison shows about B. "Faster" is "better" in the direction of the metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// The whole interval is on the better side of 1.
+    #[serde(rename = "faster")]
+    Faster,
+    /// The whole interval is on the worse side of 1.
+    #[serde(rename = "slower")]
+    Slower,
+    /// The interval contains 1, or there are fewer than six pairs.
+    #[serde(rename = "no difference shown")]
+    NoDifferenceShown,
+}
+
+/// Whether a comparison holds the placement fixed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum ComparisonKind {
+    /// Both arms ran in the placement of the cell.
+    #[default]
+    #[serde(rename = "same placement")]
+    SamePlacement,
+    /// Each arm ran in the placement that suits it best.
+    #[serde(rename = "best against best")]
+    BestAgainstBest,
+}
+
+/// Something that makes the numbers less trustworthy, in plain words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Warning {
+    /// What was seen.
+    pub text: String,
+    /// The likely cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// The cells concerned; empty means all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<String>,
+}
+
+/// A result that contradicts itself.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InconsistentResult {
+    /// A run, a comparison or the subject names an arm that is not listed.
+    #[error("{place} names the arm {arm:?}, which `arms` does not list")]
+    UnknownArm {
+        /// Where the name stands: `runs[3]`.
+        place: String,
+        /// The name.
+        arm: String,
+    },
+    /// A run, a comparison or a warning names a cell that is not listed.
+    #[error("{place} names the cell {cell:?}, which `cells` does not list")]
+    UnknownCell {
+        /// Where the name stands: `comparisons[3]`.
+        place: String,
+        /// The name.
+        cell: String,
+    },
+    /// Two arms or two cells share a name.
+    #[error("{name:?} names two arms or two cells; give one of them another name")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// A number is infinite or not a number, which JSON cannot hold.
+    #[error("{place}: {value} is not a finite number")]
+    NotFinite {
+        /// Where the number stands.
+        place: String,
+        /// The number as text.
+        value: String,
+    },
+}
+
+/// Why a text is no result that this crate understands.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadResultError {
+    /// Not JSON, or a field is missing or of the wrong type.
+    #[error("not a Saiga result: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// JSON without a `format_version`.
+    #[error("not a Saiga result: `format_version` is missing")]
+    NoVersion,
+    /// Written by another version of Saiga.
+    #[error(
+        "result has format_version {found}, this saiga reads {FORMAT_VERSION}; \
+         use the saiga that wrote it, or repeat the experiment"
+    )]
+    UnknownVersion {
+        /// The version in the file, as written there.
+        found: String,
+    },
+    /// It refers to something that it does not contain.
+    #[error("result contradicts itself: {0}")]
+    Inconsistent(#[from] InconsistentResult),
+}
+
+/// Why a result cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteResultError {
+    /// It refers to something that it does not contain, or holds a number JSON cannot hold.
+    #[error("result contradicts itself: {0}")]
+    Inconsistent(#[from] InconsistentResult),
+    /// The serialiser failed.
+    #[error("result cannot be written as JSON: {0}")]
+    Serialise(#[from] serde_json::Error),
+}
+
+impl ExperimentResult {
+    /// Reads the text of a `result.json`.
+    ///
+    /// # Errors
+    /// [`ReadResultError`]; the version is looked at before anything else.
+    pub fn from_json(text: &str) -> Result<Self, ReadResultError> {
+        let value: serde_json::Value = serde_json::from_str(text)?;
+        let version = value
+            .get("format_version")
+            .ok_or(ReadResultError::NoVersion)?;
+        if version.as_u64() != Some(u64::from(FORMAT_VERSION)) {
+            return Err(ReadResultError::UnknownVersion {
+                found: version.to_string(),
+            });
+        }
+        let result: Self = serde_json::from_value(value)?;
+        result.check()?;
+        Ok(result)
+    }
+
+    /// The text of a `result.json`, indented, with a final line feed.
+    ///
+    /// # Errors
+    /// [`WriteResultError`] when [`check`](Self::check) fails.
+    pub fn to_json(&self) -> Result<String, WriteResultError> {
+        self.check()?;
+        let mut text = serde_json::to_string_pretty(self)?;
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// The arm that the experiment is about: `subject`, else the last arm.
+    pub fn subject(&self) -> Option<&Arm> {
+        match &self.subject {
+            Some(name) => self.arms.iter().find(|arm| arm.name == *name),
+            None => self.arms.last(),
+        }
+    }
+
+    /// The cell with this id.
+    pub fn cell(&self, id: &str) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.id == id)
+    }
+
+    /// Checks that names refer to something, are unique, and that numbers are finite.
+    ///
+    /// # Errors
+    /// The first [`InconsistentResult`] in the order of the fields.
+    pub fn check(&self) -> Result<(), InconsistentResult> {
+        let arms = unique(self.arms.iter().map(|arm| arm.name.as_str()))?;
+        let cells = unique(self.cells.iter().map(|cell| cell.id.as_str()))?;
+        let arm = |place: &str, name: &str| {
+            let (place, arm) = (place.to_owned(), name.to_owned());
+            if arms.contains(name) {
+                Ok(())
+            } else {
+                Err(InconsistentResult::UnknownArm { place, arm })
+            }
+        };
+        let cell = |place: &str, id: &str| {
+            let (place, cell) = (place.to_owned(), id.to_owned());
+            if cells.contains(id) {
+                Ok(())
+            } else {
+                Err(InconsistentResult::UnknownCell { place, cell })
+            }
+        };
+        for (index, run) in self.runs.iter().enumerate() {
+            let place = format!("runs[{index}]");
+            arm(&place, &run.arm)?;
+            cell(&place, &run.cell)?;
+            finite(
+                &place,
+                run.metrics
+                    .values()
+                    .copied()
+                    .chain([run.seconds, run.foreign_cpu_s]),
+            )?;
+        }
+        for (index, comparison) in self.comparisons.iter().enumerate() {
+            let place = format!("comparisons[{index}]");
+            arm(&place, &comparison.a)?;
+            arm(&place, &comparison.b)?;
+            cell(&place, &comparison.cell)?;
+            for id in comparison.a_cell.iter().chain(&comparison.b_cell) {
+                cell(&place, id)?;
+            }
+            let own = [
+                comparison.a_median,
+                comparison.b_median,
+                comparison.ratio.median,
+            ];
+            finite(
+                &place,
+                own.into_iter()
+                    .chain(comparison.ratio.ci95.into_iter().flatten()),
+            )?;
+        }
+        for (index, warning) in self.warnings.iter().enumerate() {
+            warning
+                .cells
+                .iter()
+                .try_for_each(|id| cell(&format!("warnings[{index}]"), id))?;
+        }
+        self.subject
+            .iter()
+            .try_for_each(|name| arm("subject", name))
+    }
+}
+
+fn unique<'a>(
+    names: impl Iterator<Item = &'a str>,
+) -> Result<BTreeSet<&'a str>, InconsistentResult> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(InconsistentResult::Duplicate {
+                name: name.to_owned(),
+            });
+        }
+    }
+    Ok(seen)
+}
+
+fn finite(place: &str, numbers: impl Iterator<Item = f64>) -> Result<(), InconsistentResult> {
+    for number in numbers {
+        if !number.is_finite() {
+            let (place, value) = (place.to_owned(), number.to_string());
+            return Err(InconsistentResult::NotFinite { place, value });
+        }
+    }
+    Ok(())
+}
