@@ -1,1 +1,25 @@
-//! Rings, segments and doorbells in shared memory.
+//! Channels: two byte rings in shared memory beside a kernel TCP connection, their
+//! segments, doorbells and the rendezvous that sets them up.
+//!
+//! Nothing here knows descriptor tables or POSIX calls, waits, or starts a thread.
+//! Everything read from shared memory is treated as hostile.
+
+pub mod ring;
+mod sync;
+
+pub mod place;
+
+#[cfg(not(loom))]
+pub mod bell;
+#[cfg(not(loom))]
+pub mod diag;
+#[cfg(not(loom))]
+pub mod layout;
+#[cfg(not(loom))]
+pub mod rendezvous;
+#[cfg(not(loom))]
+pub mod segment;
+#[cfg(not(loom))]
+pub mod sys;
+#[cfg(not(loom))]
+pub mod tuple;

@@ -1,0 +1,123 @@
+//! Doorbells: how a sleeping waiting place is woken.
+//!
+//! A bell is a datagram socket with a random abstract name (scoped to the network
+//! namespace); ringing sends one byte to the name. So a channel can move between
+//! waiting places by one store, no descriptor travels, and ringing a bell that is
+//! gone fails cleanly. A stranger who rings causes one spurious wake-up.
+
+use crate::sys::{self, Errno, Fd, Sys};
+use core::sync::atomic::{AtomicI32, Ordering};
+
+/// `sa_family`, the leading NUL of an abstract name, the prefix and 16 hex digits.
+const NAME_BYTES: usize = 2 + 1 + PREFIX.len() + 16;
+const PREFIX: &[u8] = b"saiga-bell-";
+
+/// The bell of one waiting place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bell {
+    /// Socket that becomes readable when the bell is rung.
+    pub fd: Fd,
+    /// Its name; never 0.
+    pub name: u64,
+}
+
+fn address(name: u64) -> [u8; NAME_BYTES] {
+    let mut out = [0; NAME_BYTES];
+    let family = u16::try_from(libc::AF_UNIX).unwrap_or(0).to_ne_bytes();
+    out[..2].copy_from_slice(&family);
+    out[3..3 + PREFIX.len()].copy_from_slice(PREFIX);
+    for (i, digit) in out[3 + PREFIX.len()..].iter_mut().enumerate() {
+        let nibble = (name >> (60 - 4 * i)) & 0xf;
+        *digit = b"0123456789abcdef"[usize::try_from(nibble).unwrap_or(0)];
+    }
+    out
+}
+
+impl Bell {
+    /// Makes a bell whose descriptor is at `floor` or above, close-on-exec, non-blocking.
+    ///
+    /// # Errors
+    /// EMFILE and the like.
+    pub fn create(floor: usize) -> Sys<Bell> {
+        let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        let fd = sys::move_up(sys::socket(libc::AF_UNIX, kind, 0)?, floor)?;
+        for _ in 0..4 {
+            let name = sys::random() | 1;
+            match sys::bind(fd, &address(name)) {
+                Ok(()) => return Ok(Bell { fd, name }),
+                Err(Errno(libc::EADDRINUSE)) => {}
+                Err(e) => {
+                    sys::close(fd);
+                    return Err(e);
+                }
+            }
+        }
+        sys::close(fd);
+        Err(Errno(libc::EADDRINUSE))
+    }
+
+    /// Takes one ring out of the bell; true if there was one.
+    #[must_use]
+    pub fn drain(&self) -> bool {
+        sys::recv(self.fd, &mut [0; 8], libc::MSG_DONTWAIT).is_ok()
+    }
+
+    /// Closes the bell; later rings fail at the ringer.
+    pub fn close(self) {
+        sys::close(self.fd);
+    }
+}
+
+/// What a process rings bells with: one unnamed datagram socket, made at first use.
+#[derive(Debug)]
+pub struct Ringer {
+    fd: AtomicI32,
+}
+
+impl Default for Ringer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Ringer {
+    /// A ringer without a socket yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { fd: AtomicI32::new(-1) }
+    }
+
+    /// Opens the socket if need be, at `floor` or above.
+    ///
+    /// # Errors
+    /// EMFILE and the like: then no channel may be used, for nobody could be woken.
+    pub fn open(&self, floor: usize) -> Sys<()> {
+        if self.fd.load(Ordering::Acquire) >= 0 {
+            return Ok(());
+        }
+        let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        let fd = sys::move_up(sys::socket(libc::AF_UNIX, kind, 0)?, floor)?;
+        let raced = self.fd.compare_exchange(-1, fd, Ordering::AcqRel, Ordering::Acquire).is_err();
+        if raced {
+            sys::close(fd);
+        }
+        Ok(())
+    }
+
+    /// Rings a bell. A bell that is gone or already rung needs nothing.
+    pub fn ring(&self, name: u64) {
+        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        let _ = sys::sendto(self.fd.load(Ordering::Relaxed), b"!", flags, &address(name));
+    }
+
+    /// The socket, -1 if none.
+    #[must_use]
+    pub fn fd(&self) -> Fd {
+        self.fd.load(Ordering::Relaxed)
+    }
+
+    /// Forgets the socket (in a forked child, which makes its own).
+    pub fn forget(&self) -> Fd {
+        self.fd.swap(-1, Ordering::AcqRel)
+    }
+}

@@ -1,0 +1,97 @@
+//! Asks the kernel about one exact TCP connection (`man 7 sock_diag`).
+//!
+//! Only this can say that the other end of a connection is a socket of this network
+//! namespace, and whose: both are needed before a channel is offered to it.
+
+use crate::sys::{self, Errno, Fd, Sys};
+use crate::tuple::Tuple;
+
+/// What the kernel knows of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SocketFacts {
+    /// User id of the socket, as this user namespace sees it.
+    pub uid: u32,
+    /// Inode, 0 when no descriptor refers to the socket any more.
+    pub inode: u32,
+    /// TCP state (`include/net/tcp_states.h`), 1 is ESTABLISHED.
+    pub state: u8,
+}
+
+const NETLINK_SOCK_DIAG: i32 = 4;
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const NLM_F_REQUEST: u16 = 1;
+const REQUEST_BYTES: usize = 16 + 56;
+/// Offsets in `struct inet_diag_msg` behind the 16 bytes of `struct nlmsghdr`.
+const STATE_AT: usize = 16 + 1;
+const UID_AT: usize = 16 + 64;
+const INODE_AT: usize = 16 + 68;
+
+/// Opens a socket to ask with, at `floor` or above.
+///
+/// # Errors
+/// EMFILE, or EPROTONOSUPPORT in a kernel without sock_diag.
+pub fn open(floor: usize) -> Sys<Fd> {
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+    sys::move_up(sys::socket(libc::AF_NETLINK, kind, NETLINK_SOCK_DIAG)?, floor)
+}
+
+/// Looks up the socket whose own view of the connection is `tuple`.
+///
+/// # Errors
+/// ENOENT when there is none in this network namespace; EPROTO for an answer that makes no sense.
+pub fn lookup(fd: Fd, tuple: &Tuple) -> Sys<SocketFacts> {
+    match lookup_family(fd, tuple, libc::AF_INET) {
+        // A dual-stack socket is found under AF_INET as well; a pure IPv6 one is not.
+        Err(_) => lookup_family(fd, tuple, libc::AF_INET6),
+        found => found,
+    }
+}
+
+fn lookup_family(fd: Fd, tuple: &Tuple, family: i32) -> Sys<SocketFacts> {
+    let request = request(tuple, family).ok_or(Errno(libc::ENOENT))?;
+    sys::sendto(fd, &request, 0, &[])?;
+    let mut answer = [0u8; 512];
+    let len = sys::recv(fd, &mut answer, 0)?;
+    parse(answer.get(..len).unwrap_or(&[]))
+}
+
+/// `struct nlmsghdr` and `struct inet_diag_req_v2` for an exact lookup.
+fn request(tuple: &Tuple, family: i32) -> Option<[u8; REQUEST_BYTES]> {
+    let mut out = [0u8; REQUEST_BYTES];
+    out[..4].copy_from_slice(&u32::try_from(REQUEST_BYTES).ok()?.to_ne_bytes());
+    out[4..6].copy_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    out[6..8].copy_from_slice(&NLM_F_REQUEST.to_ne_bytes());
+    out[16] = u8::try_from(family).ok()?;
+    out[17] = u8::try_from(libc::IPPROTO_TCP).ok()?;
+    out[20..24].copy_from_slice(&u32::MAX.to_ne_bytes()); // every state
+    out[24..26].copy_from_slice(&tuple.local.port.to_be_bytes());
+    out[26..28].copy_from_slice(&tuple.remote.port.to_be_bytes());
+    if family == libc::AF_INET {
+        out[28..32].copy_from_slice(&tuple.local.v4()?);
+        out[44..48].copy_from_slice(&tuple.remote.v4()?);
+    } else {
+        out[28..44].copy_from_slice(&tuple.local.address);
+        out[44..60].copy_from_slice(&tuple.remote.address);
+    }
+    out[64..72].fill(0xff); // INET_DIAG_NOCOOKIE
+    Some(out)
+}
+
+fn parse(answer: &[u8]) -> Sys<SocketFacts> {
+    let word = |at: usize| -> Option<u32> {
+        Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?))
+    };
+    let kind = answer.get(4..6).map(|b| u16::from_ne_bytes([b[0], b[1]]));
+    if kind == Some(2) {
+        // NLMSG_ERROR carries a negative errno.
+        let code = word(16).unwrap_or(0);
+        return Err(Errno(0i32.wrapping_sub_unsigned(code)));
+    }
+    let facts = || {
+        Some(SocketFacts { uid: word(UID_AT)?, inode: word(INODE_AT)?, state: *answer.get(STATE_AT)? })
+    };
+    match kind {
+        Some(SOCK_DIAG_BY_FAMILY) => facts().ok_or(Errno(libc::EPROTO)),
+        _ => Err(Errno(libc::EPROTO)),
+    }
+}

@@ -1,0 +1,131 @@
+//! What a segment looks like in memory: one page of identity, the waiting places of
+//! both sides, the slots, then the bytes of their rings.
+//!
+//! A segment belongs to two processes. Side 0 made it and hands out its slots;
+//! side 1 was given it. One slot is one channel; ring 0 carries bytes from side 0.
+
+use crate::place::Place;
+use crate::ring::Ring;
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Changes with every change of meaning of shared memory or messages.
+pub const PROTOCOL: u32 = 1;
+/// Channels in one segment; a waiting place's ready word has a bit for each.
+pub const SLOTS: usize = 64;
+/// Waiting places of one side that one segment can name.
+pub const PLACES: usize = 64;
+/// Logarithm of the address space that one ring owns: 1 MiB, mostly never touched.
+pub const STRIDE_SHIFT: u32 = 20;
+/// Logarithm of a ring's capacity when it starts: two pages hold it.
+pub const START_SHIFT: u32 = 13;
+
+/// Which end of a segment: 0 made it, 1 was given it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Side(pub usize);
+
+impl Side {
+    /// The opposite end.
+    #[must_use]
+    pub fn peer(self) -> Side {
+        Side(1 - self.0)
+    }
+}
+
+/// First page: which segment this is.
+#[repr(C, align(4096))]
+pub struct Identity {
+    /// Random name of the segment.
+    pub id: AtomicU64,
+    /// Bits of waiting places in use, by side.
+    pub places_used: [AtomicU64; 2],
+}
+
+/// What one side says about one channel. The other side only reads it.
+#[repr(C, align(128))]
+pub struct SideBlock {
+    /// Waiting places to tell about new bytes.
+    pub rx_places: AtomicU64,
+    /// Waiting places to tell about free space.
+    pub tx_places: AtomicU64,
+    /// CPU on which this side last published (a hint; u32::MAX: unknown).
+    pub cpu: AtomicU32,
+    /// [`OPEN_UNUSED`], [`OPEN_MAPPED`] or [`OPEN_CLOSED`].
+    pub open: AtomicU32,
+    /// Thread that is sending, 0 if none. Guards this side against itself only.
+    pub tx_lock: AtomicU32,
+    /// Thread that is receiving, 0 if none.
+    pub rx_lock: AtomicU32,
+    /// How this side receives: a `RxMode`.
+    pub rx_mode: AtomicU32,
+    /// How this side sends: a `TxMode`.
+    pub tx_mode: AtomicU32,
+    /// Bytes still to be read from TCP before the ring, while draining.
+    pub rx_remaining: AtomicU64,
+}
+
+/// The side has not answered.
+pub const OPEN_UNUSED: u32 = 0;
+/// The side uses the channel.
+pub const OPEN_MAPPED: u32 = 1;
+/// The side will never touch the channel again.
+pub const OPEN_CLOSED: u32 = 2;
+
+/// Agreement on a slot: requested, then accepted by side 1 or cancelled by side 0.
+#[repr(C, align(128))]
+pub struct Agreement {
+    /// [`REQUESTED`], [`ACCEPTED`] or [`CANCELLED`].
+    pub state: AtomicU32,
+}
+
+/// Side 0 has asked for the channel.
+pub const REQUESTED: u32 = 1;
+/// Side 1 has taken it.
+pub const ACCEPTED: u32 = 2;
+/// Side 0 has given up before an answer.
+pub const CANCELLED: u32 = 3;
+
+/// One channel.
+#[repr(C)]
+pub struct Slot {
+    /// Ring 0: from side 0 to side 1; ring 1: the other way.
+    pub rings: [Ring; 2],
+    /// What each side says.
+    pub sides: [SideBlock; 2],
+    /// Whether there is an agreement.
+    pub agreement: Agreement,
+    /// Room for what comes, and a round size.
+    pub reserved: [u8; 128],
+}
+
+/// The part of a segment before the rings' bytes.
+#[repr(C)]
+pub struct Header {
+    /// Identity page.
+    pub identity: Identity,
+    /// Waiting places by side.
+    pub places: [[Place; PLACES]; 2],
+    /// Channels.
+    pub slots: [Slot; SLOTS],
+}
+
+/// Offset of the first ring's bytes.
+pub const DATA_AT: usize = size_of::<Header>().next_multiple_of(4096);
+/// Bytes of a whole segment; all but the touched pages cost nothing.
+pub const SEGMENT_BYTES: usize = DATA_AT + SLOTS * 2 * (1 << STRIDE_SHIFT);
+
+/// Offset of the bytes of ring `ring` (0 or 1) of slot `slot`.
+#[must_use]
+pub fn data_at(slot: usize, ring: usize) -> usize {
+    DATA_AT + (slot * 2 + ring) * (1 << STRIDE_SHIFT)
+}
+
+#[cfg(not(loom))]
+const _: () = {
+    assert!(size_of::<Identity>() == 4096);
+    assert!(size_of::<Place>() == 128);
+    assert!(size_of::<SideBlock>() == 128);
+    assert!(size_of::<Slot>() == 1024);
+    assert!(core::mem::offset_of!(Header, places) == 4096);
+    assert!(core::mem::offset_of!(Header, slots) == 4096 + 2 * PLACES * 128);
+    assert!(DATA_AT == 4096 + 2 * PLACES * 128 + SLOTS * 1024);
+};

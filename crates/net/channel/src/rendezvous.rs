@@ -1,0 +1,241 @@
+//! How the two ends of a connection find each other.
+//!
+//! The end with the lower address offers: it listens on an abstract name made of the
+//! connection's addresses. The other connects and sends one message with the slot it
+//! proposes and, the first time, the segment. Nothing here waits: each step is tried
+//! inside a call of the application and given up after a while. Who stands behind
+//! the name is checked by `SO_PEERCRED` against the kernel's owner of the socket.
+
+#![expect(unsafe_code, reason = "sendmsg and recvmsg with a descriptor")]
+
+use crate::layout::PROTOCOL;
+use crate::sys::{self, Errno, Fd, Sys};
+use crate::tuple::Tuple;
+use syscalls::Sysno;
+
+const PREFIX: &[u8] = b"saiga-offer-";
+const KEY_BYTES: usize = 36;
+const NAME_BYTES: usize = 2 + 1 + PREFIX.len() + 2 * KEY_BYTES;
+const KIND: i32 = libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+const MAGIC: u64 = u64::from_le_bytes(*b"saiga/ch");
+
+/// The proposal that the connecting end sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Proposal {
+    /// Protocol of the sender.
+    pub protocol: u32,
+    /// Slot that it proposes.
+    pub slot: u32,
+    /// Segment that the slot is in.
+    pub segment: u64,
+    /// Largest ring capacity that it will use, as a logarithm.
+    pub max_shift: u32,
+    /// The connection, as [`Tuple::key`].
+    pub key: [u8; KEY_BYTES],
+}
+
+/// Bytes of an encoded proposal.
+const PROPOSAL_BYTES: usize = 8 + 4 + 4 + 8 + 4 + KEY_BYTES;
+
+/// The offering end's refusal: one byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The segment is not known any more: propose again and send it.
+    UnknownSegment,
+    /// Another protocol.
+    Version,
+    /// Anything else: stay on TCP.
+    No,
+}
+
+/// Process behind the other end of an AF_UNIX connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Credentials {
+    /// Process id in our namespace, 0 if it has none there.
+    pub pid: u32,
+    /// User id in our namespace.
+    pub uid: u32,
+}
+
+fn address(tuple: &Tuple) -> [u8; NAME_BYTES] {
+    let mut out = [0; NAME_BYTES];
+    let family = u16::try_from(libc::AF_UNIX).unwrap_or(0).to_ne_bytes();
+    out[..2].copy_from_slice(&family);
+    out[3..3 + PREFIX.len()].copy_from_slice(PREFIX);
+    let digits = b"0123456789abcdef";
+    for (i, byte) in tuple.key().iter().enumerate() {
+        let at = 3 + PREFIX.len() + 2 * i;
+        out[at] = digits[usize::from(byte >> 4)];
+        out[at + 1] = digits[usize::from(byte & 15)];
+    }
+    out
+}
+
+/// Listens on the connection's name.
+///
+/// # Errors
+/// EADDRINUSE when somebody else sits there, EMFILE and the like.
+pub fn offer(tuple: &Tuple, floor: usize) -> Sys<Fd> {
+    let fd = sys::move_up(sys::socket(libc::AF_UNIX, KIND, 0)?, floor)?;
+    match sys::bind(fd, &address(tuple)).and_then(|()| sys::listen(fd, 1)) {
+        Ok(()) => Ok(fd),
+        Err(e) => {
+            sys::close(fd);
+            Err(e)
+        }
+    }
+}
+
+/// Connects to the other end's offer.
+///
+/// # Errors
+/// ECONNREFUSED while there is none; EAGAIN when its backlog is full; EACCES and the like.
+pub fn connect(tuple: &Tuple, floor: usize) -> Sys<Fd> {
+    let fd = sys::socket(libc::AF_UNIX, KIND, 0)?;
+    if let Err(e) = sys::connect(fd, &address(tuple)) {
+        sys::close(fd);
+        return Err(e);
+    }
+    sys::move_up(fd, floor)
+}
+
+/// Takes one visitor of an offer.
+///
+/// # Errors
+/// EAGAIN while there is none.
+pub fn accept(listener: Fd, floor: usize) -> Sys<Fd> {
+    sys::move_up(sys::accept(listener, libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)?, floor)
+}
+
+/// Who is at the other end.
+///
+/// # Errors
+/// What `getsockopt` says.
+pub fn credentials(fd: Fd) -> Sys<Credentials> {
+    let mut raw = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    sys::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut raw)?;
+    Ok(Credentials { pid: u32::try_from(raw.pid).unwrap_or(0), uid: raw.uid })
+}
+
+impl Proposal {
+    /// A proposal for `tuple` in our protocol.
+    #[must_use]
+    pub fn new(tuple: &Tuple, segment: u64, slot: u32, max_shift: u32) -> Self {
+        Self { protocol: PROTOCOL, slot, segment, max_shift, key: tuple.key() }
+    }
+
+    fn encode(&self) -> [u8; PROPOSAL_BYTES] {
+        let Self { protocol, slot, segment, max_shift, key } = self;
+        let mut out = [0; PROPOSAL_BYTES];
+        out[..8].copy_from_slice(&MAGIC.to_le_bytes());
+        out[8..12].copy_from_slice(&protocol.to_le_bytes());
+        out[12..16].copy_from_slice(&slot.to_le_bytes());
+        out[16..24].copy_from_slice(&segment.to_le_bytes());
+        out[24..28].copy_from_slice(&max_shift.to_le_bytes());
+        out[28..].copy_from_slice(key);
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let long = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        if bytes.len() != PROPOSAL_BYTES || long(0)? != MAGIC {
+            return None;
+        }
+        let key = bytes.get(28..)?.try_into().ok()?;
+        let (protocol, slot, segment) = (word(8)?, word(12)?, long(16)?);
+        Some(Self { protocol, slot, segment, max_shift: word(24)?, key })
+    }
+}
+
+/// Room for one descriptor in a control message, aligned as `struct cmsghdr` is.
+#[repr(C, align(8))]
+struct Control([u8; 24]);
+
+fn message(iov: &mut libc::iovec, control: Option<&mut Control>) -> libc::msghdr {
+    // SAFETY: all-zero is a valid msghdr: no name, no vectors, no control data.
+    let mut msg: libc::msghdr = unsafe { core::mem::zeroed() };
+    msg.msg_iov = iov;
+    msg.msg_iovlen = 1;
+    if let Some(c) = control {
+        msg.msg_control = c.0.as_mut_ptr().cast();
+        msg.msg_controllen = c.0.len() as _;
+    }
+    msg
+}
+
+/// Sends a proposal, with the segment's descriptor when the other end does not have it.
+///
+/// # Errors
+/// What `sendmsg` says.
+pub fn propose(fd: Fd, proposal: &Proposal, segment: Option<Fd>) -> Sys<()> {
+    let mut bytes = proposal.encode();
+    let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut control = Control([0; 24]);
+    let carried = segment.map(|passed| {
+        control.0[..8].copy_from_slice(&20usize.to_ne_bytes());
+        control.0[8..12].copy_from_slice(&libc::SOL_SOCKET.to_ne_bytes());
+        control.0[12..16].copy_from_slice(&libc::SCM_RIGHTS.to_ne_bytes());
+        control.0[16..20].copy_from_slice(&passed.to_ne_bytes());
+        &mut control
+    });
+    let msg = message(&mut iov, carried);
+    let flags = sys::reg(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+    // SAFETY: the message and all that it points to outlive the call.
+    unsafe { sys::call(Sysno::sendmsg, [sys::reg(fd), &raw const msg as usize, flags, 0, 0, 0]) }
+        .map(drop)
+}
+
+/// Receives a proposal and, if it carries one, a descriptor that is now ours.
+///
+/// # Errors
+/// EAGAIN while there is none; EPROTO for nonsense (a descriptor that came along is closed).
+pub fn receive(fd: Fd) -> Sys<(Proposal, Option<Fd>)> {
+    let mut bytes = [0u8; PROPOSAL_BYTES + 1];
+    let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut control = Control([0; 24]);
+    let mut msg = message(&mut iov, Some(&mut control));
+    let flags = sys::reg(libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC);
+    let args = [sys::reg(fd), &raw mut msg as usize, flags, 0, 0, 0];
+    // SAFETY: the message and all that it points to outlive the call.
+    let len = unsafe { sys::call(Sysno::recvmsg, args) }?;
+    let got = passed_descriptor(&control, msg.msg_controllen as usize);
+    match Proposal::decode(bytes.get(..len).unwrap_or(&[])) {
+        Some(proposal) => Ok((proposal, got)),
+        None => {
+            if let Some(fd) = got {
+                sys::close(fd);
+            }
+            Err(Errno(libc::EPROTO))
+        }
+    }
+}
+
+/// The descriptor in a received control message.
+fn passed_descriptor(control: &Control, len: usize) -> Option<Fd> {
+    let int = |at: usize| control.0.get(at..at + 4).map(|b| i32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+    let rights = len >= 20 && int(8) == Some(libc::SOL_SOCKET) && int(12) == Some(libc::SCM_RIGHTS);
+    if rights { int(16) } else { None }
+}
+
+/// Refuses a proposal.
+pub fn refuse(fd: Fd, refusal: Refusal) {
+    let byte = match refusal {
+        Refusal::UnknownSegment => b'u',
+        Refusal::Version => b'v',
+        Refusal::No => b'n',
+    };
+    let _ = sys::sendto(fd, &[byte], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL, &[]);
+}
+
+/// Whether the offering end has refused or gone. `None` while it has said nothing.
+#[must_use]
+pub fn refusal(fd: Fd) -> Option<Refusal> {
+    let mut byte = [0];
+    match sys::recv(fd, &mut byte, libc::MSG_DONTWAIT) {
+        Err(Errno(libc::EAGAIN)) => None,
+        Ok(1) if byte == *b"u" => Some(Refusal::UnknownSegment),
+        Ok(1) if byte == *b"v" => Some(Refusal::Version),
+        Ok(_) | Err(_) => Some(Refusal::No),
+    }
+}

@@ -1,0 +1,463 @@
+//! One direction of a channel: a byte ring between one producer and one consumer.
+//!
+//! Positions count bytes since the ring began and never wrap. The producer's
+//! word carries a FROZEN bit: whoever sets it ends the ring at exactly the
+//! position beside it, because publishing is a compare-and-swap that fails from
+//! then on. That is how a direction goes back to TCP at an exact byte, decided
+//! by either end alone. An empty ring is rewound to its first byte, so small
+//! traffic stays within a few KiB, and may change its size then.
+//!
+//! Every word here is shared with a process that may be hostile: cursors are
+//! checked before use and offsets are masked; at worst the peer hurts itself.
+
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Set in the producer's word once no further byte will be published.
+const FROZEN: u64 = 1 << 63;
+/// Where the capacity's binary logarithm sits in the geometry word.
+const SHIFT_AT: u32 = 56;
+/// Positions use 56 bits: 2^56 bytes, centuries at any rate seen today.
+const POSITION: u64 = (1 << SHIFT_AT) - 1;
+
+/// Words that the producer writes, apart from `want_space` being cleared by the consumer.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct ProducerLine {
+    /// Bytes published so far, and the FROZEN bit.
+    head: AtomicU64,
+    /// Position of the ring's first byte (56 bits), logarithm of its capacity above.
+    geometry: AtomicU64,
+    /// Bytes that went over TCP before the first byte of this ring.
+    tcp_total: AtomicU64,
+    /// 1 once `tcp_total` holds: the consumer may finish TCP and turn to the ring.
+    switched: AtomicU32,
+    /// 1 while the producer waits for space.
+    want_space: AtomicU32,
+}
+
+/// Words that the consumer writes, apart from `armed` being cleared by the producer.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct ConsumerLine {
+    /// Bytes consumed so far.
+    tail: AtomicU64,
+    /// 1 while the consumer asks to be told of the next publication.
+    armed: AtomicU32,
+    /// 1 once the consumer watches its doorbells and the ring may be used.
+    ready: AtomicU32,
+    /// 1 once the consumer has seen `switched` and will not read past `tcp_total` on TCP.
+    acknowledged: AtomicU32,
+}
+
+/// Cursors and flags of one direction; its bytes live elsewhere in the segment.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Ring {
+    producer: ProducerLine,
+    consumer: ConsumerLine,
+}
+
+#[cfg(not(loom))]
+const _: () = {
+    assert!(size_of::<ProducerLine>() == 128 && align_of::<ProducerLine>() == 128);
+    assert!(size_of::<ConsumerLine>() == 128 && size_of::<Ring>() == 256);
+};
+
+/// The bytes of a ring. Offsets are always below the capacity.
+pub trait Storage {
+    /// Largest capacity of this storage as a binary logarithm.
+    fn max_shift(&self) -> u32;
+    /// Stores `bytes` from `offset` on; the range lies within the capacity.
+    fn put(&self, offset: usize, bytes: &[u8]);
+    /// Loads `bytes.len()` bytes from `offset` on; the range lies within the capacity.
+    fn take(&self, offset: usize, bytes: &mut [u8]);
+}
+
+/// What a write did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// So many bytes are published; `notify` if the consumer had asked to be told.
+    Bytes {
+        /// Bytes published, at least one.
+        n: usize,
+        /// Whether the consumer must be told.
+        notify: bool,
+    },
+    /// No space.
+    Full,
+    /// The ring has ended; nothing was published.
+    Frozen,
+    /// The shared words contradict each other.
+    Corrupt,
+}
+
+/// What a read did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Got {
+    /// So many bytes; `notify` if the producer waits for space that is now there.
+    Bytes {
+        /// Bytes delivered, at least one.
+        n: usize,
+        /// Whether the producer must be told.
+        notify: bool,
+    },
+    /// Nothing to read now.
+    Empty,
+    /// Nothing to read, and the ring has ended: TCP goes on from here.
+    Ended,
+    /// The shared words contradict each other.
+    Corrupt,
+}
+
+/// Cursors read once and checked.
+#[derive(Debug, Clone, Copy)]
+struct View {
+    head: u64,
+    tail: u64,
+    frozen: bool,
+    base: u64,
+    shift: u32,
+}
+
+impl View {
+    fn used(&self) -> u64 {
+        self.head - self.tail
+    }
+    fn capacity(&self) -> u64 {
+        1 << self.shift
+    }
+    /// Physical offset of a position; always below the capacity.
+    fn offset(&self, position: u64) -> usize {
+        // The mask bounds the value by the capacity, which fits any usize.
+        usize::try_from(position.wrapping_sub(self.base) & (self.capacity() - 1)).unwrap_or(0)
+    }
+}
+
+impl Ring {
+    /// Resets every word for a new connection; `shift` is the first capacity's logarithm.
+    /// Only for a ring that no other process uses.
+    pub fn reset(&self, shift: u32) {
+        let Self { producer, consumer } = self;
+        producer.head.store(0, Ordering::Relaxed);
+        producer.geometry.store(u64::from(shift) << SHIFT_AT, Ordering::Relaxed);
+        producer.tcp_total.store(0, Ordering::Relaxed);
+        producer.switched.store(0, Ordering::Relaxed);
+        producer.want_space.store(0, Ordering::Relaxed);
+        consumer.tail.store(0, Ordering::Relaxed);
+        consumer.armed.store(1, Ordering::Relaxed);
+        consumer.ready.store(0, Ordering::Relaxed);
+        consumer.acknowledged.store(0, Ordering::SeqCst);
+    }
+
+    #[cfg(loom)]
+    /// A fresh ring for the model checker.
+    pub fn model(shift: u32) -> Self {
+        let word = |v| AtomicU64::new(v);
+        let flag = |v| AtomicU32::new(v);
+        Self {
+            producer: ProducerLine {
+                head: word(0),
+                geometry: word(u64::from(shift) << SHIFT_AT),
+                tcp_total: word(0),
+                switched: flag(0),
+                want_space: flag(0),
+            },
+            consumer: ConsumerLine {
+                tail: word(0),
+                armed: flag(0),
+                ready: flag(0),
+                acknowledged: flag(0),
+            },
+        }
+    }
+
+    /// Reads and checks the cursors. `None` when they contradict each other.
+    fn view(&self, max_shift: u32) -> Option<View> {
+        // Tail first: it never passes a head that is read later.
+        let tail = self.consumer.tail.load(Ordering::Acquire);
+        let word = self.producer.head.load(Ordering::Acquire);
+        let geometry = self.producer.geometry.load(Ordering::Relaxed);
+        let shift = u32::try_from(geometry >> SHIFT_AT).unwrap_or(u32::MAX);
+        let view = View {
+            head: word & !FROZEN,
+            tail,
+            frozen: word & FROZEN != 0,
+            base: geometry & POSITION,
+            shift,
+        };
+        let sane = shift <= max_shift
+            && view.head <= POSITION
+            && view.tail <= view.head
+            && view.used() <= view.capacity();
+        sane.then_some(view)
+    }
+
+    /// Publishes as much of `parts`, taken in order, as fits.
+    ///
+    /// `grow` is called with the wanted logarithm when an empty ring is too small for the
+    /// message and below its storage's limit; it makes the memory real and says whether it could.
+    pub fn write(
+        &self,
+        storage: &impl Storage,
+        parts: &[&[u8]],
+        grow: impl FnOnce(u32) -> bool,
+    ) -> Put {
+        let Some(mut view) = self.view(storage.max_shift()) else { return Put::Corrupt };
+        if view.frozen {
+            return Put::Frozen;
+        }
+        let wanted: u64 = parts.iter().map(|p| p.len() as u64).sum();
+        if view.used() == 0 {
+            self.rewind(&mut view, storage.max_shift(), wanted, grow);
+        }
+        let n = wanted.min(view.capacity() - view.used());
+        if n == 0 {
+            return Put::Full;
+        }
+        copy_in(storage, &view, parts, n);
+        let published = self.producer.head.compare_exchange(
+            view.head,
+            view.head + n,
+            Ordering::SeqCst,
+            Ordering::Relaxed,
+        );
+        if published.is_err() {
+            // Only a freeze moves this word beside us (writers hold the sender's lock).
+            return Put::Frozen;
+        }
+        Put::Bytes { n: usize::try_from(n).unwrap_or(0), notify: self.claim_armed() }
+    }
+
+    /// Starts an empty ring at its first byte again, larger if the message wants it.
+    fn rewind(&self, view: &mut View, max: u32, wanted: u64, grow: impl FnOnce(u32) -> bool) {
+        let mut shift = view.shift;
+        if wanted > view.capacity() && shift < max {
+            let fitting = 64 - (wanted - 1).leading_zeros();
+            let target = fitting.clamp(shift + 1, max);
+            if grow(target) {
+                shift = target;
+            }
+        }
+        if view.base == view.head && view.shift == shift {
+            return;
+        }
+        view.base = view.head;
+        view.shift = shift;
+        let geometry = (u64::from(shift) << SHIFT_AT) | view.base;
+        // Relaxed: the consumer reads it only behind the head that publishes data under it.
+        self.producer.geometry.store(geometry, Ordering::Relaxed);
+    }
+
+    /// Makes an empty ring small again; for the producer when the connection idles.
+    /// True when the storage beyond `shift` may be given back.
+    pub fn shrink(&self, max_shift: u32, shift: u32) -> bool {
+        let Some(view) = self.view(max_shift) else { return false };
+        if view.used() != 0 || view.shift <= shift {
+            return false;
+        }
+        let geometry = (u64::from(shift) << SHIFT_AT) | view.head;
+        self.producer.geometry.store(geometry, Ordering::Relaxed);
+        true
+    }
+
+    /// Delivers bytes into `parts`, taken in order; `peek` leaves them in the ring.
+    pub fn read(&self, storage: &impl Storage, parts: &mut [&mut [u8]], peek: bool) -> Got {
+        loop {
+            let Some(view) = self.view(storage.max_shift()) else { return Got::Corrupt };
+            if view.used() == 0 {
+                return if view.frozen { Got::Ended } else { Got::Empty };
+            }
+            let n = copy_out(storage, &view, parts);
+            let count = usize::try_from(n).unwrap_or(0);
+            if peek || n == 0 {
+                return Got::Bytes { n: count, notify: false };
+            }
+            let moved = self.consumer.tail.compare_exchange(
+                view.tail,
+                view.tail + n,
+                Ordering::SeqCst,
+                Ordering::Relaxed,
+            );
+            if moved.is_err() {
+                continue; // A signal handler of this thread read in between: its bytes are gone.
+            }
+            return Got::Bytes { n: count, notify: self.claim_want_space(&view, n) };
+        }
+    }
+
+    /// Drops up to `n` bytes unread; returns how many. For `MSG_TRUNC` on TCP.
+    pub fn skip(&self, max_shift: u32, n: u64) -> u64 {
+        let Some(view) = self.view(max_shift) else { return 0 };
+        let n = n.min(view.used());
+        let moved = self.consumer.tail.compare_exchange(
+            view.tail,
+            view.tail + n,
+            Ordering::SeqCst,
+            Ordering::Relaxed,
+        );
+        if moved.is_ok() { n } else { 0 }
+    }
+
+    /// After a publication: whether the consumer had asked to be told. Clears the request.
+    fn claim_armed(&self) -> bool {
+        let armed = &self.consumer.armed;
+        armed.load(Ordering::SeqCst) != 0 && armed.swap(0, Ordering::SeqCst) != 0
+    }
+
+    /// After consumption: whether the producer waits and a quarter of the ring is free.
+    fn claim_want_space(&self, view: &View, consumed: u64) -> bool {
+        let want = &self.producer.want_space;
+        if want.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
+        let free = view.capacity() - (view.used() - consumed);
+        free >= view.capacity() / 4 && want.swap(0, Ordering::SeqCst) != 0
+    }
+
+    /// Asks to be told of the next publication; true when there is something to read already
+    /// (or the ring has ended), in which case nobody will tell.
+    pub fn arm(&self) -> bool {
+        let armed = &self.consumer.armed;
+        if armed.load(Ordering::Relaxed) == 0 {
+            armed.store(1, Ordering::SeqCst);
+        }
+        let tail = self.consumer.tail.load(Ordering::Relaxed);
+        self.producer.head.load(Ordering::SeqCst) != tail
+    }
+
+    /// Asks to be told when a quarter is free; true when it is already (or the ring has ended).
+    pub fn arm_space(&self, max_shift: u32) -> bool {
+        self.producer.want_space.store(1, Ordering::SeqCst);
+        crate::ring::fence();
+        self.writable(max_shift)
+    }
+
+    /// Whether a quarter of the ring is free, or the ring has ended.
+    pub fn writable(&self, max_shift: u32) -> bool {
+        match self.view(max_shift) {
+            None => true,
+            Some(v) => v.frozen || v.capacity() - v.used() >= v.capacity() / 4,
+        }
+    }
+
+    /// Whether there is a byte to read.
+    pub fn readable(&self) -> bool {
+        let tail = self.consumer.tail.load(Ordering::Relaxed);
+        let head = self.producer.head.load(Ordering::Acquire) & !FROZEN;
+        head != tail
+    }
+
+    /// Bytes published and not yet consumed; `None` when the words contradict each other.
+    pub fn pending(&self, max_shift: u32) -> Option<u64> {
+        self.view(max_shift).map(|v| v.used())
+    }
+
+    /// Ends the ring at the bytes published so far. Either end may; idempotent.
+    pub fn freeze(&self) {
+        self.producer.head.fetch_or(FROZEN, Ordering::SeqCst);
+    }
+
+    /// Whether the ring has ended.
+    pub fn frozen(&self) -> bool {
+        self.producer.head.load(Ordering::SeqCst) & FROZEN != 0
+    }
+
+    /// Bytes consumed so far.
+    pub fn tail(&self) -> u64 {
+        self.consumer.tail.load(Ordering::Relaxed)
+    }
+
+    /// Producer: announces that TCP carried `tcp_total` bytes and the ring follows.
+    pub fn switch(&self, tcp_total: u64) {
+        self.producer.tcp_total.store(tcp_total, Ordering::Relaxed);
+        self.producer.switched.store(1, Ordering::SeqCst);
+    }
+
+    /// Consumer: the producer's TCP total once it has switched.
+    pub fn switched(&self) -> Option<u64> {
+        (self.producer.switched.load(Ordering::SeqCst) != 0)
+            .then(|| self.producer.tcp_total.load(Ordering::Relaxed))
+    }
+
+    /// Consumer: says that it watches its doorbells, so the ring may be used.
+    pub fn set_ready(&self) {
+        self.consumer.ready.store(1, Ordering::SeqCst);
+    }
+
+    /// Producer: whether the consumer watches its doorbells.
+    pub fn ready(&self) -> bool {
+        self.consumer.ready.load(Ordering::SeqCst) != 0
+    }
+
+    /// Consumer: has seen the switch and reads no TCP byte past its total.
+    pub fn acknowledge(&self) {
+        self.consumer.acknowledged.store(1, Ordering::SeqCst);
+    }
+
+    /// Producer: whether bytes may go over TCP again after a freeze.
+    pub fn acknowledged(&self) -> bool {
+        self.consumer.acknowledged.load(Ordering::SeqCst) != 0
+    }
+
+    /// Tells whether the consumer had asked to be told, as after a publication.
+    pub fn take_armed(&self) -> bool {
+        self.claim_armed()
+    }
+
+    /// Tells whether the producer waits for space, and clears it.
+    pub fn take_want_space(&self) -> bool {
+        self.producer.want_space.swap(0, Ordering::SeqCst) != 0
+    }
+}
+
+/// Orders our flag before the cursor that is read next.
+fn fence() {
+    #[cfg(not(loom))]
+    core::sync::atomic::fence(Ordering::SeqCst);
+    #[cfg(loom)]
+    loom::sync::atomic::fence(Ordering::SeqCst);
+}
+
+/// Copies the first `n` bytes of `parts` behind the head.
+fn copy_in(storage: &impl Storage, view: &View, parts: &[&[u8]], n: u64) {
+    let mut position = view.head;
+    let mut left = usize::try_from(n).unwrap_or(0);
+    for part in parts {
+        let mut rest = &part[..part.len().min(left)];
+        left -= rest.len();
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(contiguous(view, position, rest.len()));
+            storage.put(view.offset(position), now);
+            position += now.len() as u64;
+            rest = later;
+        }
+    }
+}
+
+/// Copies from the tail on into `parts`; returns the number of bytes.
+fn copy_out(storage: &impl Storage, view: &View, parts: &mut [&mut [u8]]) -> u64 {
+    let mut position = view.tail;
+    for part in parts {
+        let left = usize::try_from(view.head - position).unwrap_or(0);
+        let len = part.len().min(left);
+        let mut rest = &mut part[..len];
+        while !rest.is_empty() {
+            let split = contiguous(view, position, rest.len());
+            let (now, later) = rest.split_at_mut(split);
+            storage.take(view.offset(position), now);
+            position += split as u64;
+            rest = later;
+        }
+    }
+    position - view.tail
+}
+
+/// How many of `len` bytes from `position` on lie before the ring's physical end.
+fn contiguous(view: &View, position: u64, len: usize) -> usize {
+    let to_end = (1usize << view.shift) - view.offset(position);
+    len.min(to_end)
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

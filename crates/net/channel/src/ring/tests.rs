@@ -1,0 +1,177 @@
+//! Rings against literal expectations and a byte-queue model.
+
+use super::*;
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+struct Bytes(RefCell<Vec<u8>>);
+
+impl Storage for Bytes {
+    fn max_shift(&self) -> u32 {
+        self.0.borrow().len().trailing_zeros()
+    }
+    fn put(&self, offset: usize, bytes: &[u8]) {
+        self.0.borrow_mut()[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+    fn take(&self, offset: usize, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&self.0.borrow()[offset..offset + bytes.len()]);
+    }
+}
+
+fn storage(max: usize) -> Bytes {
+    Bytes(RefCell::new(vec![0; max]))
+}
+
+fn ring(shift: u32) -> Ring {
+    // SAFETY-free construction: all-zero words are a valid ring, reset gives it its size.
+    let ring = Ring {
+        producer: ProducerLine {
+            head: AtomicU64::new(0),
+            geometry: AtomicU64::new(0),
+            tcp_total: AtomicU64::new(0),
+            switched: AtomicU32::new(0),
+            want_space: AtomicU32::new(0),
+        },
+        consumer: ConsumerLine {
+            tail: AtomicU64::new(0),
+            armed: AtomicU32::new(0),
+            ready: AtomicU32::new(0),
+            acknowledged: AtomicU32::new(0),
+        },
+    };
+    ring.reset(shift);
+    ring
+}
+
+#[test]
+fn a_full_ring_takes_no_more_and_says_so() {
+    let (r, s) = (ring(3), storage(8));
+    assert_eq!(r.write(&s, &[b"abcdef"], |_| false), Put::Bytes { n: 6, notify: true });
+    assert_eq!(r.write(&s, &[b"ghij"], |_| false), Put::Bytes { n: 2, notify: false });
+    assert_eq!(r.write(&s, &[b"x"], |_| false), Put::Full);
+    let (mut a, mut b) = ([0; 3], [0; 9]);
+    assert_eq!(r.read(&s, &mut [&mut a, &mut b], false), Got::Bytes { n: 8, notify: false });
+    assert_eq!((&a, &b[..5]), (b"abc", &b"defgh"[..]));
+    assert_eq!(r.read(&s, &mut [&mut a], false), Got::Empty);
+}
+
+#[test]
+fn small_traffic_stays_at_the_first_bytes() {
+    let (r, s) = (ring(4), storage(16));
+    for i in 0..100u8 {
+        assert!(matches!(r.write(&s, &[&[i; 3]], |_| false), Put::Bytes { n: 3, .. }));
+        let mut out = [0; 16];
+        assert!(matches!(r.read(&s, &mut [&mut out], false), Got::Bytes { n: 3, .. }));
+        assert_eq!(out[..3], [i; 3]);
+    }
+    assert_eq!(s.0.borrow()[3..], [0; 13], "bytes past the first message were touched");
+}
+
+#[test]
+fn an_empty_ring_grows_for_a_large_message_and_shrinks_again() {
+    let (r, s) = (ring(3), storage(64));
+    let grown = std::cell::Cell::new(0);
+    let put = r.write(&s, &[&[7; 40]], |shift| {
+        grown.set(shift);
+        true
+    });
+    assert_eq!((put, grown.get()), (Put::Bytes { n: 40, notify: true }, 6));
+    assert!(!r.shrink(6, 3), "bytes are still inside");
+    let mut out = [0; 64];
+    assert_eq!(r.read(&s, &mut [&mut out], false), Got::Bytes { n: 40, notify: false });
+    assert!(r.shrink(6, 3));
+    assert_eq!(r.write(&s, &[&[1; 40]], |_| false), Put::Bytes { n: 8, notify: false });
+}
+
+#[test]
+fn freezing_ends_the_ring_at_an_exact_byte_whoever_does_it() {
+    let (r, s) = (ring(3), storage(8));
+    r.write(&s, &[b"abc"], |_| false);
+    r.freeze();
+    assert_eq!(r.write(&s, &[b"d"], |_| false), Put::Frozen);
+    assert!(r.arm() && r.frozen());
+    let mut out = [0; 8];
+    assert_eq!(r.read(&s, &mut [&mut out], true), Got::Bytes { n: 3, notify: false });
+    assert_eq!(r.read(&s, &mut [&mut out], false), Got::Bytes { n: 3, notify: false });
+    assert_eq!(r.read(&s, &mut [&mut out], false), Got::Ended);
+}
+
+#[test]
+fn the_producer_is_told_when_a_quarter_is_free() {
+    let (r, s) = (ring(3), storage(8));
+    r.write(&s, &[b"abcdefgh"], |_| false);
+    assert!(!r.arm_space(3));
+    let mut one = [0; 1];
+    assert_eq!(r.read(&s, &mut [&mut one], false), Got::Bytes { n: 1, notify: false });
+    assert_eq!(r.read(&s, &mut [&mut one], false), Got::Bytes { n: 1, notify: true });
+    assert_eq!(r.read(&s, &mut [&mut one], false), Got::Bytes { n: 1, notify: false });
+}
+
+#[test]
+fn scribbled_words_are_reported_and_never_followed() {
+    let (s, poison) = (storage(8), [u64::MAX >> 1, 9, 1 << 60, u64::MAX]);
+    for value in poison {
+        let r = ring(3);
+        r.producer.head.store(value & !FROZEN, Ordering::Relaxed);
+        assert_eq!(r.read(&s, &mut [&mut [0; 8]], false), Got::Corrupt, "head {value:#x}");
+        let r = ring(3);
+        r.consumer.tail.store(value, Ordering::Relaxed);
+        assert_eq!(r.write(&s, &[b"x"], |_| false), Put::Corrupt, "tail {value:#x}");
+        let r = ring(3);
+        r.producer.geometry.store(value | (200 << SHIFT_AT), Ordering::Relaxed);
+        assert_eq!(r.write(&s, &[b"x"], |_| true), Put::Corrupt, "geometry {value:#x}");
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Write(Vec<u8>),
+    Read(usize),
+    Peek(usize),
+    Skip(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        proptest::collection::vec(any::<u8>(), 1..40).prop_map(Op::Write),
+        (1usize..40).prop_map(Op::Read),
+        (1usize..40).prop_map(Op::Peek),
+        (1u64..10).prop_map(Op::Skip),
+    ]
+}
+
+proptest! {
+    /// A ring is a bounded byte queue, whatever sizes come in whatever order.
+    #[test]
+    fn a_ring_is_a_byte_queue(ops in proptest::collection::vec(op(), 1..200)) {
+        let (r, s) = (ring(3), storage(32));
+        let mut model = VecDeque::new();
+        for op in ops {
+            match op {
+                Op::Write(bytes) => match r.write(&s, &[&bytes[..1], &bytes[1..]], |_| true) {
+                    Put::Bytes { n, .. } => model.extend(&bytes[..n]),
+                    other => prop_assert!(other == Put::Full && model.len() >= 8, "{other:?}"),
+                },
+                Op::Read(n) | Op::Peek(n) => {
+                    let peek = matches!(op, Op::Peek(_));
+                    let mut out = vec![0; n];
+                    let (left, right) = out.split_at_mut(n / 2);
+                    let got = match r.read(&s, &mut [left, right], peek) {
+                        Got::Bytes { n, .. } => n,
+                        other => { prop_assert_eq!(other, Got::Empty); 0 }
+                    };
+                    prop_assert_eq!(got, n.min(model.len()));
+                    let expected: Vec<u8> = model.iter().take(got).copied().collect();
+                    prop_assert_eq!(&out[..got], &expected[..]);
+                    if !peek { model.drain(..got); }
+                }
+                Op::Skip(n) => {
+                    let n = r.skip(5, n);
+                    model.drain(..usize::try_from(n).unwrap());
+                }
+            }
+            prop_assert_eq!(r.pending(5), Some(model.len() as u64));
+        }
+    }
+}

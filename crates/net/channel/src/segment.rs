@@ -1,0 +1,221 @@
+//! A segment in this process: a sealed memfd, mapped, and what is ours to know of it.
+//!
+//! Sizes and offsets come from constants, never from shared memory. The memfd is
+//! sealed against shrinking, growing and further seals before it is sent, and
+//! checked for that on receipt. Memory of a ring is made real before it is used, so
+//! a full machine is an error here and not SIGBUS later.
+
+#![expect(unsafe_code, reason = "shared memory")]
+
+use crate::layout::{
+    DATA_AT, Header, SEGMENT_BYTES, START_SHIFT, STRIDE_SHIFT, Side, Slot, data_at,
+};
+use crate::place::Place;
+use crate::ring::Storage;
+use crate::sys::{self, Errno, Fd, Sys};
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering;
+
+const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+
+/// One mapped segment.
+#[derive(Debug)]
+pub struct Segment {
+    at: NonNull<u8>,
+    fd: Fd,
+    /// Which end this process is.
+    pub side: Side,
+}
+
+// SAFETY: a segment is shared memory in which every word is atomic, plus plain numbers.
+unsafe impl Send for Segment {}
+// SAFETY: as above; ring bytes are guarded by the cursors.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// Makes a new segment; this process is side 0. The descriptor is moved to `floor` or above.
+    ///
+    /// # Errors
+    /// Whatever `memfd_create`, `ftruncate`, `fcntl` or `mmap` say (EMFILE, ENOMEM, ...).
+    pub fn create(floor: usize) -> Sys<Segment> {
+        let fd = sys::move_up(sys::memfd(c"saiga-segment")?, floor)?;
+        let made = prepare(fd).and_then(|()| Self::map(fd, Side(0)));
+        match made {
+            Ok(segment) => {
+                segment.header().identity.id.store(sys::random() | 1, Ordering::Relaxed);
+                Ok(segment)
+            }
+            Err(e) => {
+                sys::close(fd);
+                Err(e)
+            }
+        }
+    }
+
+    /// Maps a segment that a peer made; this process is side 1. Takes the descriptor over.
+    ///
+    /// # Errors
+    /// EPERM when it is not sealed as promised or has another size; else what `mmap` says.
+    pub fn adopt(fd: Fd, floor: usize) -> Sys<Segment> {
+        let fd = sys::move_up(fd, floor)?;
+        let checked = match (sys::fcntl(fd, libc::F_GET_SEALS, 0), sys::file_size(fd)) {
+            (Ok(seals), Ok(SEGMENT_BYTES)) if seals & SEALS == SEALS => Self::map(fd, Side(1)),
+            _ => Err(Errno(libc::EPERM)),
+        };
+        if checked.is_err() {
+            sys::close(fd);
+        }
+        checked
+    }
+
+    fn map(fd: Fd, side: Side) -> Sys<Segment> {
+        let at = sys::map(fd, SEGMENT_BYTES)?;
+        NonNull::new(at.cast()).map(|at| Segment { at, fd, side }).ok_or(Errno(libc::ENOMEM))
+    }
+
+    /// Unmaps and closes.
+    ///
+    /// # Safety
+    /// No slot, place or storage of this segment is used any more.
+    pub unsafe fn release(self) {
+        // SAFETY: promised by our caller.
+        unsafe { sys::unmap(self.at.as_ptr().cast(), SEGMENT_BYTES) };
+        sys::close(self.fd);
+    }
+
+    /// The memfd.
+    #[must_use]
+    pub fn fd(&self) -> Fd {
+        self.fd
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the mapping is page-aligned, `DATA_AT` bytes are there (sealed size) and the
+        // header holds only atomics and bytes, valid for any content.
+        unsafe { self.at.cast::<Header>().as_ref() }
+    }
+
+    /// Random name of the segment.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.header().identity.id.load(Ordering::Relaxed)
+    }
+
+    /// A channel's shared words; `index` is taken modulo the number of slots.
+    #[must_use]
+    pub fn slot(&self, index: usize) -> &Slot {
+        &self.header().slots[index % crate::layout::SLOTS]
+    }
+
+    /// A waiting place of `side`; `index` is taken modulo their number.
+    #[must_use]
+    pub fn place(&self, side: Side, index: usize) -> &Place {
+        &self.header().places[side.0][index % crate::layout::PLACES]
+    }
+
+    /// Claims a free waiting place of our side.
+    #[must_use]
+    pub fn claim_place(&self, bell: u64) -> Option<usize> {
+        let used = &self.header().identity.places_used[self.side.0];
+        loop {
+            let now = used.load(Ordering::Relaxed);
+            let free = (!now).trailing_zeros();
+            if free >= 64 {
+                return None;
+            }
+            let claimed =
+                used.compare_exchange(now, now | (1 << free), Ordering::SeqCst, Ordering::Relaxed);
+            if claimed.is_ok() {
+                let index = free as usize;
+                self.place(self.side, index).open(bell);
+                return Some(index);
+            }
+        }
+    }
+
+    /// Gives a waiting place of our side back. A late ring on it is a spurious wake-up.
+    pub fn release_place(&self, index: usize) {
+        let used = &self.header().identity.places_used[self.side.0];
+        used.fetch_and(!(1 << (index % 64)), Ordering::SeqCst);
+    }
+
+    /// The bytes of ring `ring` of slot `slot`, at most `1 << max_shift` of them.
+    #[must_use]
+    pub fn bytes(&self, slot: usize, ring: usize, max_shift: u32) -> RingBytes<'_> {
+        RingBytes { segment: self, at: data_at(slot, ring), max_shift: max_shift.min(STRIDE_SHIFT) }
+    }
+
+    /// Makes the first capacity of both rings of a slot real.
+    ///
+    /// # Errors
+    /// ENOSPC or ENOMEM when memory is short.
+    pub fn populate_start(&self, slot: usize) -> Sys<()> {
+        sys::fallocate(self.fd, 0, data_at(slot, 0), 1 << START_SHIFT)?;
+        sys::fallocate(self.fd, 0, data_at(slot, 1), 1 << START_SHIFT)
+    }
+
+    /// Gives the bytes of both rings of an unused slot back to the system.
+    pub fn depopulate(&self, slot: usize) {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        let _ = sys::fallocate(self.fd, mode, data_at(slot, 0), 2 << STRIDE_SHIFT);
+    }
+}
+
+/// Makes an empty memfd a segment: size, header memory, seals.
+fn prepare(fd: Fd) -> Sys<()> {
+    sys::ftruncate(fd, SEGMENT_BYTES)?;
+    sys::fallocate(fd, 0, 0, DATA_AT)?;
+    sys::fcntl(fd, libc::F_ADD_SEALS, sys::reg(SEALS)).map(drop)
+}
+
+/// The bytes of one ring.
+#[derive(Debug, Clone, Copy)]
+pub struct RingBytes<'a> {
+    segment: &'a Segment,
+    at: usize,
+    max_shift: u32,
+}
+
+impl RingBytes<'_> {
+    /// Makes `1 << shift` bytes real; false when memory is short.
+    #[must_use]
+    pub fn populate(&self, shift: u32) -> bool {
+        let shift = shift.min(self.max_shift);
+        sys::fallocate(self.segment.fd, 0, self.at, 1 << shift).is_ok()
+    }
+
+    /// Gives everything beyond `1 << shift` bytes back.
+    pub fn depopulate(&self, shift: u32) {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        let (from, end) = (1usize << shift.min(self.max_shift), 1usize << self.max_shift);
+        if end > from {
+            let _ = sys::fallocate(self.segment.fd, mode, self.at + from, end - from);
+        }
+    }
+
+    /// Address of `offset`, if `len` bytes from there lie inside the ring.
+    fn address(&self, offset: usize, len: usize) -> Option<*mut u8> {
+        let inside = offset.checked_add(len).is_some_and(|end| end <= 1 << self.max_shift);
+        // SAFETY: `at + offset + len` lies inside the mapping by the line above and the layout.
+        inside.then(|| unsafe { self.segment.at.as_ptr().add(self.at + offset) })
+    }
+}
+
+impl Storage for RingBytes<'_> {
+    fn max_shift(&self) -> u32 {
+        self.max_shift
+    }
+    fn put(&self, offset: usize, bytes: &[u8]) {
+        if let Some(to) = self.address(offset, bytes.len()) {
+            // SAFETY: `to` is writable for the length; the peer may read it meanwhile, which
+            // can only garble bytes that are not published yet.
+            unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        }
+    }
+    fn take(&self, offset: usize, bytes: &mut [u8]) {
+        if let Some(from) = self.address(offset, bytes.len()) {
+            // SAFETY: `from` is readable for the length; an honest peer does not write there.
+            unsafe { core::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
+        }
+    }
+}

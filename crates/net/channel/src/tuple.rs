@@ -1,0 +1,87 @@
+//! The two addresses of a TCP connection as one of its ends sees them.
+
+use crate::sys::{self, Fd};
+
+/// Address and port; IPv4 is kept as v4-mapped IPv6 so both families compare alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Endpoint {
+    /// IPv6 address, or IPv4 behind `::ffff:`.
+    pub address: [u8; 16],
+    /// Port in host order.
+    pub port: u16,
+}
+
+/// A connection: `local` is our end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tuple {
+    /// Our end.
+    pub local: Endpoint,
+    /// The other end.
+    pub remote: Endpoint,
+}
+
+const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+impl Endpoint {
+    /// Reads a sockaddr of family AF_INET or AF_INET6.
+    #[must_use]
+    pub fn parse(addr: &[u8]) -> Option<Endpoint> {
+        let family = u16::from_ne_bytes([*addr.first()?, *addr.get(1)?]);
+        let port = u16::from_be_bytes([*addr.get(2)?, *addr.get(3)?]);
+        let mut address = [0; 16];
+        match i32::from(family) {
+            libc::AF_INET => {
+                address[..12].copy_from_slice(&MAPPED);
+                address[12..].copy_from_slice(addr.get(4..8)?);
+            }
+            libc::AF_INET6 => address.copy_from_slice(addr.get(8..24)?),
+            _ => return None,
+        }
+        Some(Endpoint { address, port })
+    }
+
+    /// The IPv4 address behind `::ffff:`, if it is one.
+    #[must_use]
+    pub fn v4(&self) -> Option<[u8; 4]> {
+        let [.., a, b, c, d] = self.address;
+        (self.address[..12] == MAPPED).then_some([a, b, c, d])
+    }
+}
+
+impl Tuple {
+    /// The addresses of a connected socket; `None` when it is not a connected TCP/IP socket.
+    #[must_use]
+    pub fn of(fd: Fd) -> Option<Tuple> {
+        let one = |peer| {
+            let mut buffer = [0; 128];
+            let len = sys::name(fd, peer, &mut buffer).ok()?;
+            Endpoint::parse(buffer.get(..len)?)
+        };
+        Some(Tuple { local: one(false)?, remote: one(true)? })
+    }
+
+    /// The same connection seen from the other end.
+    #[must_use]
+    pub fn reversed(self) -> Tuple {
+        Tuple { local: self.remote, remote: self.local }
+    }
+
+    /// Whether this end makes the offer: the one with the lower address and port.
+    #[must_use]
+    pub fn offers(&self) -> bool {
+        self.local < self.remote
+    }
+
+    /// The tuple as bytes, the offering end first, so that both ends get the same.
+    #[must_use]
+    pub fn key(&self) -> [u8; 36] {
+        let (a, b) =
+            if self.offers() { (self.local, self.remote) } else { (self.remote, self.local) };
+        let mut out = [0; 36];
+        out[..16].copy_from_slice(&a.address);
+        out[16..18].copy_from_slice(&a.port.to_be_bytes());
+        out[18..34].copy_from_slice(&b.address);
+        out[34..].copy_from_slice(&b.port.to_be_bytes());
+        out
+    }
+}

@@ -1,0 +1,190 @@
+//! One layer of settings: what a file or the environment says, and nothing else.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::error::SettingsError;
+use crate::value::{LogLevel, Profile, RingBytes, Spin};
+
+/// Every variable that Saiga reads.
+pub const VARIABLES: [&str; 10] = [
+    "SAIGA_CONFIG",
+    "SAIGA_ENABLED",
+    "SAIGA_EVIDENCE_MESSAGES",
+    "SAIGA_PROFILE",
+    "SAIGA_SPIN",
+    "SAIGA_RING",
+    "SAIGA_PORTS_OFF",
+    "SAIGA_PROGRAMS_OFF",
+    "SAIGA_LOG",
+    "SAIGA_LOG_LEVEL",
+];
+
+const FILE_BYTES_MAX: u64 = 64 << 10;
+/// Opens a FIFO without waiting for its writer: the constructor must not hang.
+const O_NONBLOCK: i32 = 0o4000;
+
+/// The keys of `saiga.toml`; a key that is not there leaves the layer below in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Layer {
+    pub(crate) enabled: Option<bool>,
+    pub(crate) evidence_messages: Option<u32>,
+    pub(crate) profile: Option<Profile>,
+    pub(crate) spin: Option<Spin>,
+    pub(crate) ring: Option<RingBytes>,
+    pub(crate) ports_off: Option<Vec<u16>>,
+    pub(crate) programs_off: Option<Vec<String>>,
+    pub(crate) log: Option<PathBuf>,
+    pub(crate) log_level: Option<LogLevel>,
+}
+
+impl Layer {
+    /// Reads a file; `None` when there is none.
+    pub(crate) fn from_file(path: &Path) -> Result<Option<Self>, SettingsError> {
+        let failed = |source| SettingsError::Read {
+            path: path.to_owned(),
+            source,
+        };
+        let strange = |what| SettingsError::NotASettingsFile {
+            path: path.to_owned(),
+            what,
+        };
+        let file = match OpenOptions::new()
+            .read(true)
+            .custom_flags(O_NONBLOCK)
+            .open(path)
+        {
+            Ok(file) => file,
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(strange("it is not a regular file"));
+        }
+        let bytes = read_up_to(file, FILE_BYTES_MAX + 1).map_err(failed)?;
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(strange("it is larger than 64 KiB"));
+        }
+        let text = std::str::from_utf8(&bytes).map_err(|_| strange("it is not UTF-8 text"))?;
+        let bad_line = |(line, problem)| SettingsError::Line {
+            path: path.to_owned(),
+            line,
+            problem,
+        };
+        Self::from_toml(text).map(Some).map_err(bad_line)
+    }
+
+    fn from_toml(text: &str) -> Result<Self, (usize, String)> {
+        let layer: Self = toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            let before = text.as_bytes().get(..at).unwrap_or_default();
+            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+            (line, error.message().replace('\n', " "))
+        })?;
+        if let Some(problem) = layer.log.as_deref().and_then(log_problem) {
+            let line = text
+                .lines()
+                .position(|line| line.trim_start().starts_with("log"));
+            return Err((line.map_or(1, |index| index + 1), problem));
+        }
+        Ok(layer)
+    }
+
+    /// Reads the `SAIGA_*` variables; an empty variable counts as not set.
+    pub(crate) fn from_variables(
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, SettingsError> {
+        let layer = Self {
+            enabled: read(variable, "SAIGA_ENABLED", boolean)?,
+            evidence_messages: read(variable, "SAIGA_EVIDENCE_MESSAGES", number)?,
+            profile: read(variable, "SAIGA_PROFILE", Profile::from_str)?,
+            spin: read(variable, "SAIGA_SPIN", Spin::from_str)?,
+            ring: read(variable, "SAIGA_RING", RingBytes::from_str)?,
+            ports_off: read(variable, "SAIGA_PORTS_OFF", |text| list(text, number))?,
+            programs_off: read(variable, "SAIGA_PROGRAMS_OFF", |text| {
+                list(text, |item| Ok(item.to_owned()))
+            })?,
+            log: read(variable, "SAIGA_LOG", |text| {
+                log_problem(Path::new(text)).map_or_else(|| Ok(PathBuf::from(text)), Err)
+            })?,
+            log_level: read(variable, "SAIGA_LOG_LEVEL", LogLevel::from_str)?,
+        };
+        Ok(layer)
+    }
+}
+
+/// The names among `names` that look like ours and are not: most likely misspelt.
+pub fn unknown_variables(names: impl IntoIterator<Item = OsString>) -> Vec<String> {
+    let mut unknown: Vec<String> = names
+        .into_iter()
+        .map(|name| name.to_string_lossy().into_owned())
+        .filter(|name| name.starts_with("SAIGA_") && !VARIABLES.contains(&name.as_str()))
+        .collect();
+    unknown.sort();
+    unknown
+}
+
+fn read<T>(
+    variable: &dyn Fn(&str) -> Option<OsString>,
+    name: &'static str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, SettingsError> {
+    let Some(value) = variable(name).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let parsed = match value.to_str() {
+        Some(text) => parse(text.trim()),
+        None => Err("it is not UTF-8 text".to_owned()),
+    };
+    parsed.map(Some).map_err(|problem| SettingsError::Variable {
+        name,
+        value: shown(&value),
+        problem,
+    })
+}
+
+fn shown(value: &OsStr) -> String {
+    value.to_string_lossy().replace(char::is_control, " ")
+}
+
+fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err("it is neither true nor false".to_owned()),
+    }
+}
+
+fn number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is not a whole number in range"))
+}
+
+fn list<T>(text: &str, item: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .map(item)
+        .collect()
+}
+
+/// The library runs in whatever folder its program chose, so a relative path means nothing.
+fn log_problem(path: &Path) -> Option<String> {
+    (path.is_relative() && !path.as_os_str().is_empty())
+        .then(|| format!("log {path:?} is not an absolute path"))
+}
+
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn read_up_to(file: File, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

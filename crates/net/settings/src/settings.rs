@@ -1,0 +1,200 @@
+//! The settings in force: the layers joined, each value with its origin.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::layer::Layer;
+use crate::value::{LogLevel, Profile, RingBytes, Spin};
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Built in.
+    Default,
+    /// This file.
+    File(PathBuf),
+    /// This environment variable.
+    Variable(&'static str),
+    /// Follows from this other setting.
+    Follows(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Variable(name) => write!(f, "${name}"),
+            Self::Follows(key) => write!(f, "follows from {key}"),
+        }
+    }
+}
+
+/// A value and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting<T> {
+    /// The value in force.
+    pub value: T,
+    /// The layer that set it last.
+    pub origin: Origin,
+}
+
+impl<T> Setting<T> {
+    const fn new(value: T) -> Self {
+        Self {
+            value,
+            origin: Origin::Default,
+        }
+    }
+
+    fn set(&mut self, value: Option<T>, origin: Origin) {
+        if let Some(value) = value {
+            *self = Self { value, origin };
+        }
+    }
+}
+
+/// The settings in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether connections may be upgraded at all: the kill switch.
+    pub enabled: Setting<bool>,
+    /// Messages a connection carries by TCP before it may be upgraded; 0 upgrades at once.
+    pub evidence_messages: Setting<u32>,
+    /// How much CPU time waiting may cost.
+    pub profile: Setting<Profile>,
+    /// How long a waiting side spins before it sleeps.
+    pub spin: Setting<Spin>,
+    /// The size of each of a channel's two rings.
+    pub ring: Setting<RingBytes>,
+    /// Connections from or to these ports stay on TCP.
+    pub ports_off: Setting<Vec<u16>>,
+    /// Programs whose file has one of these names stay on TCP.
+    pub programs_off: Setting<Vec<String>>,
+    /// The file to which the library appends its log; none by default.
+    pub log: Setting<Option<PathBuf>>,
+    /// What the log contains.
+    pub log_level: Setting<LogLevel>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            enabled: Setting::new(true),
+            evidence_messages: Setting::new(64),
+            profile: Setting::new(Profile::Default),
+            spin: Setting {
+                value: Profile::Default.spin(),
+                origin: Origin::Follows("profile"),
+            },
+            ring: Setting::new(RingBytes::default()),
+            ports_off: Setting::new(Vec::new()),
+            programs_off: Setting::new(Vec::new()),
+            log: Setting::new(None),
+            log_level: Setting::new(LogLevel::default()),
+        }
+    }
+}
+
+/// One line of `saiga config show`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The key in `saiga.toml`.
+    pub key: &'static str,
+    /// The value as it would be written there; empty when absent.
+    pub value: String,
+    /// Where the value comes from.
+    pub origin: Origin,
+}
+
+impl Settings {
+    /// Lays `layer` over what is in force; `origin` names the source of each variable's value.
+    pub(crate) fn apply(&mut self, layer: Layer, origin: impl Fn(&'static str) -> Origin) {
+        let Layer {
+            enabled,
+            evidence_messages,
+            profile,
+            spin,
+            ring,
+            ports_off,
+            programs_off,
+            log,
+            log_level,
+        } = layer;
+        self.enabled.set(enabled, origin("SAIGA_ENABLED"));
+        self.evidence_messages
+            .set(evidence_messages, origin("SAIGA_EVIDENCE_MESSAGES"));
+        self.profile.set(profile, origin("SAIGA_PROFILE"));
+        self.spin.set(spin, origin("SAIGA_SPIN"));
+        self.ring.set(ring, origin("SAIGA_RING"));
+        self.ports_off.set(ports_off, origin("SAIGA_PORTS_OFF"));
+        self.programs_off
+            .set(programs_off, origin("SAIGA_PROGRAMS_OFF"));
+        // An empty path switches a log off that a lower layer switched on.
+        let log = log.map(|path| Some(path).filter(|path| !path.as_os_str().is_empty()));
+        self.log.set(log, origin("SAIGA_LOG"));
+        self.log_level.set(log_level, origin("SAIGA_LOG_LEVEL"));
+        if matches!(self.spin.origin, Origin::Follows(_)) {
+            self.spin.value = self.profile.value.spin();
+        }
+    }
+
+    /// Whether connections from or to `port` must stay on TCP.
+    #[must_use]
+    pub fn is_port_off(&self, port: u16) -> bool {
+        self.ports_off.value.contains(&port)
+    }
+
+    /// Whether the program whose file is called `name` must stay on TCP.
+    #[must_use]
+    pub fn is_program_off(&self, name: &[u8]) -> bool {
+        self.programs_off
+            .value
+            .iter()
+            .any(|off| off.as_bytes() == name)
+    }
+
+    /// Every setting, in the order of the documentation.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Row> {
+        let Self {
+            enabled,
+            evidence_messages,
+            profile,
+            spin,
+            ring,
+            ports_off,
+            programs_off,
+            log,
+            log_level,
+        } = self;
+        let log_text = log.value.as_ref().map(|path| path.display().to_string());
+        vec![
+            row("enabled", enabled, enabled.value.to_string()),
+            row(
+                "evidence_messages",
+                evidence_messages,
+                evidence_messages.value.to_string(),
+            ),
+            row("profile", profile, profile.value.name().to_owned()),
+            row("spin", spin, spin.value.to_string()),
+            row("ring", ring, ring.value.to_string()),
+            row("ports_off", ports_off, format!("{:?}", ports_off.value)),
+            row(
+                "programs_off",
+                programs_off,
+                format!("{:?}", programs_off.value),
+            ),
+            row("log", log, log_text.unwrap_or_default()),
+            row("log_level", log_level, log_level.value.name().to_owned()),
+        ]
+    }
+}
+
+fn row<T>(key: &'static str, setting: &Setting<T>, value: String) -> Row {
+    Row {
+        key,
+        value,
+        origin: setting.origin.clone(),
+    }
+}

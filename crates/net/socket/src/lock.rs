@@ -1,0 +1,76 @@
+//! A lock for memory that is private to the process, safe to use inside any program.
+//!
+//! Holders are short and never wait, so waiters spin, then yield. A lock that a
+//! thread held when the process forked counts as free in the child. A signal
+//! handler that meets a lock of its own thread is told so instead of hanging.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Counts forks on this process's line of descent.
+static EPOCH: AtomicU32 = AtomicU32::new(1);
+
+/// The lock: 0 when free, else the epoch above the holder's thread id.
+#[derive(Debug)]
+pub(crate) struct Lock(AtomicU64);
+
+/// Holds a [`Lock`]; lets go when dropped.
+#[derive(Debug)]
+pub(crate) struct Guard<'a>(&'a Lock);
+
+/// Starts a new epoch in a forked child: every inherited lock is free.
+pub(crate) fn forked() {
+    EPOCH.fetch_add(1, Ordering::SeqCst);
+}
+
+/// The current epoch.
+pub(crate) fn epoch() -> u32 {
+    EPOCH.load(Ordering::Relaxed)
+}
+
+impl Lock {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Takes the lock; `None` when this very thread holds it (we are in a signal handler).
+    pub(crate) fn lock(&self) -> Option<Guard<'_>> {
+        let mine = me();
+        let mut spins = 0u32;
+        loop {
+            let now = self.0.load(Ordering::Relaxed);
+            if now == mine {
+                return None;
+            }
+            if self.take(now, mine) {
+                return Some(Guard(self));
+            }
+            spins += 1;
+            if spins % 128 == 0 {
+                saiga_channel::sys::yield_cpu();
+            } else {
+                core::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Takes the lock if nobody has it.
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_>> {
+        let now = self.0.load(Ordering::Relaxed);
+        self.take(now, me()).then_some(Guard(self))
+    }
+
+    fn take(&self, now: u64, mine: u64) -> bool {
+        let free = now == 0 || now >> 32 != mine >> 32;
+        free && self.0.compare_exchange(now, mine, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        self.0.0.store(0, Ordering::Release);
+    }
+}
+
+fn me() -> u64 {
+    (u64::from(epoch()) << 32) | u64::from(crate::thread::id())
+}

@@ -1,0 +1,83 @@
+//! Records that are reused but never unmapped, so a stale pointer meets a record of
+//! the same type. Addresses come from one reserved range, so a pointer can be
+//! recognised. No allocator is called: hooks run inside other allocators.
+
+#![expect(unsafe_code, reason = "hands out records of a mapped range")]
+
+use crate::lock::Lock;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// A record that a pool can link while it is free.
+pub(crate) trait Record: Sync {
+    /// All-zero memory is a valid, unused record.
+    fn next_free(&self) -> &AtomicPtr<Self>;
+}
+
+/// A pool of at most `N` records.
+#[derive(Debug)]
+pub(crate) struct Pool<T, const N: usize> {
+    base: AtomicPtr<T>,
+    used: AtomicUsize,
+    free: AtomicPtr<T>,
+    lock: Lock,
+}
+
+impl<T: Record, const N: usize> Pool<T, N> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            base: AtomicPtr::new(core::ptr::null_mut()),
+            used: AtomicUsize::new(0),
+            free: AtomicPtr::new(core::ptr::null_mut()),
+            lock: Lock::new(),
+        }
+    }
+
+    /// Takes a record; its content is what its last user left. `None` when all are in use.
+    pub(crate) fn take(&self) -> Option<&'static T> {
+        let _guard = self.lock.lock()?;
+        let free = self.free.load(Ordering::Relaxed);
+        if !free.is_null() {
+            // SAFETY: records on the free list lie in the mapped range, which is never unmapped.
+            let record = unsafe { &*free };
+            self.free.store(record.next_free().load(Ordering::Relaxed), Ordering::Relaxed);
+            return Some(record);
+        }
+        let index = self.used.load(Ordering::Relaxed);
+        if index >= N {
+            return None;
+        }
+        let base = self.base()?;
+        self.used.store(index + 1, Ordering::Relaxed);
+        // SAFETY: `index < N` records fit the mapping; zeroed memory is a valid record.
+        Some(unsafe { &*base.add(index) })
+    }
+
+    /// Gives a record back. Nobody may rely on its content any more.
+    pub(crate) fn put(&self, record: &'static T) {
+        let Some(_guard) = self.lock.lock() else { return }; // In a handler: leak one record.
+        record.next_free().store(self.free.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.free.store(core::ptr::from_ref(record).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// The record at an address, if the address is one of this pool's records.
+    pub(crate) fn at(&self, address: u64) -> Option<&'static T> {
+        let base = self.base.load(Ordering::Relaxed);
+        let offset = usize::try_from(address).ok()?.wrapping_sub(base as usize);
+        let index = offset / size_of::<T>();
+        let ours = !base.is_null()
+            && offset % size_of::<T>() == 0
+            && index < self.used.load(Ordering::Relaxed);
+        // SAFETY: checked to be a record that was handed out once.
+        ours.then(|| unsafe { &*base.add(index) })
+    }
+
+    fn base(&self) -> Option<*mut T> {
+        let base = self.base.load(Ordering::Relaxed);
+        if !base.is_null() {
+            return Some(base);
+        }
+        let mapped = saiga_channel::sys::map(-1, N * size_of::<T>()).ok()?.cast::<T>();
+        self.base.store(mapped, Ordering::Relaxed);
+        Some(mapped)
+    }
+}

@@ -1,0 +1,111 @@
+//! Which record stands behind each descriptor number of this process.
+//!
+//! One word per number in a reserved range: 0 for a descriptor that is none of our
+//! business, else a record's address with a tag in its low bits. Numbers beyond the
+//! range are never ours.
+
+#![expect(unsafe_code, reason = "indexes a mapped range; turns words into records")]
+
+use crate::epoll::EpollSet;
+use crate::sock::Socket;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use saiga_channel::sys::Fd;
+
+/// Numbers that the table covers.
+const NUMBERS: usize = 1 << 20;
+const TAG: usize = 3;
+const TAG_EPOLL: usize = 1;
+const TAG_HIDDEN: usize = 2;
+
+static TABLE: AtomicPtr<AtomicUsize> = AtomicPtr::new(core::ptr::null_mut());
+
+/// What a descriptor number stands for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Entry {
+    /// Not ours.
+    Unknown,
+    /// A socket that may earn, or has, a channel.
+    Socket(&'static Socket),
+    /// An epoll set.
+    Epoll(&'static EpollSet),
+    /// One of the library's own descriptors: to the application it does not exist.
+    Hidden,
+}
+
+/// Maps the table. False when memory is short: then nothing is ever ours.
+pub(crate) fn init() -> bool {
+    match saiga_channel::sys::map(-1, NUMBERS * size_of::<AtomicUsize>()) {
+        Ok(at) => {
+            TABLE.store(at.cast(), Ordering::Release);
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+fn word(fd: Fd) -> Option<&'static AtomicUsize> {
+    let table = TABLE.load(Ordering::Acquire);
+    let index = usize::try_from(fd).ok()?;
+    if table.is_null() || index >= NUMBERS {
+        return None;
+    }
+    // SAFETY: the index lies within the mapped table, which is never unmapped.
+    Some(unsafe { &*table.add(index) })
+}
+
+fn decode(word: usize) -> Entry {
+    let address = word & !TAG;
+    match word & TAG {
+        0 if word == 0 => Entry::Unknown,
+        // SAFETY: only `set_socket` stores untagged words: addresses of pool records.
+        0 => Entry::Socket(unsafe { &*core::ptr::with_exposed_provenance(address) }),
+        // SAFETY: only `set_epoll` stores this tag.
+        TAG_EPOLL => Entry::Epoll(unsafe { &*core::ptr::with_exposed_provenance(address) }),
+        _ => Entry::Hidden,
+    }
+}
+
+/// What stands behind a number.
+pub(crate) fn get(fd: Fd) -> Entry {
+    word(fd).map_or(Entry::Unknown, |w| decode(w.load(Ordering::Acquire)))
+}
+
+/// The socket behind a number, if it is one of ours. The hot path of every hook.
+#[inline]
+pub(crate) fn socket(fd: Fd) -> Option<&'static Socket> {
+    match get(fd) {
+        Entry::Socket(s) => Some(s),
+        Entry::Unknown | Entry::Epoll(_) | Entry::Hidden => None,
+    }
+}
+
+fn swap(fd: Fd, value: usize) -> Entry {
+    word(fd).map_or(Entry::Unknown, |w| decode(w.swap(value, Ordering::AcqRel)))
+}
+
+/// Puts a socket behind a number. False when the number is beyond the table.
+pub(crate) fn set_socket(fd: Fd, socket: &'static Socket) -> bool {
+    let address = core::ptr::from_ref(socket).expose_provenance();
+    word(fd).map(|w| w.store(address, Ordering::Release)).is_some()
+}
+
+/// Puts an epoll set behind a number. False when the number is beyond the table.
+pub(crate) fn set_epoll(fd: Fd, set: &'static EpollSet) -> bool {
+    let address = core::ptr::from_ref(set).expose_provenance();
+    word(fd).map(|w| w.store(address | TAG_EPOLL, Ordering::Release)).is_some()
+}
+
+/// Marks a descriptor of the library's own.
+pub(crate) fn hide(fd: Fd) {
+    swap(fd, TAG_HIDDEN);
+}
+
+/// Clears a number and says what stood there.
+pub(crate) fn clear(fd: Fd) -> Entry {
+    swap(fd, 0)
+}
+
+/// Highest number plus one that the table covers.
+pub(crate) fn numbers() -> usize {
+    if TABLE.load(Ordering::Relaxed).is_null() { 0 } else { NUMBERS }
+}

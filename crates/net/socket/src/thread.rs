@@ -1,0 +1,70 @@
+//! What a thread knows of itself: its id, its CPU, whether it is alone.
+
+#![expect(unsafe_code, reason = "reads a flag that glibc exports")]
+
+use core::cell::Cell;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+thread_local! {
+    static ID: Cell<u32> = const { Cell::new(0) };
+}
+
+/// glibc's `__libc_single_threaded` (2.32 and later), found at start-up.
+static SINGLE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The kernel's id of this thread.
+pub(crate) fn id() -> u32 {
+    ID.with(|id| {
+        if id.get() == 0 {
+            id.set(saiga_channel::sys::gettid());
+        }
+        id.get()
+    })
+}
+
+/// Forgets the id after a fork: the child has another.
+pub(crate) fn forked() {
+    ID.with(|id| id.set(0));
+}
+
+/// Tells where glibc keeps its flag; null where it has none.
+pub(crate) fn set_single_threaded_flag(at: *mut u8) {
+    SINGLE.store(at, Ordering::Relaxed);
+}
+
+/// Whether this process has had one thread only since it started.
+pub(crate) fn alone() -> bool {
+    let at = SINGLE.load(Ordering::Relaxed);
+    // SAFETY: a byte exported by libc for the life of the process; glibc writes it when it
+    // makes a second thread, before that thread runs.
+    !at.is_null() && unsafe { at.read_volatile() } != 0
+}
+
+/// CPU that this thread runs on now.
+pub(crate) fn cpu() -> u32 {
+    // SAFETY: no arguments; reads the thread's rseq area or the vDSO.
+    let cpu = unsafe { libc::sched_getcpu() };
+    u32::try_from(cpu).unwrap_or(u32::MAX)
+}
+
+/// Adds one to a counter of pins; cheaper while there is one thread. Returns the former value.
+pub(crate) fn bump(counter: &AtomicU32) -> u32 {
+    if alone() {
+        let now = counter.load(Ordering::Relaxed);
+        counter.store(now + 1, Ordering::Relaxed);
+        now
+    } else {
+        counter.fetch_add(1, Ordering::SeqCst)
+    }
+}
+
+/// Takes one from a counter of pins. Returns the new value.
+pub(crate) fn drop_one(counter: &AtomicU32) -> u32 {
+    if alone() {
+        let now = counter.load(Ordering::Relaxed) - 1;
+        counter.store(now, Ordering::Relaxed);
+        now
+    } else {
+        counter.fetch_sub(1, Ordering::SeqCst) - 1
+    }
+}

@@ -1,0 +1,323 @@
+//! The writing side: makes the memfd, maps it, hands out entries.
+//!
+//! Runs in the library's constructor and in forked children, so: libc calls only,
+//! no allocation, no std. The page lives until the process ends.
+//!
+//! Deliberately absent: close. The caller keeps the descriptor (and moves it high).
+#![expect(unsafe_code, reason = "system calls and a shared mapping")]
+
+use core::ffi::{c_int, c_uint, c_void};
+use core::fmt;
+use core::ptr;
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::layout::{CHUNK_ENTRIES, Entry, Header, MAGIC, MAX_ENTRIES, NAME, VERSION};
+
+/// `MFD_NOEXEC_SEAL` of Linux 6.3; older kernels answer `EINVAL`.
+const MFD_NOEXEC_SEAL: c_uint = 0x8;
+/// `F_SEAL_FUTURE_WRITE` of Linux 5.1: only the mapping made here may write.
+const F_SEAL_FUTURE_WRITE: c_int = 0x10;
+
+/// An error number of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "errno {}", self.0)
+    }
+}
+
+impl core::error::Error for Errno {}
+
+/// The page of this process, or an inert one when there is none.
+#[derive(Debug, Clone, Copy)]
+pub struct StatusPage {
+    header: &'static Header,
+    entries: &'static [Entry],
+}
+
+/// Takes the counters of processes without a page; nobody reads it.
+static INERT: Header = Header::zeroed();
+
+impl StatusPage {
+    /// A page that nobody can see: no entries, and counters that go nowhere.
+    #[must_use]
+    pub const fn inert() -> Self {
+        Self {
+            header: &INERT,
+            entries: &[],
+        }
+    }
+
+    /// Makes a page for descriptors `0..entries` (at most [`MAX_ENTRIES`] are shown).
+    ///
+    /// Memory is taken when a descriptor is first shown, 4 KiB for 64 numbers. The
+    /// descriptor returned is close-on-exec and stays open for as long as the process
+    /// wants to be seen; it may be moved to another number.
+    ///
+    /// # Errors
+    /// What memfd_create, ftruncate, fcntl or mmap answered; `EFBIG` when the process's
+    /// file size limit is smaller than the page, where ftruncate would raise SIGXFSZ.
+    pub fn create(entries: u32) -> Result<(c_int, Self), Errno> {
+        let entries = entries.min(MAX_ENTRIES);
+        let (fd, base) = make(ptr::null_mut(), page_bytes(entries))?;
+        // SAFETY: `make` mapped exactly `page_bytes(entries)` zeroed bytes at a page boundary,
+        // for good; a zeroed Header is valid, and it consists of atomics only.
+        let header: &'static Header = unsafe { &*base.cast::<Header>() };
+        // SAFETY: the entries follow the header inside the same mapping.
+        let first = unsafe { base.add(size_of::<Header>()) }.cast::<Entry>();
+        // SAFETY: as above; `entries` of them fit in what was mapped.
+        let entries = unsafe { core::slice::from_raw_parts(first, entries as usize) };
+        let page = Self { header, entries };
+        page.sign();
+        Ok((fd, page))
+    }
+
+    /// Gives a forked child a page of its own, at the same address, empty.
+    ///
+    /// References to entries and header stay valid. Until this is called, the child
+    /// writes into its parent's page. The old descriptor is for the caller to close.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create). The parent's page is then detached all the same, unless
+    /// the kernel had no memory even for that.
+    pub fn replace_after_fork(&self) -> Result<c_int, Errno> {
+        if self.entries.is_empty() {
+            return Err(Errno(libc::EBADF));
+        }
+        let base = ptr::from_ref(self.header).cast_mut().cast::<u8>();
+        let entries = u32::try_from(self.entries.len()).unwrap_or(MAX_ENTRIES);
+        let bytes = page_bytes(entries);
+        match make(base, bytes) {
+            Ok((fd, _)) => {
+                self.sign();
+                Ok(fd)
+            }
+            Err(error) => {
+                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+                // SAFETY: replaces our own mapping by zeroed private memory of the same size,
+                // which is as valid for the references that we handed out.
+                unsafe {
+                    libc::mmap(
+                        base.cast(),
+                        bytes,
+                        libc::PROT_READ | libc::PROT_WRITE,
+                        flags,
+                        -1,
+                        0,
+                    )
+                };
+                Err(error)
+            }
+        }
+    }
+
+    /// The counters and flags of the process.
+    #[must_use]
+    pub fn header(&self) -> &'static Header {
+        self.header
+    }
+
+    /// The entry of a descriptor; `None` beyond the page, on an inert page, and when there is
+    /// no memory for it. The errno of the calling thread is left as it was.
+    #[must_use]
+    pub fn entry(&self, fd: c_int) -> Option<&'static Entry> {
+        let index = u32::try_from(fd).ok()?;
+        let entry = self.entries.get(index as usize)?;
+        let chunk = index / CHUNK_ENTRIES;
+        if self.header.is_populated(chunk) || populate(entry) {
+            self.header.mark_populated(chunk);
+            return Some(entry);
+        }
+        None
+    }
+
+    fn sign(&self) {
+        let header = self.header;
+        header.version.store(VERSION, Relaxed);
+        header.entry_bytes.store(64, Relaxed);
+        header.entries.store(
+            u32::try_from(self.entries.len()).unwrap_or(MAX_ENTRIES),
+            Relaxed,
+        );
+        // SAFETY: getpid has no preconditions.
+        let pid = unsafe { libc::getpid() };
+        header.pid.store(u32::try_from(pid).unwrap_or(0), Relaxed);
+        header
+            .started_ticks
+            .store(started_ticks().unwrap_or(0), Relaxed);
+        header
+            .magic
+            .store(MAGIC, core::sync::atomic::Ordering::Release);
+    }
+}
+
+const fn page_bytes(entries: u32) -> usize {
+    size_of::<Header>() + entries as usize * size_of::<Entry>()
+}
+
+/// Makes a sealed memfd of `bytes` and maps it: at `at`, replacing what is there, unless null.
+fn make(at: *mut u8, bytes: usize) -> Result<(c_int, *mut u8), Errno> {
+    let length = libc::off_t::try_from(bytes).map_err(|_| Errno(libc::EFBIG))?;
+    check_file_size_limit(bytes)?;
+    let fd = memfd()?;
+    let mapped = size_map_and_seal(fd, length, at, bytes);
+    if mapped.is_err() {
+        // SAFETY: `fd` is ours, and nobody else knows its number.
+        unsafe { libc::close(fd) };
+    }
+    mapped.map(|base| (fd, base))
+}
+
+fn size_map_and_seal(
+    fd: c_int,
+    length: libc::off_t,
+    at: *mut u8,
+    bytes: usize,
+) -> Result<*mut u8, Errno> {
+    // SAFETY: `fd` is our memfd; the limit on file sizes was checked, so no SIGXFSZ.
+    check(unsafe { libc::ftruncate(fd, length) })?;
+    // Populated and mapped writable first: the last seal forbids it from then on.
+    // SAFETY: as above. Without memory this fails here, not with SIGBUS at the first store.
+    check(unsafe { libc::fallocate(fd, 0, 0, 4096) })?;
+    let flags = libc::MAP_SHARED | if at.is_null() { 0 } else { libc::MAP_FIXED };
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: at null the kernel chooses; otherwise the caller owns `bytes` at `at`.
+    let base = unsafe { libc::mmap(at.cast::<c_void>(), bytes, prot, flags, fd, 0) };
+    if base == libc::MAP_FAILED {
+        return Err(last());
+    }
+    let size = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: sealing takes an integer and touches no memory.
+    let sealed = unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, size | F_SEAL_FUTURE_WRITE) };
+    if sealed == -1 {
+        // SAFETY: as above; an older kernel knows only the seals of the size.
+        check(unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, size) })?;
+    }
+    Ok(base.cast())
+}
+
+fn memfd() -> Result<c_int, Errno> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: NAME is a C string.
+    let fd = unsafe { libc::memfd_create(NAME.as_ptr(), flags | MFD_NOEXEC_SEAL) };
+    if fd != -1 {
+        return Ok(fd);
+    }
+    // SAFETY: as above.
+    check(unsafe { libc::memfd_create(NAME.as_ptr(), flags) })
+}
+
+fn check_file_size_limit(bytes: usize) -> Result<(), Errno> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is writable.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) })?;
+    if limit.rlim_cur < bytes as libc::rlim_t {
+        Err(Errno(libc::EFBIG))
+    } else {
+        Ok(())
+    }
+}
+
+/// Gives the chunk of `entry` memory; false when there is none (a store would raise SIGBUS).
+#[cold]
+fn populate(entry: &Entry) -> bool {
+    let saved = last();
+    // SAFETY: sysconf has no preconditions.
+    let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let page_bytes = usize::try_from(page_bytes).unwrap_or(4096);
+    let start = ptr::from_ref(entry)
+        .cast_mut()
+        .map_addr(|address| address & !(page_bytes - 1));
+    // SAFETY: the range lies in our own mapping; populating changes no byte of it.
+    let result = unsafe { libc::madvise(start.cast(), page_bytes, libc::MADV_POPULATE_WRITE) };
+    // A kernel before 5.14 does not know the advice: there a store takes the page.
+    let populated = result == 0 || last() == Errno(libc::EINVAL);
+    // SAFETY: no preconditions.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: the location is this thread's own and always valid.
+    unsafe { *errno = saved.0 };
+    populated
+}
+
+/// Field 22 of `/proc/self/stat`.
+fn started_ticks() -> Option<u64> {
+    let path = c"/proc/self/stat";
+    // SAFETY: `path` is a C string.
+    let fd = check(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) }).ok()?;
+    let mut text = [0_u8; 1024];
+    // SAFETY: `text` is writable for its length.
+    let read = unsafe { libc::read(fd, text.as_mut_ptr().cast(), text.len()) };
+    // SAFETY: `fd` is ours.
+    unsafe { libc::close(fd) };
+    let text = text.get(..usize::try_from(read).ok()?)?;
+    parse_started_ticks(text)
+}
+
+/// The program's name, in parentheses, may hold anything: counting starts after the last one.
+pub(crate) fn parse_started_ticks(stat: &[u8]) -> Option<u64> {
+    let end_of_name = stat.iter().rposition(|byte| *byte == b')')?;
+    let field = stat
+        .get(end_of_name + 2..)?
+        .split(|byte| *byte == b' ')
+        .nth(19)?;
+    core::str::from_utf8(field).ok()?.parse().ok()
+}
+
+fn check(result: c_int) -> Result<c_int, Errno> {
+    if result == -1 {
+        Err(last())
+    } else {
+        Ok(result)
+    }
+}
+
+fn last() -> Errno {
+    // SAFETY: no preconditions.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: the location is this thread's own and always valid.
+    Errno(unsafe { *errno })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Reason, State};
+
+    #[test]
+    fn the_start_time_is_found_behind_a_hostile_name() {
+        let stat = b"7 (a) R 1 (x) S 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 98765 0 0";
+        assert_eq!(parse_started_ticks(stat), Some(98765));
+        assert_eq!(parse_started_ticks(b"7 (cut"), None);
+        assert_eq!(parse_started_ticks(b"7 (a)"), None);
+    }
+
+    #[test]
+    fn an_inert_page_takes_counters_and_shows_no_entry() {
+        let page = StatusPage::inert();
+        page.header().upgrades.fetch_add(1, Relaxed);
+        assert!(page.entry(0).is_none());
+        assert_eq!(page.replace_after_fork(), Err(Errno(libc::EBADF)));
+    }
+
+    #[test]
+    fn a_page_has_an_entry_for_each_number_and_no_other() {
+        let (fd, page) = StatusPage::create(100).unwrap();
+        assert!(page.entry(-1).is_none());
+        assert!(page.entry(100).is_none());
+        let entry = page.entry(99).unwrap();
+        entry.begin(State::Tracked, Reason::NotEnoughMessages);
+        assert_eq!(page.entry(99).unwrap().state(), State::Tracked);
+        assert_eq!(page.entry(98).unwrap().state(), State::Unused);
+        // SAFETY: reading the seals takes no argument.
+        let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
+        let wanted = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+        assert_eq!(seals & wanted, wanted);
+        // SAFETY: `fd` is this test's.
+        unsafe { libc::close(fd) };
+    }
+}

@@ -1,0 +1,121 @@
+//! Pages that lie are refused, whatever they say.
+#![expect(unsafe_code, reason = "memfd_create and seals")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
+use std::process::{Child, Command, Stdio};
+
+use saiga_status::reader::{OpenError, Page};
+
+/// `cat` with a memfd of ours among its descriptors; ends when its stdin is closed.
+struct Impostor {
+    child: Child,
+    page: File,
+}
+
+impl Impostor {
+    fn start(bytes: u64, seals: i32) -> Self {
+        // SAFETY: the name is a C string. Not close-on-exec: `cat` is to inherit it.
+        let fd = unsafe { libc::memfd_create(c"saiga-status".as_ptr(), libc::MFD_ALLOW_SEALING) };
+        assert_ne!(fd, -1);
+        // SAFETY: `fd` is new and ours.
+        let page = unsafe { File::from_raw_fd(fd) };
+        page.set_len(bytes).unwrap();
+        // SAFETY: adding seals takes an integer.
+        let sealed = unsafe { libc::fcntl(page.as_raw_fd(), libc::F_ADD_SEALS, seals) };
+        assert_eq!(sealed, 0);
+        let child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { child, page }
+    }
+
+    fn write(&self, at: u64, bytes: &[u8]) {
+        self.page.write_all_at(bytes, at).unwrap();
+    }
+}
+
+impl Drop for Impostor {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        self.child.wait().unwrap();
+    }
+}
+
+/// One test, because a memfd that is to be inherited would reach the children of another.
+#[test]
+fn lies_are_refused() {
+    each_lie_is_named();
+    a_file_that_can_shrink_or_is_too_short_is_refused();
+}
+
+fn each_lie_is_named() {
+    let impostor = Impostor::start(4096 + 64 * 4, libc::F_SEAL_SHRINK);
+    let pid = impostor.child.id();
+    let open = || Page::open(pid).map(|page| page.snapshot(9).unwrap());
+    let says = |what: &str| {
+        let error = open().unwrap_err().to_string();
+        assert!(error.contains(what), "{error} instead of {what}");
+    };
+    says("magic");
+    impostor.write(0, b"SAIGAST1");
+    assert!(matches!(
+        open(),
+        Err(OpenError::OtherVersion { found: 0, .. })
+    ));
+    impostor.write(8, &1_u32.to_ne_bytes());
+    says("entries have another size");
+    impostor.write(12, &64_u32.to_ne_bytes());
+    says("number of entries");
+    impostor.write(16, &u32::MAX.to_ne_bytes());
+    says("number of entries");
+    impostor.write(16, &4_u32.to_ne_bytes());
+    says("is not accelerated"); // It names no process, or another one than itself.
+    impostor.write(20, &pid.to_ne_bytes());
+    impostor.write(24, &1_u64.to_ne_bytes());
+    says("is not accelerated"); // Right number, but a process that started at boot.
+    impostor.write(24, &0_u64.to_ne_bytes());
+    let shown = open().unwrap();
+    assert_eq!(shown.sockets, []);
+
+    // Numbers that no version writes: entries are left out, reasons become "internal".
+    impostor.write(36, &9999_u32.to_ne_bytes());
+    impostor.write(40, &u32::MAX.to_ne_bytes());
+    impostor.write(48, &[0xff, b'\n', 0]);
+    impostor.write(4096, &77_u32.to_ne_bytes());
+    impostor.write(4096 + 64, &[4, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
+    let shown = open().unwrap();
+    let [socket] = shown.sockets[..] else {
+        panic!("{shown:?}")
+    };
+    assert_eq!((socket.fd, socket.reason.name()), (1, "internal"));
+    let (reason, text) = shown.disabled.unwrap();
+    assert_eq!(reason.name(), "internal");
+    assert!(!text.contains(char::is_control), "{text:?}");
+}
+
+fn a_file_that_can_shrink_or_is_too_short_is_refused() {
+    let unsealed = Impostor::start(8192, 0);
+    let error = Page::open(unsealed.child.id()).unwrap_err().to_string();
+    assert!(error.contains("not a sealed memfd"), "{error}");
+
+    let short = Impostor::start(100, libc::F_SEAL_SHRINK);
+    let error = Page::open(short.child.id()).unwrap_err().to_string();
+    assert!(
+        error.contains("magic") || error.contains("too short"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_process_that_does_not_exist_is_said_to_be_missing() {
+    // Beyond the largest number that the kernel gives out (PID_MAX_LIMIT, 2^22).
+    assert!(matches!(
+        Page::open(1 << 23),
+        Err(OpenError::NoProcess { .. })
+    ));
+}
