@@ -21,9 +21,14 @@ pub(crate) fn code(result: anyhow::Result<ExitCode>) -> ExitCode {
 
 /// Prints `saiga: text` to stderr and answers the code for "could not".
 pub(crate) fn complain(text: &str) -> ExitCode {
-    // With stderr closed there is nobody left to tell; the code still says it.
-    let _ = writeln!(std::io::stderr(), "saiga: {text}");
+    say(text);
     ExitCode::from(COULD_NOT)
+}
+
+/// Prints `saiga: text` to stderr.
+pub(crate) fn say(text: &str) {
+    // With stderr closed there is nobody left to tell; the exit code still says it.
+    let _ = writeln!(std::io::stderr(), "saiga: {text}");
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

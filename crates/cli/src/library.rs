@@ -4,6 +4,8 @@
 //! (an installation). Deliberately absent: any search path from the environment;
 //! what is preloaded into a database follows from which `saiga` was started.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -18,6 +20,23 @@ pub(crate) const LIBSAIGA: &str = "libsaiga.so";
 pub(crate) fn find() -> anyhow::Result<PathBuf> {
     let binary = std::env::current_exe().context("cannot tell where the saiga binary is")?;
     find_for(&binary)
+}
+
+/// The value of `LD_PRELOAD` that puts `library` before what is preloaded already.
+pub(crate) fn ld_preload(library: &Path, existing: Option<&OsStr>) -> OsString {
+    let existing = existing.unwrap_or_default();
+    let mut others = existing
+        .as_bytes()
+        .split(|byte| *byte == b':' || byte.is_ascii_whitespace());
+    if others.any(|other| other == library.as_os_str().as_bytes()) {
+        return existing.to_owned();
+    }
+    let mut value = library.as_os_str().to_owned();
+    if !existing.is_empty() {
+        value.push(":");
+        value.push(existing);
+    }
+    value
 }
 
 fn find_for(binary: &Path) -> anyhow::Result<PathBuf> {
@@ -41,6 +60,20 @@ fn find_for(binary: &Path) -> anyhow::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_library_comes_first_and_once() {
+        for (existing, expected) in [
+            (None, "/l/libsaiga.so"),
+            (Some(""), "/l/libsaiga.so"),
+            (Some("/x/a.so b.so"), "/l/libsaiga.so:/x/a.so b.so"),
+            (Some("a.so:/l/libsaiga.so"), "a.so:/l/libsaiga.so"),
+            (Some("/l/libsaiga.so.1"), "/l/libsaiga.so:/l/libsaiga.so.1"),
+        ] {
+            let value = ld_preload(Path::new("/l/libsaiga.so"), existing.map(OsStr::new));
+            assert_eq!(value, expected, "{existing:?}");
+        }
+    }
 
     #[test]
     fn beside_the_binary_wins_over_the_installation() {

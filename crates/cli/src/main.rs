@@ -14,6 +14,7 @@ mod library;
 mod man;
 mod run;
 mod status;
+mod table;
 mod top;
 
 use std::process::ExitCode;

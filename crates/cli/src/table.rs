@@ -1,0 +1,72 @@
+//! Plain text tables: columns as wide as their widest cell, numbers to the right.
+
+use std::fmt;
+
+/// Rows of text under a header.
+pub(crate) struct Table<const N: usize> {
+    rows: Vec<[String; N]>,
+}
+
+impl<const N: usize> Table<N> {
+    pub(crate) fn new(header: [&str; N]) -> Self {
+        Self {
+            rows: vec![header.map(str::to_owned)],
+        }
+    }
+
+    pub(crate) fn row(&mut self, cells: [String; N]) {
+        self.rows.push(cells);
+    }
+
+    fn width(&self, column: usize) -> usize {
+        let width = |row: &[String; N]| row.get(column).map_or(0, |cell| cell.chars().count());
+        self.rows.iter().map(width).max().unwrap_or(0)
+    }
+
+    /// A column is one of numbers when every cell below its header begins with a digit.
+    fn is_numeric(&self, column: usize) -> bool {
+        let mut cells = self
+            .rows
+            .iter()
+            .skip(1)
+            .filter_map(|row| row.get(column))
+            .peekable();
+        cells.peek().is_some()
+            && cells.all(|cell| cell == "-" || cell.starts_with(|c: char| c.is_ascii_digit()))
+    }
+}
+
+impl<const N: usize> fmt::Display for Table<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns: Vec<(usize, bool)> = (0..N)
+            .map(|column| (self.width(column), self.is_numeric(column)))
+            .collect();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (cell, (width, numeric)) in row.iter().zip(&columns) {
+                let gap = " ".repeat(width - cell.chars().count());
+                let (before, after) = if *numeric {
+                    (gap, String::new())
+                } else {
+                    (String::new(), gap)
+                };
+                line.push_str(&format!("{before}{cell}{after}  "));
+            }
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_to_the_right() {
+        let mut table = Table::new(["name", "n"]);
+        table.row(["a".to_owned(), "100".to_owned()]);
+        table.row(["longer".to_owned(), "7".to_owned()]);
+        assert_eq!(table.to_string(), "name      n\na       100\nlonger    7\n");
+    }
+}
