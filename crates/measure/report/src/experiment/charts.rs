@@ -1,0 +1,211 @@
+//! The charts of an experiment: ratios by placement, and values of every arm with raw runs.
+
+use saiga_experiment::result::{Cell, Comparison};
+
+use super::{CPU_METRICS, View, first_seen, is_best, section, words};
+use crate::model::{
+    Bar, BarGroup, BarPanel, Bars, Block, Forest, ForestGroup, ForestRow, Reach, Section,
+};
+use crate::number;
+
+/// Ratios of the main metric.
+pub(super) fn main_ratios(view: &View) -> Section {
+    let name = words::metric(view.main_metric);
+    let mut made = section("ratios", &name.title, Reach::Summary);
+    let Some(forest) = forest(view, view.reference, view.subject, view.main_metric) else {
+        return made;
+    };
+    made.blocks.push(Block::Text(format!(
+        "Each line is {} divided by {}: the median over pairs of runs, with its 95 % interval. An \
+         interval that touches 1 shows no difference.{}",
+        view.subject,
+        view.reference,
+        unless_said(view)
+    )));
+    made.blocks.push(Block::Forest(forest));
+    made
+}
+
+fn unless_said(view: &View) -> String {
+    let common = view.workloads.common();
+    common.map_or_else(String::new, |common| {
+        format!(" Unless a line says otherwise: {common}.")
+    })
+}
+
+/// CPU time of server and client, each by itself: ratios, then values.
+pub(super) fn cpu(view: &View) -> Section {
+    let mut made = section("cpu", "CPU time per operation", Reach::Summary);
+    for metric in CPU_METRICS {
+        made.blocks
+            .extend(forest(view, view.reference, view.subject, metric).map(Block::Forest));
+    }
+    if !made.blocks.is_empty() {
+        let text = "What an operation costs the server is what a production host saves. The \
+                    client is shown apart, because a load generator is no application.";
+        made.blocks.insert(0, Block::Text(text.to_owned()));
+    }
+    made
+}
+
+/// Values of every arm.
+pub(super) fn absolute(view: &View) -> Section {
+    let mut made = section("values", "The values behind the ratios", Reach::Detail);
+    let mut metrics = vec![view.main_metric];
+    metrics.extend(CPU_METRICS);
+    made.blocks.extend(
+        metrics
+            .into_iter()
+            .filter_map(|name| bars(view, name))
+            .map(Block::Bars),
+    );
+    if !made.blocks.is_empty() {
+        let text = "A bar ends at the median; each dot is one run that counts. Every panel has a \
+                    scale of its own, which starts at zero.";
+        made.blocks.insert(0, Block::Text(text.to_owned()));
+    }
+    made
+}
+
+/// Ratios of what is neither the main metric nor CPU time: latencies.
+pub(super) fn other_metrics(view: &View) -> Section {
+    let mut made = section("latency", "Latency and other metrics", Reach::Evidence);
+    for metric in view.metrics() {
+        if metric != view.main_metric && !CPU_METRICS.contains(&metric) {
+            let found = forest(view, view.reference, view.subject, metric);
+            made.blocks.extend(found.map(Block::Forest));
+        }
+    }
+    made
+}
+
+/// Ratios of the main metric between the other pairs of arms.
+pub(super) fn other_arms(view: &View) -> Section {
+    let mut made = section("others", "Against the other arms", Reach::Evidence);
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    for one in &view.result.comparisons {
+        let pair = (one.a.as_str(), one.b.as_str());
+        if pair != (view.reference, view.subject) && !pairs.contains(&pair) {
+            pairs.push(pair);
+        }
+    }
+    let forests = pairs
+        .into_iter()
+        .filter_map(|(a, b)| forest(view, a, b, view.main_metric));
+    made.blocks.extend(forests.map(Block::Forest));
+    made
+}
+
+fn forest(view: &View, a: &str, b: &str, metric: &str) -> Option<Forest> {
+    let found = view.between(a, b, metric);
+    let (_, first) = found.first()?;
+    let mut placements = first_seen(found.iter().map(|(cell, _)| cell.params.placement.as_str()));
+    let is_fair = |placement: &str| {
+        found
+            .iter()
+            .any(|(cell, one)| is_best(one) && cell.params.placement == placement)
+    };
+    placements.sort_by_key(|placement| !is_fair(placement));
+    let groups = placements.into_iter().map(|placement| {
+        let (title, note) = words::placement(placement);
+        let own = found
+            .iter()
+            .filter(|(cell, _)| cell.params.placement == placement);
+        let rows = own.map(|(cell, one)| forest_row(view, cell, one)).collect();
+        ForestGroup { title, note, rows }
+    });
+    Some(Forest {
+        caption: format!("{}: {b} divided by {a}", words::metric(metric).title),
+        sides: [a.to_owned(), b.to_owned()],
+        unit: first.unit.clone(),
+        ends: words::ends(metric, first.better, b),
+        groups: groups.collect(),
+    })
+}
+
+fn forest_row(view: &View, cell: &Cell, one: &Comparison) -> ForestRow {
+    let (verdict, tone) = words::verdict(one);
+    let places = view
+        .placement_of(one.a_cell.as_ref())
+        .zip(view.placement_of(one.b_cell.as_ref()));
+    ForestRow {
+        label: view.workloads.label(cell),
+        note: places.map(|(a, b)| format!("{}: {a}; {}: {b}", one.a, one.b)),
+        values: [number::value(one.a_median), number::value(one.b_median)],
+        ratio: one.ratio.median,
+        interval: one.ratio.ci95,
+        pairs: one.ratio.n_pairs,
+        verdict,
+        tone,
+    }
+}
+
+fn bars(view: &View, metric: &str) -> Option<Bars> {
+    let has_runs = |cell: &&Cell| {
+        view.result
+            .runs
+            .iter()
+            .any(|run| run.cell == cell.id && run.metrics.contains_key(metric))
+    };
+    let cells: Vec<_> = view.result.cells.iter().filter(has_runs).collect();
+    let titles: Vec<_> = cells
+        .iter()
+        .map(|cell| view.workloads.label(cell))
+        .collect();
+    let panels: Vec<_> = first_seen(titles.iter().map(String::as_str))
+        .into_iter()
+        .map(|title| {
+            let own = cells
+                .iter()
+                .zip(&titles)
+                .filter(|(_, other)| *other == title);
+            let groups = own.map(|(cell, _)| bar_group(view, cell, metric)).collect();
+            BarPanel {
+                title: title.to_owned(),
+                groups,
+            }
+        })
+        .collect();
+    (!panels.is_empty()).then(|| Bars {
+        caption: words::metric(metric).title,
+        unit: words::unit(metric).to_owned(),
+        series: view
+            .result
+            .arms
+            .iter()
+            .map(|arm| arm.name.clone())
+            .collect(),
+        panels,
+    })
+}
+
+fn bar_group(view: &View, cell: &Cell, metric: &str) -> BarGroup {
+    let bar = |(series, arm): (usize, &saiga_experiment::result::Arm)| {
+        let counted = view
+            .result
+            .runs
+            .iter()
+            .filter(|run| run.cell == cell.id && run.arm == arm.name && run.rejected.is_none());
+        let dots: Vec<f64> = counted
+            .filter_map(|run| run.metrics.get(metric).copied())
+            .collect();
+        let value = number::median(&dots)?;
+        Some(Bar {
+            series,
+            value,
+            text: number::value(value),
+            dots,
+        })
+    };
+    let bars = view
+        .result
+        .arms
+        .iter()
+        .enumerate()
+        .filter_map(bar)
+        .collect();
+    BarGroup {
+        label: cell.params.placement.clone(),
+        bars,
+    }
+}

@@ -1,0 +1,154 @@
+//! From a [`result.json`](saiga_experiment::result) to a [`Document`].
+//!
+//! The order is that of a reader with little time: the answer, the ratios, where it did not
+//! help, what to know before believing it, then the evidence, the rejected runs and how to
+//! repeat it. An experiment that was cut short gives a report as well.
+//!
+//! Deliberately absent: statistics; every ratio, interval and verdict is the experiment's own.
+
+mod answer;
+mod charts;
+mod method;
+mod tables;
+mod words;
+
+use saiga_experiment::result::{Cell, Comparison, ComparisonKind, ExperimentResult};
+
+use crate::model::{Document, Reach, Section};
+use words::Workloads;
+
+/// The metrics whose ratios everybody sees, the main one first.
+const MAIN_METRICS: [&str; 2] = ["throughput_ops_s", "tpmc_no_think_time"];
+const CPU_METRICS: [&str; 2] = ["server_cpu_us_per_op", "client_cpu_us_per_op"];
+
+/// The report of one experiment.
+pub fn document(result: &ExperimentResult) -> Document {
+    let view = View::new(result);
+    let mut sections = vec![
+        charts::main_ratios(&view),
+        answer::no_help(&view),
+        answer::warnings(&view),
+        charts::cpu(&view),
+        charts::absolute(&view),
+        charts::other_metrics(&view),
+        charts::other_arms(&view),
+        tables::cells(&view),
+        tables::rejected(&view),
+        method::section(&view),
+    ];
+    sections.retain(|section| !section.blocks.is_empty());
+    Document {
+        title: view.title(),
+        subtitle: method::subtitle(result),
+        verdict: answer::verdict(&view),
+        figures: answer::figures(&view),
+        pointers: answer::pointers(&view),
+        sections,
+    }
+}
+
+/// A result with the questions that every part of the report asks of it.
+struct View<'a> {
+    result: &'a ExperimentResult,
+    workloads: Workloads,
+    /// The arm that is judged, and the one it is judged against.
+    subject: &'a str,
+    reference: &'a str,
+    /// The metric of the verdict.
+    main_metric: &'a str,
+}
+
+impl<'a> View<'a> {
+    fn new(result: &'a ExperimentResult) -> Self {
+        let subject = result.subject().map_or("", |arm| arm.name.as_str());
+        let judged = || {
+            result
+                .comparisons
+                .iter()
+                .filter(move |one| one.b == subject)
+        };
+        let first_arm = || result.arms.first().map_or("", |arm| arm.name.as_str());
+        let reference = judged().next().map_or_else(first_arm, |one| one.a.as_str());
+        let main_metric = MAIN_METRICS
+            .into_iter()
+            .find(|name| judged().any(|one| one.metric == *name))
+            .or_else(|| judged().next().map(|one| one.metric.as_str()))
+            .unwrap_or(MAIN_METRICS[0]);
+        let workloads = Workloads::new(&result.cells);
+        Self {
+            result,
+            workloads,
+            subject,
+            reference,
+            main_metric,
+        }
+    }
+
+    fn title(&self) -> String {
+        let experiment = words::spaced(&self.result.experiment);
+        format!("{experiment}: {} against {}", self.subject, self.reference)
+    }
+
+    /// Comparisons of one metric between two arms, with their cells.
+    fn between(&self, a: &str, b: &str, metric: &str) -> Vec<(&'a Cell, &'a Comparison)> {
+        let all = self.result.comparisons.iter();
+        all.filter(|one| one.a == a && one.b == b && one.metric == metric)
+            .filter_map(|one| Some((self.result.cell(&one.cell)?, one)))
+            .collect()
+    }
+
+    /// Comparisons of one metric between reference and subject.
+    fn main(&self, metric: &str) -> Vec<(&'a Cell, &'a Comparison)> {
+        self.between(self.reference, self.subject, metric)
+    }
+
+    /// The same, best placement against best; same placement where there is no best.
+    fn fairest(&self, metric: &str) -> Vec<(&'a Cell, &'a Comparison)> {
+        let all = self.main(metric);
+        let best: Vec<_> = all
+            .iter()
+            .copied()
+            .filter(|(_, one)| is_best(one))
+            .collect();
+        if best.is_empty() { all } else { best }
+    }
+
+    /// Every metric that is compared, in the order of the result.
+    fn metrics(&self) -> Vec<&'a str> {
+        first_seen(
+            self.result
+                .comparisons
+                .iter()
+                .map(|one| one.metric.as_str()),
+        )
+    }
+
+    /// The placement of a cell, when the id leads to one.
+    fn placement_of(&self, id: Option<&String>) -> Option<&'a str> {
+        Some(self.result.cell(id?)?.params.placement.as_str())
+    }
+}
+
+fn is_best(comparison: &Comparison) -> bool {
+    comparison.kind == ComparisonKind::BestAgainstBest
+}
+
+/// The distinct items in the order of their first appearance.
+fn first_seen<'a>(items: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = Vec::new();
+    for item in items {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+    }
+    seen
+}
+
+fn section(id: &'static str, title: &str, reach: Reach) -> Section {
+    Section {
+        id,
+        title: title.to_owned(),
+        reach,
+        blocks: Vec::new(),
+    }
+}

@@ -1,0 +1,125 @@
+//! Places numbers on an axis, as percentages of its length.
+//!
+//! Percentages let a chart be as wide as its place without scripts and without scaling its
+//! text. Ticks are round numbers (1, 2, 5 times a power of ten).
+
+/// A share of the axis is kept free at both ends, in percent.
+const MARGIN: f64 = 3.0;
+const MOST_TICKS: usize = 7;
+
+/// A logarithmic axis.
+pub(super) struct LogAxis {
+    low: f64,
+    high: f64,
+}
+
+impl LogAxis {
+    /// An axis for these numbers and 1; numbers that have no logarithm are left out.
+    pub(super) fn around(numbers: impl Iterator<Item = f64>) -> Self {
+        let (mut low, mut high) = (1.0_f64, 1.0_f64);
+        for number in numbers.filter(|number| drawable(*number)) {
+            low = low.min(number);
+            high = high.max(number);
+        }
+        // Room on both sides of 1, so that both words at the ends have a place.
+        Self {
+            low: low.min(0.8),
+            high: high.max(1.25),
+        }
+    }
+
+    /// Where a number stands; `None` when it has no logarithm.
+    pub(super) fn place(&self, number: f64) -> Option<f64> {
+        let share = || (number / self.low).ln() / (self.high / self.low).ln();
+        drawable(number).then(|| MARGIN + share() * (100.0 - 2.0 * MARGIN))
+    }
+
+    /// Round numbers on the axis; 1 is always one of them.
+    pub(super) fn ticks(&self) -> Vec<f64> {
+        let fine: &[f64] = &[1.0, 2.0, 5.0];
+        for steps in [fine, &[1.0, 3.0], &[1.0]] {
+            let ticks = self.round_numbers(steps);
+            if ticks.len() <= MOST_TICKS {
+                return ticks;
+            }
+        }
+        let decades = self.round_numbers(&[1.0]);
+        let every = decades.len().div_ceil(MOST_TICKS);
+        let one = decades
+            .iter()
+            .position(|tick| (tick - 1.0).abs() < 1e-9)
+            .unwrap_or(0);
+        decades
+            .into_iter()
+            .skip(one % every)
+            .step_by(every)
+            .collect()
+    }
+
+    fn round_numbers(&self, steps: &[f64]) -> Vec<f64> {
+        let decades = (-12..=12).map(|power| 10.0_f64.powi(power));
+        decades
+            .flat_map(|decade| steps.iter().map(move |step| step * decade))
+            .filter(|tick| *tick >= self.low * 0.999 && *tick <= self.high * 1.001)
+            .collect()
+    }
+}
+
+fn drawable(number: f64) -> bool {
+    number.is_finite() && number > 1e-12 && number < 1e12
+}
+
+/// A linear axis from zero.
+pub(super) struct ZeroAxis {
+    high: f64,
+}
+
+impl ZeroAxis {
+    /// An axis for these numbers and 0.
+    pub(super) fn up_to(numbers: impl Iterator<Item = f64>) -> Self {
+        let high = numbers
+            .filter(|number| number.is_finite())
+            .fold(0.0, f64::max);
+        Self {
+            high: if high > 0.0 { high } else { 1.0 },
+        }
+    }
+
+    /// Where a number stands, from 0 to 98; what is below zero stands at zero.
+    pub(super) fn place(&self, number: f64) -> f64 {
+        (number / self.high).clamp(0.0, 1.0) * 98.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_axis_holds_its_numbers_and_one() {
+        let axis = LogAxis::around([2.0, 40.0, f64::NAN, 0.0, -3.0].into_iter());
+        assert_eq!(axis.place(40.0), Some(97.0));
+        assert!(
+            axis.place(1.0)
+                .is_some_and(|place| place > 3.0 && place < 15.0)
+        );
+        assert_eq!(axis.place(0.0), None);
+        assert_eq!(axis.ticks(), [1.0, 2.0, 5.0, 10.0, 20.0]);
+    }
+
+    #[test]
+    fn a_long_axis_has_few_ticks_and_keeps_one() {
+        let axis = LogAxis::around([1e-9, 1e9].into_iter());
+        let ticks = axis.ticks();
+        assert!(ticks.len() <= 7, "{ticks:?}");
+        assert!(ticks.contains(&1.0), "{ticks:?}");
+    }
+
+    #[test]
+    fn bars_start_at_zero() {
+        let axis = ZeroAxis::up_to([50.0, 200.0].into_iter());
+        assert_eq!(axis.place(0.0), 0.0);
+        assert_eq!(axis.place(50.0), 24.5);
+        assert_eq!(axis.place(-1.0), 0.0);
+    }
+}

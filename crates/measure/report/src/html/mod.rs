@@ -1,0 +1,221 @@
+//! The report as one HTML file.
+//!
+//! Style, script and charts are inside; nothing is loaded, and a content security policy makes
+//! the browser refuse to. Readable without the script, which switches the colour scheme and
+//! opens folded sections for printing.
+//!
+//! Deliberately absent: anything that knows what was measured.
+
+mod axis;
+mod chart;
+mod markup;
+
+use crate::model::{Align, Block, Column, Document, Notice, Reach, Row, Section, Table, Tone};
+use markup::Markup;
+
+const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+
+/// The page, complete.
+pub fn render(document: &Document) -> String {
+    let mut page = Markup::default();
+    page.literal("<!DOCTYPE html>\n");
+    page.element("html", &[("lang", "en")], |page| {
+        page.element("head", &[], |page| head(page, document));
+        page.element("body", &[], |page| {
+            hero(page, document);
+            page.element("main", &[], |page| {
+                document
+                    .sections
+                    .iter()
+                    .for_each(|part| section(page, part));
+            });
+            let origin = "Made by saiga compare. The raw runs are in result.json beside this file.";
+            page.leaf("footer", &[], origin);
+            page.element("script", &[], |page| page.literal(SCRIPT));
+        });
+    });
+    page.literal("\n");
+    page.finish()
+}
+
+fn head(page: &mut Markup, document: &Document) {
+    page.void("meta", &[("charset", "utf-8")]);
+    page.void(
+        "meta",
+        &[
+            ("name", "viewport"),
+            ("content", "width=device-width, initial-scale=1"),
+        ],
+    );
+    page.void(
+        "meta",
+        &[("name", "color-scheme"), ("content", "light dark")],
+    );
+    page.void(
+        "meta",
+        &[
+            ("http-equiv", "Content-Security-Policy"),
+            ("content", POLICY),
+        ],
+    );
+    page.leaf("title", &[], &document.title);
+    page.element("style", &[], |page| page.literal(STYLE));
+}
+
+fn hero(page: &mut Markup, document: &Document) {
+    let class = format!("hero {}", tone_class(document.verdict.tone));
+    page.element("header", &[("class", &class)], |page| {
+        page.element("div", &[("class", "masthead")], |page| {
+            page.leaf("h1", &[], &document.title);
+            let label = "Switch between light and dark";
+            let attributes = [
+                ("id", "scheme"),
+                ("type", "button"),
+                ("title", label),
+                ("hidden", ""),
+            ];
+            page.leaf("button", &attributes, "Light / dark");
+        });
+        page.leaf("p", &[("class", "subtitle")], &document.subtitle);
+        page.leaf(
+            "p",
+            &[("class", "lead"), ("id", "verdict")],
+            &document.verdict.lead,
+        );
+        for sentence in &document.verdict.more {
+            page.leaf("p", &[("class", "more")], sentence);
+        }
+        if !document.figures.is_empty() {
+            page.element("dl", &[("class", "figures")], |page| {
+                for figure in &document.figures {
+                    page.element("div", &[("class", tone_class(figure.tone))], |page| {
+                        page.leaf("dt", &[], &figure.label);
+                        page.leaf("dd", &[("class", "value")], &figure.value);
+                        page.leaf("dd", &[("class", "detail")], &figure.detail);
+                    });
+                }
+            });
+        }
+        page.element("nav", &[("aria-label", "In this report")], |page| {
+            for pointer in &document.pointers {
+                let target = format!("#{}", pointer.section);
+                page.leaf("a", &[("href", &target)], &pointer.text);
+            }
+        });
+    });
+}
+
+fn section(page: &mut Markup, section: &Section) {
+    page.element("section", &[("id", section.id)], |page| {
+        match section.reach {
+            Reach::Summary | Reach::Detail => {
+                page.leaf("h2", &[], &section.title);
+                section.blocks.iter().for_each(|part| block(page, part));
+            }
+            Reach::Evidence => page.element("details", &[], |page| {
+                page.element("summary", &[], |page| page.leaf("h2", &[], &section.title));
+                section.blocks.iter().for_each(|part| block(page, part));
+            }),
+        }
+    });
+}
+
+fn block(page: &mut Markup, block: &Block) {
+    match block {
+        Block::Text(text) => page.leaf("p", &[], text),
+        Block::List(items) => page.element("ul", &[], |page| {
+            items.iter().for_each(|item| page.leaf("li", &[], item));
+        }),
+        Block::Code(code) => page.element("pre", &[("tabindex", "0")], |page| {
+            page.leaf("code", &[], code)
+        }),
+        Block::Facts(facts) => page.element("dl", &[("class", "facts")], |page| {
+            for (name, value) in facts {
+                page.leaf("dt", &[], name);
+                page.leaf("dd", &[], value);
+            }
+        }),
+        Block::Notices(notices) => notices.iter().for_each(|one| notice(page, one)),
+        Block::Table(table) => self::table(page, table),
+        Block::Forest(forest) => chart::forest(page, forest),
+        Block::Bars(bars) => chart::bars(page, bars),
+    }
+}
+
+fn notice(page: &mut Markup, notice: &Notice) {
+    let Notice {
+        text,
+        cause,
+        action,
+        about,
+    } = notice;
+    page.element("div", &[("class", "notice"), ("role", "note")], |page| {
+        page.leaf("p", &[("class", "what")], text);
+        let about = (!about.is_empty()).then(|| about.join("; "));
+        for (name, value) in [
+            ("Likely cause", cause),
+            ("What to do", action),
+            ("Concerns", &about),
+        ] {
+            if let Some(value) = value {
+                page.element("p", &[], |page| {
+                    page.leaf("b", &[], &format!("{name}: "));
+                    page.text(value);
+                });
+            }
+        }
+    });
+}
+
+fn table(page: &mut Markup, table: &Table) {
+    let class = |column: Option<&Column>| match column.map(|column| column.align) {
+        Some(Align::Right) => "number",
+        Some(Align::Left) | None => "",
+    };
+    page.element("div", &[("class", "scroll"), ("tabindex", "0")], |page| {
+        page.element("table", &[("class", "plain")], |page| {
+            page.leaf("caption", &[], &table.caption);
+            page.element("thead", &[], |page| {
+                page.element("tr", &[], |page| {
+                    for column in &table.columns {
+                        let attributes = [("scope", "col"), ("class", class(Some(column)))];
+                        page.leaf("th", &attributes, &column.title);
+                    }
+                });
+            });
+            page.element("tbody", &[], |page| {
+                for row in &table.rows {
+                    page.element("tr", &[], |page| match row {
+                        Row::Group(title) => {
+                            let span = table.columns.len().to_string();
+                            let attributes = [("colspan", span.as_str()), ("scope", "colgroup")];
+                            page.element("th", &attributes, |page| page.leaf("span", &[], title));
+                        }
+                        Row::Cells(cells) => {
+                            for (index, cell) in cells.iter().enumerate() {
+                                let class = class(table.columns.get(index));
+                                page.element("td", &[("class", class)], |page| {
+                                    page.text(&cell.text);
+                                    if let Some(note) = &cell.note {
+                                        page.leaf("small", &[], note);
+                                    }
+                                });
+                            }
+                        }
+                    });
+                }
+            });
+        });
+    });
+}
+
+fn tone_class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Better => "better",
+        Tone::Worse => "worse",
+        Tone::Neutral => "neutral",
+        Tone::Caution => "caution",
+    }
+}

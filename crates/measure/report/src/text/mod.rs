@@ -1,0 +1,292 @@
+//! The report on a terminal or in a pipe.
+//!
+//! Prints the sections meant for everybody; [`Style::evidence`] adds the others. A forest
+//! becomes a table with ratio, interval and verdict; it gives up columns before it grows wider
+//! than the terminal. Colour is an addition: every verdict is a word.
+
+mod table;
+
+use crate::model::{Align, Bars, Block, Document, Forest, Notice, Reach, Row, Section, Tone};
+use crate::number;
+use crate::untrusted::printable;
+use table::{Grid, GridCell};
+
+/// Longer lines are hard to read.
+const WIDEST_PARAGRAPH: usize = 100;
+
+/// How to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Colour and weight by escape sequences; only for a terminal.
+    pub colour: bool,
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Also the sections for whoever checks.
+    pub evidence: bool,
+}
+
+impl Style {
+    /// For a pipe or a file: no escape sequences, 120 columns.
+    pub fn plain() -> Self {
+        Self {
+            colour: false,
+            width: 120,
+            evidence: false,
+        }
+    }
+
+    /// For a terminal of this many columns.
+    pub fn terminal(width: usize) -> Self {
+        Self {
+            colour: true,
+            width: width.max(40),
+            evidence: false,
+        }
+    }
+}
+
+/// The report as text, with a final line feed.
+pub fn render(document: &Document, style: Style) -> String {
+    let mut page = Page {
+        out: String::new(),
+        style,
+    };
+    page.line(&page.bold(&document.title));
+    page.line(&page.dim(&document.subtitle));
+    page.gap();
+    page.paragraph(&document.verdict.lead, Some(document.verdict.tone));
+    for sentence in &document.verdict.more {
+        page.paragraph(sentence, None);
+    }
+    page.gap();
+    let mut grid = Grid::new(vec![Align::Right, Align::Left, Align::Left]);
+    for figure in &document.figures {
+        let [value, label, detail] =
+            [&figure.value, &figure.label, &figure.detail].map(|text| printable(text));
+        grid.row(vec![
+            GridCell::toned(&value, figure.tone),
+            GridCell::new(&label),
+            GridCell::new(&detail),
+        ]);
+    }
+    page.grid(grid, &[&[2]]);
+    for section in &document.sections {
+        if section.reach == Reach::Summary || style.evidence {
+            page.section(section);
+        }
+    }
+    page.out
+}
+
+struct Page {
+    out: String,
+    style: Style,
+}
+
+impl Page {
+    fn section(&mut self, section: &Section) {
+        self.gap();
+        self.line(&self.bold(&section.title));
+        for block in &section.blocks {
+            self.block(block);
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Text(text) => self.paragraph(text, None),
+            Block::List(items) => items.iter().for_each(|item| self.item(item, "  - ", None)),
+            Block::Code(code) => self.line(&format!("    {}", printable(code))),
+            Block::Facts(facts) => self.facts(facts),
+            Block::Notices(notices) => notices.iter().for_each(|notice| self.notice(notice)),
+            Block::Table(table) => {
+                let mut grid = Grid::new(table.columns.iter().map(|one| one.align).collect());
+                grid.row(
+                    table
+                        .columns
+                        .iter()
+                        .map(|one| GridCell::heading(&one.title))
+                        .collect(),
+                );
+                for row in &table.rows {
+                    match row {
+                        Row::Group(title) => grid.group(title),
+                        Row::Cells(cells) => grid.row(cells.iter().map(plain_cell).collect()),
+                    }
+                }
+                self.gap();
+                self.grid(grid, &[]);
+            }
+            Block::Forest(forest) => self.forest(forest),
+            Block::Bars(bars) => self.bars(bars),
+        }
+    }
+
+    fn forest(&mut self, forest: &Forest) {
+        use Align::{Left, Right};
+        self.gap();
+        self.line(&self.dim(&format!("{} (values in {})", forest.caption, forest.unit)));
+        let [a, b] = &forest.sides;
+        let mut grid = Grid::new(vec![Left, Right, Right, Right, Left, Right, Left]);
+        let headings = ["", a, b, "ratio", "95 % interval", "pairs", ""];
+        grid.row(headings.into_iter().map(GridCell::heading).collect());
+        for group in &forest.groups {
+            grid.group(&group.title);
+            for row in &group.rows {
+                let [left, right] = &row.values;
+                let interval = row
+                    .interval
+                    .map_or_else(|| "–".to_owned(), number::interval);
+                grid.row(vec![
+                    GridCell::new(&format!("  {}", row.label)),
+                    GridCell::new(left),
+                    GridCell::new(right),
+                    GridCell::toned(&number::ratio(row.ratio), row.tone),
+                    GridCell::new(&interval),
+                    GridCell::new(&row.pairs.to_string()),
+                    GridCell::toned(&row.verdict, row.tone),
+                ]);
+            }
+        }
+        self.grid(grid, &[&[5], &[2, 1]]);
+    }
+
+    fn bars(&mut self, bars: &Bars) {
+        self.gap();
+        self.line(&self.dim(&format!("{}, {}", bars.caption, bars.unit)));
+        let mut grid = Grid::new(vec![Align::Left, Align::Left, Align::Right, Align::Right]);
+        grid.row(
+            ["", "arm", "median", "runs"]
+                .into_iter()
+                .map(GridCell::heading)
+                .collect(),
+        );
+        for panel in &bars.panels {
+            grid.group(&panel.title);
+            for (group, bar) in panel
+                .groups
+                .iter()
+                .flat_map(|group| group.bars.iter().map(move |bar| (group, bar)))
+            {
+                let series = bars.series.get(bar.series).map_or("", String::as_str);
+                grid.row(vec![
+                    GridCell::new(&format!("  {}", group.label)),
+                    GridCell::new(series),
+                    GridCell::new(&bar.text),
+                    GridCell::new(&bar.dots.len().to_string()),
+                ]);
+            }
+        }
+        self.grid(grid, &[]);
+    }
+
+    fn notice(&mut self, notice: &Notice) {
+        self.item(&notice.text, "  ! ", Some(Tone::Caution));
+        if let Some(cause) = &notice.cause {
+            self.item(&format!("Likely cause: {cause}"), "    ", None);
+        }
+        if let Some(action) = &notice.action {
+            self.item(&format!("What to do: {action}"), "    ", None);
+        }
+        if !notice.about.is_empty() {
+            self.item(
+                &format!("Concerns: {}", notice.about.join("; ")),
+                "    ",
+                None,
+            );
+        }
+    }
+
+    fn facts(&mut self, facts: &[(String, String)]) {
+        self.gap();
+        let widest = facts
+            .iter()
+            .map(|(name, _)| name.chars().count())
+            .max()
+            .unwrap_or(0);
+        for (name, value) in facts {
+            let (name, value) = (printable(name), printable(value));
+            self.line(&format!("  {name:widest$}  {value}"));
+        }
+    }
+
+    fn grid(&mut self, mut grid: Grid, expendable: &[&[usize]]) {
+        for columns in expendable {
+            if grid.width() > self.style.width {
+                columns.iter().for_each(|column| grid.drop_column(*column));
+            }
+        }
+        grid.render(&mut self.out, self.style.colour);
+    }
+
+    fn paragraph(&mut self, text: &str, tone: Option<Tone>) {
+        self.item(text, "", tone);
+    }
+
+    /// Wraps a text; what follows the first line is indented as deep as its bullet.
+    fn item(&mut self, text: &str, bullet: &str, tone: Option<Tone>) {
+        let indent = " ".repeat(bullet.chars().count());
+        let room = self
+            .style
+            .width
+            .min(WIDEST_PARAGRAPH)
+            .saturating_sub(indent.len())
+            .max(20);
+        for (index, line) in wrapped(&printable(text), room).iter().enumerate() {
+            let line = tone.map_or_else(|| line.clone(), |tone| self.toned(line, tone));
+            let start = if index == 0 { bullet } else { &indent };
+            self.line(&format!("{start}{line}"));
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.out.push_str(line.trim_end());
+        self.out.push('\n');
+    }
+
+    fn gap(&mut self) {
+        if !self.out.ends_with("\n\n") {
+            self.out.push('\n');
+        }
+    }
+
+    fn bold(&self, text: &str) -> String {
+        table::painted(&printable(text), "1", self.style.colour)
+    }
+
+    fn dim(&self, text: &str) -> String {
+        table::painted(&printable(text), "2", self.style.colour)
+    }
+
+    fn toned(&self, text: &str, tone: Tone) -> String {
+        table::painted(text, table::code(tone), self.style.colour)
+    }
+}
+
+fn plain_cell(cell: &crate::model::Cell) -> GridCell {
+    match &cell.note {
+        Some(note) => GridCell::new(&format!("{} ({note})", cell.text)),
+        None => GridCell::new(&cell.text),
+    }
+}
+
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > width {
+            lines.push(String::new());
+            used = 0;
+        }
+        if let Some(line) = lines.last_mut() {
+            if used > 0 {
+                line.push(' ');
+                used += 1;
+            }
+            line.push_str(word);
+        }
+        used += length;
+    }
+    lines
+}
