@@ -3,6 +3,7 @@
 //! A [`workload::Workload`] knows how to run one load; [`plan`] decides what runs when,
 //! [`engine`] does it, [`analysis`] draws the conclusions, [`result`] is what stays.
 
+pub mod analysis;
 pub mod cores;
 pub mod engine;
 pub mod host;

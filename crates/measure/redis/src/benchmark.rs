@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
 
+use crate::acceleration::{ChannelWatch, LOOK_PAUSE};
 use crate::server::{PACKAGE, Server, last_line};
 
 /// How often a client with threads is looked at.
@@ -29,6 +30,7 @@ pub(crate) fn run(
     operations: u64,
     threads: u32,
     conditions: &Conditions<'_>,
+    mut channels: Option<&mut ChannelWatch<'_>>,
 ) -> Result<Measured, Failure> {
     let out = server.dir.path().join("client.csv");
     let err = server.dir.path().join("client.log");
@@ -39,8 +41,11 @@ pub(crate) fn run(
     let mut client = line
         .spawn(PACKAGE, stdout, stderr)
         .map_err(Failure::impossible)?;
-    let (ended, idle_tail) = watch(&mut client, threads, conditions)?;
+    let (ended, idle_tail) = watch(&mut client, threads, conditions, channels.as_deref_mut())?;
     let server_after = server.child.cpu_time();
+    if let Some(channels) = channels {
+        channels.look();
+    }
     let said = || last_line(&err);
     if let Some(obituary) = server.obituary() {
         return Err(Failure::run(obituary));
@@ -86,16 +91,17 @@ fn watch(
     client: &mut Child,
     threads: u32,
     conditions: &Conditions<'_>,
+    mut channels: Option<&mut ChannelWatch<'_>>,
 ) -> Result<(Ended, Duration), Failure> {
     let began = Instant::now();
     let mut last_busy = began;
     let mut cpu_before = Duration::ZERO;
     loop {
         let left = conditions.limit.saturating_sub(began.elapsed());
-        let pause = if threads > 1 {
-            SAMPLE_PAUSE.min(left)
-        } else {
-            left
+        let pause = match &channels {
+            _ if threads > 1 => SAMPLE_PAUSE.min(left),
+            Some(_) => LOOK_PAUSE.min(left),
+            None => left,
         };
         match client
             .wait(pause, conditions.interrupt)
@@ -121,6 +127,9 @@ fn watch(
                     last_busy = Instant::now();
                 }
                 cpu_before = cpu;
+                if let Some(channels) = &mut channels {
+                    channels.look();
+                }
             }
         }
     }

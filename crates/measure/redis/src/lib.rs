@@ -4,6 +4,7 @@
 //! the full plan. Deliberately absent: any server that we did not start, and any
 //! knowledge of how a connection is accelerated (see [`AccelerationProbe`]).
 
+mod acceleration;
 mod arm;
 mod benchmark;
 pub mod cells;
@@ -12,6 +13,7 @@ mod resp;
 mod server;
 mod workload;
 
+pub use acceleration::{Acceleration, AccelerationProbe};
 pub use arm::{ArmKind, RedisArm};
 pub use load::{RedisLoad, Test};
-pub use workload::{Acceleration, AccelerationProbe, RedisWorkload, SetupError};
+pub use workload::{RedisTarget, RedisWorkload, SetupError};

@@ -14,34 +14,14 @@ use saiga_experiment::result::{Arm, Warning};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Target, Workload};
 use serde_json::Value;
 
+use crate::acceleration::{AccelerationProbe, ChannelWatch};
 use crate::arm::{ArmKind, RedisArm};
 use crate::benchmark;
 use crate::load::{RedisLoad, Test};
 use crate::server::{PACKAGE, Server};
 
-/// Shortest traffic of one request and its answer, a quarter of a PING's: less than
-/// this through channels means that most requests went another way.
-const MIN_CHANNEL_BYTES_PER_OP: f64 = 5.0;
 /// `--version` takes milliseconds.
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
-
-/// What a process says about its accelerated connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Acceleration {
-    /// Connections that were moved into channels since it started.
-    pub upgraded_sockets: u64,
-    /// Bytes through channels, both ways, since it started.
-    pub channel_bytes: u64,
-}
-
-/// Asks a running process of an arm under Saiga whether it is accelerated.
-pub trait AccelerationProbe {
-    /// What process `pid` says, or in words why it cannot be asked.
-    ///
-    /// # Errors
-    /// The reason, for people.
-    fn observe(&self, pid: u32) -> Result<Acceleration, String>;
-}
 
 /// Why Redis cannot be measured on this machine.
 #[derive(Debug, thiserror::Error)]
@@ -256,10 +236,14 @@ impl Target for RedisTarget {
         } = self;
         let mut line = arm.client(&server.endpoint, load, &operations.to_string());
         line.cpus.clone_from(client_cpus);
-        let mut measured =
-            benchmark::run(server, &line, operations, load.client_threads, conditions)?;
-        if let Some(probe) = probe {
-            prove(&mut measured, probe.observe(server.child.pid()), operations);
+        let mut watch = probe
+            .as_deref()
+            .map(|probe| ChannelWatch::new(probe, server.child.pid()));
+        let threads = load.client_threads;
+        let look = watch.as_mut();
+        let mut measured = benchmark::run(server, &line, operations, threads, conditions, look)?;
+        if let Some(watch) = watch {
+            watch.judge(&mut measured, load.clients);
         }
         Ok(measured)
     }
@@ -269,78 +253,9 @@ impl Target for RedisTarget {
     }
 }
 
-/// Adds what the server's channels carried; makes the run invalid when it is too little.
-fn prove(measured: &mut Measured, seen: Result<Acceleration, String>, operations: u64) {
-    let seen = match seen {
-        Ok(seen) => seen,
-        Err(reason) => {
-            measured.invalid = Some(format!("not accelerated: {reason}"));
-            return;
-        }
-    };
-    let Acceleration {
-        upgraded_sockets,
-        channel_bytes,
-    } = seen;
-    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
-    let [sockets, bytes, operations] =
-        [upgraded_sockets, channel_bytes, operations].map(|n| n as f64);
-    measured
-        .metrics
-        .insert("upgraded_sockets".to_owned(), sockets);
-    measured
-        .metrics
-        .insert("channel_bytes_per_op".to_owned(), bytes / operations);
-    if bytes < operations * MIN_CHANNEL_BYTES_PER_OP {
-        measured.invalid = Some(format!(
-            "not accelerated: channels of the server carried {channel_bytes} bytes of {operations} \
-             requests, {upgraded_sockets} connections were upgraded"
-        ));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn measured() -> Measured {
-        Measured {
-            seconds: 1.0,
-            metrics: BTreeMap::new(),
-            foreign_cpu_s: 0.0,
-            window_s: 1.0,
-            invalid: None,
-        }
-    }
-
-    #[test]
-    fn a_saiga_run_must_prove_its_channels() {
-        let seen = |channel_bytes| {
-            Ok(Acceleration {
-                upgraded_sockets: 50,
-                channel_bytes,
-            })
-        };
-        let mut good = measured();
-        prove(&mut good, seen(60_000), 1000);
-        assert_eq!(good.invalid, None);
-        assert!((good.metrics["channel_bytes_per_op"] - 60.0).abs() < 1e-9);
-
-        let mut bad = measured();
-        prove(&mut bad, seen(4_999), 1000);
-        let reason = bad.invalid.unwrap();
-        assert!(
-            reason.starts_with("not accelerated: ") && reason.contains("4999 bytes"),
-            "{reason}"
-        );
-
-        let mut mute = measured();
-        prove(&mut mute, Err("no status page".to_owned()), 1000);
-        assert_eq!(
-            mute.invalid.as_deref(),
-            Some("not accelerated: no status page")
-        );
-    }
 
     #[test]
     fn versions_are_found_in_what_the_programs_print() {
