@@ -193,7 +193,7 @@ impl<W: Workload> Engine<'_, W> {
     fn one_run(&mut self, visit: &Visit, position: usize, arm: usize) -> Result<Run, Failure> {
         let plan = self.plan;
         let cell = &plan.cells[visit.cell];
-        let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let started = now();
         let mut run = Run {
             cell: cell.id.clone(),
             arm: self.names[arm].clone(),
@@ -355,6 +355,12 @@ pub fn measure<W: Workload>(
     drop(hogs);
     target.teardown()?;
     measured
+}
+
+/// This moment as RFC 3339 in UTC.
+#[must_use]
+pub fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
 /// One endless loop on each of `cpus`; dropping them ends them.

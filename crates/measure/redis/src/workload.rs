@@ -73,11 +73,21 @@ impl RedisWorkload {
             .map(|program| Ok((program.to_owned(), version_of(program)?)))
             .collect::<Result<_, SetupError>>()?;
         Ok(Self {
-            arms: RedisArm::named(kinds),
-            port,
             probe,
             versions,
+            ..Self::without_programs(kinds, port)
         })
+    }
+
+    /// One that can say what it would run; the programs need not be there.
+    #[must_use]
+    pub fn without_programs(kinds: &[ArmKind], port: Option<u16>) -> Self {
+        Self {
+            arms: RedisArm::named(kinds),
+            port,
+            probe: None,
+            versions: BTreeMap::new(),
+        }
     }
 }
 
