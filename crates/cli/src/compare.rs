@@ -18,7 +18,8 @@ use saiga_experiment::{engine, output};
 use saiga_redis::RedisWorkload;
 
 use crate::exit;
-pub(crate) use options::{Args, ArmName, Expectation, HogName, Pace};
+use options::Expectation;
+pub(crate) use options::{Args, ArmName, HogName};
 pub(crate) use plan::{arm_kinds, raise_descriptor_limit};
 use progress::Progress;
 

@@ -86,9 +86,9 @@ impl Progress {
             }
             Event::Rejected { run, repeated } => {
                 let next = if *repeated {
-                    "repeating"
+                    "to be repeated"
                 } else {
-                    "not repeated"
+                    "not repeated again"
                 };
                 let reason = run.rejected.as_deref().unwrap_or_default();
                 self.notice(&format!(

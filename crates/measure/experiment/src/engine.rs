@@ -1,12 +1,13 @@
 //! Runs a plan: calibrates, visits cells, rejects and repeats, keeps every run.
 //!
-//! A visit in which a run is rejected is repeated as a whole, so that runs of one pair
-//! stay adjacent in time; at most [`MAX_REPEATS`] times, and all repeats together at most
-//! half of the plan. An arm that failed three times in a row in a cell is given up there.
+//! A visit in which a run is rejected is repeated as a whole, so that runs of one pair stay
+//! adjacent in time: after all others, when what disturbed it may be over; at most
+//! [`MAX_REPEATS`] times, and all repeats together at most half of the plan. An arm that
+//! failed three times in a row in a cell is given up there.
 //!
 //! Deliberately absent: conclusions (`analysis`), and anything written to disk.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
@@ -17,7 +18,7 @@ use crate::result::Run;
 use crate::workload::{Conditions, Failure, Measured, Target, Workload};
 
 /// How often one visit is repeated before its last attempt stands.
-pub const MAX_REPEATS: u32 = 2;
+pub const MAX_REPEATS: u32 = 3;
 /// Failures in a row after which an arm is given up in a cell.
 const MAX_FAILURES: u32 = 3;
 /// What a run may take beyond several times its planned length.
@@ -107,19 +108,29 @@ pub fn execute<W: Workload>(
         broken: BTreeSet::new(),
         outcome: Outcome::default(),
     };
-    for (index, visit) in visits.iter().enumerate() {
-        match engine.visit(visit) {
-            Ok(()) => {}
+    let mut queue: VecDeque<(Visit, u32)> = visits.into_iter().map(|visit| (visit, 0)).collect();
+    let mut runs_done = 0;
+    while let Some((visit, attempt)) = queue.pop_front() {
+        match engine.visit(&visit, attempt) {
+            Ok(Visited::Repeat) => queue.push_back((visit, attempt + 1)),
+            Ok(Visited::Stands) => runs_done += engine.names.len(),
             Err(Failure::Interrupted) => {
                 engine.outcome.interrupted = true;
                 break;
             }
             Err(failure) => return Err(failure),
         }
-        let runs_done = (index + 1) * engine.names.len();
         (engine.progress)(Event::Visited { runs_done });
     }
     Ok(engine.outcome)
+}
+
+/// What became of one attempt at a visit.
+enum Visited {
+    /// Its runs stand, rejected or not.
+    Stands,
+    /// It comes again later.
+    Repeat,
 }
 
 struct Engine<'a, W: Workload> {
@@ -138,36 +149,31 @@ struct Engine<'a, W: Workload> {
 }
 
 impl<W: Workload> Engine<'_, W> {
-    fn visit(&mut self, visit: &Visit) -> Result<(), Failure> {
+    fn visit(&mut self, visit: &Visit, attempt: u32) -> Result<Visited, Failure> {
         for &arm in &visit.order {
             self.calibrate(visit.cell, arm, visit.pair)?;
         }
-        for attempt in 0..=MAX_REPEATS {
-            let mut runs = self.attempt(visit)?;
-            let failed: Vec<usize> = (0..runs.len())
-                .filter(|&i| runs[i].rejected.is_some())
-                .collect();
-            let repeat = !failed.is_empty() && attempt < MAX_REPEATS && self.repeats_left > 0;
-            for &index in &failed {
-                (self.progress)(Event::Rejected {
-                    run: &runs[index],
-                    repeated: repeat,
-                });
-            }
-            if repeat {
-                self.repeats_left -= 1;
-                let cause = runs[failed[0]].arm.clone();
-                for run in runs.iter_mut().filter(|run| run.rejected.is_none()) {
-                    run.rejected =
-                        Some(format!("repeated because the run of {cause} was rejected"));
-                }
-            }
-            self.outcome.runs.extend(runs);
-            if !repeat {
-                break;
+        let mut runs = self.attempt(visit)?;
+        let cause = runs
+            .iter()
+            .find(|run| run.rejected.is_some())
+            .map(|run| run.arm.clone());
+        let repeated = cause.is_some() && attempt < MAX_REPEATS && self.repeats_left > 0;
+        for run in runs.iter().filter(|run| run.rejected.is_some()) {
+            (self.progress)(Event::Rejected { run, repeated });
+        }
+        if let Some(cause) = cause.filter(|_| repeated) {
+            self.repeats_left -= 1;
+            for run in runs.iter_mut().filter(|run| run.rejected.is_none()) {
+                run.rejected = Some(format!("repeated because the run of {cause} was rejected"));
             }
         }
-        Ok(())
+        self.outcome.runs.extend(runs);
+        Ok(if repeated {
+            Visited::Repeat
+        } else {
+            Visited::Stands
+        })
     }
 
     /// Runs every arm once; an interrupt keeps what was measured before it.

@@ -36,7 +36,7 @@ fn virtualisation(cpuinfo: &str) -> String {
         .collect::<Vec<_>>()
         .join(" ");
     if named.is_empty() {
-        "virtual machine".to_owned()
+        "unnamed hypervisor".to_owned()
     } else {
         named
     }
