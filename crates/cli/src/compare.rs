@@ -61,6 +61,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             out.display()
         );
     }
+    if result.headline.is_empty() {
+        let reason = result.runs.iter().find_map(|run| run.rejected.as_deref());
+        bail!(
+            "no pair of runs counts ({}); all runs are in {}",
+            reason.unwrap_or("none was made"),
+            out.display()
+        );
+    }
     match args.expect {
         Some(Expectation::Faster) if verdict != Verdict::Faster => {
             exit::say("expected faster, and the headline comparison does not show it");

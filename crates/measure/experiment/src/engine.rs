@@ -222,7 +222,10 @@ impl<W: Workload> Engine<'_, W> {
             self.interrupt,
         ) {
             Ok(measured) => {
-                self.failures.remove(&(visit.cell, arm));
+                match &measured.invalid {
+                    Some(reason) => self.count_failure(visit.cell, arm, reason),
+                    None => drop(self.failures.remove(&(visit.cell, arm))),
+                }
                 run.rejected = self.judge(&measured);
                 run.seconds = measured.seconds;
                 run.metrics = measured.metrics;
@@ -398,3 +401,6 @@ fn scaled(operations: u64, factor: f64) -> u64 {
     let scaled = scaled as u64;
     scaled.clamp(1, MAX_OPERATIONS)
 }
+
+#[cfg(test)]
+mod tests;

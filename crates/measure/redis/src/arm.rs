@@ -8,6 +8,9 @@ use saiga_experiment::result::Arm;
 
 use crate::load::RedisLoad;
 
+/// The `maxclients` of a redis-server that is not told otherwise.
+const USUAL_MAX_CLIENTS: u32 = 10_000;
+
 /// Which arm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArmKind {
@@ -92,7 +95,13 @@ impl RedisArm {
         };
         args.extend(["--protected-mode", "yes", "--daemonize", "no", "--dir", dir]);
         args.extend(["--save", "", "--appendonly", "no"]);
-        let io_threads = load.io_threads.to_string();
+        let (io_threads, max_clients) = (
+            load.io_threads.to_string(),
+            (load.clients + 100).to_string(),
+        );
+        if load.clients > USUAL_MAX_CLIENTS - 100 {
+            args.extend(["--maxclients", &max_clients]);
+        }
         if load.io_threads != 1 {
             args.extend(["--io-threads", &io_threads, "--io-threads-do-reads", "yes"]);
         }
