@@ -9,10 +9,23 @@ use clap::{Parser, Subcommand};
 use crate::exit;
 use crate::{bench, compare, completions, config, man, run, status, top};
 
+const EXIT_STATUS: &str = "Exit status: 0 done, 1 done and the answer is no, 2 could not.";
+
+const FILES_AND_VARIABLES: &str = "\
+Exit status:
+  0 done, 1 done and the answer is no, 2 could not.
+
+Settings, later ones win:
+  /etc/saiga/saiga.toml               for the whole machine
+  $XDG_CONFIG_HOME/saiga/saiga.toml   for this user, or the file that $SAIGA_CONFIG names
+  $SAIGA_ENABLED, $SAIGA_RING, ...    the keys of saiga.toml in capitals
+  flags of `saiga run`
+`saiga config show` prints what is in force and where it comes from.";
+
 /// Moves database connections on one host from kernel TCP to shared memory, and proves the gain.
 #[derive(Debug, Parser)]
 #[command(name = "saiga", version, propagate_version = true)]
-#[command(after_help = "Exit status: 0 done, 1 done and the answer is no, 2 could not.")]
+#[command(after_help = EXIT_STATUS, after_long_help = FILES_AND_VARIABLES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     verb: Verb,

@@ -12,10 +12,12 @@ mod config;
 mod exit;
 mod library;
 mod man;
+mod process;
 mod run;
 mod status;
 mod table;
 mod top;
+mod units;
 
 use std::process::ExitCode;
 

@@ -1,12 +1,194 @@
-//! `saiga status`.
+//! `saiga status [PID]`: what is accelerated, and for the rest why it is not.
 
+use std::fs;
+use std::io::Write;
 use std::process::ExitCode;
+
+use anyhow::Context;
+use saiga_status::reader::{self, OpenError, Page};
+use serde_json::json;
+
+use crate::exit;
+use crate::process::{Process, TcpSocket};
+use crate::table::Table;
+use crate::units;
 
 /// Options of `saiga status`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+#[command(
+    after_help = "Without PID, lists the accelerated processes of this user; of every user \
+when asked by root.\nExit status: 1 when PID is not accelerated."
+)]
+pub(crate) struct Args {
+    /// The process whose sockets to show
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
 
-/// Replaced within the hour.
-pub(crate) fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("status: not in this build")
+/// Prints the list, or one process.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let (text, code) = match args.pid {
+        None => (list(args.json)?, ExitCode::SUCCESS),
+        Some(pid) => one(pid, args.json)?,
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(code)
+}
+
+fn list(json: bool) -> anyhow::Result<String> {
+    let pages = reader::accelerated().context("cannot list processes; is /proc mounted?")?;
+    // A process that ends while it is looked at is not in the list.
+    let processes: Vec<Process> = pages
+        .iter()
+        .filter_map(|page| Process::read(page).ok())
+        .collect();
+    if json {
+        return Ok(serde_json::to_string_pretty(&processes)? + "\n");
+    }
+    if processes.is_empty() {
+        return Ok("no accelerated process; start one with `saiga run -- CMD`\n".to_owned());
+    }
+    let header = [
+        "pid",
+        "program",
+        "connections",
+        "upgraded",
+        "by tcp",
+        "by channel",
+        "note",
+    ];
+    let mut table = Table::new(header);
+    for process in &processes {
+        let by_tcp = |socket: &TcpSocket| socket.tcp_rx.saturating_add(socket.tcp_tx);
+        let by_channel = |socket: &TcpSocket| socket.channel_rx.saturating_add(socket.channel_tx);
+        table.row([
+            process.pid.to_string(),
+            process.program.clone(),
+            process.connections().to_string(),
+            process.upgraded().to_string(),
+            units::bytes(
+                process
+                    .sockets
+                    .iter()
+                    .map(by_tcp)
+                    .fold(0, u64::saturating_add),
+            ),
+            units::bytes(
+                process
+                    .sockets
+                    .iter()
+                    .map(by_channel)
+                    .fold(0, u64::saturating_add),
+            ),
+            process.disabled.clone().unwrap_or_default(),
+        ]);
+    }
+    Ok(table.to_string())
+}
+
+fn one(pid: u32, json: bool) -> anyhow::Result<(String, ExitCode)> {
+    let page = match Page::open(pid) {
+        Ok(page) => page,
+        Err(OpenError::NotAccelerated { .. }) => {
+            let why = why_not_accelerated(pid);
+            let text = if json {
+                let answer = json!({ "pid": pid, "accelerated": false, "why": why });
+                serde_json::to_string_pretty(&answer)? + "\n"
+            } else {
+                format!("process {pid} is not accelerated: {why}\n")
+            };
+            return Ok((text, ExitCode::from(exit::NO)));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let process = Process::read(&page)?;
+    let text = if json {
+        let mut answer = serde_json::to_value(&process)?;
+        answer["accelerated"] = json!(true);
+        serde_json::to_string_pretty(&answer)? + "\n"
+    } else {
+        describe(&process)
+    };
+    Ok((text, ExitCode::SUCCESS))
+}
+
+fn why_not_accelerated(pid: u32) -> &'static str {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let is_loaded = |line: &str| line.ends_with("libsaiga.so") || line.ends_with("liblstack.so");
+    if maps.lines().any(is_loaded) {
+        "the library is loaded and shows nothing yet, or it could not make its status page"
+    } else {
+        "the library is not loaded; start it with `saiga run`, which says when it cannot be"
+    }
+}
+
+fn describe(process: &Process) -> String {
+    let Process {
+        pid,
+        program,
+        upgrades,
+        downgrades,
+        resets,
+        spins,
+        sleeps,
+        rings,
+        ..
+    } = process;
+    let mut text = format!(
+        "{program} ({pid}): {} of {} connections upgraded\n",
+        process.upgraded(),
+        process.connections()
+    );
+    if let Some(why) = &process.disabled {
+        text.push_str(&format!("accelerates nothing: {why}\n"));
+    }
+    if !process.sockets.is_empty() {
+        text.push('\n');
+        text.push_str(&socket_table(&process.sockets));
+    }
+    text.push_str(&format!(
+        "\nsince it started: {upgrades} upgraded, {downgrades} taken back, {resets} reset\n\
+         waits: {spins} ended while spinning, {sleeps} in the kernel; {rings} doorbells rung\n"
+    ));
+    for failure in &process.not_upgraded {
+        text.push_str(&format!(
+            "not upgraded {} times: {}\n",
+            failure.count, failure.meaning
+        ));
+    }
+    text
+}
+
+fn socket_table(sockets: &[TcpSocket]) -> String {
+    let absent = || "-".to_owned();
+    let mut table = Table::new([
+        "fd",
+        "local",
+        "remote",
+        "state",
+        "tcp in",
+        "tcp out",
+        "channel in",
+        "channel out",
+        "peer",
+        "why",
+    ]);
+    for socket in sockets {
+        table.row([
+            socket.fd.to_string(),
+            socket.local.clone().unwrap_or_else(absent),
+            socket.remote.clone().unwrap_or_else(absent),
+            socket.state.to_owned(),
+            units::bytes(socket.tcp_rx),
+            units::bytes(socket.tcp_tx),
+            units::bytes(socket.channel_rx),
+            units::bytes(socket.channel_tx),
+            socket.peer_pid.map_or_else(absent, |pid| pid.to_string()),
+            socket.meaning.to_owned(),
+        ]);
+    }
+    table.to_string()
 }

@@ -1,12 +1,103 @@
-//! `saiga top`.
+//! `saiga top`: the traffic of accelerated processes, refreshed each second.
+//!
+//! On a terminal it redraws in place until q or Ctrl-C; elsewhere it prints one
+//! frame after the other. Deliberately absent: a signal handler (signals are read
+//! as input, so the terminal is always put back).
 
+mod rates;
+mod screen;
+
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+
+use anyhow::Context;
+use saiga_status::reader;
+
+use crate::process::Process;
+use crate::table::Table;
+use crate::units;
+use rates::{Rates, Sample};
+use screen::{Screen, Wake};
 
 /// Options of `saiga top`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Show this many frames, then end
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    iterations: Option<u64>,
+    /// Show one frame, then end
+    #[arg(long, conflicts_with = "iterations")]
+    once: bool,
+}
 
-/// Replaced within the hour.
-pub(crate) fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("top: not in this build")
+/// Shows frames until told to stop.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mut left = if args.once { Some(1) } else { args.iterations };
+    let mut screen = Screen::open().context("cannot watch for signals and keys")?;
+    let in_place = std::io::stdout().is_terminal() && left != Some(1);
+    let mut before = sample()?;
+    while left != Some(0) {
+        if let Wake::Quit = screen.wait_a_second()? {
+            break;
+        }
+        let now = sample()?;
+        let text = frame(&now.rates_since(&before));
+        before = now;
+        left = left.map(|left| left - 1);
+        let text = if in_place {
+            screen.in_place(&text)
+        } else {
+            text
+        };
+        let mut stdout = std::io::stdout();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn sample() -> anyhow::Result<Sample> {
+    let pages = reader::accelerated().context("cannot list processes; is /proc mounted?")?;
+    Ok(Sample::of(
+        pages
+            .iter()
+            .filter_map(|page| Process::glance(page).ok())
+            .collect(),
+    ))
+}
+
+fn frame(rates: &[Rates]) -> String {
+    if rates.is_empty() {
+        return "no accelerated process\n".to_owned();
+    }
+    let header = [
+        "pid",
+        "program",
+        "connections",
+        "upgraded",
+        "channel in/s",
+        "channel out/s",
+        "tcp in/s",
+        "tcp out/s",
+        "spins/s",
+        "sleeps/s",
+        "rings/s",
+    ];
+    let mut table = Table::new(header);
+    for row in rates {
+        table.row([
+            row.pid.to_string(),
+            row.program.clone(),
+            row.connections.to_string(),
+            row.upgraded.to_string(),
+            units::bytes(row.channel_rx),
+            units::bytes(row.channel_tx),
+            units::bytes(row.tcp_rx),
+            units::bytes(row.tcp_tx),
+            row.spins.to_string(),
+            row.sleeps.to_string(),
+            row.rings.to_string(),
+        ]);
+    }
+    table.to_string()
 }

@@ -2,10 +2,81 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
 mod support;
 use support::{Installation, said};
+
+/// Arguments, environment, and what the message must contain.
+type Row = (
+    &'static [&'static str],
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
+
+/// `BAD` stands for the path of a settings file with an unknown key.
+const ROWS: &[Row] = &[
+    (&["--bogus"], &[], "unexpected argument '--bogus'"),
+    (
+        &["run", "--bogus", "true"],
+        &[],
+        "unexpected argument '--bogus'",
+    ),
+    (&["fly"], &[], "unrecognized subcommand 'fly'"),
+    (&["run"], &[], "required arguments were not provided"),
+    (
+        &["run", "--profile", "fast", "true"],
+        &[],
+        "use latency, default or gentle",
+    ),
+    (
+        &["run", "no-such-program"],
+        &[],
+        "command not found: no-such-program",
+    ),
+    (
+        &["run", "/no/such/program"],
+        &[],
+        "cannot run /no/such/program: there is no such file",
+    ),
+    (&["run", "/etc/passwd"], &[], "this user may not execute it"),
+    (&["run", "--", "/"], &[], "it is a folder"),
+    (
+        &["run", "true"],
+        &[("SAIGA_CONFIG", "BAD")],
+        "line 2: unknown field `faster`",
+    ),
+    (
+        &["run", "true"],
+        &[("SAIGA_CONFIG", "/no/file")],
+        "/no/file, which does not exist",
+    ),
+    (
+        &["run", "true"],
+        &[("SAIGA_RING", "7KiB")],
+        "SAIGA_RING=7KiB",
+    ),
+    (
+        &["config", "show"],
+        &[("SAIGA_CONFIG", "BAD")],
+        "unknown field `faster`",
+    ),
+    (
+        &["config", "show"],
+        &[("SAIGA_ENABLED", "perhaps")],
+        "SAIGA_ENABLED=perhaps",
+    ),
+    (&["status", "word"], &[], "invalid value 'word'"),
+    (
+        &["status", "8388608"],
+        &[],
+        "no process has the number 8388608",
+    ),
+    (&["top", "--iterations", "0"], &[], "invalid value '0'"),
+    (&["completions", "cobol"], &[], "invalid value 'cobol'"),
+    (&["man", "--out", "/no/folder"], &[], "/no/folder"),
+];
 
 #[test]
 fn each_bad_input_is_named_and_exits_2() {
@@ -14,69 +85,11 @@ fn each_bad_input_is_named_and_exits_2() {
     let bad = saiga.path("bad/saiga.toml");
     fs::write(&bad, "enabled = true\nfaster = true\n").unwrap();
     let bad = bad.to_str().unwrap();
-    let rows: &[(&[&str], &[(&str, &str)], &str)] = &[
-        (&["--bogus"], &[], "unexpected argument '--bogus'"),
-        (
-            &["run", "--bogus", "true"],
-            &[],
-            "unexpected argument '--bogus'",
-        ),
-        (&["fly"], &[], "unrecognized subcommand 'fly'"),
-        (&["run"], &[], "required arguments were not provided"),
-        (
-            &["run", "--profile", "fast", "true"],
-            &[],
-            "use latency, default or gentle",
-        ),
-        (
-            &["run", "no-such-program"],
-            &[],
-            "command not found: no-such-program",
-        ),
-        (
-            &["run", "/no/such/program"],
-            &[],
-            "cannot run /no/such/program: there is no such file",
-        ),
-        (&["run", "/etc/passwd"], &[], "this user may not execute it"),
-        (&["run", "--", "/"], &[], "it is a folder"),
-        (
-            &["run", "true"],
-            &[("SAIGA_CONFIG", bad)],
-            "line 2: unknown field `faster`",
-        ),
-        (
-            &["run", "true"],
-            &[("SAIGA_CONFIG", "/no/file")],
-            "/no/file, which does not exist",
-        ),
-        (
-            &["run", "true"],
-            &[("SAIGA_RING", "7KiB")],
-            "SAIGA_RING=7KiB",
-        ),
-        (
-            &["config", "show"],
-            &[("SAIGA_CONFIG", bad)],
-            "unknown field `faster`",
-        ),
-        (
-            &["config", "show"],
-            &[("SAIGA_ENABLED", "perhaps")],
-            "SAIGA_ENABLED=perhaps",
-        ),
-        (&["status", "word"], &[], "invalid value 'word'"),
-        (
-            &["status", "8388608"],
-            &[],
-            "no process has the number 8388608",
-        ),
-        (&["top", "--iterations", "0"], &[], "invalid value '0'"),
-        (&["completions", "cobol"], &[], "invalid value 'cobol'"),
-        (&["man", "--out", "/no/folder"], &[], "/no/folder"),
-    ];
-    for (arguments, environment, expected) in rows {
-        let out = said(saiga.saiga(arguments).envs(environment.iter().copied()));
+    for (arguments, environment, expected) in ROWS {
+        let environment = environment
+            .iter()
+            .map(|(name, value)| (*name, value.replace("BAD", bad)));
+        let out = said(saiga.saiga(arguments).envs(environment));
         assert_eq!(
             (out.code, out.stdout.as_str()),
             (Some(2), ""),
@@ -86,6 +99,18 @@ fn each_bad_input_is_named_and_exits_2() {
         assert!(out.stderr.contains(expected), "{arguments:?}: {out:?}");
         assert!(!out.stderr.contains("panicked"), "{arguments:?}: {out:?}");
     }
+}
+
+#[test]
+fn the_process_of_another_user_is_not_shown() {
+    let saiga = Installation::bare();
+    let mut command = saiga.saiga(&["status", "1"]);
+    let out = said(command.uid(65534).gid(65534));
+    assert_eq!(out.code, Some(2), "{out:?}");
+    assert!(
+        out.stderr.contains("process 1 belongs to another user"),
+        "{out:?}"
+    );
 }
 
 #[test]
@@ -109,11 +134,11 @@ fn a_reader_that_goes_away_is_no_fault() {
         &["completions", "bash"],
         &["config", "show"],
     ] {
-        // A pipe whose reading end is closed before the command starts.
-        let (reader, writer) = std::io::pipe().unwrap();
+        // The reading end is closed before the command starts.
+        let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
         drop(reader);
         let mut command = saiga.saiga(arguments);
-        let out = said(command.stdout(Stdio::from(writer)));
+        let out = said(command.stdout(Stdio::from(std::os::fd::OwnedFd::from(writer))));
         assert_eq!(
             (out.code, out.stderr.as_str()),
             (Some(0), ""),

@@ -1,5 +1,6 @@
 //! `saiga run`: what reaches the program, and what is said when it cannot be accelerated.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(unsafe_code, reason = "setxattr")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -177,6 +178,38 @@ fn privileged_programs_are_named() {
     mode(0o755);
     let out = said(&mut saiga.saiga(&["run", "--require", text(&program)]));
     assert_eq!(out.code, Some(0), "{out:?}");
+}
+
+#[test]
+fn file_capabilities_count_for_everybody_but_root() {
+    let saiga = Installation::with_library();
+    let program = saiga.compile(RAN, &[], "capable");
+    set_capability(&program);
+    let out = said(&mut saiga.saiga(&["run", "--require", text(&program)]));
+    assert_eq!(out.code, Some(0), "{out:?}");
+    let mut command = saiga.saiga(&["run", "--require", text(&program)]);
+    let out = said(command.uid(NOBODY).gid(NOBODY));
+    assert_eq!(out.code, Some(1), "{out:?}");
+    assert!(out.stderr.contains("has file capabilities"), "{out:?}");
+}
+
+/// Gives a file CAP_NET_BIND_SERVICE as setcap(8) does: `vfs_cap_data`, version 2, effective.
+fn set_capability(file: &std::path::Path) {
+    let words: [u32; 5] = [0x0200_0001, 1 << 10, 0, 0, 0];
+    let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
+    let name = c"security.capability";
+    // SAFETY: two C strings, and `data` is readable for its length.
+    let set = unsafe {
+        libc::setxattr(
+            path.as_ptr(),
+            name.as_ptr(),
+            data.as_ptr().cast(),
+            data.len(),
+            0,
+        )
+    };
+    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! An installation of `saiga` in a temporary folder, with a library of its own.
+#![allow(dead_code, reason = "each test file uses a part of this module")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -52,17 +53,14 @@ impl Installation {
     }
 
     /// Writes an executable text file.
-    #[allow(dead_code, reason = "each test file uses a part of this module")]
     pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
         self.executable(name, text.as_bytes())
     }
 
     /// Writes an executable file.
-    #[allow(dead_code, reason = "each test file uses a part of this module")]
     pub(crate) fn executable(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let (source, path) = (self.path(&format!("{name}.new")), self.path(name));
-        fs::write(&source, bytes).unwrap();
-        install(&source, &path);
+        let path = self.path(name);
+        write_executable(&path, bytes);
         path
     }
 
@@ -98,6 +96,14 @@ impl Installation {
     }
 }
 
+/// Writes an executable file that may be executed at once.
+pub(crate) fn write_executable(path: &Path, bytes: &[u8]) {
+    let source = path.with_extension("new");
+    fs::write(&source, bytes).unwrap();
+    install(&source, path);
+    fs::remove_file(source).unwrap();
+}
+
 /// Copies an executable in a process of its own. A descriptor of ours that is open for writing
 /// could be inherited by a child of another test just then, and executing the file would fail.
 fn install(source: &Path, target: &Path) {
@@ -125,7 +131,6 @@ pub(crate) fn said(command: &mut Command) -> Said {
 }
 
 /// A path as an argument.
-#[allow(dead_code, reason = "each test file uses a part of this module")]
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }

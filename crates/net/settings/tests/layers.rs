@@ -210,7 +210,14 @@ fn a_bad_variable_is_named_with_its_value() {
 
 #[test]
 fn misspelt_variables_are_found() {
-    let names = ["SAIGA_RINGS", "SAIGA_RING", "HOME", "SAIGA_DEBUG"].map(OsString::from);
+    let names = [
+        "SAIGA_RINGS",
+        "SAIGA_RING",
+        "HOME",
+        "SAIGA_DEBUG",
+        "SAIGA_SOAK",
+    ]
+    .map(OsString::from);
     assert_eq!(
         saiga_settings::unknown_variables(names),
         ["SAIGA_DEBUG", "SAIGA_RINGS"]

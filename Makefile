@@ -1,0 +1,85 @@
+# What a user types. `make` alone builds; see README.md.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+# Where the demo and the benchmarks leave their results.
+OUT ?= out
+
+target := $(or $(CARGO_TARGET_DIR),target)
+release := $(target)/release
+library := $(abspath $(release))/libsaiga.so
+
+bin := $(DESTDIR)$(PREFIX)/bin
+lib := $(DESTDIR)$(PREFIX)/lib/saiga
+man := $(DESTDIR)$(PREFIX)/share/man/man1
+bash := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+zsh := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+fish := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+
+# The binary is documented by itself: it shares its name, and so its folder, with the library.
+doc := --no-deps --document-private-items --locked
+
+.PHONY: all build demo test soak bench lint fmt install uninstall clean
+
+all: build
+
+# The binary and the library that it preloads.
+build:
+	$(CARGO) build --release --locked -p saiga-cli -p saiga-preload
+
+# Measures Redis on this machine with and without Saiga; prints the table and where the report is.
+demo:
+	tools/setup demo
+	$(MAKE) build
+	$(release)/saiga compare redis --out $(OUT)/demo
+
+test:
+	tools/setup test
+	$(MAKE) build
+	SAIGA_LIBRARY=$(library) $(CARGO) test --workspace --locked
+
+# The long tests: kill -9 a thousand times, a hundred thousand connections.
+soak:
+	tools/setup test
+	$(MAKE) build
+	SAIGA_LIBRARY=$(library) SAIGA_SOAK=1 $(CARGO) test --workspace --locked -- --nocapture
+
+# Every cell of the comparison; takes most of an hour on a machine that should be otherwise quiet.
+bench:
+	tools/setup demo
+	$(MAKE) build
+	$(release)/saiga compare redis --full --out $(OUT)/bench
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude saiga-cli $(doc)
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -p saiga-cli $(doc)
+	tools/rules
+
+fmt:
+	$(CARGO) fmt --all
+
+# Builds when it can (root often has no cargo), then copies. GAZELLE's users know the library as liblstack.so.
+install:
+	if command -v $(CARGO) >/dev/null; then $(MAKE) build; fi
+	test -x $(release)/saiga && test -f $(release)/libsaiga.so || \
+		{ echo "nothing to install: run make first" >&2; exit 2; }
+	install -d $(bin) $(lib) $(man) $(bash) $(zsh) $(fish)
+	install -m 755 $(release)/saiga $(bin)/saiga
+	install -m 755 $(release)/libsaiga.so $(lib)/libsaiga.so
+	install -m 755 $(release)/libsaiga.so $(lib)/liblstack.so
+	$(release)/saiga man --out $(man)
+	$(release)/saiga completions bash > $(bash)/saiga
+	$(release)/saiga completions zsh > $(zsh)/_saiga
+	$(release)/saiga completions fish > $(fish)/saiga.fish
+
+# Settings in /etc/saiga are the administrator's and stay.
+uninstall:
+	rm -f $(bin)/saiga $(lib)/libsaiga.so $(lib)/liblstack.so $(man)/saiga.1 $(man)/saiga-*.1
+	rm -f $(bash)/saiga $(zsh)/_saiga $(fish)/saiga.fish
+	if [ -d $(lib) ]; then rmdir --ignore-fail-on-non-empty $(lib); fi
+
+clean:
+	$(CARGO) clean

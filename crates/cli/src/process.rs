@@ -1,0 +1,214 @@
+//! One accelerated process as `status` and `top` show it: its page joined with
+//! what the kernel knows of its sockets.
+//!
+//! Deliberately absent: printing, and any state between two looks.
+
+mod kernel;
+
+use std::fs;
+
+use anyhow::Context;
+use saiga_status::reader::{Page, Snapshot, Socket};
+use saiga_status::{Flags, Reason, State};
+use serde::Serialize;
+
+/// What `status` shows of one process.
+#[derive(Debug, Serialize)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) program: String,
+    pub(crate) enabled: bool,
+    /// Why nothing is accelerated; null while something may be.
+    pub(crate) disabled: Option<String>,
+    pub(crate) upgrades: u64,
+    pub(crate) downgrades: u64,
+    pub(crate) resets: u64,
+    pub(crate) spins: u64,
+    pub(crate) sleeps: u64,
+    pub(crate) rings: u64,
+    pub(crate) segments: u64,
+    pub(crate) channels: u64,
+    /// Connections that were not upgraded, by reason.
+    pub(crate) not_upgraded: Vec<Failure>,
+    pub(crate) sockets: Vec<TcpSocket>,
+}
+
+/// How often one reason kept a connection on TCP.
+#[derive(Debug, Serialize)]
+pub(crate) struct Failure {
+    pub(crate) reason: &'static str,
+    pub(crate) meaning: &'static str,
+    pub(crate) count: u64,
+}
+
+/// What `status` shows of one TCP socket.
+#[derive(Debug, Serialize)]
+pub(crate) struct TcpSocket {
+    pub(crate) fd: u32,
+    pub(crate) local: Option<String>,
+    pub(crate) remote: Option<String>,
+    pub(crate) state: &'static str,
+    pub(crate) reason: &'static str,
+    pub(crate) meaning: &'static str,
+    pub(crate) tcp_rx: u64,
+    pub(crate) tcp_tx: u64,
+    pub(crate) channel_rx: u64,
+    pub(crate) channel_tx: u64,
+    pub(crate) peer_pid: Option<u32>,
+    #[serde(skip)]
+    pub(crate) generation: u32,
+}
+
+impl Process {
+    /// Reads everything about the process behind `page`.
+    ///
+    /// # Errors
+    /// When the process ended meanwhile.
+    pub(crate) fn read(page: &Page) -> anyhow::Result<Self> {
+        let pid = page.pid();
+        let descriptors = kernel::sockets_of(pid)
+            .with_context(|| format!("cannot read the descriptors of process {pid}"))?;
+        let last = descriptors.last().map_or(0, |(fd, _)| *fd);
+        let shown = page
+            .snapshot(last)
+            .with_context(|| format!("cannot read the status page of process {pid}"))?;
+        let connections = kernel::connections_of(pid);
+        let sockets = descriptors
+            .into_iter()
+            .filter_map(|(fd, inode)| {
+                let index = shown
+                    .sockets
+                    .binary_search_by_key(&fd, |socket| socket.fd)
+                    .ok();
+                let socket = index.and_then(|index| shown.sockets.get(index));
+                // The number may have come to another socket by a call the library did not see.
+                let socket = socket.filter(|s| s.inode.is_none_or(|noted| noted == inode));
+                join(fd, connections.get(&inode), socket)
+            })
+            .collect();
+        Ok(Self {
+            sockets,
+            ..Self::without_sockets(shown)
+        })
+    }
+
+    /// Reads what the page alone says: a fraction of the work of [`read`](Self::read), without
+    /// addresses and without sockets that the library does not know.
+    ///
+    /// # Errors
+    /// When the process ended meanwhile.
+    pub(crate) fn glance(page: &Page) -> anyhow::Result<Self> {
+        let last = kernel::last_descriptor(page.pid())?;
+        let shown = page.snapshot(last)?;
+        let socket = |socket: &Socket| join(socket.fd, None, Some(socket));
+        let sockets = shown.sockets.iter().filter_map(socket).collect();
+        Ok(Self {
+            sockets,
+            ..Self::without_sockets(shown)
+        })
+    }
+
+    fn without_sockets(shown: Snapshot) -> Self {
+        let failure = |(reason, count): (Reason, u64)| Failure {
+            reason: reason.name(),
+            meaning: reason.sentence(),
+            count,
+        };
+        let disabled = shown
+            .disabled
+            .map(|(reason, particulars)| match particulars.as_str() {
+                "" => reason.sentence().to_owned(),
+                particulars => format!("{}: {particulars}", reason.sentence()),
+            });
+        Self {
+            pid: shown.pid,
+            program: program_name(shown.pid),
+            enabled: shown.flags.contains(Flags::ENABLED),
+            disabled,
+            upgrades: shown.upgrades,
+            downgrades: shown.downgrades,
+            resets: shown.resets,
+            spins: shown.spins,
+            sleeps: shown.sleeps,
+            rings: shown.rings,
+            segments: shown.segments,
+            channels: shown.channels,
+            not_upgraded: shown.failures.into_iter().map(failure).collect(),
+            sockets: Vec::new(),
+        }
+    }
+
+    /// How many sockets have a channel now.
+    pub(crate) fn upgraded(&self) -> usize {
+        let on_channel = [State::Upgraded.name(), State::Draining.name()];
+        self.sockets
+            .iter()
+            .filter(|socket| on_channel.contains(&socket.state))
+            .count()
+    }
+
+    /// How many sockets are connections, on whichever path.
+    pub(crate) fn connections(&self) -> usize {
+        self.sockets
+            .iter()
+            .filter(|socket| socket.state != LISTENING)
+            .count()
+    }
+}
+
+/// The state shown for a listening socket: the kernel's own, there is nothing to upgrade.
+pub(crate) const LISTENING: &str = "listening";
+/// The state shown for a connection of which the library knows nothing.
+const KERNEL: &str = "kernel";
+
+/// One row from both sides; `None` when neither says that it is a TCP socket.
+fn join(
+    fd: u32,
+    connection: Option<&kernel::Connection>,
+    socket: Option<&Socket>,
+) -> Option<TcpSocket> {
+    let is_listening = connection.is_some_and(|connection| connection.is_listening);
+    let (state, reason, meaning) = match (socket, is_listening) {
+        (_, true) => (LISTENING, "none", ""),
+        (Some(socket), false) => explain(socket),
+        (None, false) => {
+            connection?;
+            (KERNEL, "unseen", "not opened through the library")
+        }
+    };
+    let count = |value: fn(&Socket) -> u64| socket.map_or(0, value);
+    Some(TcpSocket {
+        fd,
+        local: connection.map(|connection| connection.local.to_string()),
+        remote: connection
+            .filter(|_| !is_listening)
+            .map(|c| c.remote.to_string()),
+        state,
+        reason,
+        meaning,
+        tcp_rx: count(|socket| socket.tcp_rx),
+        tcp_tx: count(|socket| socket.tcp_tx),
+        channel_rx: count(|socket| socket.channel_rx),
+        channel_tx: count(|socket| socket.channel_tx),
+        peer_pid: socket.and_then(|socket| socket.peer_pid),
+        generation: socket.map_or(0, |socket| socket.generation),
+    })
+}
+
+fn explain(socket: &Socket) -> (&'static str, &'static str, &'static str) {
+    let Socket { state, reason, .. } = socket;
+    let sentence = if *reason == Reason::None {
+        ""
+    } else {
+        reason.sentence()
+    };
+    (state.name(), reason.name(), sentence)
+}
+
+/// The command's name as `ps` shows it, without control characters.
+fn program_name(pid: u32) -> String {
+    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    String::from_utf8_lossy(&name)
+        .trim_end()
+        .replace(char::is_control, "?")
+}

@@ -1,0 +1,134 @@
+//! What `/proc` says of a process's TCP sockets.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// One line of `/proc/PID/net/tcp`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Connection {
+    pub(super) local: SocketAddr,
+    pub(super) remote: SocketAddr,
+    pub(super) is_listening: bool,
+}
+
+/// `TCP_LISTEN` in the kernel's `tcp_states.h`.
+const LISTEN: &str = "0A";
+
+/// The descriptors of `pid` that are sockets, with their inodes, in the order of their numbers.
+pub(super) fn sockets_of(pid: u32) -> io::Result<Vec<(u32, u64)>> {
+    let mut sockets: Vec<(u32, u64)> = fs::read_dir(format!("/proc/{pid}/fd"))?
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let fd = entry.file_name().to_str()?.parse().ok()?;
+            let link = fs::read_link(entry.path()).ok()?;
+            let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+            Some((fd, inode.parse().ok()?))
+        })
+        .collect();
+    sockets.sort_unstable();
+    Ok(sockets)
+}
+
+/// The largest descriptor number of `pid`.
+pub(super) fn last_descriptor(pid: u32) -> io::Result<u32> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd"))?;
+    let number = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    Ok(entries.filter_map(number).max().unwrap_or(0))
+}
+
+/// The TCP sockets of the process's network namespace, by inode.
+pub(super) fn connections_of(pid: u32) -> HashMap<u64, Connection> {
+    ["tcp", "tcp6"]
+        .into_iter()
+        .filter_map(|table| fs::read_to_string(format!("/proc/{pid}/net/{table}")).ok())
+        .flat_map(|table| {
+            table
+                .lines()
+                .skip(1)
+                .filter_map(parse_line)
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn parse_line(line: &str) -> Option<(u64, Connection)> {
+    let mut fields = line.split_whitespace().skip(1);
+    let local = parse_address(fields.next()?)?;
+    let remote = parse_address(fields.next()?)?;
+    let is_listening = fields.next()? == LISTEN;
+    let inode = fields.nth(5)?.parse().ok()?;
+    Some((
+        inode,
+        Connection {
+            local,
+            remote,
+            is_listening,
+        },
+    ))
+}
+
+/// Reads `0100007F:1F90`: 32-bit words in the byte order of the host, then the port.
+fn parse_address(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let mut bytes = [0; 16];
+    let words = address.len() / 8;
+    for (index, target) in (0..words).zip(bytes.chunks_exact_mut(4)) {
+        let word = u32::from_str_radix(address.get(index * 8..index * 8 + 8)?, 16).ok()?;
+        target.copy_from_slice(&word.to_ne_bytes());
+    }
+    let [a, b, c, d, ..] = bytes;
+    let address = match words {
+        1 => IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
+        4 => IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(address, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn lines_of_the_kernel_are_read() {
+        for (line, expected) in [
+            (
+                "   0: 0100007F:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000  \
+                 1000        0 31337 1 0000000000000000 100 0 0 10 0",
+                Some((31337, "127.0.0.1:6379", "0.0.0.0:0", true)),
+            ),
+            (
+                "   9: 00000000000000000000000001000000:1F90 \
+                 00000000000000000000000001000000:C350 01 00000000:00000000 00:00000000 00000000 \
+                 0 0 77 1 0",
+                Some((77, "[::1]:8080", "[::1]:50000", false)),
+            ),
+            (
+                " 10: 0000000000000000FFFF00000100007F:1F90 \
+                 0000000000000000FFFF00000200007F:0001 01 0:0 0:0 0 0 0 5 1",
+                Some((5, "127.0.0.1:8080", "127.0.0.2:1", false)),
+            ),
+            ("   0: 0100007F:18EB 00000000", None),
+            ("   0: 0100:18EB 0100:0001 01 0:0 0:0 0 0 0 5 1", None),
+            ("", None),
+        ] {
+            let expected = expected.map(|(inode, local, remote, is_listening)| {
+                let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+                let (local, remote) = (address(local), address(remote));
+                (
+                    inode,
+                    Connection {
+                        local,
+                        remote,
+                        is_listening,
+                    },
+                )
+            });
+            assert_eq!(parse_line(line), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `make install` into an empty folder: the right files, which work from there.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs make in the repository, free of the make that may have started this test.
+fn make(arguments: &[&str]) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut command = Command::new("make");
+    command.arg("-C").arg(root).args(arguments);
+    for variable in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "DESTDIR", "PREFIX"] {
+        command.env_remove(variable);
+    }
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn files_below(folder: &Path) -> Vec<String> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                let path = entry.path();
+                files.push(
+                    path.strip_prefix(folder)
+                        .unwrap()
+                        .to_str()
+                        .unwrap()
+                        .to_owned(),
+                );
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn what_is_installed_works_and_can_be_uninstalled() {
+    let root = tempfile::tempdir().unwrap();
+    let destination = format!("DESTDIR={}", root.path().display());
+    make(&["install", &destination, "PREFIX=/opt/saiga"]);
+
+    let prefix = root.path().join("opt/saiga");
+    let files = files_below(&prefix);
+    for expected in [
+        "bin/saiga",
+        "lib/saiga/libsaiga.so",
+        "lib/saiga/liblstack.so",
+        "share/man/man1/saiga.1",
+        "share/man/man1/saiga-run.1",
+        "share/man/man1/saiga-compare.1",
+        "share/bash-completion/completions/saiga",
+        "share/zsh/site-functions/_saiga",
+        "share/fish/vendor_completions.d/saiga.fish",
+    ] {
+        assert!(
+            files.iter().any(|file| file == expected),
+            "{expected} is not in {files:?}"
+        );
+        assert_ne!(
+            fs::metadata(prefix.join(expected)).unwrap().len(),
+            0,
+            "{expected}"
+        );
+    }
+    let library = |name: &str| fs::read(prefix.join("lib/saiga").join(name)).unwrap();
+    assert!(
+        library("libsaiga.so") == library("liblstack.so"),
+        "one library under two names"
+    );
+
+    let mut command = Command::new(prefix.join("bin/saiga"));
+    command.args([
+        "run",
+        "--require",
+        "--",
+        "grep",
+        "-c",
+        "libsaiga.so",
+        "/proc/self/maps",
+    ]);
+    let output = command.env("SAIGA_CONFIG", "/dev/null").output().unwrap();
+    assert!(!output.status.success(), "/dev/null is no settings file");
+    let output = command
+        .env_remove("SAIGA_CONFIG")
+        .env("HOME", root.path())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+
+    make(&["uninstall", &destination, "PREFIX=/opt/saiga"]);
+    assert_eq!(files_below(&prefix), [""; 0]);
+}

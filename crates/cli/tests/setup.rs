@@ -1,0 +1,182 @@
+//! `tools/setup` against stand-ins for apt-get and its friends: what it asks for, and that
+//! it leaves the host as it was.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Programs that the script may use from the real system.
+const REAL: [&str; 16] = [
+    "bash", "cut", "sed", "sort", "head", "grep", "id", "mktemp", "chmod", "ln", "rm", "flock",
+    "tr", "dirname", "cat", "ls",
+];
+
+/// What the demo needs; each is a stand-in that does nothing.
+const DEMO: [&str; 4] = ["redis-server", "redis-benchmark", "redis-cli", "cc"];
+
+mod support;
+
+struct Host {
+    root: tempfile::TempDir,
+}
+
+impl Host {
+    /// A Debian with a new enough cargo, everything for the demo except `missing`, and an
+    /// apt-get that runs `apt`.
+    fn new(missing: &[&str], apt: &str) -> Self {
+        let host = Self {
+            root: tempfile::tempdir().unwrap(),
+        };
+        fs::create_dir(host.path("bin")).unwrap();
+        for name in REAL {
+            let folders = ["/usr/bin", "/bin"];
+            let real = folders.map(|folder| Path::new(folder).join(name));
+            let real = real.iter().find(|file| file.exists()).unwrap();
+            symlink(real, host.path("bin").join(name)).unwrap();
+        }
+        for name in DEMO.iter().filter(|name| !missing.contains(name)) {
+            host.program(name, "");
+        }
+        host.program("cargo", "echo 'cargo 1.95.0 (0 2026-01-01)'");
+        host.program("apt-get", apt);
+        host.program("deb-systemd-helper", "echo \"helper $*\" >>\"$LOG\"");
+        fs::write(host.path("os-release"), "NAME=x\nID=debian\n").unwrap();
+        host
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    fn program(&self, name: &str, text: &str) {
+        let file = self.path("bin").join(name);
+        support::write_executable(&file, format!("#!/bin/sh\n{text}\n").as_bytes());
+    }
+
+    fn setup(&self) -> Output {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/setup");
+        // Through bash by its path, so that no file written by this process is executed by it.
+        Command::new("/bin/bash")
+            .arg(script)
+            .arg("demo")
+            .env_clear()
+            .env("PATH", self.path("bin"))
+            .env("LOG", self.path("log"))
+            .env("OS_RELEASE", self.path("os-release"))
+            .env("POLICY_RC_D", self.path("policy-rc.d"))
+            .env("LOCK_FILE", self.path("lock"))
+            .output()
+            .unwrap()
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    /// What is left of the policy, by the names in its folder.
+    fn policies(&self) -> Vec<String> {
+        fs::read_dir(self.root.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.starts_with("policy"))
+            .collect()
+    }
+}
+
+/// Notes its arguments and what the policy says while it runs.
+const APT: &str = "\"$POLICY_RC_D\" redis-server start; echo \"apt $* policy $?\" >>\"$LOG\"";
+
+fn said(output: &Output) -> (Option<i32>, String) {
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
+#[test]
+fn nothing_is_touched_when_nothing_is_missing() {
+    let host = Host::new(&[], APT);
+    assert_eq!(said(&host.setup()), (Some(0), String::new()));
+    assert_eq!(host.log(), "");
+}
+
+#[test]
+fn services_are_forbidden_while_packages_are_installed_and_only_then() {
+    let host = Host::new(&["redis-server", "redis-benchmark", "redis-cli"], APT);
+    let (code, stderr) = said(&host.setup());
+    assert_eq!(code, Some(0), "{stderr}");
+    let apt = "apt install -y --no-install-recommends redis-server redis-tools policy 101";
+    assert_eq!(
+        host.log(),
+        format!("{apt}\nhelper disable redis-server.service\n")
+    );
+    assert_eq!(host.policies(), [""; 0], "removed again");
+}
+
+#[test]
+fn a_failed_installation_leaves_no_policy_behind() {
+    let host = Host::new(&["redis-cli"], &format!("{APT}; exit 100"));
+    let (code, stderr) = said(&host.setup());
+    assert_eq!(code, Some(2));
+    assert!(
+        stderr.contains("apt-get could not install: redis-tools"),
+        "{stderr}"
+    );
+    assert_eq!(
+        host.log().lines().count(),
+        2,
+        "install, then update: {}",
+        host.log()
+    );
+    assert_eq!(host.policies(), [""; 0]);
+
+    let host = Host::new(&["redis-cli"], "kill -TERM $PPID");
+    assert_ne!(said(&host.setup()).0, Some(0));
+    assert_eq!(host.policies(), [""; 0], "nor does a terminated one");
+}
+
+#[test]
+fn the_administrator_s_policy_is_kept_and_obeyed() {
+    for (answer, expected) in [(101, 0), (0, 2)] {
+        let host = Host::new(&["redis-cli"], APT);
+        let policy = host.path("policy-rc.d");
+        let text = format!("#!/bin/sh\nexit {answer}\n");
+        support::write_executable(&policy, text.as_bytes());
+        let (code, stderr) = said(&host.setup());
+        assert_eq!(code, Some(expected), "{stderr}");
+        assert_eq!(fs::read_to_string(&policy).unwrap(), text);
+        assert_eq!(host.policies(), ["policy-rc.d"]);
+        assert_eq!(host.log().is_empty(), expected == 2, "{}", host.log());
+    }
+}
+
+#[test]
+fn another_distribution_gets_the_names() {
+    let host = Host::new(&["redis-server", "cc"], APT);
+    fs::write(host.path("os-release"), "ID=\"openEuler\"\n").unwrap();
+    let (code, stderr) = said(&host.setup());
+    assert_eq!(code, Some(2));
+    assert!(
+        stderr.contains("redis-server cc (on Debian: redis-server gcc)"),
+        "{stderr}"
+    );
+    assert_eq!(host.log(), "");
+}
+
+#[test]
+fn an_old_or_missing_cargo_is_named() {
+    let host = Host::new(&[], APT);
+    host.program("cargo", "echo 'cargo 1.66.0'");
+    let (code, stderr) = said(&host.setup());
+    assert_eq!(code, Some(2));
+    assert!(
+        stderr.contains("cargo 1.66.0 is too old") && stderr.contains("1.85"),
+        "{stderr}"
+    );
+    fs::remove_file(host.path("bin/cargo")).unwrap();
+    let (code, stderr) = said(&host.setup());
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("cargo is missing"), "{stderr}");
+}
