@@ -2,11 +2,11 @@
 //!
 //! The sentences of the verdict are the experiment's own `headline`. What stands beside them is
 //! a range over all workloads, so that no flattering cell can be picked. What was not better
-//! is listed by itself, in every metric.
+//! is listed by itself.
 
 use saiga_experiment::result::{Comparison, Verdict as Outcome};
 
-use super::{CPU_METRICS, View, section, words};
+use super::{SERVER_CPU, View, section, words};
 use crate::model::{Block, Figure, Notice, Pointer, Reach, Section, Tone, Verdict};
 use crate::number;
 
@@ -15,19 +15,18 @@ const NO_HELP_LINES: usize = 8;
 
 pub(super) fn verdict(view: &View) -> Verdict {
     let all = view.fairest(view.main_metric);
-    let count = |wanted| all.iter().filter(|(_, one)| one.verdict == wanted).count();
-    let tone = match (count(Outcome::Faster), count(Outcome::Slower)) {
-        (0, 0) => Tone::Neutral,
-        (_, 0) => Tone::Better,
-        (0, _) => Tone::Worse,
-        (_, _) => Tone::Caution,
-    };
-    let mut sentences = view.result.headline.iter().cloned();
-    if let Some(lead) = sentences.next() {
+    let tone = tone(
+        counted(&all, Outcome::Faster),
+        counted(&all, Outcome::Slower),
+    );
+    let cut_short = view.result.interrupted.iter();
+    let cut_short = cut_short.map(|why| format!("Cut short before the plan was done: {why}."));
+    if let [lead, more @ ..] = view.result.headline.as_slice() {
+        let more = more.iter().cloned().chain(cut_short).collect();
         return Verdict {
             tone,
-            lead,
-            more: sentences.collect(),
+            lead: lead.clone(),
+            more,
         };
     }
     let pairs = all
@@ -42,12 +41,22 @@ pub(super) fn verdict(view: &View) -> Verdict {
     Verdict {
         tone: Tone::Neutral,
         lead,
-        more: vec![more],
+        more: [more].into_iter().chain(cut_short).collect(),
+    }
+}
+
+/// How to take some comparisons that did better and some that did worse.
+fn tone(faster: usize, slower: usize) -> Tone {
+    match (faster, slower) {
+        (0, 0) => Tone::Neutral,
+        (_, 0) => Tone::Better,
+        (0, _) => Tone::Worse,
+        (_, _) => Tone::Caution,
     }
 }
 
 pub(super) fn figures(view: &View) -> Vec<Figure> {
-    let metrics = [view.main_metric, CPU_METRICS[0], "latency_p99_us"];
+    let metrics = [view.main_metric, SERVER_CPU, "latency_p99_us"];
     metrics
         .into_iter()
         .filter_map(|metric| figure(view, metric))
@@ -72,12 +81,6 @@ fn figure(view: &View, metric: &str) -> Option<Figure> {
         counted(&all, Outcome::Faster),
         counted(&all, Outcome::Slower),
     );
-    let tone = match (faster, slower) {
-        (0, 0) => Tone::Neutral,
-        (_, 0) => Tone::Better,
-        (0, _) => Tone::Worse,
-        (_, _) => Tone::Caution,
-    };
     let name = words::metric(metric);
     let kind = if all.iter().any(|(_, one)| super::is_best(one)) {
         ", best against best"
@@ -96,12 +99,14 @@ fn figure(view: &View, metric: &str) -> Option<Figure> {
         label: name.gain,
         value,
         detail,
-        tone,
+        tone: tone(faster, slower),
     })
 }
 
 fn counted<C>(all: &[(C, &Comparison)], wanted: Outcome) -> usize {
-    all.iter().filter(|(_, one)| one.verdict == wanted).count()
+    all.iter()
+        .filter(|(_, one)| words::outcome(one) == wanted)
+        .count()
 }
 
 pub(super) fn pointers(view: &View) -> Vec<Pointer> {
@@ -116,11 +121,14 @@ pub(super) fn pointers(view: &View) -> Vec<Pointer> {
     if lines > 0 {
         let places = words::count(lines, "comparison", "comparisons");
         point(
-            format!("{} did not help in {places}", view.subject),
+            format!(
+                "{} did not help, or not for sure, in {places}",
+                view.subject
+            ),
             "no-help",
         );
     }
-    let warnings = view.result.warnings.len() + usize::from(view.result.interrupted.is_some());
+    let warnings = view.result.warnings.len();
     if warnings > 0 {
         let things = words::count(warnings, "warning", "warnings");
         point(
@@ -142,9 +150,14 @@ pub(super) fn pointers(view: &View) -> Vec<Pointer> {
     pointers
 }
 
-/// Lists what was not better: any verdict but "faster" on the main metric, "slower" on others.
+/// Lists what was not better, corrected for the number of comparisons: any verdict but "faster"
+/// on the main metric, "slower" on others.
 pub(super) fn no_help(view: &View) -> Section {
-    let mut made = section("no-help", "Where it did not help", Reach::Summary);
+    let mut made = section(
+        "no-help",
+        "Where it did not help, or not for sure",
+        Reach::Summary,
+    );
     let compared = view.main(view.main_metric).len();
     if compared == 0 {
         return made;
@@ -155,7 +168,7 @@ pub(super) fn no_help(view: &View) -> Section {
             "Nowhere in this plan: {} did better in all {compared} comparisons of {}, and worse in \
              none of any other metric. What the plan does not contain was not tested.",
             view.subject,
-            words::metric(view.main_metric).title.to_lowercase(),
+            words::metric(view.main_metric).inside(),
         )));
         return made;
     }
@@ -172,7 +185,7 @@ fn not_better(view: &View) -> Vec<String> {
     let mut found = Vec::new();
     for metric in view.metrics() {
         for (cell, one) in view.main(metric) {
-            let counts = match one.verdict {
+            let counts = match words::outcome(one) {
                 Outcome::Faster => false,
                 Outcome::Slower => true,
                 Outcome::NoDifferenceShown => metric == view.main_metric,
@@ -191,7 +204,7 @@ fn not_better(view: &View) -> Vec<String> {
         format!(
             "{}: {} {}× ({verdict}{interval})",
             view.workloads.full_label(cell),
-            words::metric(&one.metric).title.to_lowercase(),
+            words::metric(&one.metric).inside(),
             number::ratio(one.ratio.median),
         )
     };
@@ -203,13 +216,7 @@ fn not_better(view: &View) -> Vec<String> {
 
 pub(super) fn warnings(view: &View) -> Section {
     let mut made = section("warnings", "Before you rely on this", Reach::Summary);
-    let interrupted = view.result.interrupted.iter().map(|why| Notice {
-        text: format!("The experiment ended before its plan was done: {why}"),
-        cause: None,
-        action: Some("What was measured is all here; repeat it for the rest.".to_owned()),
-        about: Vec::new(),
-    });
-    let others = view.result.warnings.iter().map(|warning| Notice {
+    let notices = view.result.warnings.iter().map(|warning| Notice {
         text: warning.text.clone(),
         cause: warning.cause.clone(),
         action: warning.action.clone(),
@@ -220,7 +227,7 @@ pub(super) fn warnings(view: &View) -> Section {
             .map(|cell| view.workloads.full_label(cell))
             .collect(),
     });
-    let notices: Vec<_> = interrupted.chain(others).collect();
+    let notices: Vec<_> = notices.collect();
     if !notices.is_empty() {
         made.blocks.push(Block::Notices(notices));
     }

@@ -2,7 +2,7 @@
 
 use saiga_experiment::result::{Cell, Comparison};
 
-use super::{CPU_METRICS, View, first_seen, is_best, section, words};
+use super::{CLIENT_CPU, SERVER_CPU, View, first_seen, is_best, section, words, workloads};
 use crate::model::{
     Bar, BarGroup, BarPanel, Bars, Block, Forest, ForestGroup, ForestRow, Reach, Section,
 };
@@ -17,13 +17,24 @@ pub(super) fn main_ratios(view: &View) -> Section {
     };
     made.blocks.push(Block::Text(format!(
         "Each line is {} divided by {}: the median over pairs of runs, with its 95 % interval. An \
-         interval that touches 1 shows no difference.{}",
+         interval that touches 1 shows no difference.{}{}",
         view.subject,
         view.reference,
+        uncorrected(view),
         unless_said(view)
     )));
     made.blocks.push(Block::Forest(forest));
     made
+}
+
+/// Explains the word where it is used.
+fn uncorrected(view: &View) -> &'static str {
+    if view.result.comparisons.iter().any(words::is_uncorrected) {
+        " \u{201c}Uncorrected\u{201d} marks what one comparison by itself shows, but not when \
+         corrected for the number of comparisons."
+    } else {
+        ""
+    }
 }
 
 fn unless_said(view: &View) -> String {
@@ -33,48 +44,83 @@ fn unless_said(view: &View) -> String {
     })
 }
 
-/// CPU time of server and client, each by itself: ratios, then values.
-pub(super) fn cpu(view: &View) -> Section {
-    let mut made = section("cpu", "CPU time per operation", Reach::Summary);
-    for metric in CPU_METRICS {
-        made.blocks
-            .extend(forest(view, view.reference, view.subject, metric).map(Block::Forest));
-    }
-    if !made.blocks.is_empty() {
-        let text = "What an operation costs the server is what a production host saves. The \
-                    client is shown apart, because a load generator is no application.";
-        made.blocks.insert(0, Block::Text(text.to_owned()));
-    }
-    made
+/// CPU time of the server: what an operation costs the machine that serves.
+pub(super) fn server_cpu(view: &View) -> Section {
+    let text = "What an operation costs the server is what a production host saves.";
+    ratios(
+        view,
+        section("server-cpu", "Server CPU", Reach::Summary),
+        &[SERVER_CPU],
+        text,
+    )
 }
 
-/// Values of every arm.
-pub(super) fn absolute(view: &View) -> Section {
-    let mut made = section("values", "The values behind the ratios", Reach::Detail);
-    let mut metrics = vec![view.main_metric];
-    metrics.extend(CPU_METRICS);
-    made.blocks.extend(
-        metrics
-            .into_iter()
-            .filter_map(|name| bars(view, name))
-            .map(Block::Bars),
-    );
-    if !made.blocks.is_empty() {
-        let text = "A bar ends at the median; each dot is one run that counts. Every panel has a \
-                    scale of its own, which starts at zero.";
-        made.blocks.insert(0, Block::Text(text.to_owned()));
-    }
-    made
+/// CPU time of the client, apart from the server's, and of both.
+pub(super) fn client_cpu(view: &View) -> Section {
+    let text = "Shown apart, because a load generator is no application: what it saves says \
+                little about what your clients would save.";
+    ratios(
+        view,
+        section("client-cpu", "Client CPU", Reach::Detail),
+        &CLIENT_CPU,
+        text,
+    )
 }
 
 /// Ratios of what is neither the main metric nor CPU time: latencies.
 pub(super) fn other_metrics(view: &View) -> Section {
-    let mut made = section("latency", "Latency and other metrics", Reach::Evidence);
-    for metric in view.metrics() {
-        if metric != view.main_metric && !CPU_METRICS.contains(&metric) {
-            let found = forest(view, view.reference, view.subject, metric);
-            made.blocks.extend(found.map(Block::Forest));
-        }
+    let shown = |metric: &&str| {
+        *metric == view.main_metric || *metric == SERVER_CPU || CLIENT_CPU.contains(metric)
+    };
+    let metrics: Vec<_> = view
+        .metrics()
+        .into_iter()
+        .filter(|metric| !shown(metric))
+        .collect();
+    let text = "As the client measured it, in a closed loop: each connection waits for its answer.";
+    ratios(
+        view,
+        section("latency", "Latency and other metrics", Reach::Evidence),
+        &metrics,
+        text,
+    )
+}
+
+fn ratios(view: &View, mut made: Section, metrics: &[&str], text: &str) -> Section {
+    let forests = metrics
+        .iter()
+        .filter_map(|one| forest(view, view.reference, view.subject, one));
+    made.blocks.extend(forests.map(Block::Forest));
+    if !made.blocks.is_empty() {
+        made.blocks.insert(0, Block::Text(text.to_owned()));
+    }
+    made
+}
+
+/// Values of every arm: the main metric.
+pub(super) fn values(view: &View) -> Section {
+    let text = "A bar ends at the median; each dot is one run that counts. Every panel has a \
+                scale of its own, which starts at zero.";
+    let made = section("values", "The values behind the ratios", Reach::Detail);
+    all_bars(view, made, &[view.main_metric], text)
+}
+
+/// Values of every arm: CPU time.
+pub(super) fn cpu_values(view: &View) -> Section {
+    let text = "Server and client by themselves; bars and dots as above.";
+    let made = section("cpu-values", "CPU time of every arm", Reach::Evidence);
+    all_bars(view, made, &[SERVER_CPU, CLIENT_CPU[0]], text)
+}
+
+fn all_bars(view: &View, mut made: Section, metrics: &[&str], text: &str) -> Section {
+    made.blocks.extend(
+        metrics
+            .iter()
+            .filter_map(|name| bars(view, name))
+            .map(Block::Bars),
+    );
+    if !made.blocks.is_empty() {
+        made.blocks.insert(0, Block::Text(text.to_owned()));
     }
     made
 }
@@ -107,7 +153,7 @@ fn forest(view: &View, a: &str, b: &str, metric: &str) -> Option<Forest> {
     };
     placements.sort_by_key(|placement| !is_fair(placement));
     let groups = placements.into_iter().map(|placement| {
-        let (title, note) = words::placement(placement);
+        let (title, note) = workloads::placement(placement);
         let own = found
             .iter()
             .filter(|(cell, _)| cell.params.placement == placement);

@@ -7,16 +7,18 @@ use super::{View, words};
 use crate::model::{Block, Reach, Section};
 use crate::number;
 
-/// `AMD EPYC 7763, 2 cores, kvm · 2026-11-20T14:02:11Z`.
+/// `AMD EPYC 7763, 2 cores, kvm · 2026-11-20 14:02:11 UTC`.
 pub(super) fn subtitle(result: &ExperimentResult) -> String {
     let host = &result.host;
     let cores = if host.cores == 1 { "core" } else { "cores" };
     let mut parts = vec![format!("{}, {} {cores}", host.cpu, host.cores)];
-    if host.virtualisation != "none" {
-        parts.push(format!("virtual machine ({})", host.virtualisation));
+    match host.virtualisation.as_str() {
+        "none" | "" => {}
+        "virtual machine" => parts.push("virtual machine".to_owned()),
+        other => parts.push(format!("virtual machine ({other})")),
     }
     parts.push(format!("Linux {}", host.kernel));
-    parts.extend(result.started.clone());
+    parts.extend(result.started.as_deref().map(words::moment));
     parts.join(" · ")
 }
 
@@ -84,13 +86,13 @@ fn facts(result: &ExperimentResult) -> Vec<(String, String)> {
         result
             .started
             .iter()
-            .map(|when| ("Started".to_owned(), when.clone())),
+            .map(|when| ("Started".to_owned(), words::moment(when))),
     );
     facts.extend(
         result
             .finished
             .iter()
-            .map(|when| ("Finished".to_owned(), when.clone())),
+            .map(|when| ("Finished".to_owned(), words::moment(when))),
     );
     facts
 }

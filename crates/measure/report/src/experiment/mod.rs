@@ -11,15 +11,18 @@ mod charts;
 mod method;
 mod tables;
 mod words;
+mod workloads;
 
 use saiga_experiment::result::{Cell, Comparison, ComparisonKind, ExperimentResult};
 
 use crate::model::{Document, Reach, Section};
-use words::Workloads;
+use workloads::Workloads;
 
 /// The metrics whose ratios everybody sees, the main one first.
 const MAIN_METRICS: [&str; 2] = ["throughput_ops_s", "tpmc_no_think_time"];
-const CPU_METRICS: [&str; 2] = ["server_cpu_us_per_op", "client_cpu_us_per_op"];
+const SERVER_CPU: &str = "server_cpu_us_per_op";
+/// The client's CPU time, and both together.
+const CLIENT_CPU: [&str; 2] = ["client_cpu_us_per_op", "total_cpu_us_per_op"];
 
 /// The report of one experiment.
 pub fn document(result: &ExperimentResult) -> Document {
@@ -28,8 +31,10 @@ pub fn document(result: &ExperimentResult) -> Document {
         charts::main_ratios(&view),
         answer::no_help(&view),
         answer::warnings(&view),
-        charts::cpu(&view),
-        charts::absolute(&view),
+        charts::server_cpu(&view),
+        charts::client_cpu(&view),
+        charts::values(&view),
+        charts::cpu_values(&view),
         charts::other_metrics(&view),
         charts::other_arms(&view),
         tables::cells(&view),

@@ -95,7 +95,7 @@ pub(super) fn rejected(view: &View) -> Section {
         let label = cell.map_or_else(|| run.cell.clone(), |cell| view.workloads.full_label(cell));
         let numbers = [(run.pair + 1).to_string(), number::value(run.foreign_cpu_s)];
         let [pair, foreign] = numbers.map(Cell::new);
-        let start = Cell::new(run.started.clone());
+        let start = Cell::new(words::moment(&run.started));
         Some(Row::Cells(vec![
             Cell::new(label),
             Cell::new(run.arm.clone()),

@@ -1,129 +1,8 @@
-//! Words for what an experiment measured: workloads, placements, metrics, verdicts.
-//!
-//! A workload is named by what sets it apart: the value that most cells share is left out of
-//! the labels and said once, in [`Workloads::common`]. Deliberately absent: numbers.
+//! Words for metrics, verdicts, moments and counts.
 
-use std::collections::BTreeMap;
-
-use saiga_experiment::result::{Better, Cell, Comparison, PLACEMENT_BEST, Verdict};
-use serde_json::Value;
+use saiga_experiment::result::{Better, Comparison, Verdict};
 
 use crate::model::Tone;
-use crate::number;
-
-/// Keys that come first in a label, and are never left out of it (the first two).
-const KEY_ORDER: [&str; 6] = [
-    "test",
-    "clients",
-    "pipeline",
-    "value_bytes",
-    "threads",
-    "io_threads",
-];
-const ALWAYS_SAID: [&str; 2] = ["test", "clients"];
-
-/// Names workloads, given all cells of the experiment.
-pub(super) struct Workloads {
-    common: BTreeMap<String, Value>,
-}
-
-impl Workloads {
-    pub(super) fn new(cells: &[Cell]) -> Self {
-        let mut counts: BTreeMap<&str, Vec<(&Value, usize)>> = BTreeMap::new();
-        for (key, value) in cells.iter().flat_map(|cell| &cell.params.workload) {
-            let seen = counts.entry(key).or_default();
-            match seen.iter_mut().find(|(other, _)| *other == value) {
-                Some((_, count)) => *count += 1,
-                None => seen.push((value, 1)),
-            }
-        }
-        let common = counts
-            .into_iter()
-            .filter(|(key, _)| !ALWAYS_SAID.contains(key))
-            .filter_map(|(key, seen)| {
-                let (value, _) = seen.into_iter().rev().max_by_key(|(_, count)| *count)?;
-                Some((key.to_owned(), value.clone()))
-            })
-            .collect();
-        Self { common }
-    }
-
-    /// What the labels leave out: `pipeline 1, 3-byte values`.
-    pub(super) fn common(&self) -> Option<String> {
-        let said: Vec<_> = ordered(&self.common)
-            .map(|(key, value)| phrase(key, value))
-            .collect();
-        (!said.is_empty()).then(|| said.join(", "))
-    }
-
-    /// The workload of a cell, without its placement: `set, 50 clients, pipeline 16`.
-    pub(super) fn label(&self, cell: &Cell) -> String {
-        let mut said: Vec<_> = ordered(&cell.params.workload)
-            .filter(|(key, value)| self.common.get(*key) != Some(value))
-            .map(|(key, value)| phrase(key, value))
-            .collect();
-        match cell.params.hog.as_str() {
-            "none" | "" => {}
-            "both" => said.push("CPU hogs on both cores".to_owned()),
-            core => said.push(format!("CPU hog on core {core}")),
-        }
-        if said.is_empty() {
-            cell.id.clone()
-        } else {
-            said.join(", ")
-        }
-    }
-
-    /// A cell in full: `set, 50 clients · two cores`.
-    pub(super) fn full_label(&self, cell: &Cell) -> String {
-        format!("{} · {}", self.label(cell), cell.params.placement)
-    }
-}
-
-fn ordered(keys: &BTreeMap<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
-    let rank = |key: &str| {
-        KEY_ORDER
-            .iter()
-            .position(|known| *known == key)
-            .unwrap_or(KEY_ORDER.len())
-    };
-    let mut pairs: Vec<_> = keys.iter().collect();
-    pairs.sort_by_key(|(key, _)| rank(key));
-    pairs.into_iter()
-}
-
-fn phrase(key: &str, value: &Value) -> String {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.as_u64().map_or(number.to_string(), number::whole),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
-    };
-    match (key, text.as_str()) {
-        ("test", _) => text,
-        ("clients", "1") => "1 client".to_owned(),
-        ("clients", _) => format!("{text} clients"),
-        ("value_bytes", _) => format!("{text}-byte values"),
-        ("threads", "1") => "1 client thread".to_owned(),
-        ("threads", _) => format!("{text} client threads"),
-        ("io_threads", _) => format!("I/O threads {text}"),
-        _ => format!("{} {text}", key.replace('_', " ")),
-    }
-}
-
-/// What a placement means for a comparison: its heading and a sentence.
-pub(super) fn placement(name: &str) -> (String, String) {
-    if name == PLACEMENT_BEST {
-        let note = "Each arm in the placement that suits it best: the fair opponent.";
-        return ("Best against best".to_owned(), note.to_owned());
-    }
-    let note = match name {
-        "one core" => "Server and client share one core, in both arms.",
-        "two cores" => "Server and client have a core each, in both arms.",
-        "unpinned" => "The scheduler chooses the cores, in both arms.",
-        _ => "The same placement in both arms.",
-    };
-    (format!("Same placement: {name}"), note.to_owned())
-}
 
 /// A metric as people call it.
 pub(super) struct Metric {
@@ -134,6 +13,19 @@ pub(super) struct Metric {
     pub(super) worse: &'static str,
     /// Ends "7.9 times ...": `the throughput`, `less server CPU per operation`.
     pub(super) gain: String,
+}
+
+impl Metric {
+    /// The title inside a sentence: `server CPU per operation`.
+    pub(super) fn inside(&self) -> String {
+        let mut letters = self.title.chars();
+        let first: String = letters
+            .next()
+            .into_iter()
+            .flat_map(char::to_lowercase)
+            .collect();
+        format!("{first}{}", letters.as_str())
+    }
 }
 
 /// Names a metric; the name of an unknown one is taken apart.
@@ -210,6 +102,19 @@ pub(super) fn unit(metric: &str) -> &'static str {
         .map_or("", |(_, unit)| unit)
 }
 
+/// What a comparison concludes, corrected for the number of comparisons.
+pub(super) fn outcome(comparison: &Comparison) -> Verdict {
+    match comparison.holds_corrected {
+        Some(false) => Verdict::NoDifferenceShown,
+        Some(true) | None => comparison.verdict,
+    }
+}
+
+/// Whether a verdict only holds as long as one looks at nothing else.
+pub(super) fn is_uncorrected(comparison: &Comparison) -> bool {
+    comparison.verdict != outcome(comparison)
+}
+
 /// What a comparison concludes, in words and as a tone.
 pub(super) fn verdict(comparison: &Comparison) -> (String, Tone) {
     let words = metric(&comparison.metric);
@@ -221,9 +126,10 @@ pub(super) fn verdict(comparison: &Comparison) -> (String, Tone) {
         Verdict::Slower => (words.worse, Tone::Worse),
         Verdict::NoDifferenceShown => return ("no difference shown".to_owned(), Tone::Neutral),
     };
-    match comparison.holds_corrected {
-        Some(false) => (format!("{word} (uncorrected)"), tone),
-        Some(true) | None => (word.to_owned(), tone),
+    if is_uncorrected(comparison) {
+        (format!("{word}, uncorrected"), Tone::Caution)
+    } else {
+        (word.to_owned(), tone)
     }
 }
 
@@ -260,4 +166,30 @@ pub(super) fn spaced(name: &str) -> String {
         .flat_map(char::to_uppercase)
         .collect();
     format!("{first}{}", letters.as_str().replace('_', " "))
+}
+
+/// A moment as people read it: `2026-11-20 14:02:11 UTC`; another form stays as it is.
+pub(super) fn moment(rfc3339: &str) -> String {
+    match (rfc3339.split_once('T'), rfc3339.strip_suffix('Z')) {
+        (Some((day, _)), Some(whole)) if whole.len() > day.len() => {
+            format!("{day} {} UTC", &whole[day.len() + 1..])
+        }
+        _ => rfc3339.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_readable_and_nonsense_survives() {
+        assert_eq!(moment("2026-11-20T14:02:11Z"), "2026-11-20 14:02:11 UTC");
+        for text in ["", "Z", "T", "TZ", "yesterday", "µTµ"] {
+            assert!(
+                moment(text).contains(text.trim_matches(['T', 'Z'])),
+                "{text}"
+            );
+        }
+    }
 }

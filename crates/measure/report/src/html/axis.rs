@@ -65,6 +65,11 @@ impl LogAxis {
     }
 }
 
+/// A place on an axis as SVG writes it.
+pub(super) fn percent(place: f64) -> String {
+    format!("{place:.2}%")
+}
+
 fn drawable(number: f64) -> bool {
     number.is_finite() && number > 1e-12 && number < 1e12
 }

@@ -59,6 +59,20 @@ impl Markup {
         }
     }
 
+    /// A text in which `backticks` set off what one types.
+    pub(super) fn prose(&mut self, text: &str) {
+        let mut parts = text.split('`').peekable();
+        let mut typed = false;
+        while let Some(part) = parts.next() {
+            match (typed, parts.peek()) {
+                (true, Some(_)) => self.leaf("code", &[], part),
+                (true, None) => self.text(&format!("`{part}")), // Never closed.
+                (false, _) => self.text(part),
+            }
+            typed = !typed;
+        }
+    }
+
     /// Markup of this crate's own source.
     pub(super) fn literal(&mut self, markup: &'static str) {
         self.out.push_str(markup);
@@ -89,6 +103,16 @@ mod tests {
         assert_eq!(
             markup.finish(),
             "<p title=\"&quot;&gt;&lt;script&gt;\">a &amp; &lt;b&gt; &#39;c&#39;</p>"
+        );
+    }
+
+    #[test]
+    fn backticks_set_off_what_one_types() {
+        let mut markup = Markup::default();
+        markup.prose("use `--full <x>`, not `that");
+        assert_eq!(
+            markup.finish(),
+            "use <code>--full &lt;x&gt;</code>, not `that"
         );
     }
 }

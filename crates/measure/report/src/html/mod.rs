@@ -7,7 +7,8 @@
 //! Deliberately absent: anything that knows what was measured.
 
 mod axis;
-mod chart;
+mod bars;
+mod forest;
 mod markup;
 
 use crate::model::{Align, Block, Column, Document, Notice, Reach, Row, Section, Table, Tone};
@@ -124,9 +125,11 @@ fn section(page: &mut Markup, section: &Section) {
 
 fn block(page: &mut Markup, block: &Block) {
     match block {
-        Block::Text(text) => page.leaf("p", &[], text),
+        Block::Text(text) => page.element("p", &[], |page| page.prose(text)),
         Block::List(items) => page.element("ul", &[], |page| {
-            items.iter().for_each(|item| page.leaf("li", &[], item));
+            items
+                .iter()
+                .for_each(|item| page.element("li", &[], |page| page.prose(item)));
         }),
         Block::Code(code) => page.element("pre", &[("tabindex", "0")], |page| {
             page.leaf("code", &[], code)
@@ -139,8 +142,8 @@ fn block(page: &mut Markup, block: &Block) {
         }),
         Block::Notices(notices) => notices.iter().for_each(|one| notice(page, one)),
         Block::Table(table) => self::table(page, table),
-        Block::Forest(forest) => chart::forest(page, forest),
-        Block::Bars(bars) => chart::bars(page, bars),
+        Block::Forest(forest) => forest::render(page, forest),
+        Block::Bars(bars) => bars::render(page, bars),
     }
 }
 
@@ -152,7 +155,7 @@ fn notice(page: &mut Markup, notice: &Notice) {
         about,
     } = notice;
     page.element("div", &[("class", "notice"), ("role", "note")], |page| {
-        page.leaf("p", &[("class", "what")], text);
+        page.element("p", &[("class", "what")], |page| page.prose(text));
         let about = (!about.is_empty()).then(|| about.join("; "));
         for (name, value) in [
             ("Likely cause", cause),
@@ -162,7 +165,7 @@ fn notice(page: &mut Markup, notice: &Notice) {
             if let Some(value) = value {
                 page.element("p", &[], |page| {
                     page.leaf("b", &[], &format!("{name}: "));
-                    page.text(value);
+                    page.prose(value);
                 });
             }
         }

@@ -128,7 +128,7 @@ impl Page {
         self.line(&self.dim(&format!("{} (values in {})", forest.caption, forest.unit)));
         let [a, b] = &forest.sides;
         let mut grid = Grid::new(vec![Left, Right, Right, Right, Left, Right, Left]);
-        let headings = ["", a, b, "ratio", "95 % interval", "pairs", ""];
+        let headings = ["", a, b, "ratio", "95 % interval", "pairs", "verdict"];
         grid.row(headings.into_iter().map(GridCell::heading).collect());
         for group in &forest.groups {
             grid.group(&group.title);

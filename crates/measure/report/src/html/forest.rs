@@ -1,22 +1,17 @@
-//! Charts: tables whose rows carry a small inline SVG.
+//! Ratios with intervals: a table in which one column is a plot.
 //!
-//! A chart is its own table, so nothing has to be repeated for a screen reader or a copy.
+//! Charts are their own tables, so nothing has to be repeated for a screen reader or a copy.
 //! `plotters` was not used: its SVG has fixed pixels and colours, so it would neither follow
 //! the colour scheme (CSS variables) nor stay readable at the width of a phone (percentages).
-//!
-//! Deliberately absent: scales with a broken axis, and bars that do not start at zero.
 
-use super::axis::{LogAxis, ZeroAxis};
+use super::axis::{LogAxis, percent};
 use super::markup::Markup;
 use super::tone_class;
-use crate::model::{Bar, BarGroup, BarPanel, Bars, Forest, ForestGroup, ForestRow, Tone};
+use crate::model::{Forest, ForestGroup, ForestRow, Tone};
 use crate::number;
 
-/// Series beyond this many share colours; their names tell them apart.
-const SERIES_COLOURS: usize = 5;
-
 /// Ratios on a logarithmic axis, one row each.
-pub(super) fn forest(page: &mut Markup, forest: &Forest) {
+pub(super) fn render(page: &mut Markup, forest: &Forest) {
     let rows = || forest.groups.iter().flat_map(|group| &group.rows);
     let axis = LogAxis::around(
         rows().flat_map(|row| row.interval.into_iter().flatten().chain([row.ratio])),
@@ -76,27 +71,18 @@ impl Frame<'_> {
             "",
         );
         for tick in self.axis.ticks() {
-            let is_one = (tick - 1.0).abs() < 1e-9;
-            self.upright(
-                page,
-                tick,
-                if is_one { "one" } else { "grid" },
-                ["0", "100%"],
+            let class = if (tick - 1.0).abs() < 1e-9 {
+                "one"
+            } else {
+                "grid"
+            };
+            let x = percent(self.axis.place(tick).unwrap_or(0.0));
+            let across = [("class", class), ("x1", &x), ("x2", &x)];
+            page.leaf(
+                "line",
+                &[across.as_slice(), &[("y1", "0"), ("y2", "100%")]].concat(),
+                "",
             );
-        }
-    }
-
-    fn upright(&self, page: &mut Markup, number: f64, class: &str, [from, to]: [&str; 2]) {
-        if let Some(place) = self.axis.place(number) {
-            let x = percent(place);
-            let ends = [
-                ("class", class),
-                ("x1", &x),
-                ("x2", &x),
-                ("y1", from),
-                ("y2", to),
-            ];
-            page.leaf("line", &ends, "");
         }
     }
 
@@ -118,33 +104,43 @@ impl Frame<'_> {
         );
     }
 
+    /// The interval with its ends, and the ratio: heights in pixels around the middle of the row.
     fn mark(&self, page: &mut Markup, row: &ForestRow) {
         let class = format!("mark {}", tone_class(row.tone));
-        page.element("g", &[("class", &class)], |page| {
-            if let Some([low, high]) = row.interval {
-                if let Some((from, to)) = self.axis.place(low).zip(self.axis.place(high)) {
-                    let (from, to) = (percent(from), percent(to));
-                    let span = [("class", "interval"), ("x1", &from), ("x2", &to)];
-                    let level = [("y1", "50%"), ("y2", "50%")];
-                    page.leaf("line", &[span.as_slice(), &level].concat(), "");
-                    self.upright(page, low, "cap", ["36%", "64%"]);
-                    self.upright(page, high, "cap", ["36%", "64%"]);
+        page.element(
+            "svg",
+            &[("class", &class), ("y", "50%"), ("overflow", "visible")],
+            |page| {
+                let places = row
+                    .interval
+                    .map(|ends| ends.map(|end| self.axis.place(end)));
+                if let Some([Some(from), Some(to)]) = places {
+                    let [x1, x2] = [from, to].map(percent);
+                    page.leaf(
+                        "line",
+                        &[("class", "interval"), ("x1", &x1), ("x2", &x2)],
+                        "",
+                    );
+                    for x in [&x1, &x2] {
+                        let height = [("y1", "-7"), ("y2", "7")];
+                        let cap = [("class", "cap"), ("x1", x.as_str()), ("x2", x)];
+                        page.leaf("line", &[cap.as_slice(), &height].concat(), "");
+                    }
                 }
-            }
-            if let Some(place) = self.axis.place(row.ratio) {
-                let class = if row.interval.is_some() {
-                    "point"
-                } else {
-                    "point hollow"
-                };
-                let x = percent(place);
-                page.leaf(
-                    "circle",
-                    &[("class", class), ("cx", &x), ("cy", "50%"), ("r", "4.5")],
-                    "",
-                );
-            }
-        });
+                if let Some(place) = self.axis.place(row.ratio) {
+                    let class = if row.interval.is_some() {
+                        "point"
+                    } else {
+                        "point hollow"
+                    };
+                    page.leaf(
+                        "circle",
+                        &[("class", class), ("cx", &percent(place)), ("r", "4")],
+                        "",
+                    );
+                }
+            },
+        );
     }
 }
 
@@ -247,7 +243,10 @@ fn forest_row(page: &mut Markup, row: &ForestRow, forest: &Forest, frame: &Frame
             page.text(&format!("{a} → {b}"));
             page.leaf("span", &[("class", "unit")], &format!(" {}", forest.unit));
         });
-        cell(page, "pairs", &row.pairs.to_string());
+        page.element("td", &[("class", "pairs"), ("role", "cell")], |page| {
+            page.text(&row.pairs.to_string());
+            page.leaf("span", &[("class", "unit")], " pairs");
+        });
         let class = format!("verdict {}", tone_class(row.tone));
         page.element("td", &[("class", &class), ("role", "cell")], |page| {
             page.leaf(
@@ -267,89 +266,4 @@ fn sign(tone: Tone) -> &'static str {
         Tone::Neutral => "●",
         Tone::Caution => "◆",
     }
-}
-
-/// Panels of bars with the raw runs as dots.
-pub(super) fn bars(page: &mut Markup, bars: &Bars) {
-    page.element("figure", &[("class", "bars")], |page| {
-        page.element("figcaption", &[], |page| {
-            page.text(&bars.caption);
-            page.leaf("span", &[("class", "unit")], &format!(" in {}", bars.unit));
-        });
-        page.element("div", &[("class", "panels")], |page| {
-            bars.panels
-                .iter()
-                .for_each(|panel| bar_panel(page, panel, bars));
-        });
-    });
-}
-
-fn bar_panel(page: &mut Markup, panel: &BarPanel, bars: &Bars) {
-    let all = panel.groups.iter().flat_map(|group| &group.bars);
-    let axis = ZeroAxis::up_to(all.flat_map(|bar| bar.dots.iter().copied().chain([bar.value])));
-    page.element("table", &[("class", "panel")], |page| {
-        page.leaf("caption", &[], &panel.title);
-        for group in &panel.groups {
-            page.element("tbody", &[], |page| {
-                page.element("tr", &[("class", "group")], |page| {
-                    page.leaf(
-                        "th",
-                        &[("colspan", "3"), ("scope", "rowgroup")],
-                        &group.label,
-                    );
-                });
-                group
-                    .bars
-                    .iter()
-                    .for_each(|bar| bar_row(page, bar, group, bars, &axis));
-            });
-        }
-    });
-}
-
-fn bar_row(page: &mut Markup, bar: &Bar, group: &BarGroup, bars: &Bars, axis: &ZeroAxis) {
-    let series = bars.series.get(bar.series).map_or("", String::as_str);
-    let title = format!(
-        "{series}, {}: {} {}, {} runs",
-        group.label,
-        bar.text,
-        bars.unit,
-        bar.dots.len()
-    );
-    page.element("tr", &[], |page| {
-        page.leaf("th", &[("scope", "row")], series);
-        page.element("td", &[("class", "plot")], |page| {
-            page.element("svg", &[("role", "img"), ("aria-label", &title)], |page| {
-                page.leaf("title", &[], &title);
-                let class = format!("bar series-{}", bar.series % SERIES_COLOURS);
-                let width = percent(axis.place(bar.value));
-                let size = [
-                    ("x", "0"),
-                    ("y", "15%"),
-                    ("width", &width),
-                    ("height", "70%"),
-                ];
-                page.leaf(
-                    "rect",
-                    &[[("class", class.as_str()), ("rx", "2")].as_slice(), &size].concat(),
-                    "",
-                );
-                for (index, dot) in bar.dots.iter().enumerate() {
-                    // Every other dot stands lower, so that equal runs can be told apart.
-                    let y = if index % 2 == 0 { "38%" } else { "62%" };
-                    let x = percent(axis.place(*dot));
-                    page.leaf(
-                        "circle",
-                        &[("class", "dot"), ("cx", &x), ("cy", y), ("r", "2.2")],
-                        "",
-                    );
-                }
-            });
-        });
-        page.leaf("td", &[("class", "number")], &bar.text);
-    });
-}
-
-fn percent(share: f64) -> String {
-    format!("{share:.2}%")
 }

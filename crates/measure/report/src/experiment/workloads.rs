@@ -1,0 +1,165 @@
+//! Names for workloads and placements.
+//!
+//! A workload is named by what sets it apart: the value that most cells share (more than half
+//! of all) is left out of the labels and said once, in [`Workloads::common`].
+
+use std::collections::BTreeMap;
+
+use saiga_experiment::result::{Cell, PLACEMENT_BEST};
+use serde_json::Value;
+
+use crate::number;
+
+/// Keys that come first in a label, and are never left out of it (the first two).
+const KEY_ORDER: [&str; 6] = [
+    "test",
+    "clients",
+    "pipeline",
+    "value_bytes",
+    "client_threads",
+    "io_threads",
+];
+const ALWAYS_SAID: [&str; 2] = ["test", "clients"];
+
+/// Names workloads, given all cells of the experiment.
+pub(super) struct Workloads {
+    common: BTreeMap<String, Value>,
+}
+
+impl Workloads {
+    pub(super) fn new(cells: &[Cell]) -> Self {
+        let mut counts: BTreeMap<&str, Vec<(&Value, usize)>> = BTreeMap::new();
+        for (key, value) in cells.iter().flat_map(|cell| &cell.params.workload) {
+            let seen = counts.entry(key).or_default();
+            match seen.iter_mut().find(|(other, _)| *other == value) {
+                Some((_, count)) => *count += 1,
+                None => seen.push((value, 1)),
+            }
+        }
+        let common = counts
+            .into_iter()
+            .filter(|(key, _)| !ALWAYS_SAID.contains(key))
+            .filter_map(|(key, seen)| {
+                let (value, count) = seen.into_iter().max_by_key(|(_, count)| *count)?;
+                (count * 2 > cells.len()).then(|| (key.to_owned(), value.clone()))
+            })
+            .collect();
+        Self { common }
+    }
+
+    /// What the labels leave out: `pipeline 1, 3-byte values`.
+    pub(super) fn common(&self) -> Option<String> {
+        let said: Vec<_> = ordered(&self.common)
+            .map(|(key, value)| phrase(key, value))
+            .collect();
+        (!said.is_empty()).then(|| said.join(", "))
+    }
+
+    /// The workload of a cell, without its placement: `set, 50 clients, pipeline 16`.
+    pub(super) fn label(&self, cell: &Cell) -> String {
+        let mut said: Vec<_> = ordered(&cell.params.workload)
+            .filter(|(key, value)| self.common.get(*key) != Some(value))
+            .map(|(key, value)| phrase(key, value))
+            .collect();
+        match cell.params.hog.as_str() {
+            "none" | "" => {}
+            "both" => said.push("CPU hogs on both cores".to_owned()),
+            core => said.push(format!("CPU hog on core {core}")),
+        }
+        if said.is_empty() {
+            cell.id.clone()
+        } else {
+            said.join(", ")
+        }
+    }
+
+    /// A cell in full: `set, 50 clients · two cores`.
+    pub(super) fn full_label(&self, cell: &Cell) -> String {
+        format!("{} · {}", self.label(cell), cell.params.placement)
+    }
+}
+
+fn ordered(keys: &BTreeMap<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+    let rank = |key: &str| {
+        KEY_ORDER
+            .iter()
+            .position(|known| *known == key)
+            .unwrap_or(KEY_ORDER.len())
+    };
+    let mut pairs: Vec<_> = keys.iter().collect();
+    pairs.sort_by_key(|(key, _)| rank(key));
+    pairs.into_iter()
+}
+
+fn phrase(key: &str, value: &Value) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.as_u64().map_or(number.to_string(), number::whole),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    };
+    match (key, text.as_str()) {
+        ("test", _) => text,
+        ("clients", "1") => "1 client".to_owned(),
+        ("clients", _) => format!("{text} clients"),
+        ("value_bytes", _) => format!("{text}-byte values"),
+        ("client_threads", _) => format!("client threads {text}"),
+        ("io_threads", _) => format!("I/O threads {text}"),
+        ("keys", _) => format!("{text} keys"),
+        ("reconnect", "true") => "a new connection per request".to_owned(),
+        _ => format!("{} {text}", key.replace('_', " ")),
+    }
+}
+
+/// What a placement means for a comparison: its heading and a sentence.
+pub(super) fn placement(name: &str) -> (String, String) {
+    if name == PLACEMENT_BEST {
+        let note = "Each arm in the placement that suits it best: the fair opponent.";
+        return ("Best against best".to_owned(), note.to_owned());
+    }
+    let note = match name {
+        "one core" => "Server and client share one core, in both arms.",
+        "two cores" => "Server and client have a core each, in both arms.",
+        "unpinned" => "The scheduler chooses the cores, in both arms.",
+        _ => "The same placement in both arms.",
+    };
+    (format!("Same placement: {name}"), note.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(id: &str, workload: Value) -> Cell {
+        let params = serde_json::json!({"placement": "one core", "hog": "none"});
+        let mut params: saiga_experiment::result::CellParams =
+            serde_json::from_value(params).expect("the two fixed parameters");
+        params.workload = serde_json::from_value(workload).expect("an object");
+        Cell {
+            id: id.to_owned(),
+            params,
+        }
+    }
+
+    #[test]
+    fn a_label_says_what_sets_the_workload_apart() {
+        let usual = serde_json::json!({"test": "set", "clients": 50, "pipeline": 1});
+        let rare = serde_json::json!({
+            "test": "set", "clients": 1000, "pipeline": 16, "io_threads": 2, "reconnect": true,
+            "think_time_ms": 5
+        });
+        let mut cells = [cell("a", usual.clone()), cell("b", usual), cell("c", rare)];
+        cells[1].params.hog = "both".to_owned();
+        let names = Workloads::new(&cells);
+        assert_eq!(names.common().as_deref(), Some("pipeline 1"));
+        let labels = cells.each_ref().map(|cell| names.label(cell));
+        assert_eq!(
+            labels,
+            [
+                "set, 50 clients",
+                "set, 50 clients, CPU hogs on both cores",
+                "set, 1,000 clients, pipeline 16, I/O threads 2, a new connection per request, \
+                 think time ms 5",
+            ]
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! What the report says, whatever the result holds.
+
+use saiga_experiment::result::{ExperimentResult, Verdict};
+use saiga_report::model::{Block, Forest, Tone};
+use saiga_report::{Document, document, html, json, text};
+
+const SAMPLE: &str = include_str!("../../experiment/tests/data/result-v1.json");
+
+fn sample() -> ExperimentResult {
+    ExperimentResult::from_json(SAMPLE).expect("the sample is readable")
+}
+
+fn section<'a>(report: &'a Document, id: &str) -> Option<&'a [Block]> {
+    let found = report.sections.iter().find(|section| section.id == id)?;
+    Some(&found.blocks)
+}
+
+fn forest(report: &Document) -> &Forest {
+    let blocks = section(report, "ratios").expect("the main chart is there");
+    let found = blocks.iter().find_map(|block| {
+        if let Block::Forest(forest) = block {
+            Some(forest)
+        } else {
+            None
+        }
+    });
+    found.expect("it is a forest")
+}
+
+fn as_text(report: &Document) -> String {
+    text::render(report, text::Style::plain())
+}
+
+#[test]
+fn best_against_best_comes_first_and_is_told_from_the_same_placement() {
+    let report = document(&sample());
+    let forest = forest(&report);
+    let titles: Vec<_> = forest
+        .groups
+        .iter()
+        .map(|group| group.title.as_str())
+        .collect();
+    assert_eq!(
+        titles,
+        [
+            "Best against best",
+            "Same placement: one core",
+            "Same placement: two cores",
+            "Same placement: unpinned"
+        ]
+    );
+    let first = &forest.groups[0].rows[0];
+    assert_eq!(first.label, "set, 1 client");
+    assert_eq!(
+        first.note.as_deref(),
+        Some("kernel: one core; saiga: two cores")
+    );
+    assert_eq!(first.values, ["101,700", "700,100"]);
+    assert!(forest.groups[1].rows.iter().all(|row| row.note.is_none()));
+}
+
+#[test]
+fn the_headline_is_the_experiments_own() {
+    let report = document(&sample());
+    assert_eq!(report.verdict.lead, sample().headline[0]);
+    assert_eq!(report.verdict.more, sample().headline[1..]);
+    assert_eq!(report.verdict.tone, Tone::Better);
+}
+
+#[test]
+fn where_it_did_not_help_is_listed_worst_first() {
+    let mut result = sample();
+    for one in &mut result.comparisons {
+        if one.cell == "set-c50-p16-two-cores" && one.b == "saiga" && one.a == "kernel" {
+            (one.verdict, one.holds_corrected) = (Verdict::Slower, Some(true));
+            one.ratio.median = 0.5;
+        }
+    }
+    let report = document(&result);
+    let Some([Block::List(lines)]) = section(&report, "no-help") else {
+        panic!("a list is expected")
+    };
+    assert!(
+        lines[0].starts_with("set, 50 clients, pipeline 16 · two cores: throughput 0.500× (slower")
+    );
+    assert!(
+        lines[1].starts_with("set, 50 clients, 100,000-byte values · one core: throughput 1.01×")
+    );
+    assert_eq!(
+        lines.len(),
+        7,
+        "throughput, then the four other metrics that got worse: {lines:?}"
+    );
+}
+
+#[test]
+fn a_result_without_weak_spots_says_so_within_its_limits() {
+    let mut result = sample();
+    result
+        .comparisons
+        .iter_mut()
+        .for_each(|one| (one.verdict, one.holds_corrected) = (Verdict::Faster, Some(true)));
+    let report = as_text(&document(&result));
+    assert!(
+        report.contains("did better in all 20 comparisons of throughput"),
+        "{report}"
+    );
+    assert!(report.contains("What the plan does not contain was not tested."));
+}
+
+#[test]
+fn an_interrupted_experiment_without_verdict_gives_a_report() {
+    let mut result = sample();
+    result.interrupted = Some("stopped by Ctrl-C after 40 of 270 runs".to_owned());
+    result.headline.clear();
+    for one in &mut result.comparisons {
+        one.ratio.ci95 = None;
+        one.ratio.n_pairs = 2;
+        one.verdict = Verdict::NoDifferenceShown;
+    }
+    let report = document(&result);
+    let text = as_text(&report);
+    assert_eq!(report.verdict.tone, Tone::Neutral);
+    assert!(
+        text.contains("No verdict: too little was measured"),
+        "{text}"
+    );
+    assert!(text.contains("the most that any cell has is 2"), "{text}");
+    assert!(
+        text.contains("stopped by Ctrl-C after 40 of 270 runs"),
+        "{text}"
+    );
+    assert!(text.contains("too few pairs to tell"), "{text}");
+    let page = html::render(&report);
+    assert!(
+        !page.contains("class=\"interval\""),
+        "no interval is drawn where none is known"
+    );
+    assert_eq!(page.matches("point hollow").count(), 140);
+}
+
+#[test]
+fn nothing_at_all_still_gives_a_report() {
+    let mut result = sample();
+    result.runs.clear();
+    result.comparisons.clear();
+    result.headline.clear();
+    result.warnings.clear();
+    result.cells.clear();
+    let report = document(&result);
+    assert!(section(&report, "ratios").is_none());
+    assert!(as_text(&report).contains("the most that any cell has is 0"));
+    assert!(html::render(&report).contains("No verdict"));
+}
+
+#[test]
+fn ratios_that_cannot_be_drawn_do_no_harm() {
+    let mut result = sample();
+    result.comparisons[0].ratio.median = 0.0;
+    result.comparisons[1].ratio.ci95 = Some([-1.0, 1e300]);
+    result.runs[0]
+        .metrics
+        .insert("throughput_ops_s".to_owned(), -5.0);
+    let page = html::render(&document(&result));
+    assert!(!page.contains("NaN") && !page.contains("inf%"));
+}
+
+#[test]
+fn the_terminal_gets_aligned_columns_and_colour_only_when_asked() {
+    let report = document(&sample());
+    let plain = as_text(&report);
+    assert!(!plain.contains('\u{1b}'));
+    let wanted = "  set, 1 client                           101,700    700,100   6.86  6.76–6.99          6  faster";
+    assert!(plain.lines().any(|line| line == wanted), "{plain}");
+    let coloured = text::render(&report, text::Style::terminal(120));
+    assert!(coloured.contains("\u{1b}[32mfaster\u{1b}[0m"));
+}
+
+#[test]
+fn a_narrow_terminal_loses_columns_but_no_verdict() {
+    let shown = text::render(&document(&sample()), text::Style::terminal(90));
+    let plain: String = shown.replace("\u{1b}[32m", "").replace("\u{1b}[0m", "");
+    let row = plain
+        .lines()
+        .find(|line| line.starts_with("  set, 1 client"))
+        .expect("a row");
+    assert!(
+        row.chars().count() <= 90 && row.ends_with("faster"),
+        "{row}"
+    );
+    assert!(!row.contains("101,700"), "{row}");
+}
+
+#[test]
+fn the_report_for_programs_is_the_result() {
+    let text = json::render(&sample()).expect("the sample is consistent");
+    assert!(ExperimentResult::from_json(&text).expect("readable") == sample());
+}
