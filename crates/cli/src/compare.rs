@@ -62,7 +62,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         );
     }
     if result.headline.is_empty() {
-        let reason = result.runs.iter().find_map(|run| run.rejected.as_deref());
+        let reason = finish::first_cause(&result);
         bail!(
             "no pair of runs counts ({}); all runs are in {}",
             reason.unwrap_or("none was made"),

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use saiga_experiment::analysis::{Shortfall, conclude};
 use saiga_experiment::cores::Cores;
-use saiga_experiment::engine::Outcome;
+use saiga_experiment::engine::{Outcome, REPEATED};
 use saiga_experiment::plan::Plan;
 use saiga_experiment::result::{Cell, CellParams, ExperimentResult, FORMAT_VERSION, Verdict};
 use saiga_experiment::workload::Workload;
@@ -86,6 +86,14 @@ fn command_line() -> Vec<String> {
         "saiga".clone_into(program);
     }
     words
+}
+
+/// The first rejection that is not the consequence of another.
+pub(super) fn first_cause(result: &ExperimentResult) -> Option<&str> {
+    let reasons = result.runs.iter().filter_map(|run| run.rejected.as_deref());
+    reasons
+        .into_iter()
+        .find(|reason| !reason.starts_with(REPEATED))
 }
 
 /// Writes both files; prints the report, or with `json` the result.

@@ -77,7 +77,7 @@ impl Progress {
                     .set_message(format!("{}; {cell} {arm}{what}", self.left()));
             }
             Event::Visited { runs_done } => {
-                let first = self.done == 0;
+                let first = self.done == 0 && *runs_done > 0;
                 self.done = *runs_done;
                 self.bar
                     .set_position(u64::try_from(self.done).unwrap_or(u64::MAX));

@@ -19,6 +19,8 @@ use crate::workload::{Conditions, Failure, Measured, Target, Workload};
 
 /// How often one visit is repeated before its last attempt stands.
 pub const MAX_REPEATS: u32 = 3;
+/// How the reason of a run begins whose partner was rejected.
+pub const REPEATED: &str = "repeated because";
 /// Failures in a row after which an arm is given up in a cell.
 const MAX_FAILURES: u32 = 3;
 /// What a run may take beyond several times its planned length.
@@ -154,10 +156,14 @@ impl<W: Workload> Engine<'_, W> {
             self.calibrate(visit.cell, arm, visit.pair)?;
         }
         let mut runs = self.attempt(visit)?;
-        let cause = runs
+        let given_up = |run: &&Run| {
+            let arm = self.names.iter().position(|name| *name == run.arm);
+            arm.is_none_or(|arm| self.broken.contains(&(visit.cell, arm)))
+        };
+        let mut causes = runs
             .iter()
-            .find(|run| run.rejected.is_some())
-            .map(|run| run.arm.clone());
+            .filter(|run| run.rejected.is_some() && !given_up(run));
+        let cause = causes.next().map(|run| run.arm.clone());
         let repeated = cause.is_some() && attempt < MAX_REPEATS && self.repeats_left > 0;
         for run in runs.iter().filter(|run| run.rejected.is_some()) {
             (self.progress)(Event::Rejected { run, repeated });
@@ -165,7 +171,7 @@ impl<W: Workload> Engine<'_, W> {
         if let Some(cause) = cause.filter(|_| repeated) {
             self.repeats_left -= 1;
             for run in runs.iter_mut().filter(|run| run.rejected.is_none()) {
-                run.rejected = Some(format!("repeated because the run of {cause} was rejected"));
+                run.rejected = Some(format!("{REPEATED} the run of {cause} was rejected"));
             }
         }
         self.outcome.runs.extend(runs);

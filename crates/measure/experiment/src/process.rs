@@ -117,10 +117,15 @@ impl CommandLine {
         let mut cpus = CpuSet::new();
         self.cpus.iter().for_each(|&cpu| cpus.set(cpu));
         let pin = !self.cpus.is_empty();
+        let parent = rustix::process::getpid();
         // SAFETY: the closure makes system calls only: it neither allocates nor locks.
         unsafe {
             command.pre_exec(move || {
                 rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+                if rustix::process::getppid() != Some(parent) {
+                    // We died before the signal was armed.
+                    return Err(rustix::io::Errno::SRCH.into());
+                }
                 if pin {
                     sched_setaffinity(None, &cpus)?;
                 }
@@ -143,13 +148,11 @@ impl CommandLine {
 
     fn refusal(&self, package: &str, error: io::Error) -> SpawnError {
         let program = self.program.clone();
-        match error.kind() {
-            io::ErrorKind::NotFound => SpawnError::NotInstalled {
-                program,
-                package: package.to_owned(),
-            },
-            _ => SpawnError::Refused { program, error },
+        if error.kind() == io::ErrorKind::NotFound {
+            let package = package.to_owned();
+            return SpawnError::NotInstalled { program, package };
         }
+        SpawnError::Refused { program, error }
     }
 }
 

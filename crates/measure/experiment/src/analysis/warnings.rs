@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::engine::REPEATED;
 use crate::result::{Arm, Cell, Comparison, Run, Warning};
 use crate::stats::{MIN_PAIRS, median};
 
@@ -87,7 +88,7 @@ fn rejected(runs: &[Run]) -> Vec<Warning> {
     let noisy = matching(|reason| reason.starts_with("other processes"));
     let mute = matching(|reason| reason.starts_with("not accelerated"));
     let failed = matching(|reason| {
-        !["other processes", "not accelerated", "repeated because"]
+        !["other processes", "not accelerated", REPEATED]
             .iter()
             .any(|p| reason.starts_with(p))
     });
