@@ -25,6 +25,7 @@ use resolve::Command;
 /// Options of `saiga run`.
 #[derive(Debug, clap::Args)]
 #[command(
+    override_usage = "saiga run [OPTIONS] [--] CMD [ARGS]...",
     after_help = "Both ends of a connection must run under Saiga: start the server and its \
 clients on this host with `saiga run`.\nExit status: that of CMD; 1 when --require cannot be met; \
 2 when CMD cannot be started."

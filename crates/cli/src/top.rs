@@ -28,20 +28,28 @@ pub(crate) struct Args {
     /// Show one frame, then end
     #[arg(long, conflicts_with = "iterations")]
     once: bool,
+    /// Print each frame as one line of JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Shows frames until told to stop.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut left = if args.once { Some(1) } else { args.iterations };
     let mut screen = Screen::open().context("cannot watch for signals and keys")?;
-    let in_place = std::io::stdout().is_terminal() && left != Some(1);
+    let in_place = std::io::stdout().is_terminal() && left != Some(1) && !args.json;
     let mut before = sample()?;
     while left != Some(0) {
         if let Wake::Quit = screen.wait_a_second()? {
             break;
         }
         let now = sample()?;
-        let text = frame(&now.rates_since(&before));
+        let rates = now.rates_since(&before);
+        let text = if args.json {
+            serde_json::to_string(&rates)? + "\n"
+        } else {
+            frame(&rates)
+        };
         before = now;
         left = left.map(|left| left - 1);
         let text = if in_place {
@@ -90,13 +98,13 @@ fn frame(rates: &[Rates]) -> String {
             row.program.clone(),
             row.connections.to_string(),
             row.upgraded.to_string(),
-            units::bytes(row.channel_rx),
-            units::bytes(row.channel_tx),
-            units::bytes(row.tcp_rx),
-            units::bytes(row.tcp_tx),
-            row.spins.to_string(),
-            row.sleeps.to_string(),
-            row.rings.to_string(),
+            units::bytes(row.channel_rx_bytes_s),
+            units::bytes(row.channel_tx_bytes_s),
+            units::bytes(row.tcp_rx_bytes_s),
+            units::bytes(row.tcp_tx_bytes_s),
+            row.spins_s.to_string(),
+            row.sleeps_s.to_string(),
+            row.rings_s.to_string(),
         ]);
     }
     table.to_string()

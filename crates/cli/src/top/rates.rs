@@ -12,19 +12,19 @@ pub(super) struct Sample {
 }
 
 /// What one process did each second.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, serde::Serialize)]
 pub(super) struct Rates {
     pub(super) pid: u32,
     pub(super) program: String,
     pub(super) connections: usize,
     pub(super) upgraded: usize,
-    pub(super) channel_rx: u64,
-    pub(super) channel_tx: u64,
-    pub(super) tcp_rx: u64,
-    pub(super) tcp_tx: u64,
-    pub(super) spins: u64,
-    pub(super) sleeps: u64,
-    pub(super) rings: u64,
+    pub(super) channel_rx_bytes_s: u64,
+    pub(super) channel_tx_bytes_s: u64,
+    pub(super) tcp_rx_bytes_s: u64,
+    pub(super) tcp_tx_bytes_s: u64,
+    pub(super) spins_s: u64,
+    pub(super) sleeps_s: u64,
+    pub(super) rings_s: u64,
 }
 
 impl Sample {
@@ -46,7 +46,14 @@ impl Sample {
                 Some(between(old, now, elapsed))
             })
             .collect();
-        let traffic = |row: &Rates| [row.channel_rx, row.channel_tx, row.tcp_rx, row.tcp_tx];
+        let traffic = |row: &Rates| {
+            [
+                row.channel_rx_bytes_s,
+                row.channel_tx_bytes_s,
+                row.tcp_rx_bytes_s,
+                row.tcp_tx_bytes_s,
+            ]
+        };
         let total = |row: &Rates| traffic(row).into_iter().fold(0, u64::saturating_add);
         rates.sort_by_key(|row| (std::cmp::Reverse(total(row)), row.pid));
         rates
@@ -79,13 +86,13 @@ fn between(old: &Process, now: &Process, elapsed: Duration) -> Rates {
         program: now.program.clone(),
         connections: now.connections(),
         upgraded: now.upgraded(),
-        channel_rx: moved(|socket| socket.channel_rx),
-        channel_tx: moved(|socket| socket.channel_tx),
-        tcp_rx: moved(|socket| socket.tcp_rx),
-        tcp_tx: moved(|socket| socket.tcp_tx),
-        spins: counted(|process| process.spins),
-        sleeps: counted(|process| process.sleeps),
-        rings: counted(|process| process.rings),
+        channel_rx_bytes_s: moved(|socket| socket.channel_rx),
+        channel_tx_bytes_s: moved(|socket| socket.channel_tx),
+        tcp_rx_bytes_s: moved(|socket| socket.tcp_rx),
+        tcp_tx_bytes_s: moved(|socket| socket.tcp_tx),
+        spins_s: counted(|process| process.spins),
+        sleeps_s: counted(|process| process.sleeps),
+        rings_s: counted(|process| process.rings),
     }
 }
 
@@ -151,7 +158,7 @@ mod tests {
         let rates = now.rates_since(&before);
         let shown: Vec<_> = rates
             .iter()
-            .map(|r| (r.pid, r.channel_rx, r.spins))
+            .map(|r| (r.pid, r.channel_rx_bytes_s, r.spins_s))
             .collect();
         assert_eq!(shown, [(1, 1200, 0), (2, 0, 4)]);
     }

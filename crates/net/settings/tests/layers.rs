@@ -292,3 +292,31 @@ fn the_example_file_is_valid_and_changes_nothing() {
         );
     }
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+
+    /// Whatever a file or a variable holds, the answer is settings or one line that names it.
+    #[test]
+    fn any_text_is_settings_or_a_fault(
+        file in proptest::prop_oneof![
+            "\\PC{0,40}",
+            "(enabled|ring|spin|log|ports_off|profile) ?= ?[\"\\[]?[0-9a-zKMiBus,]{0,9}[\"\\]]?\n",
+        ],
+        variable in "\\PC{0,12}",
+    ) {
+        let machine = Machine::new();
+        let path = machine.file("etc.toml", &file);
+        if let Err(error) = machine.read().0 {
+            let fault = error.to_string();
+            proptest::prop_assert!(fault.contains(path.to_str().unwrap()), "{}", fault);
+            proptest::prop_assert!(!fault.contains('\n'), "{}", fault);
+        }
+        for name in ["SAIGA_RING", "SAIGA_SPIN", "SAIGA_PORTS_OFF", "SAIGA_ENABLED"] {
+            let machine = Machine::new().set(name, &variable);
+            if let Err(error) = machine.read().0 {
+                proptest::prop_assert!(error.to_string().starts_with(name));
+            }
+        }
+    }
+}

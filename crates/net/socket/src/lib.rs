@@ -1,1 +1,43 @@
-//! POSIX semantics over anchors and channels.
+//! POSIX semantics over anchors and channels: the descriptor table, evidence and
+//! upgrade, receiving and sending, readiness, blocking, and the end of it all.
+//!
+//! A connection's descriptor is, and stays, the kernel's TCP socket (its anchor);
+//! this crate decides call by call whether the kernel or the channel serves it. It
+//! starts no thread, installs no handler and allocates nothing in the caller's heap.
+
+mod api;
+mod chan;
+mod clock;
+mod close;
+mod epoll;
+mod epoll_wait;
+pub mod fork;
+mod iov;
+mod kernel;
+mod links;
+mod lock;
+mod places;
+mod policy;
+pub mod poll;
+mod pool;
+mod process;
+mod readiness;
+mod recv;
+mod rt;
+mod send;
+mod settings;
+mod sever;
+mod sock;
+mod start;
+mod table;
+mod thread;
+mod upgrade;
+mod wait;
+
+pub use api::*;
+pub use close::{Closing, before_close};
+pub use epoll_wait::KernelWait;
+pub use kernel::{Ppoll, set_errno};
+pub use saiga_channel::sys::{Errno, Fd, Sys};
+pub use saiga_status::Reason;
+pub use start::{Start, start};

@@ -8,7 +8,7 @@ use crate::lock::Lock;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// A record that a pool can link while it is free.
-pub(crate) trait Record: Sync {
+pub(crate) trait Record: Sync + Sized {
     /// All-zero memory is a valid, unused record.
     fn next_free(&self) -> &AtomicPtr<Self>;
 }

@@ -39,8 +39,8 @@ pub enum OpenError {
         /// The process.
         pid: u32,
     },
-    /// The process belongs to somebody else.
-    #[error("process {pid} belongs to another user; ask as that user or as root")]
+    /// The process belongs to somebody else, or gave up rights and is closed to its own user.
+    #[error("process {pid} belongs to another user or is closed to this one; ask as root")]
     Denied {
         /// The process.
         pid: u32,
@@ -383,5 +383,39 @@ fn classify(pid: u32, path: &Path, source: io::Error) -> OpenError {
             path: path.to_owned(),
             source,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the bytes are, they become values in range, and text without control characters.
+    #[test]
+    fn arbitrary_bytes_are_read_without_a_fault() {
+        let mut state = 1_u64;
+        let mut random = || {
+            // Knuth's MMIX generator: any sequence will do, as long as it is always the same.
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            state.to_be_bytes()[0]
+        };
+        for _ in 0..2000 {
+            let header: Vec<u8> = (0..HEADER_BYTES).map(|_| random()).collect();
+            if let Some((_, text)) = Fields(&header).disabled() {
+                assert!(!text.contains(char::is_control));
+            }
+            let mut entry: Vec<u8> = (0..ENTRY_BYTES).map(|_| random()).collect();
+            if let Some(socket) = Fields(&entry).socket(7) {
+                assert_ne!(socket.state, State::Unused);
+            }
+            entry[..4].copy_from_slice(&4_u32.to_ne_bytes());
+            assert_eq!(
+                Fields(&entry).socket(7).map(|socket| socket.state),
+                Some(State::Upgraded)
+            );
+        }
+        assert_eq!(Fields(&[]).u64(0), 0, "beyond the end is zero");
     }
 }

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "fork and pipes")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::io::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
 use saiga_status::reader::Page;
@@ -50,6 +51,16 @@ fn what_is_written_is_read_and_a_child_gets_its_own_page() {
         "without the escape character"
     );
     assert!(!shown.flags.contains(Flags::ENABLED));
+
+    let through_proc = std::fs::OpenOptions::new()
+        .write(true)
+        .open(format!("/proc/self/fd/{fd}"));
+    let written = through_proc.and_then(|mut file| file.write(b"nonsense"));
+    assert_eq!(
+        written.unwrap_err().raw_os_error(),
+        Some(libc::EPERM),
+        "sealed against writing"
+    );
 
     child_has_its_own_page(page);
     let after = Page::open(own).unwrap().snapshot(u32::MAX).unwrap();

@@ -6,6 +6,9 @@ use super::{View, first_seen, section, words};
 use crate::model::{Align, Block, Cell, Column, Reach, Row, Section, Table};
 use crate::number;
 
+/// More rejected runs than this are folded away; the warnings say how many there are and why.
+const UNFOLDED_REJECTIONS: usize = 30;
+
 /// One row per cell and arm: how many runs count, and of each metric the median and the range.
 pub(super) fn cells(view: &View) -> Section {
     let mut made = section("cells", "Every cell", Reach::Evidence);
@@ -108,6 +111,9 @@ pub(super) fn rejected(view: &View) -> Section {
     let rows: Vec<_> = view.result.runs.iter().filter_map(row).collect();
     if rows.is_empty() {
         return made;
+    }
+    if rows.len() > UNFOLDED_REJECTIONS {
+        made.reach = Reach::Evidence;
     }
     made.blocks.push(Block::Text(
         "These runs count in no number of this report. Each was repeated where time allowed; \

@@ -157,8 +157,11 @@ pub(super) fn count(number: usize, singular: &str, plural: &str) -> String {
     format!("{number} {}", if number == 1 { singular } else { plural })
 }
 
-/// A name with underscores as words: `Numa nodes`.
+/// A name with underscores as words: `NUMA nodes`.
 pub(super) fn spaced(name: &str) -> String {
+    if name == "numa_nodes" {
+        return "NUMA nodes".to_owned();
+    }
     let mut letters = name.chars();
     let first: String = letters
         .next()

@@ -1,11 +1,21 @@
 //! Places numbers on an axis, as percentages of its length.
 //!
 //! Percentages let a chart be as wide as its place without scripts and without scaling its
-//! text. Ticks are round numbers (1, 2, 5 times a power of ten).
+//! text. Ticks are round numbers, more of them on a short axis.
 
 /// A share of the axis is kept free at both ends, in percent.
 const MARGIN: f64 = 3.0;
 const MOST_TICKS: usize = 7;
+/// The round numbers of one decade, from many to few.
+const STEPS: [&[f64]; 5] = [
+    &[
+        1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0,
+    ],
+    &[1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0],
+    &[1.0, 2.0, 5.0],
+    &[1.0, 3.0],
+    &[1.0],
+];
 
 /// A logarithmic axis.
 pub(super) struct LogAxis {
@@ -34,21 +44,15 @@ impl LogAxis {
         drawable(number).then(|| MARGIN + share() * (100.0 - 2.0 * MARGIN))
     }
 
-    /// Round numbers on the axis; 1 is always one of them.
+    /// Round numbers on the axis, as many as are readable; 1 is always one of them.
     pub(super) fn ticks(&self) -> Vec<f64> {
-        let fine: &[f64] = &[1.0, 2.0, 5.0];
-        for steps in [fine, &[1.0, 3.0], &[1.0]] {
-            let ticks = self.round_numbers(steps);
-            if ticks.len() <= MOST_TICKS {
-                return ticks;
-            }
+        let mut steps = STEPS.iter().map(|steps| self.round_numbers(steps));
+        if let Some(ticks) = steps.find(|ticks| ticks.len() <= MOST_TICKS) {
+            return ticks;
         }
         let decades = self.round_numbers(&[1.0]);
         let every = decades.len().div_ceil(MOST_TICKS);
-        let one = decades
-            .iter()
-            .position(|tick| (tick - 1.0).abs() < 1e-9)
-            .unwrap_or(0);
+        let one = decades.iter().position(|tick| *tick == 1.0).unwrap_or(0);
         decades
             .into_iter()
             .skip(one % every)
@@ -60,6 +64,7 @@ impl LogAxis {
         let decades = (-12..=12).map(|power| 10.0_f64.powi(power));
         decades
             .flat_map(|decade| steps.iter().map(move |step| step * decade))
+            .map(|tick| (tick * 1e12).round() / 1e12) // 1.1 times 0.1 is to be 0.11.
             .filter(|tick| *tick >= self.low * 0.999 && *tick <= self.high * 1.001)
             .collect()
     }
@@ -110,6 +115,14 @@ mod tests {
         );
         assert_eq!(axis.place(0.0), None);
         assert_eq!(axis.ticks(), [1.0, 2.0, 5.0, 10.0, 20.0]);
+    }
+
+    #[test]
+    fn a_short_axis_has_finer_ticks() {
+        let axis = LogAxis::around([0.88, 1.09, 1.14].into_iter());
+        assert_eq!(axis.ticks(), [0.8, 0.9, 1.0, 1.1, 1.2]);
+        let axis = LogAxis::around([0.6, 1.0].into_iter());
+        assert_eq!(axis.ticks(), [0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2]);
     }
 
     #[test]

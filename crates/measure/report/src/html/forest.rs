@@ -6,7 +6,7 @@
 
 use super::axis::{LogAxis, percent};
 use super::markup::Markup;
-use super::tone_class;
+use super::{scroller, tone_class};
 use crate::model::{Forest, ForestGroup, ForestRow, Tone};
 use crate::number;
 
@@ -20,7 +20,7 @@ pub(super) fn render(page: &mut Markup, forest: &Forest) {
         axis,
         ends: &forest.ends,
     };
-    page.element("div", &[("class", "scroll"), ("tabindex", "0")], |page| {
+    scroller(page, &forest.caption, |page| {
         page.element("table", &[("class", "forest"), ("role", "table")], |page| {
             page.leaf("caption", &[], &forest.caption);
             forest_head(page, forest, &frame);
@@ -92,13 +92,16 @@ impl Frame<'_> {
             &[("class", "ticks"), ("aria-hidden", "true")],
             |page| {
                 for tick in self.axis.ticks() {
-                    let x = percent(self.axis.place(tick).unwrap_or(0.0));
-                    let text = format!("{tick}×");
-                    page.leaf(
-                        "text",
-                        &[("x", &x), ("y", "13"), ("text-anchor", "middle")],
-                        &text,
-                    );
+                    let place = self.axis.place(tick).unwrap_or(0.0);
+                    // At the ends, the middle of a label would push it out of sight.
+                    let anchor = match place {
+                        place if place < 6.0 => "start",
+                        place if place > 94.0 => "end",
+                        _ => "middle",
+                    };
+                    let x = percent(place);
+                    let attributes = [("x", x.as_str()), ("y", "13"), ("text-anchor", anchor)];
+                    page.leaf("text", &attributes, &format!("{tick}×"));
                 }
             },
         );

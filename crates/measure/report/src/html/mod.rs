@@ -177,7 +177,7 @@ fn table(page: &mut Markup, table: &Table) {
         Some(Align::Right) => "number",
         Some(Align::Left) | None => "",
     };
-    page.element("div", &[("class", "scroll"), ("tabindex", "0")], |page| {
+    scroller(page, &table.caption, |page| {
         page.element("table", &[("class", "plain")], |page| {
             page.leaf("caption", &[], &table.caption);
             page.element("thead", &[], |page| {
@@ -212,6 +212,20 @@ fn table(page: &mut Markup, table: &Table) {
             });
         });
     });
+}
+
+/// A box in which what is too wide can be scrolled, by keyboard as well.
+fn scroller(page: &mut Markup, name: &str, inside: impl FnOnce(&mut Markup)) {
+    let who = [
+        ("class", "scroll"),
+        ("role", "region"),
+        ("aria-label", name),
+    ];
+    page.element(
+        "div",
+        &[who.as_slice(), &[("tabindex", "0")]].concat(),
+        inside,
+    );
 }
 
 fn tone_class(tone: Tone) -> &'static str {

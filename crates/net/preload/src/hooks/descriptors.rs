@@ -1,0 +1,249 @@
+//! Where descriptors come from, are copied, and end.
+
+#![expect(unsafe_code, reason = "C functions on the caller's memory")]
+
+use super::fail;
+use crate::symbols::next;
+use core::ffi::{c_char, c_int, c_long};
+use libc::{FILE, sockaddr, socklen_t};
+use saiga_socket::{self as sockets, Closing, Reason, before_close, is_hidden, known, lookup};
+
+/// `socket(2)`.
+///
+/// # Safety
+/// None beyond libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    // SAFETY: no pointers.
+    let fd = unsafe { next::socket(domain, kind, protocol) };
+    let inet = domain == libc::AF_INET || domain == libc::AF_INET6;
+    let stream = kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) == libc::SOCK_STREAM;
+    if fd >= 0 && inet && stream {
+        sockets::track_created(fd, kind & libc::SOCK_NONBLOCK != 0);
+    }
+    fd
+}
+
+/// `connect(2)`.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn connect(
+    fd: c_int,
+    addr: *const sockaddr,
+    len: socklen_t,
+) -> c_int {
+    // SAFETY: arguments pass unchanged.
+    let result = unsafe { next::connect(fd, addr, len) };
+    if lookup(fd).is_some() {
+        sockets::track_connected(fd);
+    }
+    result
+}
+
+/// `accept(2)`.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn accept(
+    fd: c_int,
+    addr: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
+    // SAFETY: arguments pass unchanged.
+    let new = unsafe { next::accept(fd, addr, len) };
+    if new >= 0 {
+        sockets::track_accepted(new, false);
+    }
+    new
+}
+
+/// `accept4(2)`.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn accept4(
+    fd: c_int,
+    addr: *mut sockaddr,
+    len: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: arguments pass unchanged.
+    let new = unsafe { next::accept4(fd, addr, len, flags) };
+    if new >= 0 {
+        sockets::track_accepted(new, flags & libc::SOCK_NONBLOCK != 0);
+    }
+    new
+}
+
+/// `close(2)`.
+///
+/// # Safety
+/// None beyond libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn close(fd: c_int) -> c_int {
+    match before_close(fd) {
+        // SAFETY: no pointers.
+        Closing::Proceed => unsafe { next::close(fd) },
+        Closing::Refuse => fail(libc::EBADF),
+        Closing::Done => 0,
+    }
+}
+
+/// `close_range(2)`: in pieces around our own descriptors.
+///
+/// # Safety
+/// None beyond libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+    const CLOSE_RANGE_CLOEXEC: c_int = 4;
+    if first > last || flags & CLOSE_RANGE_CLOEXEC != 0 {
+        // SAFETY: no pointers. Ours are close-on-exec already.
+        return unsafe { next::close_range(first, last, flags) };
+    }
+    let top = c_int::try_from(last).unwrap_or(c_int::MAX);
+    let mut from = first;
+    for fd in known(c_int::try_from(first).unwrap_or(c_int::MAX), top) {
+        let number = fd.unsigned_abs();
+        if is_hidden(fd) {
+            if number > from {
+                // SAFETY: no pointers.
+                unsafe { next::close_range(from, number - 1, flags) };
+            }
+            from = number + 1;
+        } else {
+            before_close(fd);
+        }
+    }
+    if from > last {
+        return 0;
+    }
+    // SAFETY: no pointers.
+    unsafe { next::close_range(from, last, flags) }
+}
+
+/// `closefrom(3)`.
+///
+/// # Safety
+/// None beyond libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn closefrom(first: c_int) {
+    // SAFETY: no pointers.
+    unsafe { close_range(u32::try_from(first).unwrap_or(0), u32::MAX, 0) };
+}
+
+/// Notes a copy that the kernel has made.
+fn copied(old: c_int, new: c_int) -> c_int {
+    if new >= 0 {
+        sockets::duplicated(old, new);
+    }
+    new
+}
+
+/// `dup(2)`.
+///
+/// # Safety
+/// None beyond libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn dup(fd: c_int) -> c_int {
+    if is_hidden(fd) {
+        return fail(libc::EBADF);
+    }
+    // SAFETY: no pointers.
+    copied(fd, unsafe { next::dup(fd) })
+}
+
+/// Prepares for a copy onto a number: what stood there ends. False when it may not.
+fn make_room(old: c_int, new: c_int) -> bool {
+    if is_hidden(old) || is_hidden(new) {
+        return false;
+    }
+    // SAFETY: no pointers; asks whether `old` is open, for otherwise `new` stays as it is.
+    let open = unsafe { next::fcntl(old, libc::F_GETFD, 0) } >= 0;
+    if open && old != new {
+        before_close(new);
+    }
+    true
+}
+
+/// `dup2(2)`.
+///
+/// # Safety
+/// None beyond libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
+    if !make_room(old, new) {
+        return fail(libc::EBADF);
+    }
+    // SAFETY: no pointers.
+    copied(old, unsafe { next::dup2(old, new) })
+}
+
+/// `dup3(2)`.
+///
+/// # Safety
+/// None beyond libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+    if old != new && flags & !libc::O_CLOEXEC == 0 && !make_room(old, new) {
+        return fail(libc::EBADF);
+    }
+    // SAFETY: no pointers.
+    copied(old, unsafe { next::dup3(old, new, flags) })
+}
+
+/// `fcntl(2)`. The third argument is declared although C passes it as a variable one: both
+/// are the same register on every architecture that we build for.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fcntl(fd: c_int, cmd: c_int, arg: c_long) -> c_int {
+    if is_hidden(fd) {
+        return fail(libc::EBADF);
+    }
+    // SAFETY: arguments pass unchanged.
+    after_fcntl(fd, cmd, unsafe { next::fcntl(fd, cmd, arg) })
+}
+
+/// The name of `fcntl` in large-file builds.
+///
+/// # Safety
+/// As `fcntl(2)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fcntl64(fd: c_int, cmd: c_int, arg: c_long) -> c_int {
+    if is_hidden(fd) {
+        return fail(libc::EBADF);
+    }
+    // SAFETY: arguments pass unchanged.
+    after_fcntl(fd, cmd, unsafe { next::fcntl64(fd, cmd, arg) })
+}
+
+fn after_fcntl(fd: c_int, cmd: c_int, result: c_int) -> c_int {
+    match cmd {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copied(fd, result),
+        libc::F_SETFL => {
+            if let Some(handle) = lookup(fd) {
+                handle.flags_changed();
+            }
+            result
+        }
+        _ => result,
+    }
+}
+
+/// `fdopen(3)`: stdio will read and write the descriptor behind our back.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
+    if let Some(handle) = lookup(fd) {
+        handle.stay_on_tcp(Reason::Stdio);
+    }
+    // SAFETY: arguments pass unchanged.
+    unsafe { next::fdopen(fd, mode) }
+}

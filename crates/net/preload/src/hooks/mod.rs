@@ -1,0 +1,41 @@
+//! The hooks, grouped as the manual pages are.
+
+#![expect(unsafe_code, reason = "the application's vectors as slices")]
+
+mod descriptors;
+mod epoll;
+mod options;
+mod poll;
+mod process;
+mod receive;
+mod transmit;
+
+use libc::{c_int, iovec};
+use saiga_socket::{Errno, set_errno};
+
+/// Fails a call as libc does.
+fn fail(errno: c_int) -> c_int {
+    set_errno(Errno(errno));
+    -1
+}
+
+/// One buffer as a vector.
+fn one(at: *const core::ffi::c_void, len: usize) -> [iovec; 1] {
+    [iovec { iov_base: at.cast_mut(), iov_len: len }]
+}
+
+/// The application's vectors; none for a count that makes no sense (libc will say EINVAL).
+///
+/// # Safety
+/// `iov` points to `n` vectors.
+unsafe fn vectors<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
+    const IOV_MAX: usize = 1024;
+    if n > IOV_MAX || (iov.is_null() && n > 0) {
+        return None;
+    }
+    if n == 0 {
+        return Some(&[]);
+    }
+    // SAFETY: promised by our caller.
+    Some(unsafe { core::slice::from_raw_parts(iov, n) })
+}

@@ -1,0 +1,96 @@
+//! Options, ioctls and shutdown of sockets.
+
+#![expect(unsafe_code, reason = "C functions on the caller's memory")]
+
+use super::fail;
+use crate::symbols::next;
+use core::ffi::{c_int, c_long, c_void};
+use libc::socklen_t;
+use saiga_socket::{Reason, is_hidden, lookup};
+
+/// `shutdown(2)`.
+///
+/// # Safety
+/// None beyond libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    if let Some(handle) = lookup(fd) {
+        handle.shutting_down(how);
+    }
+    // SAFETY: no pointers.
+    unsafe { next::shutdown(fd, how) }
+}
+
+/// `setsockopt(2)`.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    let stays = matches!(
+        (level, name),
+        (libc::SOL_SOCKET, libc::SO_ZEROCOPY | libc::SO_OOBINLINE | libc::SO_TIMESTAMPING)
+            | (libc::IPPROTO_TCP, libc::TCP_ULP | libc::TCP_REPAIR)
+    );
+    if stays {
+        if let Some(handle) = lookup(fd) {
+            handle.stay_on_tcp(Reason::SocketOption);
+        }
+    }
+    // SAFETY: arguments pass unchanged.
+    unsafe { next::setsockopt(fd, level, name, value, len) }
+}
+
+/// `getsockopt(2)`.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    len: *mut socklen_t,
+) -> c_int {
+    // SAFETY: arguments pass unchanged.
+    unsafe { next::getsockopt(fd, level, name, value, len) }
+}
+
+/// `ioctl(2)`; its argument is passed as `fcntl`'s is.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ioctl(fd: c_int, request: c_long, arg: c_long) -> c_int {
+    if is_hidden(fd) {
+        return fail(libc::EBADF);
+    }
+    // SAFETY: arguments pass unchanged.
+    let result = unsafe { next::ioctl(fd, request, arg) };
+    let Some(handle) = lookup(fd).filter(|_| result >= 0) else { return result };
+    let out: *mut c_int = core::ptr::with_exposed_provenance_mut(arg.cast_unsigned() as usize);
+    match u64::try_from(request).unwrap_or(0) {
+        libc::FIONBIO => handle.flags_changed(),
+        libc::FIONREAD => {
+            if let Some(n) = handle.readable_bytes(fd) {
+                // SAFETY: the kernel has just written one int there.
+                unsafe { *out = n };
+            }
+        }
+        libc::TIOCOUTQ => {
+            if let Some(n) = handle.unread_bytes() {
+                // SAFETY: as above.
+                unsafe { *out += n };
+            }
+        }
+        _ => {}
+    }
+    result
+}

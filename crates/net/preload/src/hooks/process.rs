@@ -1,0 +1,182 @@
+//! fork, exec, sandboxes, and system calls by number.
+
+#![expect(unsafe_code, reason = "C functions on the caller's memory")]
+
+use super::fail;
+use crate::symbols::{Strings, next};
+use core::ffi::{c_char, c_int, c_long, c_void};
+use saiga_socket::{self as sockets, fork as forks, is_hidden};
+
+/// `fork(2)`. libc runs our handlers (`pthread_atfork`), also for its own callers such as
+/// `daemon(3)`.
+///
+/// # Safety
+/// None beyond libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fork() -> c_int {
+    // SAFETY: no pointers.
+    unsafe { next::fork() }
+}
+
+/// `_Fork(3)`, which runs no handlers.
+///
+/// # Safety
+/// None beyond libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn _Fork() -> c_int {
+    forks::prepare();
+    // SAFETY: no pointers.
+    let pid = unsafe { next::_Fork() };
+    if pid == 0 {
+        forks::child();
+    }
+    pid
+}
+
+macro_rules! exec {
+    ($($(#[$doc:meta])* $name:ident ( $($arg:ident : $kind:ty),* );)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Safety
+            /// As the manual page says.
+            #[unsafe(no_mangle)]
+            pub(crate) unsafe extern "C" fn $name($($arg: $kind),*) -> c_int {
+                sockets::before_exec();
+                // SAFETY: arguments pass unchanged.
+                unsafe { next::$name($($arg),*) }
+            }
+        )*
+    };
+}
+
+exec! {
+    /// `execve(2)`.
+    execve(path: *const c_char, argv: Strings, envp: Strings);
+    /// `execv(3)`.
+    execv(path: *const c_char, argv: Strings);
+    /// `execvp(3)`.
+    execvp(file: *const c_char, argv: Strings);
+    /// `execvpe(3)`.
+    execvpe(file: *const c_char, argv: Strings, envp: Strings);
+    /// `fexecve(3)`.
+    fexecve(fd: c_int, argv: Strings, envp: Strings);
+    /// `execveat(2)`.
+    execveat(dir: c_int, path: *const c_char, argv: Strings, envp: Strings, flags: c_int);
+}
+
+/// `posix_spawn(3)`.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn posix_spawn(
+    pid: *mut c_int,
+    path: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    argv: Strings,
+    envp: Strings,
+) -> c_int {
+    // SAFETY: arguments pass unchanged.
+    unsafe { next::posix_spawn(pid, path, actions, attributes, argv, envp) }
+}
+
+/// `posix_spawnp(3)`.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn posix_spawnp(
+    pid: *mut c_int,
+    file: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    argv: Strings,
+    envp: Strings,
+) -> c_int {
+    // SAFETY: arguments pass unchanged.
+    unsafe { next::posix_spawnp(pid, file, actions, attributes, argv, envp) }
+}
+
+/// `prctl(2)`.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn prctl(
+    option: c_int,
+    a: c_long,
+    b: c_long,
+    c: c_long,
+    d: c_long,
+) -> c_int {
+    if option == libc::PR_SET_SECCOMP {
+        sockets::sandboxed();
+    }
+    // SAFETY: arguments pass unchanged.
+    unsafe { next::prctl(option, a, b, c, d) }
+}
+
+/// `seccomp(2)`, where libc or libseccomp has it.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn seccomp(operation: u32, flags: u32, args: *mut c_void) -> c_int {
+    sockets::sandboxed();
+    // SAFETY: arguments pass unchanged.
+    unsafe { next::seccomp(operation, flags, args) }
+}
+
+/// `io_uring_queue_init(3)` of liburing.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn io_uring_queue_init(
+    entries: u32,
+    ring: *mut c_void,
+    flags: u32,
+) -> c_int {
+    // SAFETY: arguments pass unchanged.
+    unsafe { next::io_uring_queue_init(entries, ring, flags) }
+}
+
+/// `syscall(2)`: calls that have a hook by name go through it.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+#[expect(clippy::many_single_char_names, reason = "six registers")]
+pub(crate) unsafe extern "C" fn syscall(
+    nr: c_long,
+    a: c_long,
+    b: c_long,
+    c: c_long,
+    d: c_long,
+    e: c_long,
+    f: c_long,
+) -> c_long {
+    #[expect(clippy::cast_possible_truncation, reason = "the kernel takes the low half as well")]
+    let int = |v: c_long| v as c_int;
+    match nr {
+        // SAFETY: no pointers.
+        libc::SYS_close => return c_long::from(unsafe { super::descriptors::close(int(a)) }),
+        // SAFETY: no pointers.
+        libc::SYS_dup => return c_long::from(unsafe { super::descriptors::dup(int(a)) }),
+        // SAFETY: no pointers.
+        libc::SYS_dup3 => return c_long::from(unsafe { super::descriptors::dup3(int(a), int(b), int(c)) }),
+        libc::SYS_close_range => {
+            let (first, last) = (int(a).cast_unsigned(), int(b).cast_unsigned());
+            // SAFETY: no pointers.
+            return c_long::from(unsafe { super::descriptors::close_range(first, last, int(c)) });
+        }
+        libc::SYS_execve => sockets::before_exec(),
+        libc::SYS_seccomp => sockets::sandboxed(),
+        libc::SYS_fcntl if is_hidden(int(a)) => return c_long::from(fail(libc::EBADF)),
+        _ => {}
+    }
+    // SAFETY: arguments pass unchanged.
+    unsafe { next::syscall(nr, a, b, c, d, e, f) }
+}

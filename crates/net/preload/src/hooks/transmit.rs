@@ -1,0 +1,340 @@
+//! write(2), send(2) and their kin; sendfile(2) and splice(2).
+
+#![expect(unsafe_code, reason = "C functions on the caller's memory")]
+
+use super::{fail, one, vectors};
+use crate::symbols::next;
+use core::ffi::{c_int, c_void};
+use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
+use saiga_socket::{Errno, Handle, Reason, c_result, lookup, relay};
+
+/// `write(2)`.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
+    let Some(handle) = lookup(fd) else {
+        // SAFETY: arguments pass unchanged.
+        return unsafe { next::write(fd, buf, n) };
+    };
+    // SAFETY: the buffer is readable for its length.
+    unsafe { handle.transmit(fd, &one(buf, n), 0, || next::write(fd, buf, n)) }
+}
+
+/// `writev(2)`.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
+    // SAFETY: our caller promises `n` vectors.
+    match (lookup(fd), unsafe { vectors(iov, usize::try_from(n).unwrap_or(usize::MAX)) }) {
+        // SAFETY: the vectors are readable.
+        (Some(h), Some(v)) => unsafe { h.transmit(fd, v, 0, || next::writev(fd, iov, n)) },
+        // SAFETY: arguments pass unchanged.
+        _ => unsafe { next::writev(fd, iov, n) },
+    }
+}
+
+/// `pwritev2(2)`; an offset of -1 writes as `writev` does.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn pwritev2(
+    fd: c_int,
+    iov: *const iovec,
+    n: c_int,
+    at: off_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: our caller promises `n` vectors.
+    match (lookup(fd), unsafe { vectors(iov, usize::try_from(n).unwrap_or(usize::MAX)) }) {
+        (Some(h), Some(v)) if at == -1 => {
+            let nowait = if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 };
+            // SAFETY: the vectors are readable.
+            unsafe { h.transmit(fd, v, nowait, || next::pwritev2(fd, iov, n, at, flags)) }
+        }
+        // SAFETY: arguments pass unchanged.
+        _ => unsafe { next::pwritev2(fd, iov, n, at, flags) },
+    }
+}
+
+/// The large-file name of `pwritev2`.
+///
+/// # Safety
+/// As `pwritev2(2)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn pwritev64v2(
+    fd: c_int,
+    iov: *const iovec,
+    n: c_int,
+    at: off_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: forwarded.
+    unsafe { pwritev2(fd, iov, n, at, flags) }
+}
+
+/// `send(2)`.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn send(
+    fd: c_int,
+    buf: *const c_void,
+    n: size_t,
+    flags: c_int,
+) -> ssize_t {
+    let Some(handle) = lookup(fd) else {
+        // SAFETY: arguments pass unchanged.
+        return unsafe { next::send(fd, buf, n, flags) };
+    };
+    // SAFETY: the buffer is readable for its length.
+    unsafe { handle.transmit(fd, &one(buf, n), flags, || next::send(fd, buf, n, flags)) }
+}
+
+/// `sendto(2)`. TCP ignores the address of a connected socket, save for fast open.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sendto(
+    fd: c_int,
+    buf: *const c_void,
+    n: size_t,
+    flags: c_int,
+    addr: *const sockaddr,
+    len: socklen_t,
+) -> ssize_t {
+    let Some(handle) = lookup(fd) else {
+        // SAFETY: arguments pass unchanged.
+        return unsafe { next::sendto(fd, buf, n, flags, addr, len) };
+    };
+    // SAFETY: the buffer is readable for its length.
+    unsafe {
+        handle.transmit(fd, &one(buf, n), flags, || next::sendto(fd, buf, n, flags, addr, len))
+    }
+}
+
+/// `sendmsg(2)`.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
+    if msg.is_null() {
+        // SAFETY: arguments pass unchanged.
+        return unsafe { next::sendmsg(fd, msg, flags) };
+    }
+    match lookup(fd) {
+        None => {
+            // SAFETY: the message is valid as the caller promises.
+            unsafe { let_go_of_passed(&*msg) };
+            // SAFETY: arguments pass unchanged.
+            unsafe { next::sendmsg(fd, msg, flags) }
+        }
+        // SAFETY: the message is valid as the caller promises.
+        Some(handle) => unsafe { send_message(handle, fd, &*msg, flags) },
+    }
+}
+
+/// # Safety
+/// The message's vectors are readable.
+unsafe fn send_message(h: Handle, fd: c_int, msg: &msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: promised by our caller.
+    match unsafe { vectors(msg.msg_iov, msg.msg_iovlen as usize) } {
+        // SAFETY: promised by our caller.
+        Some(v) => unsafe { h.transmit(fd, v, flags, || next::sendmsg(fd, msg, flags)) },
+        // SAFETY: arguments pass unchanged.
+        None => unsafe { next::sendmsg(fd, msg, flags) },
+    }
+}
+
+/// Connections whose descriptors are passed to another process (SCM_RIGHTS) go back to TCP:
+/// the receiver may not have the library.
+///
+/// # Safety
+/// The message is valid.
+unsafe fn let_go_of_passed(msg: &msghdr) {
+    if msg.msg_control.is_null() || msg.msg_controllen == 0 {
+        return;
+    }
+    // SAFETY: the control buffer is valid as the caller promises.
+    let mut at = unsafe { libc::CMSG_FIRSTHDR(msg) };
+    while !at.is_null() {
+        // SAFETY: CMSG_FIRSTHDR and CMSG_NXTHDR stay inside the buffer.
+        let header = unsafe { &*at };
+        if header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_RIGHTS {
+            let head = size_of::<libc::cmsghdr>();
+            let count = (header.cmsg_len as usize).saturating_sub(head) / size_of::<c_int>();
+            // SAFETY: the data follow the header.
+            let data = unsafe { libc::CMSG_DATA(at) }.cast::<c_int>();
+            for index in 0..count {
+                // SAFETY: `count` descriptors by the header's own length.
+                let passed = unsafe { data.add(index).read_unaligned() };
+                if let Some(handle) = lookup(passed) {
+                    handle.stay_on_tcp(Reason::PassedOn);
+                }
+            }
+        }
+        // SAFETY: as above.
+        at = unsafe { libc::CMSG_NXTHDR(msg, at) };
+    }
+}
+
+/// `sendmmsg(2)`: one `sendmsg` after the other.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sendmmsg(
+    fd: c_int,
+    msgs: *mut mmsghdr,
+    n: u32,
+    flags: c_int,
+) -> c_int {
+    let Some(handle) = lookup(fd) else {
+        // SAFETY: arguments pass unchanged.
+        return unsafe { next::sendmmsg(fd, msgs, n, flags) };
+    };
+    if msgs.is_null() {
+        return fail(libc::EFAULT);
+    }
+    let mut done = 0;
+    for index in 0..n as usize {
+        // SAFETY: `n` messages are there as the caller promises.
+        let m = unsafe { &mut *msgs.add(index) };
+        // SAFETY: as above.
+        let sent = unsafe { send_message(handle, fd, &m.msg_hdr, flags) };
+        let Ok(len) = u32::try_from(sent) else { break };
+        m.msg_len = len;
+        done += 1;
+    }
+    if done > 0 || n == 0 { done } else { -1 }
+}
+
+/// `sendfile(2)`. Into a channel the file is read and sent piece by piece.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sendfile(
+    out: c_int,
+    input: c_int,
+    at: *mut off_t,
+    n: size_t,
+) -> ssize_t {
+    match lookup(out).filter(|h| h.is_bound()) {
+        // SAFETY: `at` is null or writable.
+        Some(handle) => unsafe { send_file(handle, out, input, at, n) },
+        None => {
+            if let Some(handle) = lookup(out) {
+                handle.stay_on_tcp(Reason::UnsupportedCall);
+            }
+            // SAFETY: arguments pass unchanged.
+            unsafe { next::sendfile(out, input, at, n) }
+        }
+    }
+}
+
+/// # Safety
+/// `at` is null or writable.
+unsafe fn send_file(h: Handle, out: c_int, input: c_int, at: *mut off_t, n: size_t) -> ssize_t {
+    let mut buffer = [0u8; 16_384];
+    // SAFETY: null or writable, as our caller promises.
+    let mut offset = if at.is_null() { None } else { Some(unsafe { *at }) };
+    let mut done: usize = 0;
+    while done < n {
+        let want = (n - done).min(buffer.len());
+        // SAFETY: the buffer has room for `want` bytes.
+        let got = match offset {
+            Some(o) => unsafe { libc::pread(input, buffer.as_mut_ptr().cast(), want, o) },
+            None => {
+                // SAFETY: asks for the position only.
+                let here = unsafe { libc::lseek(input, 0, libc::SEEK_CUR) };
+                // SAFETY: the buffer has room for `want` bytes.
+                unsafe { libc::pread(input, buffer.as_mut_ptr().cast(), want, here) }
+            }
+        };
+        let Ok(got @ 1..) = usize::try_from(got) else {
+            return if done > 0 || got == 0 { done.cast_signed() } else { -1 };
+        };
+        let v = one(buffer.as_ptr().cast(), got);
+        // SAFETY: `got` bytes of the buffer are filled.
+        let sent = unsafe { h.transmit(out, &v, 0, || next::write(out, v[0].iov_base, got)) };
+        let Ok(sent) = usize::try_from(sent) else {
+            return if done > 0 { done.cast_signed() } else { -1 };
+        };
+        done += sent;
+        match &mut offset {
+            Some(o) => *o += sent as off_t,
+            // SAFETY: moves the file position past what was sent.
+            None => drop(unsafe { libc::lseek(input, sent as off_t, libc::SEEK_CUR) }),
+        }
+        if let Some(o) = offset {
+            // SAFETY: `at` was not null.
+            unsafe { *at = o };
+        }
+        if sent < got {
+            break;
+        }
+    }
+    done.cast_signed()
+}
+
+/// The large-file name of `sendfile`.
+///
+/// # Safety
+/// As `sendfile(2)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sendfile64(
+    out: c_int,
+    input: c_int,
+    at: *mut off_t,
+    n: size_t,
+) -> ssize_t {
+    // SAFETY: forwarded.
+    unsafe { sendfile(out, input, at, n) }
+}
+
+/// `splice(2)`. Out of a channel: looks, writes to the pipe, drops what was written. Into a
+/// channel: reads the pipe and sends.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn splice(
+    from: c_int,
+    from_at: *mut off_t,
+    to: c_int,
+    to_at: *mut off_t,
+    n: size_t,
+    flags: u32,
+) -> ssize_t {
+    let wait = if flags & libc::SPLICE_F_NONBLOCK != 0 { libc::MSG_DONTWAIT } else { 0 };
+    if let Some(h) = lookup(from).filter(|h| h.is_bound()) {
+        return c_result(relay(h, from, n, wait, |bytes| {
+            // SAFETY: the bytes are readable.
+            let put = unsafe { next::write(to, bytes.as_ptr().cast(), bytes.len()) };
+            usize::try_from(put).map_err(|_| Errno(libc::EAGAIN))
+        }));
+    }
+    if let Some(h) = lookup(to).filter(|h| h.is_bound()) {
+        let mut buffer = [0u8; 4096]; // What a pipe promises to give at once or not at all.
+        // SAFETY: the buffer has room.
+        let got = unsafe { next::read(from, buffer.as_mut_ptr().cast(), n.min(buffer.len())) };
+        let Ok(got @ 1..) = usize::try_from(got) else { return got };
+        // A pipe's bytes cannot be put back: they are sent however long it takes.
+        let v = one(buffer.as_ptr().cast(), got);
+        // SAFETY: `got` bytes of the buffer are filled.
+        return unsafe { h.transmit(to, &v, 0, || next::write(to, v[0].iov_base, got)) };
+    }
+    for handle in [lookup(from), lookup(to)].into_iter().flatten() {
+        handle.stay_on_tcp(Reason::UnsupportedCall);
+    }
+    // SAFETY: arguments pass unchanged.
+    unsafe { next::splice(from, from_at, to, to_at, n, flags) }
+}

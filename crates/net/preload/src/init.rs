@@ -1,0 +1,83 @@
+//! The library's constructor: finds out who we are and starts the socket layer.
+
+#![expect(unsafe_code, reason = "runs before main with what the loader passes")]
+
+use crate::symbols::next;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use saiga_socket::Start;
+use saiga_socket::fork;
+
+/// Run by the loader when the library is mapped, before the program's own constructors.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn(c_int, *const *const c_char, *const *const c_char) = construct;
+
+unsafe extern "C" fn wait(
+    fds: *mut libc::pollfd,
+    n: libc::nfds_t,
+    timeout: *const libc::timespec,
+    mask: *const libc::sigset_t,
+) -> c_int {
+    // SAFETY: forwarded from our caller.
+    unsafe { next::ppoll(fds, n, timeout, mask) }
+}
+
+extern "C" fn construct(_argc: c_int, _argv: *const *const c_char, _envp: *const *const c_char) {
+    let mut path = [0u8; 4096];
+    let program = program_name(&mut path);
+    let named = std::env::var_os("GAZELLE_BIND_PROCNAME");
+    let named = named.as_deref().map(std::os::unix::ffi::OsStrExt::as_bytes);
+    // SAFETY: a terminated name.
+    let single = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
+    saiga_socket::start(&Start {
+        ppoll: wait,
+        single_threaded: single.cast(),
+        program,
+        bound_program: is_lstack().then_some(named),
+        missing: missing_symbol(),
+    });
+    // SAFETY: the handlers are functions of this library, which is never unloaded.
+    unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) };
+}
+
+extern "C" fn before_fork() {
+    fork::prepare();
+}
+
+extern "C" fn in_child() {
+    fork::child();
+}
+
+/// Base name of the executable; empty when `/proc` does not say.
+fn program_name(path: &mut [u8]) -> &[u8] {
+    // SAFETY: writes at most the slice's length.
+    let n = unsafe {
+        libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast(), path.len())
+    };
+    let whole = path.get(..usize::try_from(n).unwrap_or(0)).unwrap_or(&[]);
+    whole.rsplit(|b| *b == b'/').next().unwrap_or(&[])
+}
+
+/// Whether we were loaded under Gazelle's name.
+fn is_lstack() -> bool {
+    // SAFETY: all-zero is a valid Dl_info.
+    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
+    let me = construct as *const c_void;
+    // SAFETY: `info` is writable; the address is in this library.
+    if unsafe { libc::dladdr(me, &raw mut info) } == 0 || info.dli_fname.is_null() {
+        return false;
+    }
+    // SAFETY: the loader's name of the library, terminated.
+    let name = unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes();
+    name.rsplit(|b| *b == b'/').next().is_some_and(|base| base.starts_with(b"liblstack.so"))
+}
+
+/// A function without which nothing can be upgraded, if libc lacks one.
+fn missing_symbol() -> Option<&'static str> {
+    let needed = [c"ppoll", c"epoll_pwait", c"recvmsg", c"sendmsg", c"close"];
+    let absent = needed.into_iter().find(|name| {
+        // SAFETY: a terminated name.
+        unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }.is_null()
+    })?;
+    absent.to_str().ok()
+}

@@ -1,0 +1,175 @@
+//! The table of interposed symbols: signature, and why each is there.
+//!
+//! The exported symbols of the library are checked against this table by a test.
+//! `next::NAME` calls the function that would have been called without us; its
+//! address is resolved once, at start-up or at the first earlier call.
+
+#![expect(unsafe_code, reason = "calls functions found by dlsym")]
+
+use core::ffi::{c_char, c_int, c_long, c_void};
+use libc::{
+    FILE, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd, sigset_t, size_t,
+    sockaddr, socklen_t, ssize_t, timespec, timeval,
+};
+
+/// An array of C strings, as `execve` takes.
+pub(crate) type Strings = *const *const c_char;
+
+macro_rules! symbols {
+    ($($name:ident ( $($arg:ident : $kind:ty),* ) -> $ret:ty = $why:literal;)*) => {
+        /// Names and reasons, in the order of the table.
+        #[used]
+        pub(crate) static TABLE: &[(&str, &str)] = &[$((stringify!($name), $why)),*];
+
+        /// The functions behind our hooks.
+        pub(crate) mod next {
+            use super::*;
+            use core::sync::atomic::{AtomicPtr, Ordering};
+
+            $(
+                #[doc = $why]
+                #[expect(clippy::allow_attributes, reason = "one list for many shapes")]
+                #[allow(clippy::too_many_arguments, reason = "the C function has as many")]
+                pub(crate) unsafe fn $name($($arg: $kind),*) -> $ret {
+                    static AT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+                    let mut at = AT.load(Ordering::Relaxed);
+                    if at.is_null() {
+                        at = find(concat!(stringify!($name), "\0"));
+                        if at.is_null() {
+                            return super::Missing::missing();
+                        }
+                        AT.store(at, Ordering::Relaxed);
+                    }
+                    // SAFETY: libc's function of this name has this signature (checked below
+                    // where the libc crate declares it).
+                    let f: unsafe extern "C" fn($($kind),*) -> $ret =
+                        unsafe { core::mem::transmute(at) };
+                    // SAFETY: forwarded from our caller.
+                    unsafe { f($($arg),*) }
+                }
+            )*
+
+            fn find(name: &'static str) -> *mut c_void {
+                // SAFETY: the name is terminated.
+                unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr().cast()) }
+            }
+        }
+    };
+}
+
+/// What a call of a function that libc lacks answers: ENOSYS.
+pub(crate) trait Missing {
+    /// The answer.
+    fn missing() -> Self;
+}
+
+macro_rules! missing {
+    ($($kind:ty => $value:expr),*) => {
+        $(impl Missing for $kind {
+            fn missing() -> Self {
+                saiga_socket::set_errno(saiga_socket::Errno(libc::ENOSYS));
+                $value
+            }
+        })*
+    };
+}
+missing!(c_int => -1, i64 => -1, isize => -1, *mut FILE => core::ptr::null_mut(), () => ());
+
+symbols! {
+    socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int = "follow TCP sockets from birth, also those added to a set before they connect";
+    connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int = "an active open: which end counts the SYN";
+    accept(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = "follow accepted connections";
+    accept4(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int = "follow accepted connections";
+    shutdown(fd: c_int, how: c_int) -> c_int = "half-close: the kernel does it, we stop using the ring";
+    close(fd: c_int) -> c_int = "end the channel; keep our own descriptors";
+    close_range(first: u32, last: u32, flags: c_int) -> c_int = "as close, for many; ours survive";
+    closefrom(first: c_int) -> () = "as close_range";
+    setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int = "options that a channel cannot honour keep the socket on TCP";
+    getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int = "SO_ERROR of a connection that we reset";
+    fcntl(fd: c_int, cmd: c_int, arg: c_long) -> c_int = "F_DUPFD and O_NONBLOCK";
+    fcntl64(fd: c_int, cmd: c_int, arg: c_long) -> c_int = "the name that large-file builds call";
+    ioctl(fd: c_int, request: c_long, arg: c_long) -> c_int = "FIONREAD, SIOCOUTQ, FIONBIO";
+    read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t = "receive";
+    readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t = "receive";
+    preadv2(fd: c_int, iov: *const iovec, n: c_int, at: off_t, flags: c_int) -> ssize_t = "receive when the offset is -1";
+    preadv64v2(fd: c_int, iov: *const iovec, n: c_int, at: off_t, flags: c_int) -> ssize_t = "the large-file name of preadv2";
+    recv(fd: c_int, buf: *mut c_void, n: size_t, flags: c_int) -> ssize_t = "receive";
+    recvfrom(fd: c_int, buf: *mut c_void, n: size_t, flags: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> ssize_t = "receive";
+    recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t = "receive";
+    recvmmsg(fd: c_int, msgs: *mut mmsghdr, n: u32, flags: c_int, timeout: *mut timespec) -> c_int = "receive";
+    write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t = "send";
+    writev(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t = "send";
+    pwritev2(fd: c_int, iov: *const iovec, n: c_int, at: off_t, flags: c_int) -> ssize_t = "send when the offset is -1";
+    pwritev64v2(fd: c_int, iov: *const iovec, n: c_int, at: off_t, flags: c_int) -> ssize_t = "the large-file name of pwritev2";
+    send(fd: c_int, buf: *const c_void, n: size_t, flags: c_int) -> ssize_t = "send";
+    sendto(fd: c_int, buf: *const c_void, n: size_t, flags: c_int, addr: *const sockaddr, len: socklen_t) -> ssize_t = "send";
+    sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t = "send; a descriptor that is passed on goes back to TCP";
+    sendmmsg(fd: c_int, msgs: *mut mmsghdr, n: u32, flags: c_int) -> c_int = "send";
+    sendfile(out: c_int, input: c_int, at: *mut off_t, n: size_t) -> ssize_t = "send file contents through the channel";
+    sendfile64(out: c_int, input: c_int, at: *mut off_t, n: size_t) -> ssize_t = "the large-file name of sendfile";
+    splice(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, n: size_t, flags: u32) -> ssize_t = "pipes to and from a channel";
+    dup(fd: c_int) -> c_int = "one connection, two numbers";
+    dup2(old: c_int, new: c_int) -> c_int = "as dup; closes the new number first; never ours";
+    dup3(old: c_int, new: c_int, flags: c_int) -> c_int = "as dup2";
+    poll(fds: *mut pollfd, n: nfds_t, timeout: c_int) -> c_int = "readiness of channels";
+    ppoll(fds: *mut pollfd, n: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int = "readiness of channels";
+    select(n: c_int, r: *mut fd_set, w: *mut fd_set, e: *mut fd_set, timeout: *mut timeval) -> c_int = "readiness of channels";
+    pselect(n: c_int, r: *mut fd_set, w: *mut fd_set, e: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int = "readiness of channels";
+    epoll_create(size: c_int) -> c_int = "know the sets";
+    epoll_create1(flags: c_int) -> c_int = "know the sets";
+    epoll_ctl(epfd: c_int, op: c_int, fd: c_int, event: *mut epoll_event) -> c_int = "know who waits for what";
+    epoll_wait(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) -> c_int = "readiness of channels";
+    epoll_pwait(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int, mask: *const sigset_t) -> c_int = "readiness of channels";
+    epoll_pwait2(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int = "readiness of channels";
+    fdopen(fd: c_int, mode: *const c_char) -> *mut FILE = "stdio reads and writes beside us: back to TCP";
+    __read_chk(fd: c_int, buf: *mut c_void, n: size_t, room: size_t) -> ssize_t = "fortified read";
+    __recv_chk(fd: c_int, buf: *mut c_void, n: size_t, room: size_t, flags: c_int) -> ssize_t = "fortified recv";
+    __recvfrom_chk(fd: c_int, buf: *mut c_void, n: size_t, room: size_t, flags: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> ssize_t = "fortified recvfrom";
+    __poll_chk(fds: *mut pollfd, n: nfds_t, timeout: c_int, room: size_t) -> c_int = "fortified poll";
+    __ppoll_chk(fds: *mut pollfd, n: nfds_t, timeout: *const timespec, mask: *const sigset_t, room: size_t) -> c_int = "fortified ppoll";
+    fork() -> c_int = "the child is another process with copies of our records";
+    _Fork() -> c_int = "fork without handlers";
+    execve(path: *const c_char, argv: Strings, envp: Strings) -> c_int = "connections that survive go back to TCP";
+    execv(path: *const c_char, argv: Strings) -> c_int = "as execve";
+    execvp(file: *const c_char, argv: Strings) -> c_int = "as execve";
+    execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int = "as execve";
+    fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int = "as execve";
+    execveat(dir: c_int, path: *const c_char, argv: Strings, envp: Strings, flags: c_int) -> c_int = "as execve";
+    posix_spawn(pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int = "the child shares our memory until it execs; passed on, and tested";
+    posix_spawnp(pid: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int = "as posix_spawn";
+    prctl(option: c_int, a: c_long, b: c_long, c: c_long, d: c_long) -> c_int = "PR_SET_SECCOMP: a sandboxed process is not upgraded";
+    seccomp(operation: u32, flags: u32, args: *mut c_void) -> c_int = "as prctl";
+    io_uring_queue_init(entries: u32, ring: *mut c_void, flags: u32) -> c_int = "its sockets stay on the kernel: their bytes pass no hook and never count as evidence";
+    syscall(nr: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long = "close, dup and exec by number";
+}
+
+macro_rules! same {
+    ($($name:ident : $kind:ty;)*) => { $(const _: $kind = libc::$name;)* };
+}
+
+// Does not compile if our signature drifts from libc's.
+same! {
+    recv: unsafe extern "C" fn(c_int, *mut c_void, size_t, c_int) -> ssize_t;
+    send: unsafe extern "C" fn(c_int, *const c_void, size_t, c_int) -> ssize_t;
+    read: unsafe extern "C" fn(c_int, *mut c_void, size_t) -> ssize_t;
+    write: unsafe extern "C" fn(c_int, *const c_void, size_t) -> ssize_t;
+    readv: unsafe extern "C" fn(c_int, *const iovec, c_int) -> ssize_t;
+    writev: unsafe extern "C" fn(c_int, *const iovec, c_int) -> ssize_t;
+    recvfrom: unsafe extern "C" fn(c_int, *mut c_void, size_t, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t;
+    sendto: unsafe extern "C" fn(c_int, *const c_void, size_t, c_int, *const sockaddr, socklen_t) -> ssize_t;
+    recvmsg: unsafe extern "C" fn(c_int, *mut msghdr, c_int) -> ssize_t;
+    sendmsg: unsafe extern "C" fn(c_int, *const msghdr, c_int) -> ssize_t;
+    sendfile: unsafe extern "C" fn(c_int, c_int, *mut off_t, size_t) -> ssize_t;
+    accept4: unsafe extern "C" fn(c_int, *mut sockaddr, *mut socklen_t, c_int) -> c_int;
+    connect: unsafe extern "C" fn(c_int, *const sockaddr, socklen_t) -> c_int;
+    shutdown: unsafe extern "C" fn(c_int, c_int) -> c_int;
+    close: unsafe extern "C" fn(c_int) -> c_int;
+    dup3: unsafe extern "C" fn(c_int, c_int, c_int) -> c_int;
+    poll: unsafe extern "C" fn(*mut pollfd, nfds_t, c_int) -> c_int;
+    ppoll: unsafe extern "C" fn(*mut pollfd, nfds_t, *const timespec, *const sigset_t) -> c_int;
+    select: unsafe extern "C" fn(c_int, *mut fd_set, *mut fd_set, *mut fd_set, *mut timeval) -> c_int;
+    epoll_ctl: unsafe extern "C" fn(c_int, c_int, c_int, *mut epoll_event) -> c_int;
+    epoll_wait: unsafe extern "C" fn(c_int, *mut epoll_event, c_int, c_int) -> c_int;
+    epoll_pwait: unsafe extern "C" fn(c_int, *mut epoll_event, c_int, c_int, *const sigset_t) -> c_int;
+    execve: unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int;
+}

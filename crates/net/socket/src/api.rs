@@ -1,0 +1,383 @@
+//! What the hooks call. Every function says whether it served the call; if not, the
+//! hook goes on to libc.
+
+#![expect(unsafe_code, reason = "buffers of the hooks' callers")]
+
+use crate::chan::{Chan, rx};
+use crate::epoll_wait::{Call, KernelWait};
+use crate::sock::{Socket, origin, phase};
+use crate::table::Entry;
+use crate::epoll_wait as waiting;
+use crate::{close, epoll, iov, kernel, recv, rt, send, table, upgrade};
+use core::sync::atomic::Ordering;
+use libc::iovec;
+use saiga_channel::sys::{self, Errno, Fd, Sys};
+use saiga_status::{Reason, State};
+
+/// A socket that the library follows.
+#[derive(Debug, Clone, Copy)]
+pub struct Handle(&'static Socket);
+
+/// The socket behind a descriptor, if the library follows it.
+#[inline]
+#[must_use]
+pub fn lookup(fd: Fd) -> Option<Handle> {
+    table::socket(fd).map(Handle)
+}
+
+/// Whether the number is one of the library's own descriptors.
+#[must_use]
+pub fn is_hidden(fd: Fd) -> bool {
+    matches!(table::get(fd), Entry::Hidden)
+}
+
+/// Result of a call as libc gives it: -1 and errno, or a count.
+#[must_use]
+pub fn c_result(result: Sys<usize>) -> isize {
+    match result {
+        Ok(n) => isize::try_from(n).unwrap_or(isize::MAX),
+        Err(e) => {
+            kernel::set_errno(e);
+            -1
+        }
+    }
+}
+
+/// Starts to follow a socket that the application has just got from the kernel.
+pub fn track_accepted(fd: Fd, nonblocking: bool) {
+    track(fd, origin::ACCEPTED, Some(nonblocking));
+}
+
+/// Starts to follow a TCP socket that the application has just made.
+pub fn track_created(fd: Fd, nonblocking: bool) {
+    track(fd, origin::CREATED, Some(nonblocking));
+}
+
+/// Starts to follow a socket that connects; one that is followed goes on.
+pub fn track_connected(fd: Fd) {
+    match table::socket(fd) {
+        Some(s) => s.origin.store(origin::CONNECTED, Ordering::Relaxed),
+        None if matches!(table::get(fd), Entry::Unknown) => track(fd, origin::CONNECTED, None),
+        None => {}
+    }
+}
+
+fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
+    if !rt::ENABLED.load(Ordering::Relaxed) || !matches!(table::get(fd), Entry::Unknown) {
+        return;
+    }
+    let Some(socket) = Socket::open(fd, how) else { return };
+    if let Some(yes) = nonblocking {
+        socket.nonblock.store(1 + u8::from(yes), Ordering::Relaxed);
+    }
+    if !table::set_socket(fd, socket) {
+        socket.free();
+        return;
+    }
+    if let Some(entry) = rt::entry(fd) {
+        entry.begin(State::Tracked, Reason::NotEnoughMessages);
+    }
+}
+
+/// Notes an epoll set.
+pub fn track_epoll(fd: Fd) {
+    if rt::ENABLED.load(Ordering::Relaxed) {
+        epoll::open(fd);
+    }
+}
+
+/// Notes that `new` refers to what `old` refers to (`dup` and its kin).
+pub fn duplicated(old: Fd, new: Fd) {
+    if old == new || !rt::in_own_process() {
+        return;
+    }
+    match table::get(old) {
+        Entry::Socket(s) => {
+            s.refs.fetch_add(1, Ordering::SeqCst);
+            table::set_socket(new, s);
+        }
+        Entry::Epoll(set) => epoll::duplicate(set, new),
+        Entry::Unknown | Entry::Hidden => {}
+    }
+}
+
+impl Handle {
+    /// Forgets what is known of O_NONBLOCK.
+    pub fn flags_changed(self) {
+        self.0.flags_changed();
+    }
+
+    /// Keeps the connection on TCP from now on; what is in the rings is still delivered.
+    pub fn stay_on_tcp(self, reason: Reason) {
+        let _pin = self.0.pin();
+        if self.0.phase.load(Ordering::Relaxed) != phase::NEVER {
+            close::downgrade(self.0, reason);
+        }
+    }
+
+    /// Whether calls on the socket are served by the channel now.
+    #[must_use]
+    pub fn is_bound(self) -> bool {
+        self.0.is_bound()
+    }
+
+    /// `shutdown(2)`: noted before the kernel does it.
+    pub fn shutting_down(self, how: i32) {
+        if how == libc::SHUT_WR || how == libc::SHUT_RDWR {
+            self.0.tx_shut.store(true, Ordering::SeqCst);
+        }
+        if how == libc::SHUT_RD || how == libc::SHUT_RDWR {
+            self.0.rx_shut.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// FIONREAD on a bound socket.
+    #[must_use]
+    pub fn readable_bytes(self, fd: Fd) -> Option<i32> {
+        let _pin = self.0.pin();
+        let chan = self.0.is_bound().then(|| Chan::of(self.0)).flatten()?;
+        i32::try_from(recv::readable_bytes(fd, &chan)).ok()
+    }
+
+    /// Bytes that the peer has not taken from the ring yet, for SIOCOUTQ.
+    #[must_use]
+    pub fn unread_bytes(self) -> Option<i32> {
+        let _pin = self.0.pin();
+        let chan = self.0.is_bound().then(|| Chan::of(self.0)).flatten()?;
+        let all = saiga_channel::layout::STRIDE_SHIFT;
+        i32::try_from(chan.tx_ring().pending(all)?).ok()
+    }
+
+    /// Serves a receiving call; `next` is the same call in libc.
+    ///
+    /// # Safety
+    /// As `recvmsg(2)`: every vector is writable for its length.
+    pub unsafe fn receive(
+        self,
+        fd: Fd,
+        iov: &[iovec],
+        flags: i32,
+        next: impl FnOnce() -> isize,
+    ) -> isize {
+        let socket = self.0;
+        let _pin = socket.pin();
+        if !enter(fd, socket) {
+            let n = next();
+            if flags & (libc::MSG_PEEK | libc::MSG_ERRQUEUE) == 0 {
+                count(socket, n, &socket.received);
+            }
+            return n;
+        }
+        if flags & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
+            return next();
+        }
+        // SAFETY: promised by our caller.
+        c_result(unsafe { receive_bound(fd, socket, iov, flags) })
+    }
+
+    /// Serves a sending call; `next` is the same call in libc.
+    ///
+    /// # Safety
+    /// As `sendmsg(2)`: every vector is readable for its length.
+    pub unsafe fn transmit(
+        self,
+        fd: Fd,
+        iov: &[iovec],
+        flags: i32,
+        next: impl FnOnce() -> isize,
+    ) -> isize {
+        let socket = self.0;
+        let _pin = socket.pin();
+        if !enter(fd, socket) {
+            if flags & (libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN) != 0 {
+                socket.never(Reason::OutOfBand);
+            }
+            let n = next();
+            count(socket, n, &socket.sent);
+            return n;
+        }
+        // SAFETY: promised by our caller.
+        c_result(unsafe { transmit_bound(fd, socket, iov, flags) })
+    }
+}
+
+/// Takes the next step towards a channel, or away from one. True when the socket is bound.
+fn enter(fd: Fd, socket: &'static Socket) -> bool {
+    if !socket.is_bound() {
+        return socket.step_due() && upgrade::step(fd, socket);
+    }
+    if Chan::of(socket).is_some_and(|c| c.ours().rx_mode.load(Ordering::Relaxed) != rx::RING) {
+        close::settle(fd, socket);
+        return socket.is_bound();
+    }
+    true
+}
+
+fn count(socket: &Socket, n: isize, total: &core::sync::atomic::AtomicU64) {
+    if let Ok(bytes @ 1..) = u64::try_from(n) {
+        total.fetch_add(bytes, Ordering::Relaxed);
+        socket.count();
+        if let Some(entry) = rt::entry(socket.shown_as.load(Ordering::Relaxed)) {
+            entry.tcp_rx.store(socket.received.load(Ordering::Relaxed), Ordering::Relaxed);
+            entry.tcp_tx.store(socket.sent.load(Ordering::Relaxed), Ordering::Relaxed);
+            entry.messages.store(socket.messages.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+}
+
+/// # Safety
+/// Every vector is writable for its length.
+unsafe fn receive_bound(
+    fd: Fd,
+    socket: &'static Socket,
+    iov: &[iovec],
+    flags: i32,
+) -> Sys<usize> {
+    if flags & libc::MSG_TRUNC != 0 {
+        return discard(fd, socket, iov, flags);
+    }
+    let mut slots: [&'static mut [u8]; iov::STEP] = Default::default();
+    // SAFETY: promised by our caller.
+    let parts = unsafe { iov::writable(iov, &mut slots) }?;
+    recv::recv(fd, socket, parts, flags)
+}
+
+/// MSG_TRUNC on TCP: the bytes are dropped (`man 7 tcp`).
+fn discard(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i32) -> Sys<usize> {
+    let wanted: usize = iov.iter().map(|v| v.iov_len).sum();
+    let mut waste = [0u8; 4096];
+    let n = wanted.min(waste.len());
+    recv::recv(fd, socket, &mut [&mut waste[..n]], flags & !libc::MSG_TRUNC)
+}
+
+/// # Safety
+/// Every vector is readable for its length.
+unsafe fn transmit_bound(
+    fd: Fd,
+    socket: &'static Socket,
+    iov: &[iovec],
+    flags: i32,
+) -> Sys<usize> {
+    let mut done = 0;
+    for step in iov.chunks(iov::STEP) {
+        let mut slots: [&'static [u8]; iov::STEP] = [&[]; iov::STEP];
+        // SAFETY: promised by our caller.
+        let parts = unsafe { iov::readable(step, &mut slots) }?;
+        let wanted: usize = parts.iter().map(|p| p.len()).sum();
+        match send::send(fd, socket, parts, flags) {
+            Ok(n) if n < wanted => return Ok(done + n),
+            Ok(n) => done += n,
+            Err(_) if done > 0 => return Ok(done),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
+}
+
+/// Serves `epoll_ctl(2)`. `None`: none of our business, or nothing of it is emulated.
+#[must_use]
+pub fn epoll_ctl(epfd: Fd, op: i32, fd: Fd, event: Option<(u32, u64)>) -> Option<Sys<()>> {
+    match (table::get(epfd), table::get(fd)) {
+        (_, Entry::Hidden) | (Entry::Hidden, _) => Some(Err(Errno(libc::EBADF))),
+        (Entry::Epoll(set), Entry::Socket(s)) => {
+            Some(epoll::control(epfd, set, op, fd, s, event))
+        }
+        (_, Entry::Socket(s)) => {
+            // A set that came from elsewhere: its members stay where they are.
+            if matches!(s.phase.load(Ordering::Relaxed), phase::NEVER) { return None; }
+            Handle(s).stay_on_tcp(Reason::EpollUnknown);
+            None
+        }
+        (_, Entry::Epoll(inner)) if op != libc::EPOLL_CTL_DEL => {
+            waiting::latch(inner);
+            None
+        }
+        _ => None,
+    }
+}
+
+/// Serves `epoll_wait(2)` and its kin on a set that the library knows; `None` when it does not.
+///
+/// # Safety
+/// `events` is writable for `room` events.
+#[must_use]
+pub unsafe fn epoll_wait(
+    epfd: Fd,
+    events: *mut libc::epoll_event,
+    room: usize,
+    timeout_ns: Option<u64>,
+    kernel: KernelWait<'_>,
+) -> Option<Sys<usize>> {
+    match table::get(epfd) {
+        Entry::Epoll(set) => {
+            Some(waiting::wait(&Call { set, events, room, timeout_ns, kernel }))
+        }
+        Entry::Unknown | Entry::Socket(_) | Entry::Hidden => None,
+    }
+}
+
+/// Copies bytes of a bound socket to a writer without losing any: looks, writes, then drops
+/// what was written. For `splice(2)` out of a socket.
+///
+/// # Errors
+/// As `recv(2)`, or what `write` says.
+pub fn relay(
+    handle: Handle,
+    fd: Fd,
+    max: usize,
+    flags: i32,
+    write: impl FnOnce(&[u8]) -> Sys<usize>,
+) -> Sys<usize> {
+    let socket = handle.0;
+    let _pin = socket.pin();
+    let mut buffer = [0u8; 16_384];
+    let n = max.min(buffer.len());
+    let seen = recv::recv(fd, socket, &mut [&mut buffer[..n]], flags | libc::MSG_PEEK)?;
+    if seen == 0 {
+        return Ok(0);
+    }
+    let written = write(&buffer[..seen])?;
+    recv::recv(fd, socket, &mut [&mut buffer[..written]], libc::MSG_DONTWAIT)
+}
+
+/// Every descriptor number that the library follows or owns, from `first` to `last`.
+pub fn known(first: Fd, last: Fd) -> impl Iterator<Item = Fd> {
+    let end = usize::try_from(last).unwrap_or(usize::MAX).min(table::numbers().saturating_sub(1));
+    (usize::try_from(first).unwrap_or(0)..=end)
+        .filter_map(|n| Fd::try_from(n).ok())
+        .filter(|fd| !matches!(table::get(*fd), Entry::Unknown))
+}
+
+/// The process put itself under seccomp: nothing new is upgraded, and what is goes back.
+pub fn sandboxed() {
+    rt::SANDBOXED.store(true, Ordering::SeqCst);
+    rt::header().raise(saiga_status::Flags::SANDBOXED);
+    for fd in known(0, Fd::MAX) {
+        if let Some(h) = lookup(fd) {
+            h.stay_on_tcp(Reason::Sandboxed);
+        }
+    }
+}
+
+/// Before exec: connections that survive it lose their library, so they go back to TCP. One
+/// with unread bytes in its ring cannot; it is reset, and counted. A forked child that execs a
+/// helper owns none of its parent's connections and leaves them alone.
+pub fn before_exec() {
+    if !rt::in_own_process() {
+        return;
+    }
+    for fd in known(0, Fd::MAX) {
+        let Some(Handle(socket)) = lookup(fd) else { continue };
+        let closes = sys::fcntl(fd, libc::F_GETFD, 0).unwrap_or(1) & libc::FD_CLOEXEC != 0;
+        if closes || !socket.is_bound() || socket.maybe_shared() {
+            continue;
+        }
+        let _pin = socket.pin();
+        close::downgrade(socket, Reason::Exec);
+        let unread = Chan::of(socket).is_some_and(|chan| chan.rx_ring().readable());
+        if unread {
+            let _: Sys<()> = crate::sever::reset(fd, socket);
+        }
+    }
+}
+

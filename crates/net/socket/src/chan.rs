@@ -1,0 +1,225 @@
+//! The channel of a bound socket: its slot seen from our side, its locks, and how the
+//! peer is told of news.
+
+#![expect(unsafe_code, reason = "turns the socket's link word into a reference")]
+
+use crate::links::Link;
+use crate::sock::Socket;
+use crate::{clock, rt, thread};
+use core::sync::atomic::{AtomicU32, Ordering};
+use saiga_channel::layout::{SideBlock, Slot};
+use saiga_channel::ring::{Put, Ring};
+use saiga_channel::segment::{RingBytes, Segment};
+use saiga_channel::sys;
+
+/// How a side receives. Shared by all processes that have the connection.
+pub(crate) mod rx {
+    /// From TCP; the peer has not switched yet.
+    pub(crate) const TCP: u32 = 0;
+    /// From TCP, so many bytes more, then from the ring.
+    pub(crate) const DRAIN: u32 = 1;
+    /// From the ring.
+    pub(crate) const RING: u32 = 2;
+    /// From TCP; the ring has ended and is empty.
+    pub(crate) const AFTER: u32 = 3;
+}
+
+/// How a side sends. Shared by all processes that have the connection.
+pub(crate) mod tx {
+    /// To TCP; the peer is not ready for the ring yet.
+    pub(crate) const TCP: u32 = 0;
+    /// To the ring.
+    pub(crate) const RING: u32 = 1;
+    /// The ring has ended; to TCP as soon as the peer has acknowledged the switch to the ring.
+    pub(crate) const ENDED: u32 = 2;
+    /// To TCP; the ring has ended.
+    pub(crate) const AFTER: u32 = 3;
+}
+
+/// A bound socket's channel from our side.
+#[derive(Clone, Copy)]
+pub(crate) struct Chan {
+    pub(crate) link: &'static Link,
+    pub(crate) segment: &'static Segment,
+    pub(crate) index: usize,
+    slot: &'static Slot,
+}
+
+impl Chan {
+    /// The channel of a bound and pinned socket.
+    pub(crate) fn of(socket: &Socket) -> Option<Chan> {
+        // SAFETY: a bound socket is a user of its link, which is a pool record.
+        let link: &'static Link = unsafe { socket.link.load(Ordering::Acquire).as_ref() }?;
+        let index = socket.slot.load(Ordering::Relaxed) as usize;
+        Chan::at(link, index)
+    }
+
+    /// Slot `index` of a link that the caller uses.
+    pub(crate) fn at(link: &'static Link, index: usize) -> Option<Chan> {
+        let segment = link.segment()?;
+        Some(Chan { link, segment, index, slot: segment.slot(index) })
+    }
+
+    /// The whole slot.
+    pub(crate) fn slot(&self) -> &'static Slot {
+        self.slot
+    }
+
+    /// The ring that we read.
+    pub(crate) fn rx_ring(&self) -> &'static Ring {
+        &self.slot.rings[self.segment.side.peer().0]
+    }
+
+    /// The ring that we write.
+    pub(crate) fn tx_ring(&self) -> &'static Ring {
+        &self.slot.rings[self.segment.side.0]
+    }
+
+    /// Bytes of the ring that we read.
+    pub(crate) fn rx_bytes(&self) -> RingBytes<'static> {
+        let all = saiga_channel::layout::STRIDE_SHIFT;
+        self.segment.bytes(self.index, self.segment.side.peer().0, all)
+    }
+
+    /// Bytes of the ring that we write.
+    pub(crate) fn tx_bytes(&self) -> RingBytes<'static> {
+        self.segment.bytes(self.index, self.segment.side.0, rt::max_shift())
+    }
+
+    /// What we say about the channel.
+    pub(crate) fn ours(&self) -> &'static SideBlock {
+        &self.slot.sides[self.segment.side.0]
+    }
+
+    /// What the peer says about it.
+    pub(crate) fn theirs(&self) -> &'static SideBlock {
+        &self.slot.sides[self.segment.side.peer().0]
+    }
+
+    /// Writes to the ring and tells the peer. Caller holds the sender's lock.
+    pub(crate) fn put(&self, parts: &[&[u8]]) -> Put {
+        let bytes = self.tx_bytes();
+        let put = self.tx_ring().write(&bytes, parts, |shift| bytes.populate(shift));
+        if let Put::Bytes { notify, .. } = put {
+            self.say_cpu();
+            if notify {
+                self.tell_reader();
+            }
+        }
+        put
+    }
+
+    /// Publishes which CPU we run on: the peer's waiting policy wants to know.
+    pub(crate) fn say_cpu(&self) {
+        let (word, cpu) = (&self.ours().cpu, thread::cpu());
+        if word.load(Ordering::Relaxed) != cpu {
+            word.store(cpu, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells whoever waits at the peer for bytes.
+    pub(crate) fn tell_reader(&self) {
+        self.tell(self.theirs().rx_places.load(Ordering::SeqCst));
+    }
+
+    /// Tells whoever waits at the peer for space.
+    pub(crate) fn tell_writer(&self) {
+        self.tell(self.theirs().tx_places.load(Ordering::SeqCst));
+    }
+
+    fn tell(&self, mut places: u64) {
+        while places != 0 {
+            let index = places.trailing_zeros() as usize;
+            places &= places - 1;
+            let place = self.segment.place(self.segment.side.peer(), index);
+            if let Some(bell) = place.tell(self.index) {
+                rt::ring(bell);
+            }
+        }
+    }
+
+    /// Ends the ring that we write; the peer is told.
+    pub(crate) fn freeze_tx(&self) {
+        self.tx_ring().freeze();
+        let mode = &self.ours().tx_mode;
+        let _ = mode.compare_exchange(tx::RING, tx::ENDED, Ordering::SeqCst, Ordering::SeqCst);
+        let _ = mode.compare_exchange(tx::TCP, tx::AFTER, Ordering::SeqCst, Ordering::SeqCst);
+        self.tx_ring().take_armed();
+        self.tell_reader();
+    }
+
+    /// Ends the ring that we read: the peer goes back to TCP with its next byte.
+    pub(crate) fn freeze_rx(&self) {
+        self.rx_ring().freeze();
+        self.rx_ring().take_want_space();
+        self.tell_writer();
+    }
+
+    /// Takes the sender's lock of our side; `None`: the peer scribbles on it, sever.
+    pub(crate) fn lock_tx(&self, socket: &Socket) -> Option<SideLock> {
+        SideLock::take(&self.ours().tx_lock, socket)
+    }
+
+    /// Takes the receiver's lock of our side; `None`: the peer scribbles on it, sever.
+    pub(crate) fn lock_rx(&self, socket: &Socket) -> Option<SideLock> {
+        SideLock::take(&self.ours().rx_lock, socket)
+    }
+}
+
+/// A holder copies at most a ring's bytes; one that takes this long is the peer's invention.
+const HOLD_LIMIT_NS: u64 = 5_000_000_000;
+
+/// Holds one of the locks of our side, which threads and forked processes share.
+pub(crate) struct SideLock {
+    word: &'static AtomicU32,
+    /// This thread had it already: we are in a signal handler inside its own operation.
+    pub(crate) nested: bool,
+}
+
+impl SideLock {
+    fn take(word: &'static AtomicU32, socket: &Socket) -> Option<SideLock> {
+        let me = thread::id();
+        let now = word.load(Ordering::Relaxed);
+        if now == me {
+            return Some(SideLock { word, nested: true });
+        }
+        if now == 0 && thread::alone() && !socket.maybe_shared() {
+            word.store(me, Ordering::Relaxed);
+            return Some(SideLock { word, nested: false });
+        }
+        let since = clock::monotonic_ns();
+        let mut tries = 0u32;
+        while word.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            tries += 1;
+            if tries % 4096 == 0 {
+                Self::steal_from_dead(word, me);
+                if clock::monotonic_ns() - since > HOLD_LIMIT_NS {
+                    return None;
+                }
+            }
+            if tries % 64 == 0 {
+                sys::yield_cpu();
+            } else {
+                core::hint::spin_loop();
+            }
+        }
+        Some(SideLock { word, nested: false })
+    }
+
+    /// A process that shared the connection was killed in the middle, or the peer scribbled
+    /// on the word: either way nobody will let go.
+    fn steal_from_dead(word: &AtomicU32, me: u32) {
+        let holder = word.load(Ordering::Relaxed);
+        if holder != 0 && holder != me && !sys::alive(holder) {
+            let _ = word.compare_exchange(holder, 0, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for SideLock {
+    fn drop(&mut self) {
+        if !self.nested {
+            self.word.store(0, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The end of a descriptor, of a connection, and of its channel.
+
+use crate::chan::{Chan, rx, tx};
+use crate::sock::{Socket, mode, phase};
+use crate::{epoll, links, recv, rt, table, upgrade};
+use core::sync::atomic::Ordering;
+use saiga_channel::layout::{OPEN_CLOSED, STRIDE_SHIFT};
+use saiga_channel::sys::{self, Fd};
+use saiga_channel::{diag, tuple::Tuple};
+use saiga_status::{Reason, State};
+use table::Entry;
+
+/// What the caller does about a descriptor that the application closes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// Let the kernel close it.
+    Proceed,
+    /// One of ours: to the application it is not open (EBADF).
+    Refuse,
+    /// It is closed already; report success.
+    Done,
+}
+
+/// Prepares for `close(2)` of a descriptor. The kernel's close follows.
+pub fn before_close(fd: Fd) -> Closing {
+    match table::get(fd) {
+        Entry::Unknown => Closing::Proceed,
+        // A vfork child closes its own descriptors, which our records do not describe.
+        _ if !rt::in_own_process() => Closing::Proceed,
+        Entry::Hidden => Closing::Refuse,
+        Entry::Epoll(set) => {
+            table::clear(fd);
+            epoll::close(set);
+            Closing::Proceed
+        }
+        Entry::Socket(socket) => {
+            table::clear(fd);
+            close_socket(fd, socket)
+        }
+    }
+}
+
+fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
+    if socket.refs.fetch_sub(1, Ordering::SeqCst) != 1 {
+        epoll::forget(socket, Some(fd));
+        return Closing::Proceed;
+    }
+    let pin = socket.pin();
+    let mut done = Closing::Proceed;
+    if !socket.is_bound() {
+        upgrade::abandon(socket);
+    } else if let Some(chan) = Chan::of(socket) {
+        if socket.maybe_shared() {
+            done = close_shared(fd, &chan);
+        } else {
+            reset_if_unread(fd, &chan);
+            end_channel(&chan);
+        }
+    }
+    epoll::forget(socket, None);
+    if let Some(entry) = rt::entry(socket.shown_as.load(Ordering::Relaxed)) {
+        entry.end();
+    }
+    socket.mode.store(mode::CLOSING, Ordering::SeqCst);
+    drop(pin);
+    done
+}
+
+/// Closes a connection that another process may have, too. Only the kernel knows whether it
+/// was the last copy: it is asked once ours is gone.
+fn close_shared(fd: Fd, chan: &Chan) -> Closing {
+    let tuple = Tuple::of(fd);
+    sys::close(fd);
+    let alive = tuple.zip(rt::diag().ok()).is_some_and(|(tuple, diag)| {
+        diag::lookup(diag, &tuple).is_ok_and(|facts| facts.inode != 0)
+    });
+    if !alive {
+        end_channel(chan);
+    }
+    Closing::Done
+}
+
+/// Closing with unread bytes resets the connection (RFC 1122 §4.2.2.13); the kernel does not
+/// see those in the ring.
+fn reset_if_unread(fd: Fd, chan: &Chan) {
+    let unread = chan.rx_ring().pending(STRIDE_SHIFT).unwrap_or(0);
+    if unread > 0 && chan.ours().rx_mode.load(Ordering::Relaxed) != rx::AFTER {
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        let _ = sys::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
+    }
+}
+
+/// Tells the peer that we are gone: both rings end, so its next byte meets TCP.
+fn end_channel(chan: &Chan) {
+    chan.rx_ring().acknowledge();
+    chan.freeze_tx();
+    chan.freeze_rx();
+    chan.ours().open.store(OPEN_CLOSED, Ordering::SeqCst);
+}
+
+/// The last caller leaves a closed socket: gives everything back.
+pub(crate) fn last_out(socket: &'static Socket) {
+    let link = socket.link.swap(core::ptr::null_mut(), Ordering::AcqRel);
+    let slot = socket.slot.load(Ordering::Relaxed) as usize;
+    if let Some(link) = links::of(link) {
+        links::leave_slot(link, slot);
+        rt::header().channels.fetch_sub(1, Ordering::Relaxed);
+    }
+    socket.free();
+}
+
+/// Ends the channel and keeps the connection on TCP, for a reason that shows in `status`.
+/// Bytes in the rings are still delivered. Directions end at an exact byte each.
+pub(crate) fn downgrade(socket: &'static Socket, reason: Reason) {
+    if socket.is_bound() {
+        if let Some(chan) = Chan::of(socket) {
+            chan.freeze_tx();
+            chan.freeze_rx();
+            rt::header().downgrades.fetch_add(1, Ordering::Relaxed);
+        }
+    } else {
+        upgrade::abandon(socket);
+    }
+    socket.phase.store(phase::NEVER, Ordering::Relaxed);
+    socket.show(State::Downgraded, reason);
+}
+
+/// Makes a socket plain again once both rings have ended and are empty. Called by a pinned
+/// caller; nobody else may be inside.
+pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
+    let Some(chan) = Chan::of(socket) else { return };
+    if !both_over(fd, socket, &chan) || socket.maybe_shared() {
+        return;
+    }
+    let Some(_state) = socket.state_lock.try_lock() else { return };
+    if !socket.is_bound() || socket.pins.load(Ordering::SeqCst) != 1 {
+        return;
+    }
+    epoll::unbind_all(socket, &chan);
+    chan.ours().open.store(OPEN_CLOSED, Ordering::SeqCst);
+    socket.link.store(core::ptr::null_mut(), Ordering::Release);
+    socket.anchor_news.store(false, Ordering::Relaxed);
+    socket.mode.store(mode::PLAIN, Ordering::SeqCst);
+    links::leave_slot(chan.link, chan.index);
+    rt::header().channels.fetch_sub(1, Ordering::Relaxed);
+    if socket.phase.load(Ordering::Relaxed) != phase::NEVER {
+        rt::header().downgrades.fetch_add(1, Ordering::Relaxed);
+        socket.back_off(Reason::PeerAsked);
+    }
+}
+
+/// Whether TCP carries both directions again.
+fn both_over(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
+    let tx_mode = chan.ours().tx_mode.load(Ordering::Relaxed);
+    let sends_tcp = tx_mode == tx::AFTER || (tx_mode == tx::TCP && chan.tx_ring().frozen());
+    if !sends_tcp {
+        return false;
+    }
+    if chan.ours().rx_mode.load(Ordering::Relaxed) == rx::TCP && chan.rx_ring().frozen() {
+        let Some(_lock) = chan.lock_rx(socket) else { return false };
+        let _ = recv::turn(fd, socket, chan);
+    }
+    chan.ours().rx_mode.load(Ordering::Relaxed) == rx::AFTER
+        && !socket.severed.load(Ordering::Relaxed)
+}

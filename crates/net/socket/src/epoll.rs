@@ -1,0 +1,669 @@
+//! Epoll sets: which connections are registered where, and how a registration moves
+//! between the kernel and us.
+//!
+//! A plain socket is registered in the kernel as the application asked; we keep a
+//! note. When it is bound, its kernel registration becomes an edge-triggered watch of
+//! the anchor whose data is the note's address, and the set gets a bell.
+
+#![expect(unsafe_code, reason = "lists of pool records")]
+
+use crate::chan::Chan;
+use crate::links::{self, Link};
+use crate::lock::{self, Guard, Lock};
+use crate::pool::{Pool, Record};
+use crate::sock::Socket;
+use crate::{readiness, rt, table};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use saiga_channel::bell::Bell;
+use saiga_channel::layout::SLOTS;
+use saiga_channel::sys::{self, Errno, Fd, Sys};
+use saiga_status::Reason;
+
+/// Epoll registrations that one process can have noted.
+const INTERESTS: usize = 1 << 19;
+/// Epoll sets of one process.
+const SETS: usize = 1 << 16;
+/// Segments whose channels one set can hold.
+const SEGMENTS: usize = 4096;
+
+static POOL: Pool<Interest, INTERESTS> = Pool::new();
+static SET_POOL: Pool<EpollSet, SETS> = Pool::new();
+
+/// The kernel's watch of an anchor: everything, once per change.
+const ANCHOR: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLPRI) as u32
+    | EDGE;
+pub(crate) const EDGE: u32 = 1 << 31;
+pub(crate) const ONESHOT: u32 = 1 << 30;
+/// Event data of the bell: no application can have this address.
+pub(crate) const BELL_DATA: u64 = u64::MAX - 0x5a16a;
+const NO_SEGMENT: u32 = u32::MAX;
+
+/// One registration of a connection's descriptor in a set.
+#[derive(Debug)]
+pub(crate) struct Interest {
+    set: AtomicPtr<EpollSet>,
+    /// Generation of the set that is meant.
+    generation: AtomicU32,
+    pub(crate) socket: AtomicPtr<Socket>,
+    pub(crate) fd: AtomicI32,
+    /// What the application asked for.
+    pub(crate) events: AtomicU32,
+    pub(crate) data: AtomicU64,
+    /// The application has it registered; a bound one stays in the kernel when not.
+    pub(crate) active: AtomicBool,
+    /// One-shot and fired.
+    pub(crate) spent: AtomicBool,
+    /// In the set's ready list.
+    pub(crate) queued: AtomicBool,
+    /// Index of the set's segment while bound.
+    segment: AtomicU32,
+    slot: AtomicU32,
+    next_of_socket: AtomicPtr<Interest>,
+    pub(crate) next_ready: AtomicPtr<Interest>,
+    next_free: AtomicPtr<Interest>,
+}
+
+impl Record for Interest {
+    fn next_free(&self) -> &AtomicPtr<Self> {
+        &self.next_free
+    }
+}
+
+impl Interest {
+    /// The connection.
+    pub(crate) fn socket(&self) -> Option<&'static Socket> {
+        // SAFETY: sockets are pool records, never unmapped.
+        unsafe { self.socket.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// The set, unless it was closed since.
+    fn set(&self) -> Option<&'static EpollSet> {
+        // SAFETY: sets are pool records, never unmapped.
+        let set = unsafe { self.set.load(Ordering::Relaxed).as_ref() }?;
+        let meant = self.generation.load(Ordering::Relaxed);
+        (set.generation.load(Ordering::Relaxed) == meant).then_some(set)
+    }
+
+    fn is_bound(&self) -> bool {
+        self.segment.load(Ordering::Relaxed) != NO_SEGMENT
+    }
+}
+
+/// The channels of one set that are in one segment.
+#[derive(Debug)]
+pub(crate) struct SetSegment {
+    link: AtomicPtr<Link>,
+    place: AtomicU32,
+    members: AtomicU32,
+    by_slot: [AtomicPtr<Interest>; SLOTS],
+}
+
+impl SetSegment {
+    /// The segment's link while there are members or a waiter may still look.
+    pub(crate) fn link(&self) -> Option<&'static Link> {
+        // SAFETY: links are pool records; the set holds a use of this one.
+        unsafe { self.link.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The set's waiting place in the segment.
+    pub(crate) fn place(&self) -> Option<&saiga_channel::place::Place> {
+        let segment = self.link()?.segment()?;
+        Some(segment.place(segment.side, self.place.load(Ordering::Relaxed) as usize))
+    }
+
+    /// The registration of a slot.
+    pub(crate) fn interest(&self, slot: usize) -> Option<&'static Interest> {
+        // SAFETY: interests are pool records.
+        unsafe { self.by_slot[slot % SLOTS].load(Ordering::Relaxed).as_ref() }
+    }
+}
+
+/// One epoll set.
+#[derive(Debug)]
+pub(crate) struct EpollSet {
+    pub(crate) lock: Lock,
+    refs: AtomicU32,
+    /// A descriptor of this process that refers to the set.
+    number: AtomicI32,
+    /// Which of the sets that this record has been.
+    generation: AtomicU32,
+    /// Threads inside an emulated wait; changes under the lock.
+    pub(crate) waiters: AtomicU32,
+    /// Those of them that sleep in the kernel.
+    pub(crate) sleepers: AtomicU32,
+    segments: AtomicPtr<SetSegment>,
+    pub(crate) used_segments: AtomicU32,
+    /// A segment has lost its last member.
+    stale: AtomicBool,
+    bell_fd: AtomicI32,
+    bell_name: AtomicU64,
+    pub(crate) first_ready: AtomicPtr<Interest>,
+    pub(crate) last_ready: AtomicPtr<Interest>,
+    /// Counter value of the last look at the kernel.
+    pub(crate) looked: AtomicU64,
+    /// Who goes first when there is room for one event only.
+    pub(crate) kernel_first: AtomicBool,
+    /// CPU of the peer that told us something last.
+    pub(crate) peer_cpu: AtomicU32,
+    /// Polled by something else: the bell must ring whenever something is ready.
+    pub(crate) latched: AtomicBool,
+    /// Fork epoch of its making; older means shared over fork.
+    epoch: AtomicU32,
+    next_free: AtomicPtr<EpollSet>,
+}
+
+impl Record for EpollSet {
+    fn next_free(&self) -> &AtomicPtr<Self> {
+        &self.next_free
+    }
+}
+
+/// Notes a set that the application has made.
+pub(crate) fn open(fd: Fd) {
+    let Some(set) = SET_POOL.take() else { return };
+    set.refs.store(1, Ordering::Relaxed);
+    set.number.store(fd, Ordering::Relaxed);
+    set.generation.fetch_add(1, Ordering::Relaxed);
+    for zero in [&set.waiters, &set.sleepers, &set.used_segments] {
+        zero.store(0, Ordering::Relaxed);
+    }
+    set.bell_fd.store(-1, Ordering::Relaxed);
+    set.bell_name.store(0, Ordering::Relaxed);
+    for none in [&set.first_ready, &set.last_ready] {
+        none.store(core::ptr::null_mut(), Ordering::Relaxed);
+    }
+    for no in [&set.stale, &set.latched, &set.kernel_first] {
+        no.store(false, Ordering::Relaxed);
+    }
+    set.looked.store(0, Ordering::Relaxed);
+    set.peer_cpu.store(u32::MAX, Ordering::Relaxed);
+    set.epoch.store(lock::epoch(), Ordering::Relaxed);
+    table::set_epoll(fd, set);
+}
+
+/// One more descriptor refers to the set.
+pub(crate) fn duplicate(set: &'static EpollSet, fd: Fd) {
+    set.refs.fetch_add(1, Ordering::Relaxed);
+    set.number.store(fd, Ordering::Relaxed);
+    table::set_epoll(fd, set);
+}
+
+/// A descriptor of the set was closed; with the last one, the set goes.
+pub(crate) fn close(set: &'static EpollSet) {
+    if set.refs.fetch_sub(1, Ordering::SeqCst) != 1 {
+        return;
+    }
+    set.retire();
+    rt::unhide_and_close(set.bell_fd.swap(-1, Ordering::Relaxed));
+    SET_POOL.put(set);
+}
+
+/// The record that event data names, if it is one of ours.
+pub(crate) fn by_data(data: u64) -> Option<&'static Interest> {
+    POOL.at(data)
+}
+
+impl EpollSet {
+    /// Whether the set was made by another process, our parent.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.epoch.load(Ordering::Relaxed) != lock::epoch()
+    }
+
+    /// Whether some connection in it is, or was, bound: waits are emulated then.
+    pub(crate) fn has_bell(&self) -> bool {
+        self.bell_fd.load(Ordering::Acquire) >= 0
+    }
+
+    pub(crate) fn bell(&self) -> Bell {
+        Bell {
+            fd: self.bell_fd.load(Ordering::Relaxed),
+            name: self.bell_name.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The segments that hold its channels; some may be empty.
+    pub(crate) fn segments(&self) -> &[SetSegment] {
+        let at = self.segments.load(Ordering::Acquire);
+        if at.is_null() {
+            return &[];
+        }
+        let used = self.used_segments.load(Ordering::Acquire) as usize;
+        // SAFETY: `SEGMENTS` records are mapped and `used` never exceeds that; zeroed memory is valid.
+        unsafe { core::slice::from_raw_parts(at, used.min(SEGMENTS)) }
+    }
+
+    /// Puts a registration at the end of the ready list. Caller holds the lock.
+    pub(crate) fn queue(&self, interest: &'static Interest) {
+        if interest.queued.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        interest.next_ready.store(core::ptr::null_mut(), Ordering::Relaxed);
+        let me = core::ptr::from_ref(interest).cast_mut();
+        // SAFETY: list members are pool records.
+        match unsafe { self.last_ready.load(Ordering::Relaxed).as_ref() } {
+            Some(last) => last.next_ready.store(me, Ordering::Relaxed),
+            None => self.first_ready.store(me, Ordering::Relaxed),
+        }
+        self.last_ready.store(me, Ordering::Relaxed);
+    }
+
+    /// Takes the first of the ready list. Caller holds the lock.
+    pub(crate) fn unqueue(&self) -> Option<&'static Interest> {
+        // SAFETY: list members are pool records.
+        let first = unsafe { self.first_ready.load(Ordering::Relaxed).as_ref() }?;
+        let next = first.next_ready.load(Ordering::Relaxed);
+        self.first_ready.store(next, Ordering::Relaxed);
+        if next.is_null() {
+            self.last_ready.store(next, Ordering::Relaxed);
+        }
+        first.queued.store(false, Ordering::Relaxed);
+        Some(first)
+    }
+
+    /// Removes a registration from the ready list. Caller holds the lock.
+    fn remove_from_queue(&self, gone: &'static Interest) {
+        if !gone.queued.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut kept: *mut Interest = core::ptr::null_mut();
+        // Rebuild without it: removal is rare, the list is short.
+        let mut first: *mut Interest = core::ptr::null_mut();
+        while let Some(i) = self.unqueue() {
+            if core::ptr::eq(i, gone) {
+                continue;
+            }
+            i.queued.store(true, Ordering::Relaxed);
+            let me = core::ptr::from_ref(i).cast_mut();
+            i.next_ready.store(core::ptr::null_mut(), Ordering::Relaxed);
+            // SAFETY: `kept` is null or a pool record.
+            match unsafe { kept.as_ref() } {
+                Some(last) => last.next_ready.store(me, Ordering::Relaxed),
+                None => first = me,
+            }
+            kept = me;
+        }
+        self.first_ready.store(first, Ordering::Relaxed);
+        self.last_ready.store(kept, Ordering::Relaxed);
+    }
+
+    /// Lets go of segments without members. Caller holds the lock; nobody may be waiting.
+    pub(crate) fn sweep(&self) {
+        if self.waiters.load(Ordering::Relaxed) != 0 || !self.stale.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        for s in self.segments().iter().filter(|s| s.members.load(Ordering::Relaxed) == 0) {
+            let Some(link) = s.link() else { continue };
+            if let Some(segment) = link.segment() {
+                segment.release_place(s.place.load(Ordering::Relaxed) as usize);
+            }
+            s.link.store(core::ptr::null_mut(), Ordering::Release);
+            links::leave(link);
+        }
+    }
+
+    /// Unregisters everything when the set is closed.
+    fn retire(&'static self) {
+        for s in self.segments() {
+            for interest in (0..SLOTS).filter_map(|slot| s.interest(slot)) {
+                if let Some(socket) = interest.socket() {
+                    forget_set(socket, self);
+                }
+            }
+        }
+        let Some(_guard) = self.lock.lock() else { return };
+        self.stale.store(true, Ordering::Relaxed);
+        self.sweep();
+    }
+
+    /// The set's entry for a link, made if need be. Caller holds the lock.
+    fn segment_for(&self, link: &'static Link) -> Sys<usize> {
+        if self.segments.load(Ordering::Relaxed).is_null() {
+            let mapped = sys::map(-1, SEGMENTS * size_of::<SetSegment>())?;
+            self.segments.store(mapped.cast(), Ordering::Release);
+        }
+        let same = |s: &SetSegment| core::ptr::eq(s.link.load(Ordering::Relaxed), link);
+        if let Some(index) = self.segments().iter().position(same) {
+            return Ok(index);
+        }
+        let place = link.segment().and_then(|s| s.claim_place(self.bell().name));
+        let place = place.ok_or(Errno(libc::ENOSPC))?;
+        let empty = |s: &SetSegment| s.link.load(Ordering::Relaxed).is_null();
+        let index = self.segments().iter().position(empty);
+        let index = index.unwrap_or(self.used_segments.load(Ordering::Relaxed) as usize);
+        if index >= SEGMENTS {
+            return Err(Errno(libc::ENOSPC));
+        }
+        let used = u32::try_from(index + 1).unwrap_or(0);
+        self.used_segments.fetch_max(used, Ordering::AcqRel);
+        let entry = &self.segments()[index];
+        entry.place.store(u32::try_from(place).unwrap_or(0), Ordering::Relaxed);
+        entry.members.store(0, Ordering::Relaxed);
+        link.hold();
+        entry.link.store(core::ptr::from_ref(link).cast_mut(), Ordering::Release);
+        Ok(index)
+    }
+
+    /// Makes the set's bell and puts it into the kernel's set, so sleepers hear it at once.
+    fn ensure_bell(&self, epfd: Fd) -> Sys<()> {
+        if self.has_bell() {
+            return Ok(());
+        }
+        let bell = Bell::create(rt::floor())?;
+        table::hide(bell.fd);
+        let watch = libc::EPOLLIN.cast_unsigned();
+        if let Err(e) = sys::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, bell.fd, watch, BELL_DATA) {
+            rt::unhide_and_close(bell.fd);
+            return Err(e);
+        }
+        self.bell_name.store(bell.name, Ordering::Relaxed);
+        self.bell_fd.store(bell.fd, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// The registrations of a socket. Caller holds the socket's state lock.
+fn of_socket(socket: &Socket) -> impl Iterator<Item = &'static Interest> {
+    let mut at = socket.interests.load(Ordering::Relaxed);
+    core::iter::from_fn(move || {
+        // SAFETY: list members are pool records.
+        let interest = unsafe { at.as_ref() }?;
+        at = interest.next_of_socket.load(Ordering::Relaxed);
+        Some(interest)
+    })
+}
+
+fn find(socket: &Socket, set: &EpollSet, fd: Fd) -> Option<&'static Interest> {
+    of_socket(socket).find(|i| {
+        i.set().is_some_and(|s| core::ptr::eq(s, set)) && i.fd.load(Ordering::Relaxed) == fd
+    })
+}
+
+/// `epoll_ctl(2)` on one of our sockets in a set that we know.
+///
+/// # Errors
+/// As `man 2 epoll_ctl`.
+pub(crate) fn control(
+    epfd: Fd,
+    set: &'static EpollSet,
+    op: i32,
+    fd: Fd,
+    socket: &'static Socket,
+    event: Option<(u32, u64)>,
+) -> Sys<()> {
+    let Some(_state) = socket.state_lock.lock() else { return Err(Errno(libc::EBUSY)) };
+    let known = find(socket, set, fd);
+    if socket.is_bound() {
+        return control_bound(epfd, set, op, fd, socket, known, event);
+    }
+    let (events, data) = event.unwrap_or((0, 0));
+    sys::epoll_ctl(epfd, op, fd, events, data)?;
+    let Some(_guard) = set.lock.lock() else { return Ok(()) };
+    match (op, known) {
+        (libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD, Some(i)) => note(i, events, data),
+        (libc::EPOLL_CTL_ADD, None) => {
+            if let Some(i) = add(set, fd, socket) {
+                note(i, events, data);
+            } else {
+                socket.never(Reason::OutOfMemory);
+            }
+        }
+        (libc::EPOLL_CTL_DEL, Some(i)) => remove(set, socket, i),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn note(interest: &Interest, events: u32, data: u64) {
+    interest.events.store(events, Ordering::Relaxed);
+    interest.data.store(data, Ordering::Relaxed);
+    interest.spent.store(false, Ordering::Relaxed);
+    interest.active.store(true, Ordering::Relaxed);
+}
+
+fn add(set: &'static EpollSet, fd: Fd, socket: &'static Socket) -> Option<&'static Interest> {
+    let interest = POOL.take()?;
+    interest.set.store(core::ptr::from_ref(set).cast_mut(), Ordering::Relaxed);
+    interest.generation.store(set.generation.load(Ordering::Relaxed), Ordering::Relaxed);
+    interest.socket.store(core::ptr::from_ref(socket).cast_mut(), Ordering::Relaxed);
+    interest.fd.store(fd, Ordering::Relaxed);
+    interest.queued.store(false, Ordering::Relaxed);
+    interest.active.store(false, Ordering::Relaxed);
+    interest.segment.store(NO_SEGMENT, Ordering::Relaxed);
+    let first = socket.interests.load(Ordering::Relaxed);
+    interest.next_of_socket.store(first, Ordering::Relaxed);
+    socket.interests.store(core::ptr::from_ref(interest).cast_mut(), Ordering::Relaxed);
+    Some(interest)
+}
+
+/// Forgets a registration. Caller holds both locks.
+fn remove(set: &'static EpollSet, socket: &Socket, gone: &'static Interest) {
+    set.remove_from_queue(gone);
+    unlink(socket, gone);
+}
+
+/// Takes a registration that is in no queue out of its socket's list.
+fn unlink(socket: &Socket, gone: &'static Interest) {
+    let mut at = &socket.interests;
+    // SAFETY: list members are pool records.
+    while let Some(i) = unsafe { at.load(Ordering::Relaxed).as_ref() } {
+        if core::ptr::eq(i, gone) {
+            at.store(i.next_of_socket.load(Ordering::Relaxed), Ordering::Relaxed);
+            break;
+        }
+        at = &i.next_of_socket;
+    }
+    gone.socket.store(core::ptr::null_mut(), Ordering::Relaxed);
+    gone.set.store(core::ptr::null_mut(), Ordering::Relaxed);
+    POOL.put(gone);
+}
+
+/// `epoll_ctl(2)` on a bound socket: no system call once the anchor is watched.
+fn control_bound(
+    epfd: Fd,
+    set: &'static EpollSet,
+    op: i32,
+    fd: Fd,
+    socket: &'static Socket,
+    known: Option<&'static Interest>,
+    event: Option<(u32, u64)>,
+) -> Sys<()> {
+    let active = known.filter(|i| i.active.load(Ordering::Relaxed));
+    match (op, active) {
+        (libc::EPOLL_CTL_ADD, Some(_)) => return Err(Errno(libc::EEXIST)),
+        (libc::EPOLL_CTL_MOD | libc::EPOLL_CTL_DEL, None) => return Err(Errno(libc::ENOENT)),
+        (libc::EPOLL_CTL_DEL, Some(i)) => {
+            i.active.store(false, Ordering::Relaxed);
+            return Ok(());
+        }
+        (libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD, _) => {}
+        _ => return Err(Errno(libc::EINVAL)),
+    }
+    let (events, data) = event.ok_or(Errno(libc::EFAULT))?;
+    let Some(guard) = set.lock.lock() else { return Err(Errno(libc::EBUSY)) };
+    let interest = match known {
+        Some(i) => i,
+        None => {
+            let i = add(set, fd, socket).ok_or(Errno(libc::ENOMEM))?;
+            let chan = Chan::of(socket).ok_or(Errno(libc::ENOTCONN))?;
+            if let Err(e) = bind_one(epfd, set, i, &chan, libc::EPOLL_CTL_ADD) {
+                remove(set, socket, i);
+                return Err(e);
+            }
+            i
+        }
+    };
+    note(interest, events, data);
+    set.queue(interest);
+    set.tell_others(&guard);
+    Ok(())
+}
+
+impl EpollSet {
+    /// Something became ready by our own doing: sleepers of this set, or whoever polls it,
+    /// must hear of it. Caller holds the lock.
+    pub(crate) fn tell_others(&self, _guard: &Guard<'_>) {
+        if self.sleepers.load(Ordering::SeqCst) > 0 || self.latched.load(Ordering::Relaxed) {
+            rt::ring(self.bell().name);
+        }
+    }
+}
+
+/// Moves one registration from the kernel to us. Caller holds both locks.
+fn bind_one(
+    epfd: Fd,
+    set: &'static EpollSet,
+    interest: &'static Interest,
+    chan: &Chan,
+    op: i32,
+) -> Sys<()> {
+    set.ensure_bell(epfd)?;
+    let index = set.segment_for(chan.link)?;
+    let data = core::ptr::from_ref(interest) as u64;
+    sys::epoll_ctl(epfd, op, interest.fd.load(Ordering::Relaxed), ANCHOR, data)?;
+    let entry = &set.segments()[index];
+    entry.by_slot[chan.index].store(core::ptr::from_ref(interest).cast_mut(), Ordering::Release);
+    entry.members.fetch_add(1, Ordering::Relaxed);
+    interest.segment.store(u32::try_from(index).unwrap_or(NO_SEGMENT), Ordering::Relaxed);
+    interest.slot.store(u32::try_from(chan.index).unwrap_or(0), Ordering::Relaxed);
+    let bit = 1u64 << entry.place.load(Ordering::Relaxed);
+    chan.ours().rx_places.fetch_or(bit, Ordering::SeqCst);
+    chan.ours().tx_places.fetch_or(bit, Ordering::SeqCst);
+    set.queue(interest);
+    Ok(())
+}
+
+/// Moves every registration of a socket to us. False, with all of them back in the kernel,
+/// when one cannot be. Caller holds the state lock; the socket's mode says bound already.
+pub(crate) fn bind_all(socket: &'static Socket, chan: &Chan) -> bool {
+    for interest in of_socket(socket) {
+        let Some(set) = interest.set() else { continue };
+        let Some(guard) = set.lock.lock() else { return false };
+        let epfd = epfd_of(set);
+        let known_twice = set
+            .segments()
+            .iter()
+            .filter(|s| s.link().is_some_and(|l| core::ptr::eq(l, chan.link)))
+            .any(|s| s.interest(chan.index).is_some());
+        let bound = match epfd {
+            // The same connection under two numbers in one set would need two entries.
+            Some(epfd) if !set.is_foreign() && !known_twice => {
+                bind_one(epfd, set, interest, chan, libc::EPOLL_CTL_MOD).is_ok()
+            }
+            _ => false,
+        };
+        set.tell_others(&guard);
+        drop(guard);
+        if !bound {
+            unbind_all(socket, chan);
+            return false;
+        }
+    }
+    true
+}
+
+/// Gives every registration of a socket back to the kernel, as the application asked for it.
+/// Caller holds the state lock.
+pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
+    let mut at = socket.interests.load(Ordering::Relaxed);
+    // SAFETY: list members are pool records; the next one is read before this one may go.
+    while let Some(interest) = unsafe { at.as_ref() } {
+        at = interest.next_of_socket.load(Ordering::Relaxed);
+        let Some(set) = interest.set() else { continue };
+        let Some(guard) = set.lock.lock() else { continue };
+        if !interest.is_bound() {
+            continue;
+        }
+        detach(set, interest, chan);
+        let fd = interest.fd.load(Ordering::Relaxed);
+        let active = interest.active.load(Ordering::Relaxed);
+        if let Some(epfd) = epfd_of(set) {
+            let spent = interest.spent.load(Ordering::Relaxed);
+            let events = if spent { 0 } else { interest.events.load(Ordering::Relaxed) };
+            let op = if active { libc::EPOLL_CTL_MOD } else { libc::EPOLL_CTL_DEL };
+            let _ = sys::epoll_ctl(epfd, op, fd, events, interest.data.load(Ordering::Relaxed));
+        }
+        if active {
+            set.remove_from_queue(interest);
+        } else {
+            remove(set, socket, interest);
+        }
+        set.tell_others(&guard);
+    }
+}
+
+/// Takes a registration out of its set's segment. Caller holds both locks.
+fn detach(set: &EpollSet, interest: &Interest, chan: &Chan) {
+    let index = interest.segment.swap(NO_SEGMENT, Ordering::Relaxed) as usize;
+    let Some(entry) = set.segments().get(index) else { return };
+    let slot = interest.slot.load(Ordering::Relaxed) as usize;
+    entry.by_slot[slot % SLOTS].store(core::ptr::null_mut(), Ordering::Release);
+    let bit = 1u64 << entry.place.load(Ordering::Relaxed);
+    chan.ours().rx_places.fetch_and(!bit, Ordering::SeqCst);
+    chan.ours().tx_places.fetch_and(!bit, Ordering::SeqCst);
+    if entry.members.fetch_sub(1, Ordering::Relaxed) == 1 {
+        set.stale.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Forgets the registrations of one descriptor, or of all, when it is closed: the kernel drops
+/// them by itself with the last descriptor of the connection.
+pub(crate) fn forget(socket: &'static Socket, only: Option<Fd>) {
+    let Some(_state) = socket.state_lock.lock() else { return };
+    let chan = socket.is_bound_or_closing_bound();
+    forget_where(socket, chan.as_ref(), |i| {
+        only.is_none_or(|fd| i.fd.load(Ordering::Relaxed) == fd)
+    });
+}
+
+fn forget_set(socket: &'static Socket, set: &EpollSet) {
+    let Some(_state) = socket.state_lock.lock() else { return };
+    let chan = socket.is_bound_or_closing_bound();
+    forget_where(socket, chan.as_ref(), |i| core::ptr::eq(i.set.load(Ordering::Relaxed), set));
+}
+
+fn forget_where(socket: &'static Socket, chan: Option<&Chan>, which: impl Fn(&Interest) -> bool) {
+    let mut at = socket.interests.load(Ordering::Relaxed);
+    // SAFETY: list members are pool records; the next one is read before this one goes.
+    while let Some(interest) = unsafe { at.as_ref() } {
+        at = interest.next_of_socket.load(Ordering::Relaxed);
+        if !which(interest) {
+            continue;
+        }
+        let Some(set) = interest.set() else {
+            unlink(socket, interest);
+            continue;
+        };
+        let Some(_guard) = set.lock.lock() else { continue };
+        if let Some(chan) = chan.filter(|_| interest.is_bound()) {
+            detach(set, interest, chan);
+        }
+        remove(set, socket, interest);
+        set.sweep();
+    }
+}
+
+impl Socket {
+    /// The channel, if the socket has one, also while it is being closed.
+    pub(crate) fn is_bound_or_closing_bound(&self) -> Option<Chan> {
+        use crate::sock::{mode, phase};
+        let plain = self.mode.load(Ordering::SeqCst) == mode::PLAIN;
+        let proposed = self.phase.load(Ordering::Relaxed) == phase::PROPOSED;
+        if plain || (proposed && !self.is_bound()) { None } else { Chan::of(self) }
+    }
+}
+
+/// A descriptor number under which this process knows the set.
+fn epfd_of(set: &EpollSet) -> Option<Fd> {
+    let fd = set.number.load(Ordering::Relaxed);
+    matches!(table::get(fd), table::Entry::Epoll(s) if core::ptr::eq(s, set)).then_some(fd)
+}
+
+/// Asks to be told of what a registration wants.
+pub(crate) fn arm(interest: &Interest, chan: &Chan) {
+    readiness::arm(chan, wanted(interest));
+}
+
+/// The poll events that a registration asks for.
+pub(crate) fn wanted(interest: &Interest) -> i16 {
+    i16::try_from(interest.events.load(Ordering::Relaxed) & 0x7fff).unwrap_or(0)
+}

@@ -1,0 +1,302 @@
+//! `epoll_wait(2)` on a set with bound connections.
+//!
+//! News arrives as bits in the set's waiting places; they move registrations to the
+//! ready list, where each is looked at again until it has nothing to report. The
+//! kernel's set is asked when nothing is ready here, and every 200 µs when something
+//! is, so kernel descriptors do not starve. Sleep is always in the kernel's set.
+
+#![expect(unsafe_code, reason = "fills the caller's event array; waits through libc")]
+
+use crate::chan::Chan;
+use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT};
+use crate::lock::Guard;
+use crate::{clock, policy, readiness};
+use core::sync::atomic::Ordering;
+use saiga_channel::sys::Sys;
+
+/// Kernel descriptors wait at most this long behind busy channels.
+const LOOK_US: u64 = 200;
+
+/// How to wait in the kernel: time-out in nanoseconds (`None`: for ever) and at most so many
+/// events at the given place; returns how many.
+pub type KernelWait<'a> = &'a dyn Fn(*mut libc::epoll_event, usize, Option<u64>) -> Sys<usize>;
+
+/// One call's parameters.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) set: &'static EpollSet,
+    pub(crate) events: *mut libc::epoll_event,
+    pub(crate) room: usize,
+    pub(crate) timeout_ns: Option<u64>,
+    pub(crate) kernel: KernelWait<'a>,
+}
+
+impl Call<'_> {
+    /// Stores one event. `at < room`.
+    fn put(&self, at: usize, events: u32, data: u64) {
+        let event = libc::epoll_event { events, u64: data };
+        // SAFETY: the caller of epoll_wait promised `room` events at `events`, and `at` is less.
+        let place = unsafe { self.events.add(at) };
+        // SAFETY: as above; the structure is packed on x86-64.
+        unsafe { place.write_unaligned(event) };
+    }
+
+    /// Reads an event that the kernel stored. `at < room`.
+    fn get(&self, at: usize) -> libc::epoll_event {
+        // SAFETY: the kernel has filled this place.
+        let place = unsafe { self.events.add(at) };
+        // SAFETY: as above.
+        unsafe { place.read_unaligned() }
+    }
+}
+
+/// Waits for events; returns how many are stored.
+///
+/// # Errors
+/// As `man 2 epoll_wait`: EINTR, EFAULT, ...
+pub(crate) fn wait(call: &Call<'_>) -> Sys<usize> {
+    if !call.set.has_bell() {
+        let n = plain(call)?;
+        if n > 0 || !call.set.has_bell() {
+            return Ok(n);
+        }
+        // Only the new bell woke us: the set has bound connections now.
+    }
+    enter(call.set);
+    let result = emulate(call);
+    leave(call.set);
+    result
+}
+
+/// A set without bound connections: the kernel's own wait, minus a bell that came meanwhile.
+fn plain(call: &Call<'_>) -> Sys<usize> {
+    let n = (call.kernel)(call.events, call.room, call.timeout_ns)?;
+    if call.set.has_bell() { Ok(sift(call, 0, n)) } else { Ok(n) }
+}
+
+fn enter(set: &'static EpollSet) {
+    if let Some(_guard) = set.lock.lock() {
+        set.sweep();
+        set.waiters.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn leave(set: &'static EpollSet) {
+    if let Some(guard) = set.lock.lock() {
+        set.waiters.fetch_sub(1, Ordering::SeqCst);
+        hand_over(set, &guard);
+    }
+}
+
+/// Leaves the set so that others are told of news: sleepers in it, or whoever polls it.
+fn hand_over(set: &'static EpollSet, guard: &Guard<'_>) {
+    let watched = set.sleepers.load(Ordering::SeqCst) > 0 || set.latched.load(Ordering::Relaxed);
+    if !watched {
+        return;
+    }
+    let ready = !set.first_ready.load(Ordering::Relaxed).is_null();
+    if announce_sleep(set) || ready {
+        set.tell_others(guard);
+    }
+}
+
+fn emulate(call: &Call<'_>) -> Sys<usize> {
+    let set = call.set;
+    let deadline = call.timeout_ns.map(|t| clock::monotonic_ns().saturating_add(t));
+    loop {
+        let due = kernel_due(set);
+        let first = due && (call.room > 1 || !set.kernel_first.fetch_xor(true, Ordering::Relaxed));
+        let mut n = if first { look(call, 0)? } else { 0 };
+        n += collect(call, n);
+        if n > 0 {
+            return Ok(n);
+        }
+        if !first {
+            n = look(call, 0)?;
+            n += collect(call, n);
+        }
+        let left = deadline.map(|d| d.saturating_sub(clock::monotonic_ns()));
+        if n > 0 || left == Some(0) {
+            return Ok(n);
+        }
+        if policy::linger(set.peer_cpu.load(Ordering::Relaxed), || has_news(set)) {
+            continue;
+        }
+        if let Some(n) = sleep(call, left)? {
+            return Ok(n);
+        }
+    }
+}
+
+/// Whether it is time to ask the kernel even though channels keep us busy.
+fn kernel_due(set: &EpollSet) -> bool {
+    let now = clock::ticks();
+    now.wrapping_sub(set.looked.load(Ordering::Relaxed)) > clock::us(LOOK_US)
+}
+
+/// Asks the kernel's set without waiting; returns the number of the application's events.
+fn look(call: &Call<'_>, from: usize) -> Sys<usize> {
+    call.set.looked.store(clock::ticks(), Ordering::Relaxed);
+    let n = (call.kernel)(call.events, call.room, Some(0))?;
+    Ok(sift(call, from, n))
+}
+
+/// Sleeps in the kernel's set. `Some(n)`: return with so many events; `None`: look again.
+fn sleep(call: &Call<'_>, left: Option<u64>) -> Sys<Option<usize>> {
+    let set = call.set;
+    set.sleepers.fetch_add(1, Ordering::SeqCst);
+    let slept = if announce_sleep(set) || !set.first_ready.load(Ordering::SeqCst).is_null() {
+        Ok(None)
+    } else {
+        (call.kernel)(call.events, call.room, left).map(Some)
+    };
+    set.sleepers.fetch_sub(1, Ordering::SeqCst);
+    for place in set.segments().iter().filter_map(epoll::SetSegment::place) {
+        place.wake();
+    }
+    set.looked.store(clock::ticks(), Ordering::Relaxed);
+    match slept? {
+        None => Ok(None),
+        Some(0) => Ok(Some(collect(call, 0))),
+        Some(n) => {
+            let kept = sift(call, 0, n);
+            let all = kept + collect(call, kept);
+            Ok((all > 0).then_some(all))
+        }
+    }
+}
+
+/// Says in every segment that we sleep; true when there is news already.
+fn announce_sleep(set: &EpollSet) -> bool {
+    let mut news = false;
+    for place in set.segments().iter().filter_map(epoll::SetSegment::place) {
+        news |= place.sleep();
+    }
+    news
+}
+
+fn has_news(set: &EpollSet) -> bool {
+    set.segments().iter().filter_map(epoll::SetSegment::place).any(|p| p.has_news())
+}
+
+/// Sorts `n` events that the kernel stored from the start: keeps the application's, takes
+/// ours out. Returns how many stay.
+fn sift(call: &Call<'_>, from: usize, n: usize) -> usize {
+    let mut kept = from;
+    for at in 0..n {
+        let event = call.get(at);
+        let data = event.u64;
+        if data == BELL_DATA {
+            let _ = call.set.bell().drain();
+        } else if let Some(interest) = epoll::by_data(data) {
+            if let Some(socket) = interest.socket() {
+                socket.anchor_news.store(true, Ordering::Relaxed);
+            }
+            if let Some(_guard) = call.set.lock.lock() {
+                call.set.queue(interest);
+            }
+        } else {
+            call.put(kept, event.events, data);
+            kept += 1;
+        }
+    }
+    kept
+}
+
+/// Stores events of bound connections from `from` on; returns how many.
+fn collect(call: &Call<'_>, from: usize) -> usize {
+    let Some(_guard) = call.set.lock.lock() else { return 0 };
+    absorb(call.set);
+    let (mut n, last) = (from, call.set.last_ready.load(Ordering::Relaxed));
+    while n < call.room {
+        let Some(interest) = call.set.unqueue() else { break };
+        let was_last = core::ptr::eq(interest, last);
+        if let Some(events) = examine(call.set, interest) {
+            call.put(n, events, interest.data.load(Ordering::Relaxed));
+            n += 1;
+        }
+        if was_last {
+            break;
+        }
+    }
+    n - from
+}
+
+/// Moves the registrations of slots with news to the ready list. Caller holds the lock.
+fn absorb(set: &'static EpollSet) {
+    for segment in set.segments() {
+        let Some(place) = segment.place() else { continue };
+        let mut bits = place.take();
+        while bits != 0 {
+            let slot = bits.trailing_zeros() as usize;
+            bits &= bits - 1;
+            if let Some(interest) = segment.interest(slot) {
+                set.queue(interest);
+            }
+        }
+    }
+}
+
+/// What a registration has to report, if anything. Puts it back into the ready list when it
+/// may have more to say; otherwise the peer has been asked to tell. Caller holds the lock.
+fn examine(set: &'static EpollSet, interest: &'static Interest) -> Option<u32> {
+    let silent = !interest.active.load(Ordering::Relaxed) || interest.spent.load(Ordering::Relaxed);
+    let socket = interest.socket()?;
+    if silent || !socket.is_bound() {
+        return None;
+    }
+    let chan = Chan::of(socket)?;
+    let asked = interest.events.load(Ordering::Relaxed);
+    let wanted = epoll::wanted(interest) | libc::POLLERR | libc::POLLHUP;
+    let fd = interest.fd.load(Ordering::Relaxed);
+    let edge = asked & EDGE != 0;
+    if edge {
+        epoll::arm(interest, &chan); // Before looking: a later byte is a new edge.
+    }
+    let mut found = readiness::events(fd, socket, &chan) & wanted;
+    if found == 0 && !edge {
+        epoll::arm(interest, &chan);
+        found = readiness::events(fd, socket, &chan) & wanted;
+    }
+    if found == 0 {
+        return None;
+    }
+    set.peer_cpu.store(chan.theirs().cpu.load(Ordering::Relaxed), Ordering::Relaxed);
+    if asked & ONESHOT != 0 {
+        interest.spent.store(true, Ordering::Relaxed);
+    } else if !edge {
+        set.queue(interest);
+    }
+    u32::try_from(found).ok()
+}
+
+/// Whether the set has something to report now; for those who poll the set itself.
+pub(crate) fn ready_now(set: &'static EpollSet) -> bool {
+    let Some(_guard) = set.lock.lock() else { return false };
+    absorb(set);
+    let last = set.last_ready.load(Ordering::Relaxed);
+    while let Some(interest) = set.unqueue() {
+        let was_last = core::ptr::eq(interest, last);
+        let spent = interest.spent.load(Ordering::Relaxed);
+        if examine(set, interest).is_some() {
+            interest.spent.store(spent, Ordering::Relaxed);
+            set.queue(interest);
+            return true;
+        }
+        if was_last {
+            break;
+        }
+    }
+    false
+}
+
+/// From now on the bell rings whenever the set has something to report: it is polled.
+pub(crate) fn latch(set: &'static EpollSet) {
+    set.latched.store(true, Ordering::SeqCst);
+    let ready = ready_now(set);
+    if let Some(guard) = set.lock.lock() {
+        if announce_sleep(set) || ready {
+            set.tell_others(&guard);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What fork changes: the child keeps the records and is another process.
+
+use crate::{lock, policy, poll, rt, thread};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Forks on this process's line of descent, our own included.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// Forks so far: a connection that was bound before the latest may be shared.
+pub(crate) fn forks() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
+/// Runs in the parent before a fork.
+pub fn prepare() {
+    FORKS.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Runs in the child after a fork.
+pub fn child() {
+    lock::forked();
+    thread::forked();
+    policy::forked();
+    poll::forked();
+    rt::forked();
+}

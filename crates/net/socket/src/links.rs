@@ -1,0 +1,220 @@
+//! The segments of this process: which peer process each is shared with, which slots
+//! are taken, and when it may be unmapped.
+
+#![expect(unsafe_code, reason = "records that hold a mapped segment")]
+
+use crate::lock::Lock;
+use crate::pool::{Pool, Record};
+use crate::{rt, table};
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use saiga_channel::layout::{OPEN_CLOSED, SLOTS, Side};
+use saiga_channel::rendezvous::Credentials;
+use saiga_channel::segment::Segment;
+use saiga_channel::sys::{self, Sys};
+
+/// Segments that one process can hold.
+const LINKS: usize = 4096;
+/// Unused segments that are kept for the next connection between the same processes.
+const SPARE: usize = 4;
+
+static POOL: Pool<Link, LINKS> = Pool::new();
+/// Guards the list and every link's `users` going to zero.
+static LOCK: Lock = Lock::new();
+static FIRST: AtomicPtr<Link> = AtomicPtr::new(core::ptr::null_mut());
+
+/// A segment and the process at its other end.
+#[derive(Debug)]
+pub(crate) struct Link {
+    segment: UnsafeCell<Option<Segment>>,
+    peer_pid: AtomicU32,
+    peer_uid: AtomicU32,
+    /// Slots that are taken; kept by side 0.
+    taken: AtomicU64,
+    /// Sockets and epoll sets of this process that use the segment.
+    users: AtomicU32,
+    next: AtomicPtr<Link>,
+    next_free: AtomicPtr<Link>,
+}
+
+// SAFETY: `segment` is written only under LOCK while nobody uses the link.
+unsafe impl Sync for Link {}
+
+impl Record for Link {
+    fn next_free(&self) -> &AtomicPtr<Self> {
+        &self.next_free
+    }
+}
+
+impl Link {
+    /// The segment; there is one as long as the caller counts as a user.
+    pub(crate) fn segment(&self) -> Option<&Segment> {
+        // SAFETY: not written while there are users.
+        unsafe { &*self.segment.get() }.as_ref()
+    }
+
+    /// Counts one more user.
+    pub(crate) fn hold(&self) {
+        self.users.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The process at the other end.
+    pub(crate) fn peer_pid(&self) -> u32 {
+        self.peer_pid.load(Ordering::Relaxed)
+    }
+}
+
+/// The link behind a socket's word.
+pub(crate) fn of(word: *mut Link) -> Option<&'static Link> {
+    // SAFETY: null, or a pool record.
+    unsafe { word.as_ref() }
+}
+
+fn iter() -> impl Iterator<Item = &'static Link> {
+    let mut at = FIRST.load(Ordering::Relaxed);
+    core::iter::from_fn(move || {
+        // SAFETY: list members are pool records, never unmapped; the list is read under LOCK.
+        let link = unsafe { at.as_ref() }?;
+        at = link.next.load(Ordering::Relaxed);
+        Some(link)
+    })
+}
+
+fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
+    let Some(link) = POOL.take() else {
+        // SAFETY: nobody has seen the segment yet.
+        unsafe { segment.release() };
+        return None;
+    };
+    table::hide(segment.fd());
+    // SAFETY: the record is not in the list: nobody else looks at it.
+    unsafe { *link.segment.get() = Some(segment) };
+    link.peer_pid.store(peer.pid, Ordering::Relaxed);
+    link.peer_uid.store(peer.uid, Ordering::Relaxed);
+    link.taken.store(0, Ordering::Relaxed);
+    link.users.store(1, Ordering::Relaxed);
+    link.next.store(FIRST.load(Ordering::Relaxed), Ordering::Relaxed);
+    FIRST.store(core::ptr::from_ref(link).cast_mut(), Ordering::Relaxed);
+    rt::header().segments.fetch_add(1, Ordering::Relaxed);
+    Some(link)
+}
+
+/// A slot for a new connection to `peer`, in a segment that this process made. The caller
+/// becomes a user of the link. `true`: the peer has not got the segment yet.
+pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link, usize, bool)> {
+    let _guard = LOCK.lock().ok_or(sys::Errno(libc::EAGAIN))?;
+    let known = iter().filter(|l| {
+        !fresh && peer.pid != 0 && l.peer_pid() == peer.pid
+            && l.peer_uid.load(Ordering::Relaxed) == peer.uid
+            && l.segment().is_some_and(|s| s.side == Side(0))
+    });
+    for link in known {
+        if let Some(slot) = take_slot(link) {
+            link.hold();
+            return Ok((link, slot, false));
+        }
+    }
+    let segment = Segment::create(rt::floor())?;
+    let link = register(segment, peer).ok_or(sys::Errno(libc::ENOMEM))?;
+    let slot = take_slot(link).ok_or(sys::Errno(libc::ENOMEM))?;
+    Ok((link, slot, true))
+}
+
+/// Takes a free slot, or one that both sides have left.
+fn take_slot(link: &Link) -> Option<usize> {
+    let taken = link.taken.load(Ordering::Relaxed);
+    let free = usize::try_from((!taken).trailing_zeros()).ok()?;
+    if free >= SLOTS {
+        return None;
+    }
+    link.taken.store(taken | (1 << free), Ordering::Relaxed);
+    Some(free)
+}
+
+/// The link of a segment that the process behind `peer` made and sent earlier.
+/// The caller becomes a user.
+pub(crate) fn find(peer: Credentials, id: u64) -> Option<&'static Link> {
+    let _guard = LOCK.lock()?;
+    let found = iter().find(|l| {
+        l.peer_pid() == peer.pid
+            && l.peer_uid.load(Ordering::Relaxed) == peer.uid
+            && l.segment().is_some_and(|s| s.side == Side(1) && s.id() == id)
+    })?;
+    found.hold();
+    Some(found)
+}
+
+/// Registers a segment that the process behind `peer` has sent. The caller becomes a user.
+pub(crate) fn adopt(segment: Segment, peer: Credentials) -> Option<&'static Link> {
+    let _guard = LOCK.lock()?;
+    register(segment, peer)
+}
+
+/// Ends one use of a link by a connection: our side of `slot` is over. Segments that nobody
+/// uses are kept if few, for the next connection between the same processes.
+pub(crate) fn leave_slot(link: &'static Link, slot: usize) {
+    reclaim_slots(link);
+    let both_left = link.segment().is_some_and(|s| {
+        let sides = &s.slot(slot).sides;
+        sides.iter().all(|side| side.open.load(Ordering::SeqCst) == OPEN_CLOSED)
+    });
+    if both_left {
+        free_slot(link, slot);
+    }
+    leave(link);
+}
+
+/// Frees a slot that was proposed and never used by the peer.
+pub(crate) fn cancel_slot(link: &'static Link, slot: usize) {
+    free_slot(link, slot);
+    leave(link);
+}
+
+fn free_slot(link: &Link, slot: usize) {
+    if let Some(segment) = link.segment().filter(|s| s.side == Side(0)) {
+        segment.depopulate(slot);
+        link.taken.fetch_and(!(1 << slot), Ordering::SeqCst);
+    }
+}
+
+/// Frees the slots that both sides have left since we looked last.
+fn reclaim_slots(link: &Link) {
+    let Some(segment) = link.segment().filter(|s| s.side == Side(0)) else { return };
+    let taken = link.taken.load(Ordering::Relaxed);
+    for slot in (0..SLOTS).filter(|s| taken & (1 << s) != 0) {
+        let sides = &segment.slot(slot).sides;
+        if sides.iter().all(|side| side.open.load(Ordering::SeqCst) == OPEN_CLOSED) {
+            free_slot(link, slot);
+        }
+    }
+}
+
+/// Ends one use of a link; unmaps unused segments beyond a few, and all of dead peers.
+pub(crate) fn leave(link: &'static Link) {
+    let Some(_guard) = LOCK.lock() else { return };
+    link.users.fetch_sub(1, Ordering::SeqCst);
+    let mut spare = 0;
+    let mut at = &FIRST;
+    // SAFETY: list members are pool records; the list changes under LOCK only.
+    while let Some(l) = unsafe { at.load(Ordering::Relaxed).as_ref() } {
+        let unused = l.users.load(Ordering::SeqCst) == 0;
+        if unused && (spare >= SPARE || !sys::alive(l.peer_pid())) {
+            at.store(l.next.load(Ordering::Relaxed), Ordering::Relaxed);
+            discard(l);
+            continue;
+        }
+        spare += usize::from(unused);
+        at = &l.next;
+    }
+}
+
+fn discard(link: &'static Link) {
+    // SAFETY: no users, no longer in the list: nobody looks at it.
+    if let Some(segment) = unsafe { (*link.segment.get()).take() } {
+        table::clear(segment.fd());
+        // SAFETY: no users: no slot, place or bytes of it are in use.
+        unsafe { segment.release() };
+        rt::header().segments.fetch_sub(1, Ordering::Relaxed);
+    }
+    POOL.put(link);
+}

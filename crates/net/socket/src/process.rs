@@ -1,0 +1,24 @@
+//! Facts of the process that are asked of the kernel.
+
+#![expect(unsafe_code, reason = "system calls with out-parameters")]
+
+use saiga_channel::sys;
+use syscalls::Sysno;
+
+/// RLIMIT_NOFILE (`man 2 getrlimit`).
+pub(crate) fn rlimit_nofile(limit: &mut libc::rlimit) {
+    let resource = libc::RLIMIT_NOFILE as usize;
+    let args = [0, resource, 0, core::ptr::from_mut(limit) as usize, 0, 0];
+    // SAFETY: writes one rlimit, which the caller lent us.
+    let _ = unsafe { sys::call(Sysno::prlimit64, args) };
+}
+
+/// Number of CPUs that the process may run on (`man 2 sched_getaffinity`).
+pub(crate) fn cpus() -> u32 {
+    let mut mask = [0u64; 128];
+    let args = [0, size_of_val(&mask), mask.as_mut_ptr() as usize, 0, 0, 0];
+    // SAFETY: the mask is writable for the size given.
+    let written = unsafe { sys::call(Sysno::sched_getaffinity, args) }.unwrap_or(0);
+    let words = (written / 8).min(mask.len());
+    mask[..words].iter().map(|w| w.count_ones()).sum::<u32>().max(1)
+}

@@ -1,0 +1,96 @@
+//! What poll, select and epoll report of a bound socket.
+
+use crate::chan::{Chan, rx, tx};
+use crate::recv;
+use crate::sock::Socket;
+use core::sync::atomic::Ordering;
+use saiga_channel::layout::STRIDE_SHIFT;
+use saiga_channel::sys::{self, Fd};
+
+const IN: i16 = libc::POLLIN | libc::POLLRDNORM;
+const OUT: i16 = libc::POLLOUT | libc::POLLWRNORM;
+const ENDED: i16 = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
+
+/// Events of a bound, pinned socket as `poll(2)` names them (epoll's have the same values).
+pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
+    if socket.severed.load(Ordering::Relaxed) {
+        return IN | OUT | libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
+    }
+    notice_switch(fd, socket, chan);
+    let rx_mode = chan.ours().rx_mode.load(Ordering::Relaxed);
+    let tx_mode = chan.ours().tx_mode.load(Ordering::Relaxed);
+    let rings_only = rx_mode == rx::RING && tx_mode == tx::RING && !chan.rx_ring().frozen();
+    let news = socket.anchor_news.load(Ordering::Relaxed);
+    let mut seen = 0;
+    if !rings_only || news {
+        seen = sys::poll_now(fd, IN | OUT | libc::POLLPRI | libc::POLLRDHUP);
+    }
+    let mut now = seen & (ENDED | libc::POLLPRI);
+    now |= incoming(chan, rx_mode, seen);
+    now |= outgoing(fd, chan, tx_mode, seen);
+    if news && seen & (IN | ENDED) == 0 {
+        socket.anchor_news.store(false, Ordering::Relaxed);
+    }
+    now
+}
+
+/// Takes part in the hand-over as `recv` would, so a peer that waits for our word gets it.
+fn notice_switch(fd: Fd, socket: &'static Socket, chan: &Chan) {
+    if chan.ours().rx_mode.load(Ordering::Relaxed) != rx::TCP {
+        return;
+    }
+    if let Some(lock) = chan.lock_rx(socket) {
+        if !lock.nested && chan.ours().rx_mode.load(Ordering::Relaxed) == rx::TCP {
+            let _ = recv::turn(fd, socket, chan);
+        }
+    }
+}
+
+fn incoming(chan: &Chan, rx_mode: u32, seen: i16) -> i16 {
+    if rx_mode != rx::RING {
+        return seen & IN;
+    }
+    let ring = chan.rx_ring();
+    // An ended, empty ring leaves the word to TCP; an anchor that is readable beside a
+    // ring that has not ended has FIN or an error to tell.
+    if ring.readable() || seen & IN != 0 { IN } else { 0 }
+}
+
+fn outgoing(fd: Fd, chan: &Chan, tx_mode: u32, seen: i16) -> i16 {
+    match tx_mode {
+        tx::RING if seen & ENDED != 0 => {
+            chan.freeze_tx();
+            sys::poll_now(fd, OUT) & OUT
+        }
+        tx::RING if chan.tx_ring().frozen() => sys::poll_now(fd, OUT) & OUT,
+        tx::RING if chan.tx_ring().writable(STRIDE_SHIFT) => OUT,
+        tx::RING => 0,
+        tx::ENDED if !chan.tx_ring().acknowledged() && seen & ENDED == 0 => 0,
+        _ => seen & OUT,
+    }
+}
+
+/// Asks the peer to tell us of changes that matter for `wanted`.
+pub(crate) fn arm(chan: &Chan, wanted: i16) {
+    if wanted & IN != 0 {
+        chan.rx_ring().arm();
+    }
+    if wanted & OUT != 0 && !chan.tx_ring().writable(STRIDE_SHIFT) {
+        chan.tx_ring().arm_space(STRIDE_SHIFT);
+    }
+}
+
+/// What the anchor must be watched for while someone sleeps for `wanted`.
+pub(crate) fn anchor_events(chan: &Chan, wanted: i16) -> i16 {
+    let mut watch = wanted & (libc::POLLPRI | libc::POLLRDHUP);
+    if wanted & IN != 0 {
+        watch |= libc::POLLIN | libc::POLLRDHUP;
+    }
+    if wanted & OUT != 0 {
+        watch |= match chan.ours().tx_mode.load(Ordering::Relaxed) {
+            tx::RING | tx::ENDED => libc::POLLRDHUP,
+            _ => libc::POLLOUT,
+        };
+    }
+    watch
+}

@@ -1,0 +1,292 @@
+//! Receiving on a bound socket: TCP up to the switch, then the ring, and TCP again
+//! after the ring has ended.
+//!
+//! The end of the stream is the kernel's word only: FIN and reset are read from the
+//! anchor, and only when the ring is empty, so nothing that was sent before is lost.
+
+#![expect(unsafe_code, reason = "receives into the caller's buffers from the kernel")]
+
+use crate::chan::{Chan, rx};
+use crate::sock::Socket;
+use crate::{kernel, sever, wait};
+use core::sync::atomic::Ordering;
+use saiga_channel::ring::Got;
+use saiga_channel::sys::{self, Errno, Fd, Sys};
+
+/// Buffers that one call can fill.
+pub(crate) type Parts<'a, 'b> = &'a mut [&'b mut [u8]];
+
+/// One attempt that did not wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Try {
+    /// So many bytes; 0 is the end of the stream.
+    Bytes(usize),
+    /// Nothing now.
+    Empty,
+    /// The mode changed: try again at once.
+    Again,
+}
+
+/// `recv(2)` into several buffers on a bound, pinned socket.
+///
+/// # Errors
+/// As `man 2 recv`: EAGAIN, ECONNRESET, EINTR, ETIMEDOUT, ...
+pub(crate) fn recv(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>, flags: i32) -> Sys<usize> {
+    let wanted: usize = parts.iter().map(|p| p.len()).sum();
+    let whole = flags & libc::MSG_WAITALL != 0 && flags & libc::MSG_PEEK == 0;
+    let mut done = 0;
+    let mut wait = wait::Wait::new(fd, socket, wait::For::Bytes);
+    loop {
+        let chan = Chan::of(socket).ok_or(Errno(libc::ENOTCONN))?;
+        let got = receive_now(fd, socket, &chan, parts, done, flags);
+        match got {
+            Ok(Try::Bytes(n)) => {
+                done += n;
+                if n == 0 || !whole || done >= wanted {
+                    return Ok(done);
+                }
+            }
+            Ok(Try::Again) => {}
+            Ok(Try::Empty) if wanted == 0 => return Ok(0),
+            Ok(Try::Empty) => {
+                if flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd) {
+                    return if done > 0 { Ok(done) } else { Err(Errno(libc::EAGAIN)) };
+                }
+                if let Err(e) = wait.wait(&chan) {
+                    return if done > 0 { Ok(done) } else { Err(e) };
+                }
+                if !socket.is_bound() {
+                    return Err(Errno(libc::ECONNRESET));
+                }
+            }
+            Err(_) if done > 0 => return Ok(done),
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// One attempt under the receiver's lock.
+fn receive_now(
+    fd: Fd,
+    socket: &'static Socket,
+    chan: &Chan,
+    parts: Parts<'_, '_>,
+    skip: usize,
+    flags: i32,
+) -> Sys<Try> {
+    if socket.severed.load(Ordering::Relaxed) {
+        return Err(Errno(libc::ECONNRESET));
+    }
+    let Some(_lock) = chan.lock_rx(socket) else { return sever::reset(fd, socket) };
+    match chan.ours().rx_mode.load(Ordering::Relaxed) {
+        rx::RING => from_ring(fd, socket, chan, parts, skip, flags),
+        rx::TCP => match turn(fd, socket, chan)? {
+            true => Ok(Try::Again),
+            false => before_switch(fd, socket, chan, parts, skip, flags),
+        },
+        rx::DRAIN => drain(fd, socket, chan, parts, skip, flags),
+        _ => from_tcp(fd, socket, parts, skip, flags, u64::MAX),
+    }
+}
+
+/// Reads from TCP before the peer has switched. An end of the stream counts only when the
+/// peer has not switched meanwhile: then the ring comes first.
+fn before_switch(
+    fd: Fd,
+    socket: &'static Socket,
+    chan: &Chan,
+    parts: Parts<'_, '_>,
+    skip: usize,
+    flags: i32,
+) -> Sys<Try> {
+    let got = from_tcp(fd, socket, parts, skip, flags, u64::MAX)?;
+    if got == Try::Bytes(0) && turn(fd, socket, chan)? {
+        socket.anchor_news.store(true, Ordering::Relaxed);
+        return Ok(Try::Again);
+    }
+    Ok(got)
+}
+
+/// Notices that the peer has switched to the ring, or that it never will.
+/// True when the mode changed.
+pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
+    let ring = chan.rx_ring();
+    let frozen = ring.frozen();
+    let Some(total) = ring.switched() else {
+        // Frozen before the switch: nothing will ever be in the ring.
+        if frozen && ring.pending(saiga_channel::layout::STRIDE_SHIFT) == Some(0) {
+            ring.acknowledge();
+            chan.ours().rx_mode.store(rx::AFTER, Ordering::SeqCst);
+            chan.tell_writer();
+            return Ok(true);
+        }
+        return Ok(false);
+    };
+    let had = socket.received.load(Ordering::Relaxed);
+    let Some(remaining) = total.checked_sub(had) else { return sever::reset(fd, socket) };
+    ring.acknowledge();
+    chan.ours().rx_remaining.store(remaining, Ordering::Relaxed);
+    let next = if remaining == 0 { rx::RING } else { rx::DRAIN };
+    chan.ours().rx_mode.store(next, Ordering::SeqCst);
+    if frozen {
+        chan.tell_writer(); // It may wait for the acknowledgement.
+    }
+    Ok(true)
+}
+
+/// Reads the last bytes that the peer sent before the switch.
+fn drain(
+    fd: Fd,
+    socket: &'static Socket,
+    chan: &Chan,
+    parts: Parts<'_, '_>,
+    skip: usize,
+    flags: i32,
+) -> Sys<Try> {
+    let word = &chan.ours().rx_remaining;
+    let remaining = word.load(Ordering::Relaxed);
+    let got = from_tcp(fd, socket, parts, skip, flags, remaining)?;
+    if let Try::Bytes(n) = got {
+        if flags & libc::MSG_PEEK == 0 {
+            let left = remaining - (n as u64).min(remaining);
+            word.store(left, Ordering::Relaxed);
+            if left == 0 {
+                chan.ours().rx_mode.store(rx::RING, Ordering::SeqCst);
+            }
+        }
+    }
+    Ok(got)
+}
+
+/// Reads from the ring; when it is empty, finds out whether that is the end.
+fn from_ring(
+    fd: Fd,
+    socket: &'static Socket,
+    chan: &Chan,
+    parts: Parts<'_, '_>,
+    skip: usize,
+    flags: i32,
+) -> Sys<Try> {
+    if parts.iter().map(|p| p.len()).sum::<usize>() == 0 {
+        return Ok(Try::Bytes(0));
+    }
+    let peek = flags & libc::MSG_PEEK != 0;
+    let mut eof = false;
+    loop {
+        match read_ring(chan, parts, skip, peek) {
+            Got::Bytes { n, notify } => {
+                socket.empty_reads.store(0, Ordering::Relaxed);
+                if notify {
+                    chan.tell_writer();
+                }
+                return Ok(Try::Bytes(n));
+            }
+            Got::Ended => {
+                chan.ours().rx_mode.store(rx::AFTER, Ordering::SeqCst);
+                return Ok(Try::Again);
+            }
+            Got::Corrupt => return sever::reset(fd, socket),
+            Got::Empty if eof => return end_of_stream(fd, socket, chan),
+            Got::Empty => {
+                if socket.rx_shut.load(Ordering::Relaxed) {
+                    return Ok(Try::Bytes(0));
+                }
+                if !anchor_due(fd, socket, flags) {
+                    return Ok(Try::Empty);
+                }
+                match sys::recv(fd, &mut [0], libc::MSG_PEEK | libc::MSG_DONTWAIT) {
+                    // FIN: what was written to the ring before it is visible by now.
+                    Ok(0) => eof = true,
+                    Ok(_) if chan.rx_ring().frozen() => {}
+                    Ok(_) => return sever::reset(fd, socket),
+                    Err(Errno(libc::EAGAIN)) => {
+                        socket.anchor_news.store(false, Ordering::Relaxed);
+                        return Ok(Try::Empty);
+                    }
+                    Err(e) => return Err(e),
+                }
+            }
+        }
+    }
+}
+
+/// Reads into the parts behind the first `skip` bytes.
+fn read_ring(chan: &Chan, parts: Parts<'_, '_>, mut skip: usize, peek: bool) -> Got {
+    let bytes = chan.rx_bytes();
+    if skip == 0 {
+        return chan.rx_ring().read(&bytes, parts, peek);
+    }
+    for part in parts {
+        if skip < part.len() {
+            return chan.rx_ring().read(&bytes, &mut [&mut part[skip..]], peek);
+        }
+        skip -= part.len();
+    }
+    Got::Empty
+}
+
+/// Whether an empty ring is reason to ask the anchor: it has news, or we wait for it, or
+/// this is the sixteenth empty read in a row.
+fn anchor_due(fd: Fd, socket: &Socket, flags: i32) -> bool {
+    if socket.anchor_news.load(Ordering::Relaxed) {
+        return true;
+    }
+    let n = socket.empty_reads.load(Ordering::Relaxed).wrapping_add(1);
+    socket.empty_reads.store(n, Ordering::Relaxed);
+    let polls = flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd);
+    polls && n % 16 == 0
+}
+
+/// FIN behind an empty ring. A peer that died with our bytes unread would have reset a TCP
+/// connection (RFC 1122 §4.2.2.13); the kernel did not know of them, so we say it.
+fn end_of_stream(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
+    let unread = chan.tx_ring().pending(saiga_channel::layout::STRIDE_SHIFT).unwrap_or(0);
+    if unread > 0 && sever::peer_is_gone(fd) {
+        return sever::reset(fd, socket);
+    }
+    Ok(Try::Bytes(0))
+}
+
+/// Reads at most `limit` bytes from the kernel, into the first part behind `skip`.
+fn from_tcp(
+    fd: Fd,
+    socket: &'static Socket,
+    parts: Parts<'_, '_>,
+    mut skip: usize,
+    flags: i32,
+    limit: u64,
+) -> Sys<Try> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let flags = (flags | libc::MSG_DONTWAIT) & !libc::MSG_WAITALL;
+    for part in parts {
+        if skip >= part.len() {
+            skip -= part.len();
+            continue;
+        }
+        let room = (part.len() - skip).min(limit);
+        // SAFETY: `room` bytes from `skip` on are inside the part, which is writable.
+        let got = unsafe { kernel::recv(fd, part.as_mut_ptr().add(skip), room, flags) };
+        return match got {
+            Ok(n) => {
+                if flags & libc::MSG_PEEK == 0 {
+                    socket.received.fetch_add(n as u64, Ordering::Relaxed);
+                }
+                Ok(Try::Bytes(n))
+            }
+            Err(Errno(libc::EAGAIN)) => Ok(Try::Empty),
+            Err(e) => Err(e),
+        };
+    }
+    Ok(Try::Empty)
+}
+
+/// Bytes that a read would find now (FIONREAD): what is left on TCP and in the ring.
+pub(crate) fn readable_bytes(fd: Fd, chan: &Chan) -> u64 {
+    let queued = u64::try_from(sys::ioctl_int(fd, libc::FIONREAD).unwrap_or(0)).unwrap_or(0);
+    let ring = chan.rx_ring().pending(saiga_channel::layout::STRIDE_SHIFT).unwrap_or(0);
+    match chan.ours().rx_mode.load(Ordering::Relaxed) {
+        rx::RING => ring,
+        rx::DRAIN => queued.min(chan.ours().rx_remaining.load(Ordering::Relaxed)) + ring,
+        _ => queued,
+    }
+}

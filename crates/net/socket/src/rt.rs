@@ -1,0 +1,178 @@
+//! What the process knows once: settings, its own descriptors, the status page.
+//!
+//! Everything is a constant-initialised static, so hooks that run before the
+//! constructor find a library that passes everything through.
+
+use crate::table;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use saiga_channel::bell::Ringer;
+use saiga_channel::{diag, sys};
+use saiga_settings::Settings;
+use saiga_status::{Entry, Header, Reason, State, StatusPage};
+use std::sync::OnceLock;
+use sys::{Fd, Sys};
+
+/// Whether new connections may be upgraded.
+pub(crate) static ENABLED: AtomicBool = AtomicBool::new(false);
+/// The process put itself under seccomp: nothing is upgraded any more.
+pub(crate) static SANDBOXED: AtomicBool = AtomicBool::new(false);
+/// The process that the private records describe; differs in a vfork child.
+static PID: AtomicU32 = AtomicU32::new(0);
+/// Messages before a connection is worth a channel.
+static EVIDENCE: AtomicU32 = AtomicU32::new(64);
+/// Logarithm of the largest ring.
+static MAX_SHIFT: AtomicU32 = AtomicU32::new(18);
+/// Longest spin in microseconds.
+static SPIN_US: AtomicU64 = AtomicU64::new(50);
+/// Lowest number for the library's own descriptors.
+static FLOOR: AtomicUsize = AtomicUsize::new(0);
+/// sock_diag socket, -1 until needed.
+static DIAG: AtomicI32 = AtomicI32::new(-1);
+/// Descriptor of the status page, -1 when there is none.
+static PAGE_FD: AtomicI32 = AtomicI32::new(-1);
+/// Rings other processes' bells.
+static RINGER: Ringer = Ringer::new();
+
+static PAGE: OnceLock<StatusPage> = OnceLock::new();
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+/// Takes the settings over; upgrades may begin.
+pub(crate) fn start(settings: Settings) {
+    let spin = u64::try_from(settings.spin.value.get().as_micros()).unwrap_or(50);
+    SPIN_US.store(spin, Ordering::Relaxed);
+    EVIDENCE.store(settings.evidence_messages.value, Ordering::Relaxed);
+    let ring = settings.ring.value.get().max(1 << saiga_channel::layout::START_SHIFT);
+    let shift = ring.ilog2().min(saiga_channel::layout::STRIDE_SHIFT);
+    MAX_SHIFT.store(shift, Ordering::Relaxed);
+    let enabled = settings.enabled.value;
+    let _ = SETTINGS.set(settings);
+    ENABLED.store(enabled, Ordering::Release);
+}
+
+/// Notes the process id and chooses where the library's descriptors live.
+pub(crate) fn place_process() {
+    PID.store(sys::getpid(), Ordering::Relaxed);
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    crate::process::rlimit_nofile(&mut limit);
+    // High, but not so high that the kernel's table for this process becomes large: its
+    // size is copied at every fork.
+    let soft = usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX);
+    FLOOR.store(soft.saturating_sub(128).min(4096 - 128), Ordering::Relaxed);
+}
+
+/// Opens the status page; without one nothing is shown and all else works.
+pub(crate) fn open_page() {
+    let Ok((fd, page)) = StatusPage::create(u32::try_from(table::numbers()).unwrap_or(0)) else {
+        return;
+    };
+    if let Ok(fd) = sys::move_up(fd, floor()) {
+        PAGE_FD.store(fd, Ordering::Relaxed);
+        table::hide(fd);
+    }
+    let _ = PAGE.set(page);
+}
+
+/// Gives a forked child what is its own: a fresh page, no sockets of its parent.
+pub(crate) fn forked() {
+    PID.store(sys::getpid(), Ordering::Relaxed);
+    for fd in [DIAG.swap(-1, Ordering::Relaxed), RINGER.forget()] {
+        unhide_and_close(fd);
+    }
+    let old = PAGE_FD.swap(-1, Ordering::Relaxed);
+    if let Some(page) = PAGE.get() {
+        if let Ok(Ok(fd)) = page.replace_after_fork().map(|fd| sys::move_up(fd, floor())) {
+            PAGE_FD.store(fd, Ordering::Relaxed);
+            table::hide(fd);
+        }
+    }
+    unhide_and_close(old);
+}
+
+/// Closes one of the library's own descriptors.
+pub(crate) fn unhide_and_close(fd: Fd) {
+    if fd >= 0 {
+        table::clear(fd);
+        sys::close(fd);
+    }
+}
+
+/// Marks a descriptor as the library's own and returns it.
+pub(crate) fn hidden(fd: Fd) -> Fd {
+    table::hide(fd);
+    fd
+}
+
+/// Whether the caller runs in the process that the records describe, not in a vfork child
+/// (which shares our memory but has its own descriptors).
+pub(crate) fn in_own_process() -> bool {
+    sys::getpid() == PID.load(Ordering::Relaxed)
+}
+
+/// Lowest number for the library's own descriptors.
+pub(crate) fn floor() -> usize {
+    FLOOR.load(Ordering::Relaxed)
+}
+
+/// Messages before a connection is worth a channel.
+pub(crate) fn evidence() -> u32 {
+    EVIDENCE.load(Ordering::Relaxed)
+}
+
+/// Logarithm of the largest ring.
+pub(crate) fn max_shift() -> u32 {
+    MAX_SHIFT.load(Ordering::Relaxed)
+}
+
+/// Longest spin, microseconds.
+pub(crate) fn spin_us() -> u64 {
+    SPIN_US.load(Ordering::Relaxed)
+}
+
+/// Whether a port is excluded by the settings.
+pub(crate) fn is_port_off(port: u16) -> bool {
+    SETTINGS.get().is_some_and(|s| s.is_port_off(port))
+}
+
+/// The sock_diag socket, opened at first use.
+pub(crate) fn diag() -> Sys<Fd> {
+    let fd = DIAG.load(Ordering::Acquire);
+    if fd >= 0 {
+        return Ok(fd);
+    }
+    let fd = hidden(diag::open(floor())?);
+    if DIAG.compare_exchange(-1, fd, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        unhide_and_close(fd);
+    }
+    Ok(DIAG.load(Ordering::Acquire))
+}
+
+/// Makes sure that bells can be rung.
+pub(crate) fn open_ringer() -> Sys<()> {
+    RINGER.open(floor())?;
+    table::hide(RINGER.fd());
+    Ok(())
+}
+
+/// Rings a bell and counts it.
+pub(crate) fn ring(bell: u64) {
+    header().rings.fetch_add(1, Ordering::Relaxed);
+    RINGER.ring(bell);
+}
+
+/// The process's counters.
+pub(crate) fn header() -> &'static Header {
+    static INERT: StatusPage = StatusPage::inert();
+    PAGE.get().unwrap_or(&INERT).header()
+}
+
+/// What the page shows of a descriptor.
+pub(crate) fn entry(fd: Fd) -> Option<&'static Entry> {
+    PAGE.get().and_then(|p| p.entry(fd))
+}
+
+/// Shows a descriptor's state.
+pub(crate) fn show(fd: Fd, state: State, reason: Reason) {
+    if let Some(e) = entry(fd) {
+        e.set(state, reason);
+    }
+}

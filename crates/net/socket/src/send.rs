@@ -1,0 +1,240 @@
+//! Sending on a bound socket: TCP until the peer is ready, then the ring, and TCP
+//! again after the ring has ended.
+
+use crate::chan::{Chan, tx};
+use crate::sock::{Socket, origin};
+use crate::{kernel, sever, wait};
+use core::sync::atomic::Ordering;
+use saiga_channel::ring::Put;
+use saiga_channel::sys::{self, Errno, Fd, Sys};
+use saiga_status::{Reason, State};
+
+/// Bytes of one call: parts taken in order.
+pub(crate) type Parts<'a, 'b> = &'a [&'b [u8]];
+
+/// One attempt that did not wait.
+enum Try {
+    Bytes(usize),
+    /// No space now.
+    Full,
+    /// The mode changed: try again at once.
+    Again,
+}
+
+/// `send(2)` of several parts on a bound, pinned socket.
+///
+/// # Errors
+/// As `man 2 send`: EAGAIN, EPIPE (with SIGPIPE from the kernel), ECONNRESET, EINTR, ...
+pub(crate) fn send(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>, flags: i32) -> Sys<usize> {
+    let wanted: usize = parts.iter().map(|p| p.len()).sum();
+    let mut done = 0;
+    let mut wait = wait::Wait::new(fd, socket, wait::For::Space);
+    loop {
+        let chan = Chan::of(socket).ok_or(Errno(libc::ENOTCONN))?;
+        match send_now(fd, socket, &chan, parts, done, flags) {
+            Ok(Try::Bytes(n)) => {
+                done += n;
+                if done >= wanted {
+                    return Ok(done);
+                }
+            }
+            Ok(Try::Again) => {}
+            Ok(Try::Full) => {
+                if flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd) {
+                    return if done > 0 { Ok(done) } else { Err(Errno(libc::EAGAIN)) };
+                }
+                if let Err(e) = wait.wait(&chan) {
+                    return if done > 0 { Ok(done) } else { Err(e) };
+                }
+                if !socket.is_bound() {
+                    return Err(Errno(libc::ECONNRESET));
+                }
+            }
+            Err(_) if done > 0 => return Ok(done),
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+fn send_now(
+    fd: Fd,
+    socket: &'static Socket,
+    chan: &Chan,
+    parts: Parts<'_, '_>,
+    skip: usize,
+    flags: i32,
+) -> Sys<Try> {
+    if socket.severed.load(Ordering::Relaxed) {
+        return Err(Errno(libc::ECONNRESET));
+    }
+    let mut rest: [&[u8]; kernel::MAX_PARTS] = [&[]; kernel::MAX_PARTS];
+    let rest = behind(parts, skip, &mut rest);
+    let Some(lock) = chan.lock_tx(socket) else { return sever::reset(fd, socket) };
+    if lock.nested {
+        // A signal handler sends while its own thread is inside a send on this socket. The
+        // ring ends here, so the interrupted send finds out and follows by TCP.
+        chan.freeze_tx();
+    }
+    let plain_only = flags & libc::MSG_OOB != 0 || socket.tx_shut.load(Ordering::Relaxed);
+    match chan.ours().tx_mode.load(Ordering::Relaxed) {
+        tx::TCP if !plain_only && may_switch(fd, socket, chan) => {
+            chan.tx_ring().switch(socket.sent.load(Ordering::Relaxed));
+            chan.ours().tx_mode.store(tx::RING, Ordering::SeqCst);
+            socket.show(State::Upgraded, Reason::None);
+            Ok(Try::Again)
+        }
+        tx::TCP | tx::AFTER => to_tcp(fd, socket, rest, flags),
+        tx::RING if plain_only => {
+            chan.freeze_tx();
+            Ok(Try::Again)
+        }
+        tx::RING => to_ring(fd, socket, chan, rest),
+        _ => leave_ring(fd, socket, chan),
+    }
+}
+
+/// The parts behind the first `skip` bytes, as many as one step handles.
+fn behind<'a, 'b>(
+    parts: &[&'b [u8]],
+    mut skip: usize,
+    out: &'a mut [&'b [u8]; kernel::MAX_PARTS],
+) -> &'a [&'b [u8]] {
+    let mut used = 0;
+    for part in parts {
+        if skip >= part.len() {
+            skip -= part.len();
+            continue;
+        }
+        if let Some(slot) = out.get_mut(used) {
+            *slot = &part[skip..];
+            used += 1;
+        }
+        skip = 0;
+    }
+    &out[..used]
+}
+
+fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Parts<'_, '_>) -> Sys<Try> {
+    if rest.is_empty() {
+        return Ok(Try::Bytes(0));
+    }
+    match chan.put(rest) {
+        Put::Bytes { n, notify } => {
+            watch_reader(fd, socket, chan, notify);
+            Ok(Try::Bytes(n))
+        }
+        Put::Full => {
+            if peer_has_finished(fd, chan) { Ok(Try::Again) } else { Ok(Try::Full) }
+        }
+        Put::Frozen => {
+            let mode = &chan.ours().tx_mode;
+            let _ = mode.compare_exchange(tx::RING, tx::ENDED, Ordering::SeqCst, Ordering::SeqCst);
+            Ok(Try::Again)
+        }
+        Put::Corrupt => sever::reset(fd, socket),
+    }
+}
+
+/// A reader that leaves many messages unread may be dead: every sixteenth time, look whether
+/// its end of the anchor is closed, so a writer learns of it as it would on TCP.
+fn watch_reader(fd: Fd, socket: &Socket, chan: &Chan, was_waiting: bool) {
+    if was_waiting {
+        socket.unread_writes.store(0, Ordering::Relaxed);
+        return;
+    }
+    let n = socket.unread_writes.load(Ordering::Relaxed).wrapping_add(1);
+    socket.unread_writes.store(n, Ordering::Relaxed);
+    if n % 16 == 0 {
+        peer_has_finished(fd, chan);
+    }
+}
+
+/// Whether the anchor shows the peer's FIN; then the ring ends and TCP decides what happens
+/// to further bytes (delivery to a half-closed peer, reset by a dead one).
+pub(crate) fn peer_has_finished(fd: Fd, chan: &Chan) -> bool {
+    let gone = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
+    if sys::poll_now(fd, libc::POLLRDHUP) & gone == 0 {
+        return false;
+    }
+    chan.freeze_tx();
+    true
+}
+
+/// The ring has ended: TCP may go on once the peer has acknowledged the switch to the ring,
+/// or will never read again.
+fn leave_ring(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
+    let ring = chan.tx_ring();
+    let unused = ring.tail() == 0 && ring.pending(saiga_channel::layout::STRIDE_SHIFT) == Some(0);
+    if ring.acknowledged() || unused || sever::peer_is_gone(fd) {
+        chan.ours().tx_mode.store(tx::AFTER, Ordering::SeqCst);
+        socket.show(State::Downgraded, Reason::PeerAsked);
+        return Ok(Try::Again);
+    }
+    Ok(Try::Full)
+}
+
+fn to_tcp(fd: Fd, socket: &'static Socket, rest: Parts<'_, '_>, flags: i32) -> Sys<Try> {
+    match kernel::send(fd, rest, flags | libc::MSG_DONTWAIT) {
+        Ok(n) => {
+            socket.sent.fetch_add(n as u64, Ordering::Relaxed);
+            Ok(Try::Bytes(n))
+        }
+        Err(Errno(libc::EAGAIN)) => Ok(Try::Full),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether our direction may move to the ring: the peer watches, and the kernel agrees with
+/// our count of bytes sent, so none went past the hooks.
+fn may_switch(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
+    if !chan.tx_ring().ready() || chan.tx_ring().frozen() {
+        return false;
+    }
+    if sent_by_kernel(fd, socket) == Some(socket.sent.load(Ordering::Relaxed)) {
+        return true;
+    }
+    chan.freeze_tx();
+    chan.freeze_rx();
+    socket.never(Reason::MovedOutside);
+    false
+}
+
+/// Offsets in `struct tcp_info` (`include/uapi/linux/tcp.h`).
+const BYTES_ACKED_AT: usize = 120;
+const BYTES_RECEIVED_AT: usize = 128;
+
+/// TCP_INFO's two byte counters: acknowledged, received.
+fn counters(fd: Fd) -> Option<(u64, u64)> {
+    let mut info = [0u64; 32];
+    let len = sys::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info).ok()?;
+    let word = |at: usize| info.get(at / 8).copied().filter(|_| len >= at + 8);
+    Some((word(BYTES_ACKED_AT)?, word(BYTES_RECEIVED_AT)?))
+}
+
+/// Bytes that the kernel was given to send on this socket; `None` when it does not say.
+pub(crate) fn sent_by_kernel(fd: Fd, socket: &Socket) -> Option<u64> {
+    // The SYN of an active open counts as acknowledged.
+    let syn = u64::from(socket.origin.load(Ordering::Relaxed) != origin::ACCEPTED);
+    for _ in 0..8 {
+        let (before, _) = counters(fd)?;
+        let queued = sys::ioctl_int(fd, u64::from(libc::TIOCOUTQ)).ok()?;
+        let (after, _) = counters(fd)?;
+        if before == after {
+            return (after + u64::try_from(queued).ok()?).checked_sub(syn);
+        }
+    }
+    None
+}
+
+/// Bytes that the kernel has delivered to readers of this socket; `None` when it does not say.
+pub(crate) fn delivered_by_kernel(fd: Fd) -> Option<u64> {
+    for _ in 0..8 {
+        let (_, before) = counters(fd)?;
+        let queued = sys::ioctl_int(fd, libc::FIONREAD).ok()?;
+        let (_, after) = counters(fd)?;
+        if before == after {
+            return after.checked_sub(u64::try_from(queued).ok()?);
+        }
+    }
+    None
+}

@@ -1,0 +1,247 @@
+//! One TCP connection (an open file description) as this process knows it.
+//!
+//! While `mode` is Plain, calls pass to the kernel and are counted as evidence.
+//! While it is Bound, the connection has a slot in a segment and every call goes
+//! through `recv`, `send` and `readiness`. The descriptor stays the kernel's socket.
+
+use crate::epoll::Interest;
+use crate::links::Link;
+use crate::lock::Lock;
+use crate::pool::{Pool, Record};
+use crate::rt;
+use crate::thread;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use saiga_channel::sys::Fd;
+use saiga_status::{Reason, State};
+
+/// Connections that one process can follow; beyond that they stay plain kernel sockets.
+const SOCKETS: usize = 1 << 18;
+static POOL: Pool<Socket, SOCKETS> = Pool::new();
+
+/// How calls on the socket are served.
+pub(crate) mod mode {
+    /// By the kernel.
+    pub(crate) const PLAIN: u8 = 0;
+    /// By the channel, beside the kernel socket.
+    pub(crate) const BOUND: u8 = 1;
+    /// The last descriptor is closed; the last caller inside cleans up.
+    pub(crate) const CLOSING: u8 = 2;
+}
+
+/// What the next step towards a channel is.
+pub(crate) mod phase {
+    /// Gathering evidence, or waiting to try again.
+    pub(crate) const COLD: u8 = 0;
+    /// Listening on the connection's name.
+    pub(crate) const OFFERING: u8 = 1;
+    /// A visitor has connected and not spoken yet.
+    pub(crate) const VISITED: u8 = 2;
+    /// Has proposed a slot and waits for the answer.
+    pub(crate) const PROPOSED: u8 = 3;
+    /// Will never be upgraded.
+    pub(crate) const NEVER: u8 = 4;
+}
+
+/// Who opened the connection; decides what TCP_INFO's `bytes_acked` counts.
+pub(crate) mod origin {
+    /// accept(2).
+    pub(crate) const ACCEPTED: u8 = 0;
+    /// connect(2): the SYN counts as one acknowledged byte.
+    pub(crate) const CONNECTED: u8 = 1;
+    /// socket(2), not connected yet.
+    pub(crate) const CREATED: u8 = 2;
+}
+
+/// One connection.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Socket {
+    pub(crate) mode: AtomicU8,
+    pub(crate) phase: AtomicU8,
+    pub(crate) origin: AtomicU8,
+    /// 1 + O_NONBLOCK while known, 0 while it must be asked.
+    pub(crate) nonblock: AtomicU8,
+    /// Callers inside, whether in the kernel or in a ring.
+    pub(crate) pins: AtomicU32,
+    /// Descriptors of this process that refer to the connection.
+    pub(crate) refs: AtomicU32,
+    /// Messages seen, either way.
+    pub(crate) messages: AtomicU32,
+    /// Message count at which the next step towards a channel is due.
+    pub(crate) next_step: AtomicU32,
+    /// Attempts so far, for the back-off.
+    pub(crate) attempts: AtomicU32,
+    /// Bytes sent over TCP through the hooks.
+    pub(crate) sent: AtomicU64,
+    /// Bytes received over TCP through the hooks.
+    pub(crate) received: AtomicU64,
+    /// Segment while Bound, or while PROPOSED.
+    pub(crate) link: AtomicPtr<Link>,
+    /// Slot in it.
+    pub(crate) slot: AtomicU32,
+    /// Listener, visitor or proposal of the rendezvous; -1 if none.
+    pub(crate) aux: AtomicI32,
+    /// Owner of the peer's kernel socket.
+    pub(crate) peer_uid: AtomicU32,
+    /// Descriptor under which the status page shows the connection.
+    pub(crate) shown_as: AtomicI32,
+    /// The anchor may have something to say: FIN, reset, or bytes after a freeze.
+    pub(crate) anchor_news: AtomicBool,
+    /// shutdown(SHUT_WR) was called here.
+    pub(crate) tx_shut: AtomicBool,
+    /// shutdown(SHUT_RD) was called here.
+    pub(crate) rx_shut: AtomicBool,
+    /// The channel was corrupt and the connection is reset.
+    pub(crate) severed: AtomicBool,
+    /// Empty reads in a row; every sixteenth looks at the anchor.
+    pub(crate) empty_reads: AtomicU32,
+    /// Writes in a row that met unread bytes; every sixteenth looks at the anchor.
+    pub(crate) unread_writes: AtomicU32,
+    /// Fork epoch in which the connection was bound; older means possibly shared by fork.
+    pub(crate) epoch: AtomicU32,
+    /// Guards phase changes, binding, and the list of interests.
+    pub(crate) state_lock: Lock,
+    /// Epoll registrations of this connection in this process.
+    pub(crate) interests: AtomicPtr<Interest>,
+    next_free: AtomicPtr<Socket>,
+}
+
+impl Record for Socket {
+    fn next_free(&self) -> &AtomicPtr<Self> {
+        &self.next_free
+    }
+}
+
+impl PartialEq for Socket {
+    fn eq(&self, other: &Self) -> bool {
+        core::ptr::eq(self, other)
+    }
+}
+
+/// A caller inside a socket; the socket outlives it.
+#[derive(Debug)]
+pub(crate) struct Pin(pub(crate) &'static Socket);
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        let left = thread::drop_one(&self.0.pins);
+        if left == 0 && self.0.mode.load(Ordering::SeqCst) == mode::CLOSING {
+            crate::close::last_out(self.0);
+        }
+    }
+}
+
+impl Socket {
+    /// A record for a new connection, shown as `fd`. `None` when there are too many.
+    pub(crate) fn open(fd: Fd, how: u8) -> Option<&'static Socket> {
+        let s = POOL.take()?;
+        s.reset(how);
+        s.shown_as.store(fd, Ordering::Relaxed);
+        s.mode.store(mode::PLAIN, Ordering::Release);
+        Some(s)
+    }
+
+    fn reset(&self, how: u8) {
+        let Self {
+            mode: _, phase, origin, nonblock, pins, refs, messages, next_step, attempts, sent,
+            received, link, slot, aux, peer_uid, shown_as: _, anchor_news, tx_shut, rx_shut,
+            severed, empty_reads, unread_writes, epoch, state_lock: _, interests, next_free: _,
+        } = self;
+        phase.store(phase::COLD, Ordering::Relaxed);
+        origin.store(how, Ordering::Relaxed);
+        nonblock.store(0, Ordering::Relaxed);
+        for zero in [pins, messages, attempts, slot, peer_uid, empty_reads, unread_writes, epoch] {
+            zero.store(0, Ordering::Relaxed);
+        }
+        refs.store(1, Ordering::Relaxed);
+        next_step.store(rt::evidence(), Ordering::Relaxed);
+        sent.store(0, Ordering::Relaxed);
+        received.store(0, Ordering::Relaxed);
+        link.store(core::ptr::null_mut(), Ordering::Relaxed);
+        aux.store(-1, Ordering::Relaxed);
+        for no in [anchor_news, tx_shut, rx_shut, severed] {
+            no.store(false, Ordering::Relaxed);
+        }
+        interests.store(core::ptr::null_mut(), Ordering::Relaxed);
+    }
+
+    /// Gives the record back; nobody is inside and no descriptor refers to it.
+    pub(crate) fn free(&'static self) {
+        POOL.put(self);
+    }
+
+    /// Enters the socket.
+    pub(crate) fn pin(&'static self) -> Pin {
+        thread::bump(&self.pins);
+        Pin(self)
+    }
+
+    pub(crate) fn is_bound(&self) -> bool {
+        self.mode.load(Ordering::SeqCst) == mode::BOUND
+    }
+
+    /// Counts one message of evidence; true when the next step is due.
+    pub(crate) fn count(&self) -> bool {
+        let n = self.messages.load(Ordering::Relaxed).wrapping_add(1);
+        self.messages.store(n, Ordering::Relaxed);
+        self.step_due()
+    }
+
+    /// Whether the next step towards a channel is due.
+    pub(crate) fn step_due(&self) -> bool {
+        self.messages.load(Ordering::Relaxed) >= self.next_step.load(Ordering::Relaxed)
+            && self.phase.load(Ordering::Relaxed) != phase::NEVER
+    }
+
+    /// Sets the next step so many messages from now.
+    pub(crate) fn step_in(&self, messages: u32) {
+        let now = self.messages.load(Ordering::Relaxed);
+        self.next_step.store(now.saturating_add(messages), Ordering::Relaxed);
+    }
+
+    /// Settles that the connection stays on TCP.
+    pub(crate) fn never(&self, reason: Reason) {
+        self.phase.store(phase::NEVER, Ordering::Relaxed);
+        rt::header().count_failure(reason);
+        self.show(State::Never, reason);
+    }
+
+    /// Tries again after a pause that grows with every attempt.
+    pub(crate) fn back_off(&self, reason: Reason) {
+        self.phase.store(phase::COLD, Ordering::Relaxed);
+        let attempt = self.attempts.load(Ordering::Relaxed).min(12);
+        self.attempts.store(attempt + 1, Ordering::Relaxed);
+        self.step_in(8 << attempt);
+        rt::header().count_failure(reason);
+        self.show(State::Tracked, reason);
+    }
+
+    /// Shows a state on the status page.
+    pub(crate) fn show(&self, state: State, reason: Reason) {
+        rt::show(self.shown_as.load(Ordering::Relaxed), state, reason);
+    }
+
+    /// Whether the descriptor does not block.
+    pub(crate) fn is_nonblocking(&self, fd: Fd) -> bool {
+        match self.nonblock.load(Ordering::Relaxed) {
+            1 => false,
+            2 => true,
+            _ => {
+                let flags = saiga_channel::sys::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0);
+                let yes = flags & libc::O_NONBLOCK != 0;
+                self.nonblock.store(1 + u8::from(yes), Ordering::Relaxed);
+                yes
+            }
+        }
+    }
+
+    /// Forgets what is known of O_NONBLOCK after a call that may change it.
+    pub(crate) fn flags_changed(&self) {
+        self.nonblock.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether another process may have the connection, too: it was bound before a fork.
+    pub(crate) fn maybe_shared(&self) -> bool {
+        self.epoch.load(Ordering::Relaxed) != crate::fork::forks()
+    }
+}

@@ -1,0 +1,63 @@
+//! The library's first moments in a process.
+
+use crate::{clock, kernel, policy, process, rt, settings, table, thread};
+use saiga_settings::{SYSTEM_FILE, Sources};
+use saiga_status::{Flags, Reason};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// What the loader side knows.
+#[derive(Debug, Clone, Copy)]
+pub struct Start<'a> {
+    /// libc's `ppoll`.
+    pub ppoll: kernel::Ppoll,
+    /// Address of glibc's `__libc_single_threaded`, null where there is none.
+    pub single_threaded: *mut u8,
+    /// Base name of the program.
+    pub program: &'a [u8],
+    /// Loaded as `liblstack.so`: only the program named here is accelerated (none: nothing).
+    pub bound_program: Option<Option<&'a [u8]>>,
+    /// A symbol that libc lacks, if any: then everything passes through.
+    pub missing: Option<&'a str>,
+}
+
+/// Reads the settings and switches the library on, or says why it stays out.
+pub fn start(with: &Start<'_>) {
+    kernel::set_ppoll(with.ppoll);
+    thread::set_single_threaded_flag(with.single_threaded);
+    if !table::init() {
+        return;
+    }
+    rt::place_process();
+    rt::open_page();
+    if let Some(bound) = with.bound_program {
+        rt::header().raise(Flags::LSTACK);
+        if bound != Some(with.program) {
+            let text = "GAZELLE_BIND_PROCNAME";
+            return settings::switch_off(Reason::ProgramNotBound, text);
+        }
+    }
+    if let Some(symbol) = with.missing {
+        return settings::switch_off(Reason::MissingSymbol, symbol);
+    }
+    let variable = |name: &str| -> Option<OsString> { std::env::var_os(name) };
+    let sources = Sources { system_file: Path::new(SYSTEM_FILE), variable: &variable };
+    let (read, watch) = sources.read();
+    settings::keep(watch);
+    match read {
+        Err(e) => settings::switch_off(Reason::BadSettings, &e.to_string()),
+        Ok(s) if s.is_program_off(with.program) => {
+            settings::switch_off(Reason::DeniedBySettings, "programs_off");
+        }
+        Ok(s) if !s.enabled.value => {
+            rt::start(s);
+            settings::switch_off(Reason::KillSwitch, "enabled = false");
+        }
+        Ok(s) => {
+            clock::calibrate();
+            policy::set_cpus(process::cpus());
+            rt::start(s);
+            rt::header().raise(Flags::ENABLED);
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! How a connection earns its channel: the steps of the rendezvous.
+//!
+//! Each step runs inside a call that the application makes on the connection, never
+//! waits, and leaves the connection on TCP when anything is not as it must be. The
+//! switch itself happens later, in `send` and `recv`, in each direction by itself.
+
+use crate::chan::{Chan, rx, tx};
+use crate::links::{self, Link};
+use crate::sock::{Socket, mode, phase};
+use crate::{epoll, fork, poll, rt, send, settings};
+use core::sync::atomic::Ordering;
+use saiga_channel::layout::{
+    ACCEPTED, CANCELLED, OPEN_CLOSED, OPEN_MAPPED, PROTOCOL, REQUESTED, SLOTS, START_SHIFT, Side,
+};
+use saiga_channel::rendezvous::{self, Credentials, Proposal, Refusal};
+use saiga_channel::segment::Segment;
+use saiga_channel::sys::{self, Errno, Fd};
+use saiga_channel::{diag, tuple::Tuple};
+use saiga_status::{Reason, State};
+
+/// Messages for which an offer stays open, or a proposal waits for its answer.
+const PATIENCE: u32 = 256;
+/// TCP_ESTABLISHED of `include/net/tcp_states.h`.
+const ESTABLISHED: u8 = 1;
+/// The user id of everybody who has none here (`/proc/sys/kernel/overflowuid`).
+const OVERFLOW_UID: u32 = 65_534;
+
+/// Takes the next step on a plain, pinned socket. True when it is bound now.
+pub(crate) fn step(fd: Fd, socket: &'static Socket) -> bool {
+    let Some(_guard) = socket.state_lock.try_lock() else { return false };
+    if socket.mode.load(Ordering::SeqCst) != mode::PLAIN {
+        return socket.is_bound();
+    }
+    match socket.phase.load(Ordering::Relaxed) {
+        phase::COLD => begin(fd, socket),
+        phase::OFFERING => look_for_visitor(fd, socket),
+        phase::VISITED => hear_visitor(fd, socket),
+        phase::PROPOSED => look_for_answer(fd, socket),
+        _ => {}
+    }
+    socket.is_bound()
+}
+
+/// Checks everything that can be checked alone, then offers or proposes.
+fn begin(fd: Fd, socket: &'static Socket) {
+    settings::look_again();
+    if !rt::ENABLED.load(Ordering::Acquire) {
+        return socket.back_off(Reason::KillSwitch);
+    }
+    if rt::SANDBOXED.load(Ordering::Relaxed) {
+        return socket.never(Reason::Sandboxed);
+    }
+    if !is_tcp(fd) {
+        return socket.never(Reason::NotTcp);
+    }
+    let Some(tuple) = Tuple::of(fd) else { return socket.back_off(Reason::NotEnoughMessages) };
+    if rt::is_port_off(tuple.local.port) || rt::is_port_off(tuple.remote.port) {
+        return socket.never(Reason::DeniedBySettings);
+    }
+    if let Err(reason) = check_totals(fd, socket) {
+        // Another thread in the middle of a call makes the totals differ for a moment.
+        return if socket.pins.load(Ordering::SeqCst) > 1 {
+            socket.back_off(reason)
+        } else {
+            socket.never(reason)
+        };
+    }
+    if let Err(reason) = find_peer(socket, &tuple) {
+        return if reason == Reason::PeerRemote {
+            socket.never(reason)
+        } else {
+            socket.back_off(reason)
+        };
+    }
+    if rt::open_ringer().is_err() {
+        return socket.back_off(Reason::OutOfDescriptors);
+    }
+    if tuple.offers() { make_offer(socket, &tuple) } else { propose(socket, &tuple, false) }
+}
+
+fn is_tcp(fd: Fd) -> bool {
+    let mut protocol = 0i32;
+    let known = sys::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL, &mut protocol).is_ok();
+    known && protocol == libc::IPPROTO_TCP
+}
+
+/// Every byte so far went through the hooks: what we counted is what the kernel counted.
+fn check_totals(fd: Fd, socket: &Socket) -> Result<(), Reason> {
+    let sent = send::sent_by_kernel(fd, socket) == Some(socket.sent.load(Ordering::Relaxed));
+    let received =
+        send::delivered_by_kernel(fd) == Some(socket.received.load(Ordering::Relaxed));
+    if sent && received { Ok(()) } else { Err(Reason::MovedOutside) }
+}
+
+/// The other end is an established socket of this network namespace, and of a known user.
+fn find_peer(socket: &Socket, tuple: &Tuple) -> Result<(), Reason> {
+    let diag = rt::diag().map_err(|_| Reason::OutOfDescriptors)?;
+    match diag::lookup(diag, &tuple.reversed()) {
+        Ok(f) if f.state != ESTABLISHED => Err(Reason::HalfClosed),
+        Ok(f) if f.uid == OVERFLOW_UID => Err(Reason::DifferentUser),
+        Ok(f) => {
+            socket.peer_uid.store(f.uid, Ordering::Relaxed);
+            Ok(())
+        }
+        Err(Errno(libc::ENOENT)) => Err(Reason::PeerRemote),
+        Err(_) => Err(Reason::DeniedBySystem),
+    }
+}
+
+fn make_offer(socket: &'static Socket, tuple: &Tuple) {
+    match rendezvous::offer(tuple, rt::floor()) {
+        Ok(listener) => {
+            socket.aux.store(rt::hidden(listener), Ordering::Relaxed);
+            socket.attempts.fetch_add(1, Ordering::Relaxed);
+            socket.phase.store(phase::OFFERING, Ordering::Relaxed);
+            let now = socket.messages.load(Ordering::Relaxed);
+            socket.slot.store(now.saturating_add(PATIENCE), Ordering::Relaxed);
+            socket.step_in(1);
+            socket.show(State::Offering, Reason::None);
+        }
+        Err(Errno(libc::EADDRINUSE)) => socket.back_off(Reason::IdentityUnproven),
+        Err(_) => socket.back_off(Reason::OutOfDescriptors),
+    }
+}
+
+/// Looks for a visitor of our offer. While cold, `slot` holds the message count of giving up.
+fn look_for_visitor(fd: Fd, socket: &'static Socket) {
+    let listener = socket.aux.load(Ordering::Relaxed);
+    match rendezvous::accept(listener, rt::floor()) {
+        Ok(visitor) => {
+            replace_aux(socket, rt::hidden(visitor));
+            let uid = socket.peer_uid.load(Ordering::Relaxed);
+            let proven = rendezvous::credentials(visitor).is_ok_and(|c| c.uid == uid);
+            if !proven {
+                return give_up(socket, Reason::DifferentUser);
+            }
+            socket.phase.store(phase::VISITED, Ordering::Relaxed);
+            hear_visitor(fd, socket);
+        }
+        Err(_) if patience_is_over(socket) => give_up(socket, Reason::PeerNotSaiga),
+        Err(_) => socket.step_in(2),
+    }
+}
+
+fn patience_is_over(socket: &Socket) -> bool {
+    socket.messages.load(Ordering::Relaxed) >= socket.slot.load(Ordering::Relaxed)
+}
+
+/// Reads the visitor's proposal and binds to the slot that it names.
+fn hear_visitor(fd: Fd, socket: &'static Socket) {
+    let visitor = socket.aux.load(Ordering::Relaxed);
+    if socket.pins.load(Ordering::SeqCst) > 1 || poll::somebody_polls() {
+        // A thread sits in the kernel on this socket: it could not be told to look at a ring.
+        return if patience_is_over(socket) {
+            give_up(socket, Reason::OfferTimedOut)
+        } else {
+            socket.step_in(1)
+        };
+    }
+    let (proposal, passed) = match rendezvous::receive(visitor) {
+        Ok(heard) => heard,
+        Err(Errno(libc::EAGAIN)) if !patience_is_over(socket) => return socket.step_in(1),
+        Err(_) => return give_up(socket, Reason::HandshakeFailed),
+    };
+    match take_proposal(fd, visitor, &proposal, passed) {
+        Ok((link, slot)) => {
+            if bind(socket, link, slot) {
+                replace_aux(socket, -1);
+            } else {
+                refuse_after_agreement(socket, link, slot);
+                give_up(socket, Reason::EpollUnknown);
+            }
+        }
+        Err((refusal, reason)) => {
+            rendezvous::refuse(visitor, refusal);
+            give_up(socket, reason);
+        }
+    }
+}
+
+/// We agreed and cannot keep it: both rings end before their first byte, so the peer finds
+/// itself on TCP again.
+fn refuse_after_agreement(socket: &Socket, link: &'static Link, slot: usize) {
+    socket.link.store(core::ptr::null_mut(), Ordering::Release);
+    if let Some(chan) = Chan::at(link, slot) {
+        chan.rx_ring().acknowledge();
+        chan.freeze_tx();
+        chan.freeze_rx();
+        chan.ours().open.store(OPEN_CLOSED, Ordering::SeqCst);
+    }
+    links::leave(link);
+}
+
+/// Finds or maps the proposed segment and agrees to the slot.
+fn take_proposal(
+    fd: Fd,
+    visitor: Fd,
+    proposal: &Proposal,
+    passed: Option<Fd>,
+) -> Result<(&'static Link, usize), (Refusal, Reason)> {
+    let slot = proposal.slot as usize;
+    let ours = Tuple::of(fd).map(|t| t.key());
+    let sane = proposal.protocol == PROTOCOL && ours == Some(proposal.key) && slot < SLOTS;
+    if !sane {
+        if let Some(extra) = passed {
+            sys::close(extra);
+        }
+        return Err(if proposal.protocol == PROTOCOL {
+            (Refusal::No, Reason::HandshakeFailed)
+        } else {
+            (Refusal::Version, Reason::VersionMismatch)
+        });
+    }
+    let peer = rendezvous::credentials(visitor)
+        .map_err(|_| (Refusal::No, Reason::IdentityUnproven))?;
+    let link = match passed {
+        Some(memfd) => Segment::adopt(memfd, rt::floor())
+            .ok()
+            .and_then(|segment| links::adopt(segment, peer)),
+        None => links::find(peer, proposal.segment),
+    };
+    let Some(link) = link else {
+        return Err((Refusal::UnknownSegment, Reason::HandshakeFailed));
+    };
+    let agreed = Chan::at(link, slot).is_some_and(|chan| {
+        let state = &chan.slot().agreement.state;
+        chan.segment.side == Side(1)
+            && state
+                .compare_exchange(REQUESTED, ACCEPTED, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok()
+    });
+    if agreed {
+        Ok((link, slot))
+    } else {
+        links::leave(link);
+        Err((Refusal::No, Reason::HandshakeFailed))
+    }
+}
+
+/// Connects to the other end's offer and proposes a slot.
+fn propose(socket: &'static Socket, tuple: &Tuple, fresh: bool) {
+    let visitor = match rendezvous::connect(tuple, rt::floor()) {
+        Ok(fd) => rt::hidden(fd),
+        Err(Errno(libc::ECONNREFUSED)) => return socket.back_off(Reason::PeerNotSaiga),
+        Err(Errno(libc::EAGAIN)) => return socket.back_off(Reason::OfferTimedOut),
+        Err(Errno(libc::EMFILE | libc::ENFILE)) => {
+            return socket.back_off(Reason::OutOfDescriptors);
+        }
+        Err(_) => return socket.back_off(Reason::DeniedBySystem),
+    };
+    replace_aux(socket, visitor);
+    let peer = match rendezvous::credentials(visitor) {
+        Ok(c) if c.uid == socket.peer_uid.load(Ordering::Relaxed) => c,
+        _ => return give_up(socket, Reason::DifferentUser),
+    };
+    match send_proposal(socket, tuple, visitor, peer, fresh) {
+        Ok(()) => {
+            socket.phase.store(phase::PROPOSED, Ordering::Relaxed);
+            socket.step_in(1);
+            socket.show(State::Connecting, Reason::None);
+        }
+        Err(_) => give_up(socket, Reason::OutOfMemory),
+    }
+}
+
+fn send_proposal(
+    socket: &'static Socket,
+    tuple: &Tuple,
+    visitor: Fd,
+    peer: Credentials,
+    fresh: bool,
+) -> Result<(), Errno> {
+    let (link, slot, new) = links::propose_slot(peer, fresh)?;
+    let chan = Chan::at(link, slot).ok_or(Errno(libc::ENOMEM))?;
+    let sent = chan.segment.populate_start(slot).and_then(|()| {
+        prepare_slot(&chan);
+        let number = u32::try_from(slot).unwrap_or(u32::MAX);
+        let proposal = Proposal::new(tuple, chan.segment.id(), number, rt::max_shift());
+        rendezvous::propose(visitor, &proposal, new.then(|| chan.segment.fd()))
+    });
+    if let Err(e) = sent {
+        links::cancel_slot(link, slot);
+        return Err(e);
+    }
+    socket.link.store(core::ptr::from_ref(link).cast_mut(), Ordering::Release);
+    socket.slot.store(u32::try_from(slot).unwrap_or(0), Ordering::Relaxed);
+    Ok(())
+}
+
+/// Makes a slot's shared words those of a new channel.
+fn prepare_slot(chan: &Chan) {
+    let slot = chan.slot();
+    for ring in &slot.rings {
+        ring.reset(START_SHIFT);
+    }
+    for side in &slot.sides {
+        for word in [&side.open, &side.tx_lock, &side.rx_lock] {
+            word.store(0, Ordering::Relaxed);
+        }
+        side.rx_mode.store(rx::TCP, Ordering::Relaxed);
+        side.tx_mode.store(tx::TCP, Ordering::Relaxed);
+        side.cpu.store(u32::MAX, Ordering::Relaxed);
+        side.rx_places.store(0, Ordering::Relaxed);
+        side.tx_places.store(0, Ordering::Relaxed);
+        side.rx_remaining.store(0, Ordering::Relaxed);
+    }
+    slot.agreement.state.store(REQUESTED, Ordering::SeqCst);
+}
+
+/// Looks whether the other end has agreed.
+fn look_for_answer(fd: Fd, socket: &'static Socket) {
+    let Some(chan) = Chan::of(socket) else { return give_up(socket, Reason::Internal) };
+    if chan.slot().agreement.state.load(Ordering::SeqCst) == ACCEPTED {
+        if socket.pins.load(Ordering::SeqCst) > 1 {
+            return socket.step_in(1);
+        }
+        if bind(socket, chan.link, chan.index) {
+            replace_aux(socket, -1);
+        } else {
+            socket.step_in(1);
+        }
+        return;
+    }
+    let aux = socket.aux.load(Ordering::Relaxed);
+    match rendezvous::refusal(aux) {
+        None => socket.step_in(2),
+        Some(_) if chan.slot().agreement.state.load(Ordering::SeqCst) == ACCEPTED => {
+            socket.step_in(0);
+        }
+        Some(refusal) => {
+            withdraw(socket, &chan);
+            match (refusal, Tuple::of(fd)) {
+                (Refusal::UnknownSegment, Some(tuple)) => propose(socket, &tuple, true),
+                (Refusal::Version, _) => give_up(socket, Reason::VersionMismatch),
+                _ => give_up(socket, Reason::PeerDeclined),
+            }
+        }
+    }
+}
+
+/// Takes a proposal back that was not accepted.
+fn withdraw(socket: &Socket, chan: &Chan) {
+    let state = &chan.slot().agreement.state;
+    let cancelled =
+        state.compare_exchange(REQUESTED, CANCELLED, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+    socket.link.store(core::ptr::null_mut(), Ordering::Release);
+    if cancelled {
+        links::cancel_slot(chan.link, chan.index);
+    } else {
+        links::leave(chan.link); // Accepted at the last moment: the slot ends with the peer.
+    }
+}
+
+/// Ends an attempt; the connection stays on TCP and tries again later.
+fn give_up(socket: &'static Socket, reason: Reason) {
+    replace_aux(socket, -1);
+    socket.back_off(reason);
+}
+
+/// Ends whatever attempt is under way, for a socket that closes or must not be upgraded.
+pub(crate) fn abandon(socket: &'static Socket) {
+    if socket.phase.load(Ordering::Relaxed) == phase::PROPOSED {
+        if let Some(chan) = Chan::of(socket) {
+            withdraw(socket, &chan);
+        }
+    }
+    replace_aux(socket, -1);
+}
+
+fn replace_aux(socket: &Socket, fd: Fd) {
+    rt::unhide_and_close(socket.aux.swap(fd, Ordering::Relaxed));
+}
+
+/// Makes the socket bound: from here every call looks at the channel. Caller holds the state
+/// lock and a pin. False when a thread is inside the kernel on this socket, or an epoll set
+/// cannot be told.
+fn bind(socket: &'static Socket, link: &'static Link, slot: usize) -> bool {
+    let Some(chan) = Chan::at(link, slot) else { return false };
+    socket.link.store(core::ptr::from_ref(link).cast_mut(), Ordering::Release);
+    socket.slot.store(u32::try_from(slot).unwrap_or(0), Ordering::Relaxed);
+    socket.mode.store(mode::BOUND, Ordering::SeqCst);
+    let alone = socket.pins.load(Ordering::SeqCst) == 1 && !poll::somebody_polls();
+    if !alone || !epoll::bind_all(socket, &chan) {
+        socket.mode.store(mode::PLAIN, Ordering::SeqCst);
+        return false;
+    }
+    socket.epoch.store(fork::forks(), Ordering::Relaxed);
+    chan.ours().open.store(OPEN_MAPPED, Ordering::SeqCst);
+    chan.say_cpu();
+    chan.rx_ring().set_ready();
+    rt::header().upgrades.fetch_add(1, Ordering::Relaxed);
+    rt::header().channels.fetch_add(1, Ordering::Relaxed);
+    if let Some(entry) = rt::entry(socket.shown_as.load(Ordering::Relaxed)) {
+        entry.peer_pid.store(link.peer_pid(), Ordering::Relaxed);
+    }
+    socket.show(State::Draining, Reason::None);
+    true
+}

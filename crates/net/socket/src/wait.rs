@@ -1,0 +1,163 @@
+//! Blocking on one socket: `recv` and `send` that must wait.
+//!
+//! A waiter watches the ring, then sleeps on its bell and the anchor together, so
+//! FIN and reset wake it as they would on the kernel. Locks are not held meanwhile.
+
+#![expect(unsafe_code, reason = "waits through libc")]
+
+use crate::chan::{Chan, rx, tx};
+use crate::sock::Socket;
+use crate::{clock, kernel, places, policy};
+use core::sync::atomic::Ordering;
+use saiga_channel::layout::STRIDE_SHIFT;
+use saiga_channel::sys::{self, Errno, Fd, Sys};
+
+/// What a wait is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum For {
+    /// Something to receive.
+    Bytes,
+    /// Room to send.
+    Space,
+}
+
+/// The waits of one call: they share one time-out.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    fd: Fd,
+    socket: &'static Socket,
+    what: For,
+    /// Deadline (CLOCK_MONOTONIC, ns), known after the first wait; `None` inside: for ever.
+    deadline: Option<Option<u64>>,
+}
+
+impl Wait {
+    pub(crate) fn new(fd: Fd, socket: &'static Socket, what: For) -> Wait {
+        Wait { fd, socket, what, deadline: None }
+    }
+
+    /// Waits until an attempt may succeed.
+    ///
+    /// # Errors
+    /// EAGAIN when SO_RCVTIMEO or SO_SNDTIMEO has passed; EINTR after a signal whose handler
+    /// does not ask for a restart (`man 7 signal`).
+    pub(crate) fn wait(&mut self, chan: &Chan) -> Sys<()> {
+        let peer_cpu = chan.theirs().cpu.load(Ordering::Relaxed);
+        if policy::linger(peer_cpu, || self.ready(chan)) {
+            return Ok(());
+        }
+        let deadline = *self.deadline.get_or_insert_with(|| deadline_of(self.fd, self.what));
+        let place = places::borrow()?;
+        let Some(index) = chan.segment.claim_place(place.bell.name) else {
+            // Every place of this segment is taken: go on by TCP, where the kernel waits.
+            chan.freeze_tx();
+            chan.freeze_rx();
+            sys::yield_cpu();
+            return Ok(());
+        };
+        let word = match self.what {
+            For::Bytes => &chan.ours().rx_places,
+            For::Space => &chan.ours().tx_places,
+        };
+        word.fetch_or(1 << index, Ordering::SeqCst);
+        let slept = self.sleep(chan, index, place.bell.fd, deadline);
+        word.fetch_and(!(1 << index), Ordering::SeqCst);
+        chan.segment.place(chan.segment.side, index).wake();
+        chan.segment.release_place(index);
+        let _ = place.bell.drain();
+        slept
+    }
+
+    /// Whether an attempt may succeed as far as shared memory tells.
+    fn ready(&self, chan: &Chan) -> bool {
+        match self.what {
+            For::Bytes => {
+                let ring = chan.rx_ring();
+                match chan.ours().rx_mode.load(Ordering::Relaxed) {
+                    rx::RING => ring.readable() || ring.frozen(),
+                    rx::TCP => ring.switched().is_some(),
+                    _ => false,
+                }
+            }
+            For::Space => match chan.ours().tx_mode.load(Ordering::Relaxed) {
+                tx::RING => chan.tx_ring().writable(STRIDE_SHIFT),
+                tx::ENDED => chan.tx_ring().acknowledged(),
+                _ => false,
+            },
+        }
+    }
+
+    /// Asks to be told; true when there is no need to wait.
+    fn arm(&self, chan: &Chan) -> bool {
+        match self.what {
+            For::Bytes => {
+                let something = chan.rx_ring().arm();
+                chan.ours().rx_mode.load(Ordering::Relaxed) == rx::RING && something
+            }
+            For::Space => {
+                let space = chan.tx_ring().arm_space(STRIDE_SHIFT);
+                chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING && space
+            }
+        }
+    }
+
+    /// What the anchor can tell while we sleep.
+    fn anchor_events(&self, chan: &Chan) -> i16 {
+        match self.what {
+            For::Bytes => libc::POLLIN | libc::POLLRDHUP,
+            For::Space => match chan.ours().tx_mode.load(Ordering::Relaxed) {
+                tx::RING | tx::ENDED => libc::POLLRDHUP,
+                _ => libc::POLLOUT,
+            },
+        }
+    }
+
+    fn sleep(&self, chan: &Chan, index: usize, bell: Fd, deadline: Option<u64>) -> Sys<()> {
+        let place = chan.segment.place(chan.segment.side, index);
+        if self.arm(chan) || place.sleep() || self.ready(chan) {
+            return Ok(());
+        }
+        let poll = |fd, events| libc::pollfd { fd, events, revents: 0 };
+        let mut fds = [poll(self.fd, self.anchor_events(chan)), poll(bell, libc::POLLIN)];
+        let left = deadline.map(|d| d.saturating_sub(clock::monotonic_ns()));
+        // SAFETY: no signal mask.
+        match unsafe { kernel::ppoll(&mut fds, left, core::ptr::null()) } {
+            Ok(0) => Err(Errno(libc::EAGAIN)),
+            Ok(_) => {
+                if fds[0].revents != 0 {
+                    self.socket.anchor_news.store(true, Ordering::Relaxed);
+                    if self.what == For::Space {
+                        crate::send::peer_has_finished(self.fd, chan);
+                    }
+                }
+                Ok(())
+            }
+            Err(Errno(libc::EINTR)) if restarts(deadline) => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+/// When the socket's own time-out ends a wait that begins now.
+fn deadline_of(fd: Fd, what: For) -> Option<u64> {
+    let option = match what {
+        For::Bytes => libc::SO_RCVTIMEO,
+        For::Space => libc::SO_SNDTIMEO,
+    };
+    let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    sys::getsockopt(fd, libc::SOL_SOCKET, option, &mut time).ok()?;
+    let part = |v: i64| u64::try_from(v).unwrap_or(0);
+    let ns = part(time.tv_sec) * 1_000_000_000 + part(time.tv_usec) * 1000;
+    (ns != 0).then(|| clock::monotonic_ns() + ns)
+}
+
+/// Whether an interrupted recv or send goes on (`man 7 signal`): without a time-out, and only
+/// if no handler of the process was installed without SA_RESTART. Which signal it was cannot
+/// be known, so one such handler among many gives EINTR: a loop too many, never a hang.
+fn restarts(deadline: Option<u64>) -> bool {
+    const SA_RESTART: u64 = 0x1000_0000;
+    deadline.is_none()
+        && (1..=64).filter_map(kernel::signal_action).all(|(handler, flags)| {
+            handler <= 1 || flags & SA_RESTART != 0
+        })
+}
