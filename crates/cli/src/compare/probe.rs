@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use saiga_redis::{Acceleration, AccelerationProbe};
-use saiga_status::reader::Page;
+use saiga_status::reader::{Page, Socket};
 
 struct StatusPages;
 
@@ -21,13 +21,11 @@ impl AccelerationProbe for StatusPages {
                 "the library stays out of redis-server: {reason:?} {detail}"
             ));
         }
-        let bytes = snapshot
-            .sockets
-            .iter()
-            .map(|socket| socket.channel_rx + socket.channel_tx);
+        let sum = |of: fn(&Socket) -> u64| snapshot.sockets.iter().map(of).sum();
         Ok(Acceleration {
             upgraded_sockets: snapshot.upgrades,
-            channel_bytes: bytes.sum(),
+            channel_bytes: sum(|socket| socket.channel_rx + socket.channel_tx),
+            tcp_bytes: sum(|socket| socket.tcp_rx + socket.tcp_tx),
         })
     }
 }

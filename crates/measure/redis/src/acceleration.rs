@@ -9,6 +9,9 @@ use saiga_experiment::workload::Measured;
 
 /// Between two looks at a server: a look costs some 20 µs of our own CPU time.
 pub(crate) const LOOK_PAUSE: Duration = Duration::from_millis(40);
+/// The shortest request, a PING, and its answer have 21 bytes; half of it leaves room for
+/// a run whose first half went by TCP.
+const MIN_REQUEST_BYTES: u64 = 10;
 
 /// What a process says about its accelerated connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub struct Acceleration {
     pub upgraded_sockets: u64,
     /// Bytes through the channels of its open connections, both ways.
     pub channel_bytes: u64,
+    /// Bytes that its open connections moved by TCP, both ways.
+    pub tcp_bytes: u64,
 }
 
 /// Asks a running process of an arm under Saiga whether it is accelerated.
@@ -48,6 +53,7 @@ impl<'a> ChannelWatch<'a> {
             (Ok(before), Ok(now)) => Ok(Acceleration {
                 upgraded_sockets: before.upgraded_sockets.max(now.upgraded_sockets),
                 channel_bytes: before.channel_bytes.max(now.channel_bytes),
+                tcp_bytes: before.tcp_bytes.max(now.tcp_bytes),
             }),
             (Err(_), Ok(now)) => Ok(now),
             (Ok(before), Err(_)) => Ok(before),
@@ -55,9 +61,10 @@ impl<'a> ChannelWatch<'a> {
         };
     }
 
-    /// Adds what was seen to the run, and makes it invalid unless at least half of the
-    /// clients' connections were upgraded and bytes were seen in channels.
-    pub(crate) fn judge(self, measured: &mut Measured, clients: u32) {
+    /// Adds what was seen to the run of `operations` requests, and makes it invalid unless at
+    /// least half of the clients' connections were upgraded and their bytes went by channel:
+    /// they were counted there, or too few were counted on TCP for so many requests.
+    pub(crate) fn judge(self, measured: &mut Measured, clients: u32, operations: u64) {
         let seen = match self.seen {
             Ok(seen) => seen,
             Err(reason) => {
@@ -68,11 +75,13 @@ impl<'a> ChannelWatch<'a> {
         let Acceleration {
             upgraded_sockets,
             channel_bytes,
+            tcp_bytes,
         } = seen;
-        if upgraded_sockets * 2 < u64::from(clients) || channel_bytes == 0 {
+        let by_channel = channel_bytes > 0 || tcp_bytes < operations * MIN_REQUEST_BYTES;
+        if upgraded_sockets * 2 < u64::from(clients) || !by_channel {
             measured.invalid = Some(format!(
                 "not accelerated: {upgraded_sockets} of the server's {clients} connections were \
-                 upgraded, {channel_bytes} bytes were seen in their channels"
+                 upgraded, {channel_bytes} bytes were seen in channels and {tcp_bytes} on TCP"
             ));
         }
         #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
@@ -102,14 +111,17 @@ mod tests {
         }
     }
 
-    fn invalid_after(answers: Vec<Result<(u64, u64), &str>>) -> Option<String> {
+    fn invalid_after(answers: Vec<Result<(u64, u64, u64), &str>>) -> Option<String> {
         let looks = answers.len();
-        let answer = |one: Result<(u64, u64), &str>| {
+        let answer = |one: Result<(u64, u64, u64), &str>| {
             one.map_err(str::to_owned)
-                .map(|(upgraded_sockets, channel_bytes)| Acceleration {
-                    upgraded_sockets,
-                    channel_bytes,
-                })
+                .map(
+                    |(upgraded_sockets, channel_bytes, tcp_bytes)| Acceleration {
+                        upgraded_sockets,
+                        channel_bytes,
+                        tcp_bytes,
+                    },
+                )
         };
         let probe = Script(RefCell::new(
             answers.into_iter().rev().map(answer).collect(),
@@ -123,35 +135,40 @@ mod tests {
             window_s: 1.0,
             invalid: None,
         };
-        watch.judge(&mut measured, 50);
+        watch.judge(&mut measured, 50, 1000);
         measured.invalid
     }
 
     #[test]
     fn upgrades_and_bytes_seen_at_any_moment_are_the_proof() {
-        assert_eq!(
-            invalid_after(vec![Ok((0, 0)), Ok((50, 9000)), Ok((50, 0))]),
-            None
-        );
-        assert_eq!(invalid_after(vec![Ok((25, 1)), Err("gone")]), None);
+        let looks = vec![Ok((0, 0, 0)), Ok((50, 9000, 20_000)), Ok((50, 0, 0))];
+        assert_eq!(invalid_after(looks), None);
+        assert_eq!(invalid_after(vec![Ok((25, 1, 0)), Err("gone")]), None);
+    }
+
+    #[test]
+    fn a_thousand_requests_in_hardly_any_tcp_bytes_went_by_channel() {
+        assert_eq!(invalid_after(vec![Ok((50, 0, 9_999))]), None);
+        assert!(invalid_after(vec![Ok((50, 0, 10_000))]).is_some());
     }
 
     #[test]
     fn without_proof_the_reason_is_given() {
-        let few = invalid_after(vec![Ok((24, 9000))]).unwrap();
+        let few = invalid_after(vec![Ok((24, 9000, 0))]).unwrap();
         assert!(
             few.starts_with("not accelerated: 24 of the server's 50"),
             "{few}"
         );
-        let mute = invalid_after(vec![Ok((50, 0))]).unwrap();
-        assert!(mute.contains("0 bytes"), "{mute}");
+        let mute = invalid_after(vec![Ok((50, 0, 60_000))]).unwrap();
+        assert!(
+            mute.ends_with("0 bytes were seen in channels and 60000 on TCP"),
+            "{mute}"
+        );
         assert_eq!(
             invalid_after(vec![Err("no page")]).unwrap(),
             "not accelerated: no page"
         );
-        assert_eq!(
-            invalid_after(vec![]).unwrap(),
-            "not accelerated: its server was never asked"
-        );
+        let never = invalid_after(vec![]).unwrap();
+        assert_eq!(never, "not accelerated: its server was never asked");
     }
 }

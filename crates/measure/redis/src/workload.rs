@@ -253,7 +253,7 @@ impl Target for RedisTarget {
         let look = watch.as_mut();
         let mut measured = benchmark::run(server, &line, operations, threads, conditions, look)?;
         if let Some(watch) = watch {
-            watch.judge(&mut measured, load.clients);
+            watch.judge(&mut measured, load.clients, operations);
         }
         Ok(measured)
     }
