@@ -60,7 +60,7 @@ pub(crate) struct Pace {
     /// Runs of each arm in each cell; a verdict needs six
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) pairs: u32,
-    /// Length of a run in seconds (default: 0.3, with --full 1)
+    /// Length of a run with 50 clients, in seconds (default: 0.27, with --full 0.6)
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "requests")]
     pub(crate) seconds: Option<f64>,
     /// Requests of a run, instead of a length

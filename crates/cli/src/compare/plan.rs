@@ -15,8 +15,10 @@ use crate::library;
 
 use super::options::{Args, ArmName, HogName};
 
-const DEFAULT_RUN: f64 = 0.3;
-const FULL_RUN: f64 = 1.0;
+/// With ten loads, three placements, three arms and six pairs: 3.5 minutes.
+const DEFAULT_RUN: f64 = 0.27;
+/// About twenty minutes.
+const FULL_RUN: f64 = 0.6;
 
 /// Everything that the options ask for.
 pub(super) fn of(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
@@ -121,7 +123,7 @@ pub(super) fn print_steps(
         RunSize::Operations(_) => {}
         RunSize::Lasting(length) => writeln!(
             out,
-            "# -n stands for the first guess; calibration makes each run last about {} s",
+            "# -n stands for the first guess; calibration makes runs last about {} s, more with many clients",
             length.as_secs_f64()
         )?,
     }

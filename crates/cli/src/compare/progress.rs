@@ -10,6 +10,8 @@ use crate::exit;
 
 /// What starting and stopping servers adds to a run.
 const RUN_OVERHEAD: Duration = Duration::from_millis(60);
+/// Runs with many clients last longer; on average by this factor.
+const USUAL_FACTOR: f64 = 1.15;
 /// Between two lines where there is no terminal.
 const LINE_PAUSE: Duration = Duration::from_secs(10);
 /// Rejections that are shown one by one; the result holds all.
@@ -36,7 +38,7 @@ impl Progress {
             bar.set_style(style);
         }
         let planned_run = match plan.size {
-            RunSize::Lasting(length) => Some(length + RUN_OVERHEAD),
+            RunSize::Lasting(length) => Some(length.mul_f64(USUAL_FACTOR) + RUN_OVERHEAD),
             RunSize::Operations(_) => None,
         };
         exit::say(&format!(

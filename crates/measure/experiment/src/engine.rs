@@ -23,6 +23,8 @@ pub const MAX_REPEATS: u32 = 3;
 pub const REPEATED: &str = "repeated because";
 /// Failures in a row after which an arm is given up in a cell.
 const MAX_FAILURES: u32 = 3;
+/// Runs in which an arm's pace in a cell is found out, at most.
+const MAX_CALIBRATIONS: u32 = 4;
 /// What a run may take beyond several times its planned length.
 const RUN_GRACE: Duration = Duration::from_secs(15);
 /// The accounting of strangers' CPU time is this coarse: a tick and a half per core.
@@ -271,15 +273,16 @@ impl<W: Workload> Engine<'_, W> {
         if self.operations.contains_key(&key) || self.broken.contains(&(cell_index, arm)) {
             return Ok(());
         }
-        let wanted_s = length.as_secs_f64();
-        let mut operations = self.workload.first_guess(&cell.load);
-        for _ in 0..3 {
+        let wanted_s = length.as_secs_f64() * self.workload.length_factor(&cell.load);
+        let least = self.workload.least_operations(&cell.load);
+        let mut operations = self.workload.first_guess(&cell.load).max(least);
+        for _ in 0..MAX_CALIBRATIONS {
             self.announce(cell, arm, pair, true);
             let limit = self.limit();
             match measure(self.workload, arm, cell, operations, limit, self.interrupt) {
                 Ok(Measured { seconds, .. }) => {
-                    operations = scaled(operations, wanted_s / seconds.max(1e-4));
-                    if seconds >= wanted_s / 4.0 {
+                    operations = scaled(operations, wanted_s / seconds.max(1e-4)).max(least);
+                    if seconds >= wanted_s / 2.0 {
                         break;
                     }
                 }
@@ -314,7 +317,7 @@ impl<W: Workload> Engine<'_, W> {
 
     fn limit(&self) -> Duration {
         match self.plan.size {
-            RunSize::Lasting(length) => RUN_GRACE + length * 5,
+            RunSize::Lasting(length) => RUN_GRACE + length * 30,
             RunSize::Operations(_) => RUN_GRACE * 40,
         }
     }

@@ -36,6 +36,10 @@ pub trait Workload {
     fn calibration_key(&self, load: &Self::Load) -> String;
     /// Operations with which calibration begins.
     fn first_guess(&self, load: &Self::Load) -> u64;
+    /// Operations below which a run does not show the load's steady pace.
+    fn least_operations(&self, load: &Self::Load) -> u64;
+    /// How much longer than planned runs of this load should last.
+    fn length_factor(&self, load: &Self::Load) -> f64;
     /// Versions of the programs that take part.
     fn versions(&self) -> BTreeMap<String, String>;
     /// What every reader must know about this workload's figures.

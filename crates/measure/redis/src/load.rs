@@ -157,6 +157,29 @@ impl RedisLoad {
         };
         each.max(u64::from(self.clients) * 20)
     }
+
+    /// Fewer requests than this do not show a connection at its steady pace: it may
+    /// begin in one way and go on in another (DESIGN.md, "a connection earns its channel").
+    #[must_use]
+    pub fn least_requests(&self) -> u64 {
+        let each = if self.reconnect { 1 } else { 200 };
+        u64::from(self.clients) * each
+    }
+
+    /// How much longer than others its runs are, for the same reason: one client 0.7,
+    /// fifty 1, two hundred 1.9, a thousand 6.7.
+    #[must_use]
+    pub fn length_factor(&self) -> f64 {
+        0.7 + 0.006 * f64::from(self.clients)
+    }
+
+    /// A request and its answer have at least this many bytes.
+    pub(crate) fn least_bytes_per_request(&self) -> u64 {
+        match self.test {
+            Test::Ping => 21,
+            Test::Set | Test::Get => 30 + u64::from(self.value_bytes),
+        }
+    }
 }
 
 #[cfg(test)]

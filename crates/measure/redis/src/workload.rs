@@ -145,6 +145,14 @@ impl Workload for RedisWorkload {
         load.first_guess()
     }
 
+    fn least_operations(&self, load: &RedisLoad) -> u64 {
+        load.least_requests()
+    }
+
+    fn length_factor(&self, load: &RedisLoad) -> f64 {
+        load.length_factor()
+    }
+
     fn versions(&self) -> BTreeMap<String, String> {
         self.versions.clone()
     }
@@ -253,7 +261,8 @@ impl Target for RedisTarget {
         let look = watch.as_mut();
         let mut measured = benchmark::run(server, &line, operations, threads, conditions, look)?;
         if let Some(watch) = watch {
-            watch.judge(&mut measured, load.clients, operations);
+            let least_bytes = operations.saturating_mul(load.least_bytes_per_request());
+            watch.judge(&mut measured, load.clients, least_bytes);
         }
         Ok(measured)
     }

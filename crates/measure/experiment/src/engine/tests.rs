@@ -60,6 +60,12 @@ impl Workload for &'static Fake {
     fn first_guess(&self, (): &()) -> u64 {
         100
     }
+    fn least_operations(&self, (): &()) -> u64 {
+        150
+    }
+    fn length_factor(&self, (): &()) -> f64 {
+        2.0
+    }
     fn versions(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
@@ -143,7 +149,7 @@ fn each_arm_runs_as_long_as_wanted_after_calibration() {
             ..measured
         })
     });
-    let outcome = outcome(fake, &plan(6, RunSize::Lasting(Duration::from_millis(200)))).unwrap();
+    let outcome = outcome(fake, &plan(6, RunSize::Lasting(Duration::from_millis(100)))).unwrap();
     assert_eq!(counted(&outcome), 12);
     let last: BTreeMap<usize, u64> = fake.log.borrow().iter().copied().collect();
     assert_eq!(last, BTreeMap::from([(0, 200), (1, 2000)]));
