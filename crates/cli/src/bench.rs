@@ -103,9 +103,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     raise_descriptor_limit();
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
     let outcome = engine::execute(&workload, &plan, &interrupt, &mut |_| {})?;
-    let run = match outcome.runs.into_iter().last() {
-        Some(run) if !outcome.interrupted => run,
-        Some(_) | None => bail!("interrupted; nothing was measured"),
+    if let Some(reason) = outcome.stopped {
+        bail!("{reason}; nothing was measured");
+    }
+    let Some(run) = outcome.runs.into_iter().last() else {
+        bail!("nothing was measured");
     };
     match &run.rejected {
         Some(reason) if run.metrics.is_empty() => bail!("bench redis: {reason}"),

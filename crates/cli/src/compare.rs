@@ -52,12 +52,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         progress.on(&event)
     })?;
     progress.finish();
-    let interrupted = outcome.interrupted;
+    let stopped = outcome.stopped.clone();
     let (result, verdict) = finish::result(&workload, &plan, outcome, &args);
     finish::write(&result, out, args.json)?;
-    if interrupted {
+    if let Some(reason) = stopped {
         bail!(
-            "interrupted; what was measured until then is in {}",
+            "{reason}; what was measured until then is in {}",
             out.display()
         );
     }

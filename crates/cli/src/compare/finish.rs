@@ -32,11 +32,11 @@ pub(super) fn result<W: Workload>(
         .collect();
     let Outcome {
         runs,
-        interrupted,
+        stopped,
         given_up,
     } = outcome;
     let shortfall = Shortfall {
-        interrupted,
+        stopped: stopped.clone(),
         given_up,
     };
     let conclusion = conclude(&arms, &cells, &runs, &shortfall);
@@ -60,7 +60,7 @@ pub(super) fn result<W: Workload>(
         headline: conclusion.headline,
         warnings,
         command: command_line(),
-        interrupted: interrupted.then(|| "stopped by a signal".to_owned()),
+        interrupted: stopped,
         seed: Some(plan.seed),
         versions,
     };

@@ -79,8 +79,8 @@ pub enum Event<'a> {
 pub struct Outcome {
     /// Every run in order of execution.
     pub runs: Vec<Run>,
-    /// Whether the user stopped it.
-    pub interrupted: bool,
+    /// Why it ended before the plan was done.
+    pub stopped: Option<String>,
     /// Cell, arm and reason of each arm that was given up.
     pub given_up: Vec<(String, String, String)>,
 }
@@ -88,7 +88,7 @@ pub struct Outcome {
 /// Runs `plan` and reports to `progress`.
 ///
 /// # Errors
-/// The first failure that makes every further run impossible; nothing is left running.
+/// The failure that made even the first run impossible; nothing is left running.
 pub fn execute<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
@@ -118,11 +118,14 @@ pub fn execute<W: Workload>(
         match engine.visit(&visit, attempt) {
             Ok(Visited::Repeat) => queue.push_back((visit, attempt + 1)),
             Ok(Visited::Stands) => runs_done += engine.names.len(),
-            Err(Failure::Interrupted) => {
-                engine.outcome.interrupted = true;
+            // What was measured stays, whatever ended the experiment.
+            Err(failure @ Failure::Impossible(_)) if engine.outcome.runs.is_empty() => {
+                return Err(failure);
+            }
+            Err(failure) => {
+                engine.outcome.stopped = Some(failure.to_string());
                 break;
             }
-            Err(failure) => return Err(failure),
         }
         (engine.progress)(Event::Visited { runs_done });
     }

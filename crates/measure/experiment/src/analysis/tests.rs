@@ -144,7 +144,10 @@ fn rejected_runs_do_not_count_and_are_warned_of() {
         .map(|w| w.text.as_str())
         .collect();
     assert!(texts[0].contains("1 of 48 runs were rejected"), "{texts:?}");
-    assert!(texts[1].contains("fewer than six pairs"), "{texts:?}");
+    assert!(
+        texts[1].contains("Fewer than six pairs count in 1 cell:"),
+        "{texts:?}"
+    );
     assert_eq!(conclusion.warnings[1].cells, ["set-one-core"]);
 }
 
@@ -169,7 +172,7 @@ fn a_client_that_fills_its_core_is_named() {
     assert!(
         limit
             .text
-            .starts_with("The client was the limit of the saiga arm in 1 cells")
+            .starts_with("The client was the limit of the saiga arm in 1 cell:")
     );
 }
 
@@ -177,7 +180,7 @@ fn a_client_that_fills_its_core_is_named() {
 fn nothing_measured_concludes_nothing() {
     let (arms, cells, _) = two_loads();
     let shortfall = Shortfall {
-        interrupted: true,
+        stopped: Some("interrupted".into()),
         given_up: vec![],
     };
     let conclusion = conclude(&arms, &cells, &[], &shortfall);

@@ -18,8 +18,8 @@ const IDLE: f64 = 0.85;
 /// What kept a plan from being done as planned.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shortfall {
-    /// Whether the user stopped it.
-    pub interrupted: bool,
+    /// Why it ended before the plan was done.
+    pub stopped: Option<String>,
     /// Cell, arm and reason of each arm that was given up.
     pub given_up: Vec<(String, String, String)>,
 }
@@ -34,7 +34,7 @@ pub(super) fn all(
     shortfall: &Shortfall,
 ) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    warnings.extend(interrupted(shortfall));
+    warnings.extend(stopped(shortfall));
     warnings.extend(given_up(shortfall));
     warnings.extend(rejected(runs));
     warnings.extend(too_few(arms, cells, counted));
@@ -53,15 +53,22 @@ fn warning(text: String, cause: &str, action: &str, cells: Vec<String>) -> Warni
     }
 }
 
-fn interrupted(shortfall: &Shortfall) -> Option<Warning> {
-    shortfall.interrupted.then(|| {
-        warning(
-            "The experiment was interrupted: only what was measured until then is here.".to_owned(),
-            "",
-            "Repeat it to the end before you draw conclusions.",
-            vec![],
-        )
-    })
+fn stopped(shortfall: &Shortfall) -> Option<Warning> {
+    let reason = shortfall.stopped.as_ref()?;
+    let text = format!(
+        "The experiment ended early ({reason}): only what was measured until then is here."
+    );
+    let action = "Repeat it to the end before you draw conclusions.";
+    Some(warning(text, "", action, vec![]))
+}
+
+/// `1 cell`, `2 cells`.
+fn counted_as(count: usize, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
 }
 
 fn given_up(shortfall: &Shortfall) -> Vec<Warning> {
@@ -146,8 +153,8 @@ fn too_few(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Option<Warnin
         .collect();
     (!cells.is_empty()).then(|| {
         let text = format!(
-            "{} cells have fewer than six pairs that count: no verdict there.",
-            cells.len()
+            "Fewer than six pairs count in {}: no verdict there.",
+            counted_as(cells.len(), "cell")
         );
         warning(
             text,
@@ -176,8 +183,8 @@ fn wide(arms: &[Arm], comparisons: &[Comparison]) -> Option<Warning> {
     // Best-against-best cells have no runs of their own; the result lists them all the same.
     (!cells.is_empty()).then(|| {
         let text = format!(
-            "The spread is wide in {} comparisons: the interval's ends differ by more than half.",
-            cells.len()
+            "The spread is wide in {}: the interval's ends differ by more than half.",
+            counted_as(cells.len(), "comparison")
         );
         warning(
             text,
@@ -198,11 +205,13 @@ fn client_limited(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Vec<Wa
             .collect();
         (!cells.is_empty()).then(|| {
             let text = format!(
-                "The client was the limit of the {} arm in {} cells: it used its whole core while the server had time left.",
+                "The client was the limit of the {} arm in {}: it used its whole core while the \
+                 server had time left.",
                 arm.name,
-                cells.len()
+                counted_as(cells.len(), "cell")
             );
-            let action = "Throughput there understates this arm's server; its CPU per operation does not.";
+            let action =
+                "Throughput there understates this arm's server; its CPU per operation does not.";
             warning(text, "The load generator runs one thread.", action, cells)
         })
     };

@@ -235,17 +235,23 @@ fn an_interrupt_keeps_what_was_measured() {
         _ => run_with(0.0),
     });
     let outcome = outcome(fake, &plan(6, RunSize::Operations(10))).unwrap();
-    assert!(outcome.interrupted);
+    assert_eq!(outcome.stopped.as_deref(), Some("interrupted"));
     assert_eq!(counted(&outcome), 4);
 }
 
 #[test]
 fn what_makes_every_run_impossible_ends_the_experiment() {
-    let fake = Fake::new(|_, _| {
-        Err(Failure::impossible(std::io::Error::other(
+    let at_once = Fake::new(|_, _| Err(Failure::impossible(std::io::Error::other("no disk"))));
+    let error = outcome(at_once, &plan(6, RunSize::Operations(10))).unwrap_err();
+    assert_eq!(error.to_string(), "no disk");
+
+    let later = Fake::new(|_, nth| match nth {
+        3 => Err(Failure::impossible(std::io::Error::other(
             "the disk is full",
-        )))
+        ))),
+        _ => run_with(0.0),
     });
-    let error = outcome(fake, &plan(6, RunSize::Operations(10))).unwrap_err();
-    assert_eq!(error.to_string(), "the disk is full");
+    let outcome = outcome(later, &plan(6, RunSize::Operations(10))).unwrap();
+    assert_eq!(outcome.stopped.as_deref(), Some("the disk is full"));
+    assert_eq!(counted(&outcome), 6, "what was measured stays");
 }
