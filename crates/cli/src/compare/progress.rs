@@ -34,7 +34,7 @@ impl Progress {
     pub(crate) fn new<L>(plan: &Plan<L>) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         // The template is a constant; a bar with the default style serves as well.
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {wide_msg}") {
             bar.set_style(style);
         }
         let planned_run = match plan.size {
