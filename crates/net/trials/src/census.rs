@@ -1,0 +1,58 @@
+//! What a process holds: descriptors, mappings, resident memory.
+//!
+//! Read from `/proc`, so it counts what the library hides from its program too.
+
+use std::{fs, io};
+
+/// A count of one process at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Census {
+    /// Open descriptors, hidden ones included.
+    pub descriptors: usize,
+    /// Mappings.
+    pub mappings: usize,
+    /// Resident memory that is its own or shared, in KiB.
+    pub resident_kib: u64,
+}
+
+impl Census {
+    /// Counts the process `pid`.
+    ///
+    /// # Errors
+    /// When `/proc/PID` cannot be read: the process is gone or another user's.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let resident_kib = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok())
+            .ok_or_else(|| io::Error::other(format!("/proc/{pid}/status has no VmRSS")))?;
+        Ok(Self {
+            descriptors: fs::read_dir(format!("/proc/{pid}/fd"))?.count(),
+            mappings: maps.lines().count(),
+            resident_kib,
+        })
+    }
+
+    /// Fails the test when `later` holds more than `self`: a descriptor, a mapping,
+    /// or more than `slack_kib` of memory.
+    ///
+    /// # Panics
+    /// On growth, naming `what` was done in between.
+    pub fn assert_no_growth(&self, later: &Self, slack_kib: u64, what: &str) {
+        println!("{what}: before {self:?}, after {later:?}");
+        assert!(
+            later.descriptors <= self.descriptors,
+            "descriptors leaked over {what}"
+        );
+        assert!(
+            later.mappings <= self.mappings,
+            "mappings leaked over {what}"
+        );
+        assert!(
+            later.resident_kib <= self.resident_kib + slack_kib,
+            "memory grew by more than {slack_kib} KiB over {what}"
+        );
+    }
+}

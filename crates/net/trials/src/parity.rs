@@ -1,0 +1,161 @@
+//! One program on two arms: the kernel, and `libsaiga.so` with no evidence asked.
+//!
+//! Both runs must end the same way and print the same bytes, and the program's
+//! own proofs (see `programs/c/witness.h`) must say what its header says.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+use crate::{
+    bounded::{self, Ending, Outcome},
+    compile, library,
+    program::{self, Language, Program, Upgraded, Variant},
+};
+
+/// On what a program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arm {
+    /// The kernel alone.
+    Kernel,
+    /// Under the library, every connection upgraded at its first message.
+    Library,
+}
+
+/// Makes `command` run on `arm`, with an environment that is the same everywhere.
+pub fn dress(command: &mut Command, arm: Arm) {
+    command.env_clear();
+    for kept in ["PATH", "HOME", "SAIGA_LOG"] {
+        if let Some(value) = env::var_os(kept) {
+            command.env(kept, value);
+        }
+    }
+    command
+        .env("LC_ALL", "C.UTF-8")
+        .env("PYTHONHASHSEED", "0")
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    if arm == Arm::Library {
+        command
+            .env("LD_PRELOAD", library::path())
+            .env("SAIGA_EVIDENCE_MESSAGES", "0");
+    }
+}
+
+/// What one run printed, and what the kernel said about its connections.
+#[derive(Debug)]
+pub struct Trial {
+    /// Output and ending.
+    pub outcome: Outcome,
+    /// One line per proof: `moved` or `kernel`, and the bytes that TCP carried.
+    pub proofs: Vec<String>,
+}
+
+/// Runs `program` once.
+///
+/// # Panics
+/// When it cannot be compiled or started.
+pub fn run(program: &Program, variant: Variant, arm: Arm) -> Trial {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let proof = folder.path().join("proof");
+    let mut command = match program.language {
+        Language::C => Command::new(compile::program(program, variant)),
+        Language::Python => {
+            let mut command = Command::new(python());
+            command.args(["-B", "-S", "-s"]).arg(&program.source);
+            command
+        }
+    };
+    dress(&mut command, arm);
+    command
+        .args(&program.args)
+        .envs(program.env.iter().cloned())
+        .current_dir(folder.path());
+    command
+        .env("TRIAL_PROOF", &proof)
+        .env("TRIAL_WITNESS", compile::helper());
+    let mut outcome = bounded::run(command, program.limit);
+    if let Ending::TimedOut(place) = &mut outcome.ending {
+        for side in ["server.out", "client.out"] {
+            let said = fs::read_to_string(folder.path().join(side)).unwrap_or_default();
+            place.push_str(&format!("\n{side} so far:\n{said}"));
+        }
+    }
+    let proofs = fs::read_to_string(&proof).unwrap_or_default();
+    Trial {
+        outcome,
+        proofs: proofs.lines().map(str::to_owned).collect(),
+    }
+}
+
+/// Runs the program `name` on both arms, in every variant, and compares.
+///
+/// # Panics
+/// With both outputs when they differ, with the proofs when those are not as the
+/// header says, or when the kernel's own run does not end as the header says.
+pub fn check(name: &str) {
+    let program = program::load(name);
+    for &variant in &program.variants {
+        let kernel = run(&program, variant, Arm::Kernel);
+        assert_eq!(
+            kernel.outcome.ending,
+            program.exit,
+            "{name} ({variant:?}) fails on the kernel already\n{}",
+            show(&kernel.outcome)
+        );
+        let library = run(&program, variant, Arm::Library);
+        assert!(
+            kernel.outcome == library.outcome,
+            "{name} ({variant:?}): the arms differ\n--- kernel\n{}\n--- library\n{}\n--- proofs {:?}",
+            show(&kernel.outcome),
+            show(&library.outcome),
+            library.proofs
+        );
+        assert!(
+            kernel
+                .proofs
+                .iter()
+                .all(|proof| proof.starts_with("kernel")),
+            "{name}: the witness is wrong on the kernel: {:?}",
+            kernel.proofs
+        );
+        check_proofs(&program, &library.proofs);
+    }
+}
+
+fn check_proofs(program: &Program, proofs: &[String]) {
+    let (name, wanted) = match program.upgraded {
+        Upgraded::Any => return,
+        Upgraded::Yes => (&program.name, "moved"),
+        Upgraded::No => (&program.name, "kernel"),
+    };
+    assert!(
+        !proofs.is_empty(),
+        "{name} proves nothing: call warm_up() or say 'upgraded: any'"
+    );
+    assert!(
+        proofs.iter().all(|proof| proof.starts_with(wanted)),
+        "{name}: every connection should be '{wanted}': {proofs:?}"
+    );
+}
+
+fn show(outcome: &Outcome) -> String {
+    format!(
+        "{}stderr: {}\n{}",
+        outcome.stdout, outcome.stderr, outcome.ending
+    )
+}
+
+/// The interpreter itself, not a version manager's shim in front of it.
+fn python() -> &'static Path {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    PYTHON.get_or_init(|| {
+        let output = Command::new("python3")
+            .args(["-c", "import sys; print(sys.executable)"])
+            .output()
+            .unwrap_or_else(|error| panic!("no python3 ({error}); apt-get install python3"));
+        PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())
+    })
+}

@@ -1,0 +1,218 @@
+//! A helper process with which a test talks over stdin and stdout.
+//!
+//! Every wait has a limit, and the process is killed by its pid when dropped.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    os::fd::AsRawFd as _,
+    path::PathBuf,
+    process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use crate::{
+    census::Census,
+    parity::{self, Arm},
+    scale::by_scale,
+    sys::{self, Signal},
+};
+
+/// After this long without the expected output a helper counts as hung.
+fn patience() -> Duration {
+    Duration::from_secs(by_scale(30, 600))
+}
+
+/// One running helper.
+#[derive(Debug)]
+pub struct Peer {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: ChildStdout,
+    pending: Vec<u8>,
+    name: String,
+}
+
+impl Peer {
+    /// Starts `program` with `args` on `arm`.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start(program: PathBuf, args: &[&str], arm: Arm) -> Self {
+        let mut command = Command::new(&program);
+        parity::dress(&mut command, arm);
+        command.args(args);
+        Self::spawn(command)
+    }
+
+    /// Starts `command` as it is.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn spawn(mut command: Command) -> Self {
+        let name = format!("{:?} {:?}", command.get_program(), command.get_args());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
+        let input = child.stdin.take();
+        let output = child.stdout.take().expect("stdout was asked for");
+        Self {
+            child,
+            input,
+            output,
+            pending: Vec::new(),
+            name,
+        }
+    }
+
+    /// Its pid.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it holds now.
+    ///
+    /// # Panics
+    /// When it is gone.
+    pub fn census(&self) -> Census {
+        Census::of(self.pid()).unwrap_or_else(|error| panic!("{}: {error}", self.name))
+    }
+
+    /// Writes `text` and a line end to its stdin.
+    ///
+    /// # Panics
+    /// When it does not read any more.
+    pub fn tell(&mut self, text: &str) {
+        let input = self
+            .input
+            .as_mut()
+            .expect("stdin was asked for and is open");
+        let written = input.write_all(format!("{text}\n").as_bytes());
+        written.unwrap_or_else(|error| panic!("{} does not listen: {error}", self.name));
+    }
+
+    /// Closes its stdin.
+    pub fn hang_up(&mut self) {
+        self.input = None;
+    }
+
+    /// The next line of its stdout, without the line end; `None` at its end.
+    ///
+    /// # Panics
+    /// When none comes within the limit.
+    pub fn line(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = self.pending.drain(..=end).collect();
+                return Some(String::from_utf8_lossy(&line[..end]).into_owned());
+            }
+            if !self.more() {
+                return None;
+            }
+        }
+    }
+
+    /// The next line, which must start with `prefix`; what follows it.
+    ///
+    /// # Panics
+    /// When another line comes, or none.
+    pub fn expect(&mut self, prefix: &str) -> String {
+        let line = self
+            .line()
+            .unwrap_or_else(|| panic!("{} ended without '{prefix}'", self.name));
+        let rest = line.strip_prefix(prefix);
+        rest.unwrap_or_else(|| panic!("{} said '{line}', not '{prefix}...'", self.name))
+            .trim()
+            .to_owned()
+    }
+
+    /// Waits for `count` further bytes of stdout; false when it ends before.
+    ///
+    /// # Panics
+    /// When they do not come within the limit.
+    pub fn await_bytes(&mut self, count: usize) -> bool {
+        while self.pending.len() < count {
+            if !self.more() {
+                return false;
+            }
+        }
+        self.pending.drain(..count);
+        true
+    }
+
+    /// Reads what is there, waiting if nothing is; false at the end.
+    fn more(&mut self) -> bool {
+        let came = sys::readable(self.output.as_raw_fd(), patience());
+        if !came.expect("stdout can be polled") {
+            panic!(
+                "{} hangs: nothing for {:?}\n{}",
+                self.name,
+                patience(),
+                self.whereabouts()
+            );
+        }
+        let mut buffer = [0; 4096];
+        let got = self.output.read(&mut buffer).expect("stdout can be read");
+        self.pending.extend_from_slice(&buffer[..got]);
+        got > 0
+    }
+
+    fn whereabouts(&self) -> String {
+        let look = |name: &str| {
+            fs::read_to_string(format!("/proc/{}/{name}", self.pid())).unwrap_or_default()
+        };
+        let mut text = format!("in {}, system call {}", look("wchan"), look("syscall"));
+        if std::env::var_os("SAIGA_TRIALS_GDB").is_some() {
+            let gdb = Command::new("gdb")
+                .args([
+                    "-batch",
+                    "-p",
+                    &self.pid().to_string(),
+                    "-ex",
+                    "thread apply all bt 16",
+                ])
+                .output();
+            text += &gdb.map_or_else(
+                |_| String::new(),
+                |out| String::from_utf8_lossy(&out.stdout).into(),
+            );
+        }
+        text
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Panics
+    /// When it is gone.
+    pub fn signal(&self, signal: Signal) {
+        sys::signal(self.pid(), signal)
+            .unwrap_or_else(|error| panic!("{:?} to {}: {error}", signal, self.name));
+    }
+
+    /// SIGKILL, and waits for its end.
+    pub fn kill(mut self) -> ExitStatus {
+        // It may have ended by itself: the status tells.
+        let _ = self.child.kill();
+        self.child.wait().expect("a child can be waited for")
+    }
+
+    /// Closes stdin, reads the rest of stdout and waits for the end.
+    ///
+    /// # Panics
+    /// When it stays silent and alive for longer than the limit.
+    pub fn finish(mut self) -> (String, ExitStatus) {
+        self.hang_up();
+        while self.more() {}
+        let status = self.child.wait().expect("a child can be waited for");
+        (String::from_utf8_lossy(&self.pending).into_owned(), status)
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Ended and reaped already in the good case; then neither does anything.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,144 @@
+//! The few system calls that the standard library does not offer.
+#![allow(
+    unsafe_code,
+    reason = "kill(2), waitid(2) and prlimit(2) have no safe wrapper in std"
+)]
+
+use std::{
+    io,
+    mem::MaybeUninit,
+    net::TcpStream,
+    os::fd::{FromRawFd as _, RawFd},
+    time::Duration,
+};
+
+/// The signals that the tests send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGKILL.
+    Kill,
+    /// SIGSTOP.
+    Stop,
+    /// SIGCONT.
+    Continue,
+    /// SIGTERM.
+    Terminate,
+}
+
+impl Signal {
+    fn number(self) -> libc::c_int {
+        match self {
+            Self::Kill => libc::SIGKILL,
+            Self::Stop => libc::SIGSTOP,
+            Self::Continue => libc::SIGCONT,
+            Self::Terminate => libc::SIGTERM,
+        }
+    }
+}
+
+fn pid(pid: u32) -> libc::pid_t {
+    libc::pid_t::try_from(pid).expect("a pid fits pid_t")
+}
+
+/// Sends `signal` to one process that the caller started and has not reaped.
+///
+/// # Errors
+/// As `kill(2)`: ESRCH when it is gone.
+pub fn signal(process: u32, signal: Signal) -> io::Result<()> {
+    // SAFETY: kill takes two integers.
+    let rc = unsafe { libc::kill(pid(process), signal.number()) };
+    if rc == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Kills what is left of the process group that `leader` made; none left is fine.
+pub fn kill_group(leader: u32) {
+    // SAFETY: kill takes two integers. ESRCH, the usual case, needs no answer.
+    unsafe { libc::kill(-pid(leader), libc::SIGKILL) };
+}
+
+/// Waits until the child `process` is stopped (SIGSTOP took effect), without reaping it.
+///
+/// # Errors
+/// As `waitid(2)`: ECHILD when it is not a child.
+pub fn wait_stopped(process: u32) -> io::Result<()> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let flags = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT;
+    // SAFETY: `info` is writable for a siginfo_t.
+    let rc = unsafe { libc::waitid(libc::P_PID, process, info.as_mut_ptr(), flags) };
+    if rc == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Whether `fd` becomes readable (data, end or error) before `limit`.
+///
+/// # Errors
+/// As `poll(2)`.
+pub fn readable(fd: RawFd, limit: Duration) -> io::Result<bool> {
+    let mut entry = libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let timeout = libc::c_int::try_from(limit.as_millis()).unwrap_or(libc::c_int::MAX);
+    // SAFETY: one pollfd, owned by this frame.
+    let rc = unsafe { libc::poll(&raw mut entry, 1, timeout) };
+    if rc < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(rc > 0)
+    }
+}
+
+/// The hard limit on descriptors of this process, which its children inherit.
+pub fn descriptor_hard_limit() -> u64 {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a writable rlimit.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    limit.rlim_max
+}
+
+/// A TCP connection from `source` (any port) to `target` at `port`.
+///
+/// # Errors
+/// As `bind(2)` and `connect(2)`.
+pub fn connect_from(source: [u8; 4], target: [u8; 4], port: u16) -> io::Result<TcpStream> {
+    let name = |address: [u8; 4], port: u16| libc::sockaddr_in {
+        sin_family: libc::sa_family_t::try_from(libc::AF_INET).expect("a small constant"),
+        sin_port: port.to_be(),
+        sin_addr: libc::in_addr {
+            s_addr: u32::from_ne_bytes(address),
+        },
+        sin_zero: [0; 8],
+    };
+    let length = libc::socklen_t::try_from(size_of::<libc::sockaddr_in>()).expect("16");
+    // SAFETY: plain integers.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a fresh descriptor that nobody else owns.
+    let stream = unsafe { TcpStream::from_raw_fd(fd) };
+    let (from, to) = (name(source, 0), name(target, port));
+    // SAFETY: `from` is a sockaddr_in of `length` bytes.
+    let bound = unsafe { libc::bind(fd, (&raw const from).cast(), length) };
+    if bound < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `to` is a sockaddr_in of `length` bytes.
+    let connected = unsafe { libc::connect(fd, (&raw const to).cast(), length) };
+    if connected < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(stream)
+    }
+}

@@ -1,0 +1,67 @@
+//! Connect, talk a little, close: many times over, and many at once.
+
+use saiga_trials::{compile, parity::Arm, peer::Peer, scale::by_scale, sys};
+
+#[test]
+fn connect_and_close_leaves_nothing_behind() {
+    let (warm, cycles) = (1000, by_scale(10_000, 100_000));
+    let mut server = Peer::start(compile::tool("survivor"), &[], Arm::Library);
+    let port = server.expect("port");
+    let mut client = Peer::start(compile::tool("survivor"), &[], Arm::Library);
+    client.expect("port");
+    let mut run = |count: u32| {
+        server.tell(&format!("serve {count}"));
+        client.tell(&format!("cycles {count} {port}"));
+        assert_eq!(client.expect("end"), "done");
+        assert_eq!(server.expect("end"), "done");
+        (server.census(), client.census())
+    };
+    let before = run(warm);
+    let after = run(cycles);
+    before
+        .0
+        .assert_no_growth(&after.0, 512, &format!("{cycles} cycles, server"));
+    before
+        .1
+        .assert_no_growth(&after.1, 512, &format!("{cycles} cycles, client"));
+}
+
+/// Resident KiB of server and client with `count` connections, half of them used.
+fn crowd(count: u64, arm: Arm) -> (u64, u64) {
+    let mut server = Peer::start(compile::tool("crowd"), &["listen"], arm);
+    let port = server.expect("port");
+    let mut client = Peer::start(
+        compile::tool("crowd"),
+        &["connect", &port, &count.to_string()],
+        arm,
+    );
+    let open: u64 = client.expect("open").parse().expect("a number");
+    assert_eq!(open, count, "connections that could be opened");
+    client.tell(&format!("active {} 40", count / 2));
+    client.expect("done");
+    let held = (server.census().resident_kib, client.census().resident_kib);
+    client.tell(&format!("active {count} 2")); // the idle ones still work
+    client.expect("done");
+    println!(
+        "{count} connections, {arm:?}: server {} KiB, client {} KiB",
+        held.0, held.1
+    );
+    held
+}
+
+#[test]
+fn as_many_connections_as_descriptors_allow() {
+    // Both programs raise their limit to the hard one; a few numbers are theirs.
+    let count = by_scale(
+        4000,
+        sys::descriptor_hard_limit().saturating_sub(64).min(28_000),
+    );
+    let kernel = crowd(count, Arm::Kernel);
+    let library = crowd(count, Arm::Library);
+    let extra = |with: u64, without: u64| with.saturating_sub(without) / count;
+    println!(
+        "memory per connection beyond the kernel's: server {} KiB, client {} KiB",
+        extra(library.0, kernel.0),
+        extra(library.1, kernel.1)
+    );
+}

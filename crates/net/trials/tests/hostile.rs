@@ -1,0 +1,194 @@
+//! Hostile peers: one of the same user that corrupts shared memory or the
+//! hand-shake, and one of another user that squats on a control name. The victim
+//! keeps serving others and keeps nothing; the squatter gets nothing.
+
+use std::{path::PathBuf, process::Command, time::Duration};
+
+use saiga_channel::tuple::{Endpoint, Tuple};
+use saiga_trials::{
+    bounded::{self, Ending},
+    compile,
+    parity::{self, Arm},
+    peer::Peer,
+    scale::{Dice, by_scale, seed},
+};
+
+/// An echo server under the library.
+fn echo_server() -> (Peer, String) {
+    let mut server = Peer::start(compile::tool("crowd"), &["listen"], Arm::Library);
+    let port = server.expect("port");
+    (server, port)
+}
+
+/// Four verified connections that go on through everything.
+struct Bystander(Peer);
+
+impl Bystander {
+    fn start(port: &str) -> Self {
+        let mut peer = Peer::start(
+            compile::tool("crowd"),
+            &["connect", port, "4"],
+            Arm::Library,
+        );
+        assert_eq!(peer.expect("open"), "4");
+        Self(peer)
+    }
+
+    fn is_served(&mut self) {
+        self.0.tell("active 4 60");
+        self.0.expect("done");
+    }
+}
+
+fn attack(mode: &str, port: &str, seed: u64) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hostile"));
+    parity::dress(&mut command, Arm::Kernel);
+    command.args([mode, port, &seed.to_string()]);
+    let outcome = bounded::run(command, Duration::from_secs(30));
+    assert_eq!(
+        outcome.ending,
+        Ending::Exited(0),
+        "{mode}, seed {seed}: {outcome:?}"
+    );
+    outcome.stdout.trim().to_owned()
+}
+
+fn survives(mode: &str, step: &str, own_seed: u64) {
+    let mut dice = Dice::new(seed(own_seed));
+    let (server, port) = echo_server();
+    let mut bystander = Bystander::start(&port);
+    bystander.is_served();
+    let mut before = None;
+    for round in 0..by_scale(15, 500) {
+        let seed = dice.below(1 << 40);
+        let reached = attack(mode, &port, seed);
+        // Without this the test would pass against a library that never upgrades.
+        assert_eq!(
+            reached,
+            format!("reached {step}"),
+            "{mode}, round {round}, seed {seed}"
+        );
+        bystander.is_served();
+        if round == 4 {
+            before = Some(server.census());
+        }
+    }
+    let before = before.expect("there were rounds");
+    before.assert_no_growth(&server.census(), 512, &format!("attacks by {mode}"));
+}
+
+#[test]
+fn a_visitor_that_says_nothing_changes_nothing() {
+    survives("silent", "the visit", 21);
+}
+
+#[test]
+fn nonsense_in_the_handshake_changes_nothing() {
+    survives("nonsense", "the visit", 22);
+}
+
+#[test]
+fn wrong_proposals_are_refused() {
+    survives("proposals", "the visit", 23);
+}
+
+#[test]
+fn wrong_descriptors_are_refused() {
+    survives("descriptors", "the visit", 24);
+}
+
+#[test]
+fn corruption_of_a_segment_that_the_peer_made_is_survived() {
+    survives("made", "the segment", 25);
+}
+
+#[test]
+fn corruption_of_a_segment_that_the_victim_made_is_survived() {
+    survives("given", "the segment", 26);
+}
+
+fn endpoint(address: [u8; 4], port: &str) -> Endpoint {
+    let mut mapped = [0; 16];
+    mapped[10..12].copy_from_slice(&[0xff, 0xff]);
+    mapped[12..].copy_from_slice(&address);
+    Endpoint {
+        address: mapped,
+        port: port.parse().expect("a port"),
+    }
+}
+
+/// The abstract name of a connection's offer, without the leading zero byte.
+fn offer_name(tuple: &Tuple) -> String {
+    tuple
+        .key()
+        .iter()
+        .fold("saiga-offer-".to_owned(), |name, byte| {
+            format!("{name}{byte:02x}")
+        })
+}
+
+fn other_user(way: &str, name: &str) -> Peer {
+    let tool: PathBuf = compile::tool("squatter");
+    let mut command = Command::new(tool);
+    parity::dress(&mut command, Arm::Kernel);
+    command.args([way, name]);
+    Peer::spawn(command)
+}
+
+/// A connection between `source` and the server, and its offer's name.
+fn talker(port: &str, source: [u8; 4], target: [u8; 4], arm: Arm) -> (Peer, String) {
+    let text = |address: [u8; 4]| std::net::Ipv4Addr::from(address).to_string();
+    let (source_text, target_text) = (text(source), text(target));
+    let args = [source_text.as_str(), &target_text, port];
+    let mut talker = Peer::start(compile::tool("talker"), &args, arm);
+    let own = talker.expect("port");
+    let tuple = Tuple {
+        local: endpoint(source, &own),
+        remote: endpoint(target, port),
+    };
+    (talker, offer_name(&tuple))
+}
+
+#[test]
+fn a_squatter_on_the_name_gets_nothing() {
+    let (low, high) = ([127, 0, 0, 1], [127, 0, 0, 2]);
+    // Once the server would offer, once the client; the squatter sits there first.
+    for (source, target) in [(low, high), (high, low)] {
+        let (_server, port) = echo_server();
+        let (mut client, name) = talker(&port, source, target, Arm::Library);
+        let mut squatter = other_user("sit", &name);
+        squatter.expect("sitting");
+        client.tell("talk 300");
+        assert_eq!(
+            client.line().as_deref(),
+            Some("kernel"),
+            "it stays on TCP, and works"
+        );
+        squatter.hang_up();
+        let gotten = squatter.expect("visitors");
+        assert!(
+            gotten.ends_with("bytes 0 descriptors 0"),
+            "visitors {gotten}"
+        );
+        // Another connection between the same two is not in its way.
+        let (mut next, _) = talker(&port, source, target, Arm::Library);
+        next.tell("talk 300");
+        assert_eq!(next.line().as_deref(), Some("moved"));
+    }
+}
+
+#[test]
+fn a_visitor_of_another_user_gets_nothing() {
+    let (low, high) = ([127, 0, 0, 1], [127, 0, 0, 2]);
+    let (_server, port) = echo_server();
+    // The client is not accelerated, so the server's offer waits for any visitor.
+    let (mut client, name) = talker(&port, high, low, Arm::Kernel);
+    let mut visitor = other_user("visit", &name);
+    client.tell("talk 30");
+    client.expect("kernel");
+    visitor.expect("visiting");
+    client.tell("talk 300");
+    client.expect("kernel");
+    visitor.hang_up();
+    assert_eq!(visitor.expect("visitors"), "1 bytes 0 descriptors 0");
+}

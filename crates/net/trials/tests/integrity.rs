@@ -1,0 +1,120 @@
+//! Payload integrity: a pattern both ways through every send and receive call,
+//! in random sizes, checked byte for byte by `programs/tools/integrity.c`, while
+//! channels are upgraded and downgraded at random moments and sides are stopped.
+
+use std::thread;
+
+use saiga_trials::{
+    Signal, compile,
+    parity::{self, Arm},
+    peer::Peer,
+    scale::{Dice, by_scale, seed},
+    sys,
+};
+
+const MODES: [&str; 3] = ["threads", "poll", "exec"];
+
+/// What is done to the two sides while they talk.
+#[derive(Debug, Clone, Copy)]
+enum Disturbance {
+    None,
+    /// `SAIGA_CHAOS`: the library freezes, downgrades and upgrades at random calls.
+    Chaos,
+    /// SIGSTOP and SIGCONT of either side.
+    Stops,
+}
+
+fn start(args: &[&str], disturbance: Disturbance, seed: u64) -> Peer {
+    let mut command = std::process::Command::new(compile::tool("integrity"));
+    parity::dress(&mut command, Arm::Library);
+    if matches!(disturbance, Disturbance::Chaos) {
+        command.env("SAIGA_CHAOS", seed.to_string());
+    }
+    command.args(args);
+    Peer::spawn(command)
+}
+
+/// One connection, `total` bytes each way; both sides check and must agree.
+fn pour(seed: u64, total: u64, modes: (&str, &str), disturbance: Disturbance) {
+    println!("seed {seed}: {total} bytes, {modes:?}, {disturbance:?}");
+    let (seed_text, total_text) = (seed.to_string(), total.to_string());
+    let mut listening = start(
+        &["listen", &seed_text, &total_text, modes.0],
+        disturbance,
+        seed,
+    );
+    let port = listening.expect("port");
+    let connecting = start(
+        &["connect", &seed_text, &total_text, modes.1, &port],
+        disturbance,
+        seed + 1,
+    );
+    let mut sides = [listening, connecting];
+    if matches!(disturbance, Disturbance::Stops) {
+        stop_and_continue(&mut sides, seed, total);
+    }
+    for (name, side) in ["listening", "connecting"].iter().zip(thread_each(sides)) {
+        let (said, status) = side;
+        let done = said
+            .lines()
+            .any(|line| line == format!("done {total} {total}"));
+        assert!(
+            status.success() && done,
+            "seed {seed}: {name} side: {status}, said {said:?}"
+        );
+    }
+}
+
+/// Reads both sides to their end at once: either may wait for the other.
+fn thread_each(sides: [Peer; 2]) -> Vec<(String, std::process::ExitStatus)> {
+    let readers = sides.map(|side| thread::spawn(move || side.finish()));
+    readers
+        .into_iter()
+        .map(|reader| reader.join().expect("a side hangs"))
+        .collect()
+}
+
+/// Stops one side after a random amount of progress, lets the other fill what it
+/// can, and continues: six times.
+fn stop_and_continue(sides: &mut [Peer; 2], seed: u64, total: u64) {
+    let mut dice = Dice::new(seed);
+    let steps = total / (256 << 10) / 8;
+    for _ in 0..6 {
+        let which = usize::try_from(dice.below(2)).expect("0 or 1");
+        let dots = usize::try_from(dice.below(steps) + 1).expect("small");
+        if !sides[which].await_bytes(dots) {
+            return;
+        }
+        sides[which].signal(Signal::Stop);
+        sys::wait_stopped(sides[which].pid()).expect("it is our child");
+        // Whatever the other still receives while its peer is stopped is allowed.
+        sides[which].signal(Signal::Continue);
+    }
+}
+
+fn every_mode(own_seed: u64, disturbance: Disturbance) {
+    let mut dice = Dice::new(seed(own_seed));
+    let total = by_scale(12 << 20, 400 << 20);
+    for _ in 0..by_scale(1, 10) {
+        for first in MODES {
+            for second in MODES {
+                pour(dice.below(1 << 40), total, (first, second), disturbance);
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_arrive_as_sent_by_every_call() {
+    every_mode(1, Disturbance::None);
+}
+
+#[test]
+fn bytes_arrive_as_sent_under_chaos() {
+    every_mode(2, Disturbance::Chaos);
+}
+
+#[test]
+fn bytes_arrive_as_sent_when_sides_are_stopped() {
+    every_mode(3, Disturbance::Stops);
+}

@@ -1,0 +1,66 @@
+//! `kill -9` of either side at random moments: the other sees what TCP would
+//! show, keeps nothing, and its next connection works.
+
+use saiga_trials::{
+    compile,
+    parity::Arm,
+    peer::Peer,
+    scale::{Dice, by_scale, seed},
+};
+
+const WAYS: [&str; 4] = ["recv", "poll", "epoll", "full"];
+
+/// One round: a fresh victim, killed after a random number of messages.
+fn round(survivor: &mut Peer, port: &str, dice: &mut Dice, victim_connects: bool) {
+    let way = WAYS[usize::try_from(dice.below(4)).expect("below 4")];
+    // "full" never reads again, so its victim does not get far.
+    let most = if way == "full" { 60 } else { 300 };
+    let messages = usize::try_from(dice.below(most)).expect("small");
+    let program = compile::tool("victim");
+    let mut victim = if victim_connects {
+        survivor.tell(&format!("accept {way}"));
+        Peer::start(program, &["connect", port], Arm::Library)
+    } else {
+        let mut victim = Peer::start(program, &["listen"], Arm::Library);
+        let port = victim.expect("port");
+        survivor.tell(&format!("connect {port} {way}"));
+        victim
+    };
+    // At least the connection must exist, or the survivor would wait for ever.
+    assert!(
+        victim.await_bytes(messages.max(1)),
+        "the victim ended by itself ({way})"
+    );
+    victim.kill();
+    let end = survivor.expect("end");
+    assert!(
+        ["EOF", "ECONNRESET", "EPIPE"].contains(&end.as_str()),
+        "after {messages} messages ({way}) the survivor saw {end}"
+    );
+}
+
+fn series(own_seed: u64, victim_connects: bool) {
+    let mut dice = Dice::new(seed(own_seed));
+    let mut survivor = Peer::start(compile::tool("survivor"), &[], Arm::Library);
+    let port = survivor.expect("port");
+    for _ in 0..20 {
+        round(&mut survivor, &port, &mut dice, victim_connects);
+    }
+    let before = survivor.census();
+    let rounds = by_scale(100, 1000);
+    for _ in 0..rounds {
+        round(&mut survivor, &port, &mut dice, victim_connects);
+    }
+    let after = survivor.census();
+    before.assert_no_growth(&after, 512, &format!("{rounds} kills"));
+}
+
+#[test]
+fn survivor_of_killed_clients_keeps_nothing() {
+    series(11, true);
+}
+
+#[test]
+fn survivor_of_killed_servers_keeps_nothing() {
+    series(12, false);
+}
