@@ -237,6 +237,33 @@ fn an_interrupt_stops_everything_and_keeps_what_was_measured() {
     }
 }
 
+/// The first signal waits for a server that cannot stop; the second does not.
+#[test]
+fn a_second_signal_ends_at_once_and_kills_what_is_left() {
+    let test = Marked::new();
+    let (mut child, _stderr) = started(&test);
+    let is_server = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.starts_with(b"redis-server")
+    };
+    loop {
+        // It may end between the look and the signal; then the next one is taken.
+        let servers = test.processes_but(child.id());
+        let stopped = servers.into_iter().filter(is_server).find(|pid| {
+            let pid = Pid::from_raw(i32::try_from(*pid).unwrap()).unwrap();
+            kill_process(pid, Signal::STOP).is_ok()
+        });
+        if stopped.is_some() {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    send(&child, Signal::INT);
+    send(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    test.wait_until_gone();
+}
+
 #[test]
 fn nothing_survives_a_kill() {
     let test = Marked::new();
