@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use saiga_experiment::workload::Measured;
 
-/// Between two looks at a server: a look costs some 20 µs of our own CPU time.
-pub(crate) const LOOK_PAUSE: Duration = Duration::from_millis(40);
+/// Between two looks at a server: a look costs some 10 µs of our own CPU time.
+pub(crate) const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// What a process says about its accelerated connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acceleration {
@@ -22,29 +22,35 @@ pub struct Acceleration {
 
 /// Asks a running process of an arm under Saiga whether it is accelerated.
 pub trait AccelerationProbe {
-    /// What process `pid` says.
+    /// What process `pid` says, which serves at most `clients` connections.
     ///
     /// # Errors
     /// Why it cannot be asked, for people.
-    fn observe(&self, pid: u32) -> Result<Acceleration, String>;
+    fn observe(&self, pid: u32, clients: u32) -> Result<Acceleration, String>;
 }
 
 /// The looks at one server during one run.
 pub(crate) struct ChannelWatch<'a> {
     probe: &'a dyn AccelerationProbe,
     pid: u32,
+    clients: u32,
     seen: Result<Acceleration, String>,
 }
 
 impl<'a> ChannelWatch<'a> {
-    pub(crate) fn new(probe: &'a dyn AccelerationProbe, pid: u32) -> Self {
+    pub(crate) fn new(probe: &'a dyn AccelerationProbe, pid: u32, clients: u32) -> Self {
         let seen = Err("its server was never asked".to_owned());
-        Self { probe, pid, seen }
+        Self {
+            probe,
+            pid,
+            clients,
+            seen,
+        }
     }
 
     /// Looks once; the most that was ever seen stays.
     pub(crate) fn look(&mut self) {
-        let now = self.probe.observe(self.pid);
+        let now = self.probe.observe(self.pid, self.clients);
         self.seen = match (self.seen.clone(), now) {
             (Ok(before), Ok(now)) => Ok(Acceleration {
                 upgraded_sockets: before.upgraded_sockets.max(now.upgraded_sockets),
@@ -60,7 +66,7 @@ impl<'a> ChannelWatch<'a> {
     /// Adds what was seen to the run, and makes it invalid unless at least half of the
     /// clients' connections were upgraded and their bytes went by channel: they were counted
     /// there, or less than half of `bytes`, the least traffic of the run, was counted on TCP.
-    pub(crate) fn judge(self, measured: &mut Measured, clients: u32, bytes: u64) {
+    pub(crate) fn judge(self, measured: &mut Measured, bytes: u64) {
         let seen = match self.seen {
             Ok(seen) => seen,
             Err(reason) => {
@@ -74,10 +80,11 @@ impl<'a> ChannelWatch<'a> {
             tcp_bytes,
         } = seen;
         let by_channel = channel_bytes > 0 || tcp_bytes < bytes / 2;
-        if upgraded_sockets * 2 < u64::from(clients) || !by_channel {
+        if upgraded_sockets * 2 < u64::from(self.clients) || !by_channel {
             measured.invalid = Some(format!(
-                "not accelerated: {upgraded_sockets} of the server's {clients} connections were \
-                 upgraded, {channel_bytes} bytes were seen in channels and {tcp_bytes} on TCP"
+                "not accelerated: {upgraded_sockets} of the server's {} connections were \
+                 upgraded, {channel_bytes} bytes were seen in channels and {tcp_bytes} on TCP",
+                self.clients
             ));
         }
         #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
@@ -102,7 +109,7 @@ mod tests {
     struct Script(RefCell<Vec<Result<Acceleration, String>>>);
 
     impl AccelerationProbe for Script {
-        fn observe(&self, _pid: u32) -> Result<Acceleration, String> {
+        fn observe(&self, _pid: u32, _clients: u32) -> Result<Acceleration, String> {
             self.0.borrow_mut().pop().unwrap()
         }
     }
@@ -122,7 +129,7 @@ mod tests {
         let probe = Script(RefCell::new(
             answers.into_iter().rev().map(answer).collect(),
         ));
-        let mut watch = ChannelWatch::new(&probe, 1);
+        let mut watch = ChannelWatch::new(&probe, 1, 50);
         (0..looks).for_each(|_| watch.look());
         let mut measured = Measured {
             seconds: 1.0,
@@ -131,7 +138,7 @@ mod tests {
             window_s: 1.0,
             invalid: None,
         };
-        watch.judge(&mut measured, 50, 20_000);
+        watch.judge(&mut measured, 20_000);
         measured.invalid
     }
 

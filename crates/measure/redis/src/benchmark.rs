@@ -94,7 +94,7 @@ fn watch(
     mut channels: Option<&mut ChannelWatch<'_>>,
 ) -> Result<(Ended, Duration), Failure> {
     let began = Instant::now();
-    let mut last_busy = began;
+    let (mut last_busy, mut last_look) = (began, began);
     let mut cpu_before = Duration::ZERO;
     loop {
         let left = conditions.limit.saturating_sub(began.elapsed());
@@ -127,8 +127,12 @@ fn watch(
                     last_busy = Instant::now();
                 }
                 cpu_before = cpu;
-                if let Some(channels) = &mut channels {
+                if let Some(channels) = channels
+                    .as_mut()
+                    .filter(|_| last_look.elapsed() >= LOOK_PAUSE)
+                {
                     channels.look();
+                    last_look = Instant::now();
                 }
             }
         }

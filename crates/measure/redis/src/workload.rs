@@ -256,13 +256,13 @@ impl Target for RedisTarget {
         line.cpus.clone_from(client_cpus);
         let mut watch = probe
             .as_deref()
-            .map(|probe| ChannelWatch::new(probe, server.child.pid()));
+            .map(|probe| ChannelWatch::new(probe, server.child.pid(), load.clients));
         let threads = load.client_threads;
         let look = watch.as_mut();
         let mut measured = benchmark::run(server, &line, operations, threads, conditions, look)?;
         if let Some(watch) = watch {
             let least_bytes = operations.saturating_mul(load.least_bytes_per_request());
-            watch.judge(&mut measured, load.clients, least_bytes);
+            watch.judge(&mut measured, least_bytes);
         }
         Ok(measured)
     }
