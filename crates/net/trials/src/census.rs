@@ -35,24 +35,34 @@ impl Census {
         })
     }
 
-    /// Fails the test when `later` holds more than `self`: a descriptor, a mapping,
-    /// or more than `slack_kib` of memory.
+    /// Fails the test when `later` holds more than `self`: more than `links` further
+    /// links to other processes (a descriptor and a mapping each; those to dead ones
+    /// are dropped at the next opportunity), or more than `slack_kib` of memory.
     ///
     /// # Panics
     /// On growth, naming `what` was done in between.
-    pub fn assert_no_growth(&self, later: &Self, slack_kib: u64, what: &str) {
+    pub fn assert_no_growth(&self, later: &Self, links: usize, slack_kib: u64, what: &str) {
         println!("{what}: before {self:?}, after {later:?}");
         assert!(
-            later.descriptors <= self.descriptors,
+            later.descriptors <= self.descriptors + links,
             "descriptors leaked over {what}"
         );
         assert!(
-            later.mappings <= self.mappings,
+            later.mappings <= self.mappings + links,
             "mappings leaked over {what}"
         );
         assert!(
             later.resident_kib <= self.resident_kib + slack_kib,
             "memory grew by more than {slack_kib} KiB over {what}"
         );
+    }
+
+    /// How many connections the process `pid` has upgraded so far, by its status page.
+    ///
+    /// # Panics
+    /// When it has none: it does not run under the library.
+    pub fn upgrades(pid: u32) -> u64 {
+        let page = saiga_status::reader::Page::open(pid).expect("it runs under the library");
+        page.snapshot(0).expect("the page can be read").upgrades
     }
 }

@@ -3,7 +3,8 @@
 //! The header is the leading run of `// key: value` (C) or `# key: value`
 //! (Python) lines. Keys: `about` (what it shows; required), `upgraded` (yes, no
 //! or any; required), `exit` (a code, or `signal N`; default 0), `args`, `env`
-//! (NAME=VALUE words), `variants` (C: plain, fortified; default fortified),
+//! (NAME=VALUE words), `deviates` (why the library may differ: its arm is then
+//! compared with NAME.library beside the program), `variants` (C: plain, fortified; default fortified),
 //! `flags` (words for cc), `limit` (seconds; default 30).
 //!
 //! An unknown key is an error: a misspelt one must not silently ask for nothing.
@@ -62,6 +63,8 @@ pub struct Program {
     pub args: Vec<String>,
     /// Header: additional environment.
     pub env: Vec<(String, String)>,
+    /// Header: why the library's output is not the kernel's.
+    pub deviates: Option<String>,
     /// Header: how to compile it.
     pub variants: Vec<Variant>,
     /// Header: additional words for cc.
@@ -117,6 +120,7 @@ pub fn load(name: &str) -> Program {
         exit: Ending::Exited(0),
         args: Vec::new(),
         env: Vec::new(),
+        deviates: None,
         variants: vec![Variant::Fortified],
         flags: Vec::new(),
         limit: Duration::from_secs(30),
@@ -158,6 +162,7 @@ impl Program {
                 }
             }
             "exit" => self.exit = ending(name, value),
+            "deviates" => self.deviates = Some(value.to_owned()),
             "args" => self.args = words(),
             "env" => {
                 self.env = words()

@@ -1,6 +1,6 @@
 //! Connect, talk a little, close: many times over, and many at once.
 
-use saiga_trials::{compile, parity::Arm, peer::Peer, scale::by_scale, sys};
+use saiga_trials::{census::Census, compile, parity::Arm, peer::Peer, scale::by_scale, sys};
 
 #[test]
 fn connect_and_close_leaves_nothing_behind() {
@@ -18,12 +18,19 @@ fn connect_and_close_leaves_nothing_behind() {
     };
     let before = run(warm);
     let after = run(cycles);
+    // Slots of closed connections wait for both sides: a few segments of 64 come and go.
     before
         .0
-        .assert_no_growth(&after.0, 512, &format!("{cycles} cycles, server"));
+        .assert_no_growth(&after.0, 4, 512, &format!("{cycles} cycles, server"));
     before
         .1
-        .assert_no_growth(&after.1, 512, &format!("{cycles} cycles, client"));
+        .assert_no_growth(&after.1, 4, 512, &format!("{cycles} cycles, client"));
+    let upgrades = Census::upgrades(client.pid());
+    println!("{upgrades} upgrades");
+    assert!(
+        upgrades > 0,
+        "nothing was upgraded: the cycles prove nothing"
+    );
 }
 
 /// Resident KiB of server and client with `count` connections, half of them used.
@@ -39,6 +46,13 @@ fn crowd(count: u64, arm: Arm) -> (u64, u64) {
     assert_eq!(open, count, "connections that could be opened");
     client.tell(&format!("active {} 40", count / 2));
     client.expect("done");
+    if arm == Arm::Library {
+        let upgrades = Census::upgrades(client.pid());
+        assert!(
+            upgrades >= count / 2,
+            "only {upgrades} connections were upgraded"
+        );
+    }
     let held = (server.census().resident_kib, client.census().resident_kib);
     client.tell(&format!("active {count} 2")); // the idle ones still work
     client.expect("done");

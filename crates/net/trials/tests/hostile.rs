@@ -74,7 +74,7 @@ fn survives(mode: &str, step: &str, own_seed: u64) {
         }
     }
     let before = before.expect("there were rounds");
-    before.assert_no_growth(&server.census(), 512, &format!("attacks by {mode}"));
+    before.assert_no_growth(&server.census(), 1, 512, &format!("attacks by {mode}"));
 }
 
 #[test]

@@ -62,6 +62,20 @@ fn pour(seed: u64, total: u64, modes: (&str, &str), disturbance: Disturbance) {
             status.success() && done,
             "seed {seed}: {name} side: {status}, said {said:?}"
         );
+        let carried = said
+            .lines()
+            .find_map(|line| line.strip_prefix("carried by TCP: "));
+        let carried: u64 = carried
+            .and_then(|text| text.parse().ok())
+            .expect("a number");
+        println!("  {name}: TCP carried {} %", carried * 100 / total);
+        // Chaos and exec go back to TCP again and again; elsewhere it is for the start only.
+        let steady = !matches!(disturbance, Disturbance::Chaos);
+        let steady = steady && modes.0 != "exec" && modes.1 != "exec";
+        assert!(
+            carried < total / 2 || !steady,
+            "seed {seed}: never upgraded"
+        );
     }
 }
 

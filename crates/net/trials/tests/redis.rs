@@ -2,12 +2,23 @@
 //! things that break shims: fork for BGSAVE, daemonize, kills, blocking commands.
 
 use saiga_trials::{
+    census::Census,
     parity::Arm::{self, Kernel, Library},
     redis::{Client, Server},
     scale::by_scale,
 };
 
 const BOTH: [Arm; 2] = [Library, Kernel];
+
+/// An accelerated client of an accelerated server has left TCP.
+fn assert_upgraded(server: &Server, arm: Arm) {
+    if arm == Library {
+        assert!(
+            Census::upgrades(server.pid()) > 0,
+            "the server has upgraded nothing"
+        );
+    }
+}
 
 /// Enough commands for an upgrade under `SAIGA_EVIDENCE_MESSAGES=0`.
 fn warm(client: &mut Client) {
@@ -78,6 +89,7 @@ fn saves_and_rewrites_under_load() {
         assert_eq!(client.ask("DEBUG RELOAD"), "OK");
         assert_eq!(client.ask("GET counter:__rand_int__"), "60000");
         assert_eq!(client.ask("DEL counter:__rand_int__"), "1");
+        assert_upgraded(&server, arm);
         check(&mut client, 300);
     }
 }
@@ -95,6 +107,9 @@ fn values_of_every_size_come_back() {
                 assert_eq!(client.ask("GET big"), value, "size {size}");
             }
             fill(&mut client, 50);
+            if server_arm == Library {
+                assert_upgraded(&server, arm);
+            }
             let reply = client.ask("EVAL \"return redis.call('DBSIZE')\" 0");
             assert_eq!(reply, "51");
         }
@@ -119,6 +134,7 @@ fn killed_clients_leave_the_others_alone() {
             assert_ne!(victim.ask("CLIENT ID"), id);
             warm(&mut bystander);
         }
+        assert_upgraded(&server, arm);
         let clients = killer.ask("CLIENT LIST TYPE normal");
         assert_eq!(clients.lines().count(), 3, "{clients}");
     }
@@ -179,6 +195,7 @@ fn blocking_commands_wake_and_time_out() {
         assert_eq!(waker.ask("LPUSH one x"), "1");
         assert_eq!(sleeper.reply(), "x");
         assert_eq!(waker.ask("LRANGE two 0 -1"), "x");
+        assert_upgraded(&server, arm);
     }
 }
 

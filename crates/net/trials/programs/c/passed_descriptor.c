@@ -1,4 +1,4 @@
-// about: SCM_RIGHTS: an upgraded connection passed to another process, with bytes in flight, and used there
+// about: SCM_RIGHTS: an upgraded connection passed to another process, with nothing under way, and used there
 // upgraded: yes
 #include "trial.h"
 
@@ -29,8 +29,8 @@ static int take(int through)
 static void server(int fd)
 {
     char text[16] = {0};
-    send_all(fd, "in flight", 9);
     meet();
+    send_all(fd, "afterwards", 10);
     round_trips(fd, SERVER, 100, 64);
     recv_all(fd, text, 4);
     say("%s, then %zd", text, recv(fd, text, 1, 0));
@@ -45,16 +45,15 @@ static void client(int fd)
         MUST(close(fd)); /* what it uses comes by the message */
         int passed = take(pair[1]);
         char text[16] = {0};
-        recv_all(passed, text, 9);
+        recv_all(passed, text, 10);
         say("receiver: %s", text);
         round_trips(passed, CLIENT, 100, 64);
         send_all(passed, "done", 4);
         _exit(0);
     }
-    meet();
-    await_bytes(fd, 9);
     pass(pair[0], fd);
     MUST(close(fd));
+    meet();
     MUST(waitpid(child, &status, 0));
     say("receiver ended %d", status);
 }

@@ -1,12 +1,12 @@
-// about: one end uses stdio with bytes already in flight, the other keeps to send and recv
+// about: one end turns to stdio while nothing is under way, the other keeps to send and recv
 // upgraded: yes
 #include "trial.h"
 
 static void server(int fd)
 {
     char line[64];
-    send_all(fd, "in flight\nand more\n", 19);
     meet();
+    send_all(fd, "two lines\nand more\n", 19);
     for (int i = 0; i < 50; i++) {
         recv_all(fd, line, 6);
         send_all(fd, "pong!\n", 6);
@@ -17,9 +17,8 @@ static void server(int fd)
 static void client(int fd)
 {
     char line[64];
-    meet();
-    await_bytes(fd, 19);
     FILE *stream = fdopen(fd, "r+");
+    meet();
     for (int i = 0; i < 2; i++)
         say("%s", strtok(fgets(line, sizeof line, stream), "\n"));
     for (int i = 0; i < 50; i++) {

@@ -9,6 +9,7 @@ from trial import recv_exactly, say
 CHILD = """
 import socket, sys
 sock = socket.socket(fileno=int(sys.argv[1]))
+print("up", flush=True)
 for i in range(60):
     data = b""
     while len(data) < 10:
@@ -18,8 +19,11 @@ for i in range(60):
 
 
 def server(sock, meet):
+    meet()
     sock.sendall(b"some\ntext\n")
     say(recv_exactly(sock, 10))
+    meet()
+    meet()
     for i in range(60):
         sock.sendall(b"%010d" % i)
         assert recv_exactly(sock, 10) == (b"%010d" % i)[::-1]
@@ -28,10 +32,15 @@ def server(sock, meet):
 
 
 def client(sock, meet):
-    done = subprocess.run(["head", "-n", "2"], stdin=sock, stdout=sock)
-    say("head", done.returncode)
-    done = subprocess.run([sys.executable, "-S", "-c", CHILD, str(sock.fileno())], pass_fds=[sock.fileno()])
-    say("python", done.returncode)
+    child = subprocess.Popen(["sh", "-c", "echo up >&2; exec head -n 2"], stdin=sock, stdout=sock, stderr=subprocess.PIPE)
+    say(child.stderr.readline())
+    meet()
+    say("head", child.wait())
+    meet()
+    child = subprocess.Popen([sys.executable, "-S", "-c", CHILD, str(sock.fileno())], pass_fds=[sock.fileno()], stdout=subprocess.PIPE)
+    say(child.stdout.readline())
+    meet()
+    say("python", child.wait())
     trial.round_trips(sock, "client", 30)
 
 

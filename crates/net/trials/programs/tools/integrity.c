@@ -6,7 +6,7 @@
  * MODE: threads (a sending and a receiving thread, blocking calls), poll (one
  * thread, non-blocking), exec (as poll; now and then the program replaces itself
  * by exec and goes on where it was).
- * Prints a dot per 256 KiB received, then "done SENT RECEIVED". */
+ * Prints a dot per 256 KiB received, then "done SENT RECEIVED" and what TCP itself carried. */
 #include "trial.h"
 #include <sys/sendfile.h>
 
@@ -275,7 +275,8 @@ static void by_poll(struct end *end, bool replacing)
 
 static int finish(struct end *end)
 {
-    printf("\ndone %llu %llu\n", (unsigned long long)end->sent, (unsigned long long)end->received);
+    printf("\ndone %llu %llu\ncarried by TCP: %lld\n", (unsigned long long)end->sent,
+           (unsigned long long)end->received, witness_received(end->fd));
     return end->received == end->total ? 0 : 1;
 }
 
@@ -308,6 +309,7 @@ int main(int argc, char **argv)
     } else {
         end.fd = connect_at("127.0.0.1", atoi(argv[5]));
     }
+    round_trips(end.fd, end.listening ? SERVER : CLIENT, 60, 64); /* the hand-shake's chance */
     if (strcmp(argv[4], "threads") == 0)
         by_threads(&end);
     else

@@ -1,0 +1,65 @@
+// about: SCM_RIGHTS: an upgraded connection passed to another process, with bytes in flight, and used there
+// upgraded: yes
+#include "trial.h"
+
+static void pass(int through, int fd)
+{
+    char byte = 'f', control[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    MUST(sendmsg(through, &message, 0));
+}
+
+static int take(int through)
+{
+    char byte, control[CMSG_SPACE(sizeof(int))];
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    int fd;
+    MUST(recvmsg(through, &message, 0));
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+    return fd;
+}
+
+static void server(int fd)
+{
+    char text[16] = {0};
+    send_all(fd, "in flight", 9);
+    meet();
+    round_trips(fd, SERVER, 100, 64);
+    recv_all(fd, text, 4);
+    say("%s, then %zd", text, recv(fd, text, 1, 0));
+}
+
+static void client(int fd)
+{
+    int pair[2], status;
+    MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        MUST(close(fd)); /* what it uses comes by the message */
+        int passed = take(pair[1]);
+        char text[16] = {0};
+        recv_all(passed, text, 9);
+        say("receiver: %s", text);
+        round_trips(passed, CLIENT, 100, 64);
+        send_all(passed, "done", 4);
+        _exit(0);
+    }
+    meet();
+    await_bytes(fd, 9);
+    pass(pair[0], fd);
+    MUST(close(fd));
+    MUST(waitpid(child, &status, 0));
+    say("receiver ended %d", status);
+}
+
+int main(void)
+{
+    return run_pair(server, client);
+}
