@@ -12,7 +12,8 @@ use crate::{close, epoll, iov, kernel, recv, rt, send, table, upgrade};
 use core::sync::atomic::Ordering;
 use libc::iovec;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
-use saiga_status::{Reason, State};
+use saiga_status::{Entry as Shown, Reason, State};
+use core::sync::atomic::AtomicU64;
 
 /// A socket that the library follows.
 #[derive(Debug, Clone, Copy)]
@@ -172,7 +173,11 @@ impl Handle {
             return next();
         }
         // SAFETY: promised by our caller.
-        c_result(unsafe { receive_bound(fd, socket, iov, flags) })
+        let result = unsafe { receive_bound(fd, socket, iov, flags) };
+        if flags & libc::MSG_PEEK == 0 {
+            show_bytes(socket, |e| &e.channel_rx, &socket.received, &result);
+        }
+        c_result(result)
     }
 
     /// Serves a sending call; `next` is the same call in libc.
@@ -197,7 +202,9 @@ impl Handle {
             return n;
         }
         // SAFETY: promised by our caller.
-        c_result(unsafe { transmit_bound(fd, socket, iov, flags) })
+        let result = unsafe { transmit_bound(fd, socket, iov, flags) };
+        show_bytes(socket, |e| &e.channel_tx, &socket.sent, &result);
+        c_result(result)
     }
 }
 
@@ -223,6 +230,27 @@ fn count(socket: &Socket, n: isize, total: &core::sync::atomic::AtomicU64) {
             entry.messages.store(socket.messages.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
+}
+
+/// Shows on the status page what a bound call moved: by the channel, less what went by TCP.
+fn show_bytes(
+    socket: &Socket,
+    channel: impl Fn(&Shown) -> &AtomicU64,
+    tcp_total: &AtomicU64,
+    moved: &Sys<usize>,
+) {
+    let (Ok(n), Some(e)) = (moved, rt::entry(socket.shown_as.load(Ordering::Relaxed))) else {
+        return;
+    };
+    let tcp_shown = if core::ptr::eq(tcp_total, &raw const socket.sent) { &e.tcp_tx } else { &e.tcp_rx };
+    let total = tcp_total.load(Ordering::Relaxed);
+    let by_tcp = total.saturating_sub(tcp_shown.load(Ordering::Relaxed));
+    if by_tcp > 0 {
+        tcp_shown.store(total, Ordering::Relaxed);
+    }
+    let word = channel(e);
+    let by_channel = (*n as u64).saturating_sub(by_tcp);
+    word.store(word.load(Ordering::Relaxed) + by_channel, Ordering::Relaxed);
 }
 
 /// # Safety
@@ -364,7 +392,7 @@ pub fn sandboxed() {
 
 /// Before exec: connections that survive it lose their library, so they go back to TCP. In a
 /// vfork child, whose descriptors our records do not describe, those at 0, 1 and 2 are
-/// recognised by their inode.
+/// recognised by the kernel's name of the socket.
 pub fn before_exec() {
     if !rt::ENABLED.load(Ordering::Relaxed) {
         return;
@@ -377,9 +405,10 @@ pub fn before_exec() {
         }
         let closes = |fd| sys::fcntl(fd, libc::F_GETFD, 0).map_or(true, |f| f & libc::FD_CLOEXEC != 0);
         let survives = !closes(fd)
-            || (!own && (0..3).any(|n| !closes(n) && sys::same_file(n, fd)));
+            || (!own && (0..3).any(|n| !closes(n) && socket.is_behind(n)));
         if survives {
             let _pin = socket.pin();
+            let fd = (0..3).find(|n| !own && socket.is_behind(*n)).unwrap_or(fd);
             close::hand_back(fd, socket, Reason::Exec);
         }
     }

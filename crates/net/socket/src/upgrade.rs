@@ -6,7 +6,7 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::links::{self, Link};
-use crate::sock::{Socket, mode, phase};
+use crate::sock::{self, Socket, mode, phase};
 use crate::{epoll, fork, poll, rt, send, settings};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::{
@@ -164,7 +164,7 @@ fn hear_visitor(fd: Fd, socket: &'static Socket) {
     };
     match take_proposal(fd, visitor, &proposal, passed) {
         Ok((link, slot)) => {
-            if bind(socket, link, slot) {
+            if bind(fd, socket, link, slot) {
                 replace_aux(socket, -1);
             } else {
                 refuse_after_agreement(socket, link, slot);
@@ -314,7 +314,7 @@ fn look_for_answer(fd: Fd, socket: &'static Socket) {
         if socket.pins.load(Ordering::SeqCst) > 1 {
             return socket.step_in(1);
         }
-        if bind(socket, chan.link, chan.index) {
+        if bind(fd, socket, chan.link, chan.index) {
             replace_aux(socket, -1);
         } else {
             socket.step_in(1);
@@ -374,7 +374,7 @@ fn replace_aux(socket: &Socket, fd: Fd) {
 /// Makes the socket bound: from here every call looks at the channel. Caller holds the state
 /// lock and a pin. False when a thread is inside the kernel on this socket, or an epoll set
 /// cannot be told.
-fn bind(socket: &'static Socket, link: &'static Link, slot: usize) -> bool {
+fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: usize) -> bool {
     let Some(chan) = Chan::at(link, slot) else { return false };
     socket.link.store(core::ptr::from_ref(link).cast_mut(), Ordering::Release);
     socket.slot.store(u32::try_from(slot).unwrap_or(0), Ordering::Relaxed);
@@ -385,6 +385,7 @@ fn bind(socket: &'static Socket, link: &'static Link, slot: usize) -> bool {
         return false;
     }
     socket.epoch.store(fork::forks(), Ordering::Relaxed);
+    socket.cookie.store(sock::cookie(fd), Ordering::Relaxed);
     chan.ours().open.store(OPEN_MAPPED, Ordering::SeqCst);
     chan.say_cpu();
     chan.rx_ring().set_ready();
