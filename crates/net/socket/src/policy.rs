@@ -52,7 +52,11 @@ pub(crate) fn linger(peer_cpu: u32, news: impl Fn() -> bool) -> bool {
     }
     let found = spin(start, clock::us(limit), news);
     SPINNERS.fetch_sub(1, Ordering::Relaxed);
-    let counter = if found { &rt::header().spins } else { &rt::header().sleeps };
+    let counter = if found {
+        &rt::header().spins
+    } else {
+        &rt::header().sleeps
+    };
     counter.fetch_add(1, Ordering::Relaxed);
     found
 }

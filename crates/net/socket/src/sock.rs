@@ -10,7 +10,9 @@ use crate::lock::Lock;
 use crate::pool::{Pool, Record};
 use crate::rt;
 use crate::thread;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
+};
 use saiga_channel::sys::Fd;
 use saiga_status::{Reason, State};
 
@@ -150,14 +152,48 @@ impl Socket {
 
     fn reset(&self, how: u8) {
         let Self {
-            mode: _, phase, origin, nonblock, pins, refs, messages, next_step, attempts, sent,
-            received, link, slot, aux, own_copy, cookie, peer_uid, shown_as: _, anchor_news, tx_shut, rx_shut,
-            severed, empty_reads, unread_writes, epoch, state_lock: _, interests, next_free: _,
+            mode: _,
+            phase,
+            origin,
+            nonblock,
+            pins,
+            refs,
+            messages,
+            next_step,
+            attempts,
+            sent,
+            received,
+            link,
+            slot,
+            aux,
+            own_copy,
+            cookie,
+            peer_uid,
+            shown_as: _,
+            anchor_news,
+            tx_shut,
+            rx_shut,
+            severed,
+            empty_reads,
+            unread_writes,
+            epoch,
+            state_lock: _,
+            interests,
+            next_free: _,
         } = self;
         phase.store(phase::COLD, Ordering::Relaxed);
         origin.store(how, Ordering::Relaxed);
         nonblock.store(0, Ordering::Relaxed);
-        for zero in [pins, messages, attempts, slot, peer_uid, empty_reads, unread_writes, epoch] {
+        for zero in [
+            pins,
+            messages,
+            attempts,
+            slot,
+            peer_uid,
+            empty_reads,
+            unread_writes,
+            epoch,
+        ] {
             zero.store(0, Ordering::Relaxed);
         }
         refs.store(1, Ordering::Relaxed);
@@ -218,7 +254,8 @@ impl Socket {
     /// Sets the next step so many messages from now.
     pub(crate) fn step_in(&self, messages: u32) {
         let now = self.messages.load(Ordering::Relaxed);
-        self.next_step.store(now.saturating_add(messages), Ordering::Relaxed);
+        self.next_step
+            .store(now.saturating_add(messages), Ordering::Relaxed);
     }
 
     /// Settles that the connection stays on TCP.
