@@ -22,11 +22,17 @@ enum Disturbance {
     Chaos,
     /// SIGSTOP and SIGCONT of either side.
     Stops,
+    /// The connecting side runs without the library.
+    OneSided,
 }
 
 fn start(args: &[&str], disturbance: Disturbance, seed: u64) -> Peer {
     let mut command = std::process::Command::new(compile::tool("integrity"));
-    parity::dress(&mut command, Arm::Library);
+    let one_sided = matches!(disturbance, Disturbance::OneSided) && args[0] == "connect";
+    parity::dress(
+        &mut command,
+        if one_sided { Arm::Kernel } else { Arm::Library },
+    );
     if matches!(disturbance, Disturbance::Chaos) {
         command.env("SAIGA_CHAOS", seed.to_string());
     }
@@ -70,7 +76,7 @@ fn pour(seed: u64, total: u64, modes: (&str, &str), disturbance: Disturbance) {
             .expect("a number");
         println!("  {name}: TCP carried {} %", carried * 100 / total);
         // Chaos and exec go back to TCP again and again; elsewhere it is for the start only.
-        let steady = !matches!(disturbance, Disturbance::Chaos);
+        let steady = matches!(disturbance, Disturbance::None | Disturbance::Stops);
         let steady = steady && modes.0 != "exec" && modes.1 != "exec";
         assert!(
             carried < total / 2 || !steady,
@@ -131,4 +137,9 @@ fn bytes_arrive_as_sent_under_chaos() {
 #[test]
 fn bytes_arrive_as_sent_when_sides_are_stopped() {
     every_mode(3, Disturbance::Stops);
+}
+
+#[test]
+fn bytes_arrive_as_sent_when_one_side_is_not_accelerated() {
+    every_mode(4, Disturbance::OneSided);
 }

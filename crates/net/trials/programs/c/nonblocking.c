@@ -6,6 +6,7 @@ static void server(int fd)
 {
     static char block[100000];
     uint64_t sent = 0;
+    meet(); /* the client has seen that there is nothing */
     MUST(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK));
     for (;;) {
         for (size_t i = 0; i < sizeof block; i++)
@@ -40,6 +41,7 @@ static void client(int fd)
     SAY(recv(fd, block, sizeof block, 0));
     struct iovec part = {block, sizeof block};
     SAY(readv(fd, &part, 1));
+    meet();
     MUST(read(trial_meet[0], &expected, sizeof expected));
     uint64_t got = 0;
     int wrong = 0;
