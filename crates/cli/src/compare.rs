@@ -1,12 +1,79 @@
-//! `saiga compare`.
+//! `saiga compare redis`: kernel TCP, AF_UNIX and Saiga on this machine, in pairs.
+//!
+//! Prints the result to stdout, writes `result.json` and `report.html` into `--out`.
+//! Exit 1 when `--expect faster` is not met. A first Ctrl-C keeps what was measured.
+
+mod finish;
+mod options;
+mod plan;
+pub(crate) mod probe;
+mod progress;
 
 use std::process::ExitCode;
 
-/// Options of `saiga compare`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+use anyhow::{Context, bail};
+use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::result::Verdict;
+use saiga_experiment::{engine, output};
+use saiga_redis::RedisWorkload;
 
-/// Refuses: this build has no workload.
-pub(crate) fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("compare: this build contains no workload")
+use crate::exit;
+use options::Expectation;
+pub(crate) use options::{Args, ArmName, HogName};
+pub(crate) use plan::{arm_kinds, raise_descriptor_limit};
+use progress::Progress;
+
+/// Runs the comparison, or with `--dry-run` says what it would run.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.workload != "redis" {
+        bail!(
+            "compare {}: not in this version; `saiga compare redis` is",
+            args.workload
+        );
+    }
+    let kinds = arm_kinds(&args.arms)?;
+    if kinds.len() < 2 {
+        bail!("--arms needs two arms at least, such as kernel,saiga");
+    }
+    let plan = plan::of(&args)?;
+    if args.dry_run {
+        let workload = RedisWorkload::without_programs(&kinds, args.port);
+        return plan::print_steps(&workload, &plan);
+    }
+    let Some(out) = &args.out else {
+        bail!("--out DIR is missing: the folder for result.json and report.html");
+    };
+    let workload = RedisWorkload::new(&kinds, args.port, Some(probe::status_pages()))?;
+    output::claim_folder(out)?;
+    raise_descriptor_limit();
+    let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
+    let mut progress = Progress::new(&plan);
+    let outcome = engine::execute(&workload, &plan, &interrupt, &mut |event| {
+        progress.on(&event)
+    })?;
+    progress.finish();
+    let stopped = outcome.stopped.clone();
+    let (result, verdict) = finish::result(&workload, &plan, outcome, &args);
+    finish::write(&result, out, args.json)?;
+    if let Some(reason) = stopped {
+        bail!(
+            "{reason}; what was measured until then is in {}",
+            out.display()
+        );
+    }
+    if result.headline.is_empty() {
+        let reason = finish::first_cause(&result);
+        bail!(
+            "no pair of runs counts ({}); all runs are in {}",
+            reason.unwrap_or("none was made"),
+            out.display()
+        );
+    }
+    match args.expect {
+        Some(Expectation::Faster) if verdict != Verdict::Faster => {
+            exit::say("expected faster, and the headline comparison does not show it");
+            Ok(ExitCode::from(exit::NO))
+        }
+        Some(Expectation::Faster) | None => Ok(ExitCode::SUCCESS),
+    }
 }

@@ -47,6 +47,8 @@ pub struct ConsumerLine {
     ready: AtomicU32,
     /// 1 once the consumer has seen `switched` and will not read past `tcp_total` on TCP.
     acknowledged: AtomicU32,
+    /// 1 once the consumer reads no more from the ring: the producer sends what is left by TCP.
+    recalled: AtomicU32,
 }
 
 /// Cursors and flags of one direction; its bytes live elsewhere in the segment.
@@ -146,6 +148,7 @@ impl Ring {
         consumer.tail.store(0, Ordering::Relaxed);
         consumer.armed.store(1, Ordering::Relaxed);
         consumer.ready.store(0, Ordering::Relaxed);
+        consumer.recalled.store(0, Ordering::Relaxed);
         consumer.acknowledged.store(0, Ordering::SeqCst);
     }
 
@@ -167,6 +170,7 @@ impl Ring {
                 armed: flag(0),
                 ready: flag(0),
                 acknowledged: flag(0),
+                recalled: flag(0),
             },
         }
     }
@@ -397,6 +401,19 @@ impl Ring {
     /// Producer: whether bytes may go over TCP again after a freeze.
     pub fn acknowledged(&self) -> bool {
         self.consumer.acknowledged.load(Ordering::SeqCst) != 0
+    }
+
+    /// Consumer: will not read from the ring any more, and ends it. The producer takes the
+    /// unread bytes back and sends them by TCP, before anything else. Said before the freeze,
+    /// so whoever sees the ring ended sees this, too.
+    pub fn recall(&self) {
+        self.consumer.recalled.store(1, Ordering::SeqCst);
+        self.freeze();
+    }
+
+    /// Producer: whether the consumer has left the ring and unread bytes go by TCP.
+    pub fn recalled(&self) -> bool {
+        self.consumer.recalled.load(Ordering::SeqCst) != 0
     }
 
     /// Tells whether the consumer had asked to be told, as after a publication.

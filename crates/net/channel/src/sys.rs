@@ -220,6 +220,18 @@ pub unsafe fn unmap(at: *mut c_void, len: usize) {
     let _ = unsafe { call(Sysno::munmap, [at as usize, len, 0, 0, 0, 0]) };
 }
 
+/// Whether two descriptors refer to the same inode (`fstat(2)`).
+pub fn same_file(a: Fd, b: Fd) -> bool {
+    let inode = |fd: Fd| {
+        // SAFETY: all-zero is a valid stat.
+        let mut stat: libc::stat = unsafe { core::mem::zeroed() };
+        // SAFETY: writes one stat.
+        unsafe { call(Sysno::fstat, [reg(fd), &raw mut stat as usize, 0, 0, 0, 0]) }.ok()?;
+        Some((stat.st_dev, stat.st_ino))
+    };
+    inode(a).is_some() && inode(a) == inode(b)
+}
+
 /// Thread id of the caller.
 pub fn gettid() -> u32 {
     u32::try_from(plain(Sysno::gettid, [0; 6]).unwrap_or(0)).unwrap_or(0)

@@ -19,7 +19,12 @@ macro_rules! symbols {
     ($($name:ident ( $($arg:ident : $kind:ty),* ) -> $ret:ty = $why:literal;)*) => {
         /// Names and reasons, in the order of the table.
         #[used]
-        pub(crate) static TABLE: &[(&str, &str)] = &[$((stringify!($name), $why)),*];
+        pub(crate) static TABLE: &[(&str, &str)] = &[
+            $((stringify!($name), $why),)*
+            ("execl", "as execve; its arguments are passed on untouched"),
+            ("execlp", "as execl"),
+            ("execle", "as execl"),
+        ];
 
         /// The functions behind our hooks.
         pub(crate) mod next {

@@ -108,10 +108,10 @@ impl Handle {
     }
 
     /// Keeps the connection on TCP from now on; what is in the rings is still delivered.
-    pub fn stay_on_tcp(self, reason: Reason) {
+    pub fn stay_on_tcp(self, fd: Fd, reason: Reason) {
         let _pin = self.0.pin();
         if self.0.phase.load(Ordering::Relaxed) != phase::NEVER {
-            close::downgrade(self.0, reason);
+            close::hand_back(fd, self.0, reason);
         }
     }
 
@@ -285,10 +285,13 @@ pub fn epoll_ctl(epfd: Fd, op: i32, fd: Fd, event: Option<(u32, u64)>) -> Option
         (_, Entry::Socket(s)) => {
             // A set that came from elsewhere: its members stay where they are.
             if matches!(s.phase.load(Ordering::Relaxed), phase::NEVER) { return None; }
-            Handle(s).stay_on_tcp(Reason::EpollUnknown);
+            Handle(s).stay_on_tcp(fd, Reason::EpollUnknown);
             None
         }
-        (_, Entry::Epoll(inner)) if op != libc::EPOLL_CTL_DEL => {
+        (outer, Entry::Epoll(inner)) if op != libc::EPOLL_CTL_DEL => {
+            if let Entry::Epoll(outer) = outer {
+                outer.outer.store(true, Ordering::Relaxed);
+            }
             waiting::latch(inner);
             None
         }
@@ -354,30 +357,30 @@ pub fn sandboxed() {
     rt::header().raise(saiga_status::Flags::SANDBOXED);
     for fd in known(0, Fd::MAX) {
         if let Some(h) = lookup(fd) {
-            h.stay_on_tcp(Reason::Sandboxed);
+            h.stay_on_tcp(fd, Reason::Sandboxed);
         }
     }
 }
 
-/// Before exec: connections that survive it lose their library, so they go back to TCP. One
-/// with unread bytes in its ring cannot; it is reset, and counted. A forked child that execs a
-/// helper owns none of its parent's connections and leaves them alone.
+/// Before exec: connections that survive it lose their library, so they go back to TCP. In a
+/// vfork child, whose descriptors our records do not describe, those at 0, 1 and 2 are
+/// recognised by their inode.
 pub fn before_exec() {
-    if !rt::in_own_process() {
+    if !rt::ENABLED.load(Ordering::Relaxed) {
         return;
     }
+    let own = rt::in_own_process();
     for fd in known(0, Fd::MAX) {
         let Some(Handle(socket)) = lookup(fd) else { continue };
-        let closes = sys::fcntl(fd, libc::F_GETFD, 0).unwrap_or(1) & libc::FD_CLOEXEC != 0;
-        if closes || !socket.is_bound() || socket.maybe_shared() {
+        if !socket.is_bound() {
             continue;
         }
-        let _pin = socket.pin();
-        close::downgrade(socket, Reason::Exec);
-        let unread = Chan::of(socket).is_some_and(|chan| chan.rx_ring().readable());
-        if unread {
-            let _: Sys<()> = crate::sever::reset(fd, socket);
+        let closes = |fd| sys::fcntl(fd, libc::F_GETFD, 0).map_or(true, |f| f & libc::FD_CLOEXEC != 0);
+        let survives = !closes(fd)
+            || (!own && (0..3).any(|n| !closes(n) && sys::same_file(n, fd)));
+        if survives {
+            let _pin = socket.pin();
+            close::hand_back(fd, socket, Reason::Exec);
         }
     }
 }
-

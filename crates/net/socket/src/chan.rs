@@ -86,6 +86,12 @@ impl Chan {
         self.segment.bytes(self.index, self.segment.side.0, rt::max_shift())
     }
 
+    /// The same bytes, whatever capacity they have: for reading our own ring back.
+    pub(crate) fn tx_bytes_all(&self) -> RingBytes<'static> {
+        let all = saiga_channel::layout::STRIDE_SHIFT;
+        self.segment.bytes(self.index, self.segment.side.0, all)
+    }
+
     /// What we say about the channel.
     pub(crate) fn ours(&self) -> &'static SideBlock {
         &self.slot.sides[self.segment.side.0]
@@ -153,6 +159,24 @@ impl Chan {
         self.rx_ring().freeze();
         self.rx_ring().take_want_space();
         self.tell_writer();
+    }
+
+    /// Ends the ring that we read although bytes may be in it: the peer sends them by TCP.
+    /// Caller holds the receiver's lock.
+    pub(crate) fn recall_rx(&self) {
+        self.rx_ring().recall();
+        self.rx_ring().take_want_space();
+        self.ours().rx_mode.store(rx::AFTER, Ordering::SeqCst);
+        self.tell_reader();
+        self.tell_writer();
+    }
+
+    /// Whether unread bytes of ours must go by TCP; cheap while the ring has not ended.
+    pub(crate) fn recall_due(&self) -> bool {
+        let ring = self.tx_ring();
+        ring.frozen()
+            && ring.recalled()
+            && ring.pending(saiga_channel::layout::STRIDE_SHIFT).is_some_and(|n| n > 0)
     }
 
     /// Takes the sender's lock of our side; `None`: the peer scribbles on it, sever.

@@ -2,7 +2,7 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::{Socket, mode, phase};
-use crate::{epoll, links, recv, rt, table, upgrade};
+use crate::{epoll, links, recv, rt, send, sever, table, upgrade};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::{OPEN_CLOSED, STRIDE_SHIFT};
 use saiga_channel::sys::{self, Fd};
@@ -42,7 +42,7 @@ pub fn before_close(fd: Fd) -> Closing {
 
 fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
     if socket.refs.fetch_sub(1, Ordering::SeqCst) != 1 {
-        epoll::forget(socket, Some(fd));
+        epoll::orphan(socket, fd);
         return Closing::Proceed;
     }
     let pin = socket.pin();
@@ -50,20 +50,29 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
     if !socket.is_bound() {
         upgrade::abandon(socket);
     } else if let Some(chan) = Chan::of(socket) {
-        if socket.maybe_shared() {
+        if socket.pins.load(Ordering::SeqCst) > 1 {
+            keep_for_callers(fd, socket);
+        } else if socket.maybe_shared() {
             done = close_shared(fd, &chan);
         } else {
             reset_if_unread(fd, &chan);
             end_channel(&chan);
         }
     }
-    epoll::forget(socket, None);
+    epoll::forget(socket);
     if let Some(entry) = rt::entry(socket.shown_as.load(Ordering::Relaxed)) {
         entry.end();
     }
-    socket.mode.store(mode::CLOSING, Ordering::SeqCst);
     drop(pin);
     done
+}
+
+/// Other threads are inside, blocked perhaps: as in the kernel, they go on with the connection
+/// that they called on, and it ends when the last of them returns.
+fn keep_for_callers(fd: Fd, socket: &'static Socket) {
+    if let Ok(copy) = sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, rt::floor()) {
+        socket.own_copy.store(rt::hidden(copy), Ordering::SeqCst);
+    }
 }
 
 /// Closes a connection that another process may have, too. Only the kernel knows whether it
@@ -100,6 +109,14 @@ fn end_channel(chan: &Chan) {
 
 /// The last caller leaves a closed socket: gives everything back.
 pub(crate) fn last_out(socket: &'static Socket) {
+    let copy = socket.own_copy.swap(-1, Ordering::SeqCst);
+    if copy >= 0 {
+        if let Some(chan) = Chan::of(socket) {
+            reset_if_unread(copy, &chan);
+            end_channel(&chan);
+        }
+        rt::unhide_and_close(copy);
+    }
     let link = socket.link.swap(core::ptr::null_mut(), Ordering::AcqRel);
     let slot = socket.slot.load(Ordering::Relaxed) as usize;
     if let Some(link) = links::of(link) {
@@ -109,13 +126,14 @@ pub(crate) fn last_out(socket: &'static Socket) {
     socket.free();
 }
 
-/// Ends the channel and keeps the connection on TCP, for a reason that shows in `status`.
-/// Bytes in the rings are still delivered. Directions end at an exact byte each.
-pub(crate) fn downgrade(socket: &'static Socket, reason: Reason) {
+/// Ends the channel and keeps the connection on TCP, for a reason that shows in `status`, and
+/// so that whoever reads or writes the descriptor without us finds every byte: what is unread
+/// in our ring is sent again by the peer, over TCP.
+pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
     if socket.is_bound() {
         if let Some(chan) = Chan::of(socket) {
-            chan.freeze_tx();
-            chan.freeze_rx();
+            leave_rx(fd, socket, &chan);
+            leave_tx(fd, socket, &chan);
             rt::header().downgrades.fetch_add(1, Ordering::Relaxed);
         }
     } else {
@@ -123,6 +141,47 @@ pub(crate) fn downgrade(socket: &'static Socket, reason: Reason) {
     }
     socket.phase.store(phase::NEVER, Ordering::Relaxed);
     socket.show(State::Downgraded, reason);
+    // A vfork child has its parent's records but not its descriptors: the parent settles.
+    if socket.is_bound() && rt::in_own_process() {
+        settle(fd, socket);
+    }
+}
+
+fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan) {
+    let Some(_lock) = chan.lock_rx(socket) else { return };
+    let mode = || chan.ours().rx_mode.load(Ordering::Relaxed);
+    if mode() == rx::TCP {
+        chan.freeze_rx();
+        let _ = recv::turn(fd, socket, chan);
+    }
+    if mode() == rx::AFTER {
+        return;
+    }
+    let too_late = chan.rx_ring().frozen()
+        && chan.theirs().tx_mode.load(Ordering::SeqCst) == tx::AFTER
+        && chan.rx_ring().readable();
+    if too_late {
+        // The peer is on TCP again already: ring bytes cannot come before what it sent there.
+        let _: sys::Sys<()> = sever::reset(fd, socket);
+    }
+    chan.recall_rx();
+}
+
+/// How long the end of our ring may wait for the peer to notice the switch to it.
+const PATIENCE_MS: u32 = 200;
+
+fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan) {
+    chan.freeze_tx();
+    for _ in 0..PATIENCE_MS {
+        if chan.ours().tx_mode.load(Ordering::SeqCst) == tx::AFTER {
+            return;
+        }
+        let _ = send::send(fd, socket, &[], libc::MSG_DONTWAIT);
+        if chan.ours().tx_mode.load(Ordering::SeqCst) != tx::AFTER {
+            let pause = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+            let _ = sys::ppoll(&mut [], Some(pause));
+        }
+    }
 }
 
 /// Makes a socket plain again once both rings have ended and are empty. Called by a pinned

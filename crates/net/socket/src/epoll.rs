@@ -29,11 +29,20 @@ const SEGMENTS: usize = 4096;
 static POOL: Pool<Interest, INTERESTS> = Pool::new();
 static SET_POOL: Pool<EpollSet, SETS> = Pool::new();
 
-/// The kernel's watch of an anchor: everything, once per change.
-const ANCHOR: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLPRI) as u32
-    | EDGE;
+/// The kernel's watch of an anchor: what it receives, once per change. Room to send is asked
+/// for only while TCP is full: an idle anchor must not make its set look ready.
+const ANCHOR: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLPRI) as u32 | EDGE;
 pub(crate) const EDGE: u32 = 1 << 31;
 pub(crate) const ONESHOT: u32 = 1 << 30;
+const EXCLUSIVE: u32 = 1 << 28;
+/// What may stand beside EPOLLEXCLUSIVE (`fs/eventpoll.c`, EPOLLEXCLUSIVE_OK_BITS).
+const EXCLUSIVE_MAY: u32 = (libc::EPOLLIN
+    | libc::EPOLLOUT
+    | libc::EPOLLERR
+    | libc::EPOLLHUP
+    | libc::EPOLLWAKEUP) as u32
+    | EDGE
+    | EXCLUSIVE;
 /// Event data of the bell: no application can have this address.
 pub(crate) const BELL_DATA: u64 = u64::MAX - 0x5a16a;
 const NO_SEGMENT: u32 = u32::MAX;
@@ -51,6 +60,8 @@ pub(crate) struct Interest {
     pub(crate) data: AtomicU64,
     /// The application has it registered; a bound one stays in the kernel when not.
     pub(crate) active: AtomicBool,
+    /// The descriptor that was registered is closed, others of the connection are not.
+    orphan: AtomicBool,
     /// One-shot and fired.
     pub(crate) spent: AtomicBool,
     /// In the set's ready list.
@@ -59,6 +70,8 @@ pub(crate) struct Interest {
     segment: AtomicU32,
     slot: AtomicU32,
     next_of_socket: AtomicPtr<Interest>,
+    /// Another registration of the same channel in the same set, by another descriptor.
+    twin: AtomicPtr<Interest>,
     pub(crate) next_ready: AtomicPtr<Interest>,
     next_free: AtomicPtr<Interest>,
 }
@@ -74,6 +87,13 @@ impl Interest {
     pub(crate) fn socket(&self) -> Option<&'static Socket> {
         // SAFETY: sockets are pool records, never unmapped.
         unsafe { self.socket.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// A descriptor of the connection: the one that was registered, or another of the same
+    /// connection when the application has closed that one (the registration outlives it).
+    pub(crate) fn anchor(&self, socket: &Socket) -> Fd {
+        let fd = self.fd.load(Ordering::Relaxed);
+        if self.orphan.load(Ordering::Relaxed) { table::any_of(socket).unwrap_or(fd) } else { fd }
     }
 
     /// The set, unless it was closed since.
@@ -111,10 +131,38 @@ impl SetSegment {
         Some(segment.place(segment.side, self.place.load(Ordering::Relaxed) as usize))
     }
 
-    /// The registration of a slot.
-    pub(crate) fn interest(&self, slot: usize) -> Option<&'static Interest> {
+    /// The registrations of a slot: one, or several by several descriptors. Under the set's lock.
+    pub(crate) fn interests(&self, slot: usize) -> impl Iterator<Item = &'static Interest> {
+        let mut at = self.by_slot[slot % SLOTS].load(Ordering::Relaxed);
+        core::iter::from_fn(move || {
+            // SAFETY: interests are pool records.
+            let interest = unsafe { at.as_ref() }?;
+            at = interest.twin.load(Ordering::Relaxed);
+            Some(interest)
+        })
+    }
+
+    fn put(&self, slot: usize, interest: &'static Interest) {
+        let head = &self.by_slot[slot % SLOTS];
+        interest.twin.store(head.load(Ordering::Relaxed), Ordering::Relaxed);
+        head.store(core::ptr::from_ref(interest).cast_mut(), Ordering::Release);
+        self.members.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes a registration out; true when it was the slot's last.
+    fn take_out(&self, slot: usize, gone: &Interest) -> bool {
+        let head = &self.by_slot[slot % SLOTS];
+        let mut at = head;
         // SAFETY: interests are pool records.
-        unsafe { self.by_slot[slot % SLOTS].load(Ordering::Relaxed).as_ref() }
+        while let Some(i) = unsafe { at.load(Ordering::Relaxed).as_ref() } {
+            if core::ptr::eq(i, gone) {
+                at.store(i.twin.load(Ordering::Relaxed), Ordering::Release);
+                break;
+            }
+            at = &i.twin;
+        }
+        self.members.fetch_sub(1, Ordering::Relaxed);
+        head.load(Ordering::Relaxed).is_null()
     }
 }
 
@@ -147,6 +195,10 @@ pub(crate) struct EpollSet {
     pub(crate) peer_cpu: AtomicU32,
     /// Polled by something else: the bell must ring whenever something is ready.
     pub(crate) latched: AtomicBool,
+    /// Next of the sets that are polled by something else.
+    next_latched: AtomicPtr<EpollSet>,
+    /// Holds other sets.
+    pub(crate) outer: AtomicBool,
     /// Fork epoch of its making; older means shared over fork.
     epoch: AtomicU32,
     next_free: AtomicPtr<EpollSet>,
@@ -172,7 +224,7 @@ pub(crate) fn open(fd: Fd) {
     for none in [&set.first_ready, &set.last_ready] {
         none.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
-    for no in [&set.stale, &set.latched, &set.kernel_first] {
+    for no in [&set.stale, &set.latched, &set.outer, &set.kernel_first] {
         no.store(false, Ordering::Relaxed);
     }
     set.looked.store(0, Ordering::Relaxed);
@@ -196,6 +248,31 @@ pub(crate) fn close(set: &'static EpollSet) {
     set.retire();
     rt::unhide_and_close(set.bell_fd.swap(-1, Ordering::Relaxed));
     SET_POOL.put(set);
+}
+
+/// Sets that something else polls; sets stay in the list when they are closed.
+static LATCHED: AtomicPtr<EpollSet> = AtomicPtr::new(core::ptr::null_mut());
+static LATCHED_LOCK: Lock = Lock::new();
+
+/// Notes that something else polls the set.
+pub(crate) fn note_latched(set: &'static EpollSet) {
+    let Some(_guard) = LATCHED_LOCK.lock() else { return };
+    if set.latched.swap(true, Ordering::SeqCst) || latched().any(|s| core::ptr::eq(s, set)) {
+        return;
+    }
+    set.next_latched.store(LATCHED.load(Ordering::Relaxed), Ordering::Relaxed);
+    LATCHED.store(core::ptr::from_ref(set).cast_mut(), Ordering::Release);
+}
+
+/// The sets that something else polls, or once did.
+pub(crate) fn latched() -> impl Iterator<Item = &'static EpollSet> {
+    let mut at = LATCHED.load(Ordering::Acquire);
+    core::iter::from_fn(move || {
+        // SAFETY: sets are pool records; the list only grows.
+        let set = unsafe { at.as_ref() }?;
+        at = set.next_latched.load(Ordering::Acquire);
+        Some(set)
+    })
 }
 
 /// The record that event data names, if it is one of ours.
@@ -304,7 +381,7 @@ impl EpollSet {
     /// Unregisters everything when the set is closed.
     fn retire(&'static self) {
         for s in self.segments() {
-            for interest in (0..SLOTS).filter_map(|slot| s.interest(slot)) {
+            for interest in (0..SLOTS).flat_map(|slot| s.interests(slot)) {
                 if let Some(socket) = interest.socket() {
                     forget_set(socket, self);
                 }
@@ -373,7 +450,7 @@ fn of_socket(socket: &Socket) -> impl Iterator<Item = &'static Interest> {
 }
 
 fn find(socket: &Socket, set: &EpollSet, fd: Fd) -> Option<&'static Interest> {
-    of_socket(socket).find(|i| {
+    of_socket(socket).filter(|i| !i.orphan.load(Ordering::Relaxed)).find(|i| {
         i.set().is_some_and(|s| core::ptr::eq(s, set)) && i.fd.load(Ordering::Relaxed) == fd
     })
 }
@@ -428,6 +505,7 @@ fn add(set: &'static EpollSet, fd: Fd, socket: &'static Socket) -> Option<&'stat
     interest.fd.store(fd, Ordering::Relaxed);
     interest.queued.store(false, Ordering::Relaxed);
     interest.active.store(false, Ordering::Relaxed);
+    interest.orphan.store(false, Ordering::Relaxed);
     interest.segment.store(NO_SEGMENT, Ordering::Relaxed);
     let first = socket.interests.load(Ordering::Relaxed);
     interest.next_of_socket.store(first, Ordering::Relaxed);
@@ -479,6 +557,11 @@ fn control_bound(
         _ => return Err(Errno(libc::EINVAL)),
     }
     let (events, data) = event.ok_or(Errno(libc::EFAULT))?;
+    let was_exclusive = active.is_some_and(|i| i.events.load(Ordering::Relaxed) & EXCLUSIVE != 0);
+    let wrong = events & EXCLUSIVE != 0 && (active.is_some() || events & !EXCLUSIVE_MAY != 0);
+    if wrong || was_exclusive {
+        return Err(Errno(libc::EINVAL)); // As `man 2 epoll_ctl` says of EPOLLEXCLUSIVE.
+    }
     let Some(guard) = set.lock.lock() else { return Err(Errno(libc::EBUSY)) };
     let interest = match known {
         Some(i) => i,
@@ -519,10 +602,10 @@ fn bind_one(
     set.ensure_bell(epfd)?;
     let index = set.segment_for(chan.link)?;
     let data = core::ptr::from_ref(interest) as u64;
-    sys::epoll_ctl(epfd, op, interest.fd.load(Ordering::Relaxed), ANCHOR, data)?;
+    let exclusive = interest.events.load(Ordering::Relaxed) & EXCLUSIVE != 0;
+    register(epfd, op, interest.fd.load(Ordering::Relaxed), ANCHOR, data, exclusive)?;
     let entry = &set.segments()[index];
-    entry.by_slot[chan.index].store(core::ptr::from_ref(interest).cast_mut(), Ordering::Release);
-    entry.members.fetch_add(1, Ordering::Relaxed);
+    entry.put(chan.index, interest);
     interest.segment.store(u32::try_from(index).unwrap_or(NO_SEGMENT), Ordering::Relaxed);
     interest.slot.store(u32::try_from(chan.index).unwrap_or(0), Ordering::Relaxed);
     let bit = 1u64 << entry.place.load(Ordering::Relaxed);
@@ -532,6 +615,15 @@ fn bind_one(
     Ok(())
 }
 
+/// `epoll_ctl(2)`; an exclusive registration cannot be modified, so it is made anew.
+fn register(epfd: Fd, op: i32, fd: Fd, events: u32, data: u64, exclusive: bool) -> Sys<()> {
+    if exclusive && op == libc::EPOLL_CTL_MOD {
+        sys::epoll_ctl(epfd, libc::EPOLL_CTL_DEL, fd, 0, 0)?;
+        return sys::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, fd, events, data);
+    }
+    sys::epoll_ctl(epfd, op, fd, events, data)
+}
+
 /// Moves every registration of a socket to us. False, with all of them back in the kernel,
 /// when one cannot be. Caller holds the state lock; the socket's mode says bound already.
 pub(crate) fn bind_all(socket: &'static Socket, chan: &Chan) -> bool {
@@ -539,14 +631,8 @@ pub(crate) fn bind_all(socket: &'static Socket, chan: &Chan) -> bool {
         let Some(set) = interest.set() else { continue };
         let Some(guard) = set.lock.lock() else { return false };
         let epfd = epfd_of(set);
-        let known_twice = set
-            .segments()
-            .iter()
-            .filter(|s| s.link().is_some_and(|l| core::ptr::eq(l, chan.link)))
-            .any(|s| s.interest(chan.index).is_some());
         let bound = match epfd {
-            // The same connection under two numbers in one set would need two entries.
-            Some(epfd) if !set.is_foreign() && !known_twice => {
+            Some(epfd) if !set.is_foreign() => {
                 bind_one(epfd, set, interest, chan, libc::EPOLL_CTL_MOD).is_ok()
             }
             _ => false,
@@ -580,7 +666,9 @@ pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
             let spent = interest.spent.load(Ordering::Relaxed);
             let events = if spent { 0 } else { interest.events.load(Ordering::Relaxed) };
             let op = if active { libc::EPOLL_CTL_MOD } else { libc::EPOLL_CTL_DEL };
-            let _ = sys::epoll_ctl(epfd, op, fd, events, interest.data.load(Ordering::Relaxed));
+            let exclusive = events & EXCLUSIVE != 0;
+            let data = interest.data.load(Ordering::Relaxed);
+            let _ = register(epfd, op, fd, events, data, exclusive);
         }
         if active {
             set.remove_from_queue(interest);
@@ -596,23 +684,30 @@ fn detach(set: &EpollSet, interest: &Interest, chan: &Chan) {
     let index = interest.segment.swap(NO_SEGMENT, Ordering::Relaxed) as usize;
     let Some(entry) = set.segments().get(index) else { return };
     let slot = interest.slot.load(Ordering::Relaxed) as usize;
-    entry.by_slot[slot % SLOTS].store(core::ptr::null_mut(), Ordering::Release);
-    let bit = 1u64 << entry.place.load(Ordering::Relaxed);
-    chan.ours().rx_places.fetch_and(!bit, Ordering::SeqCst);
-    chan.ours().tx_places.fetch_and(!bit, Ordering::SeqCst);
-    if entry.members.fetch_sub(1, Ordering::Relaxed) == 1 {
+    if entry.take_out(slot, interest) {
+        let bit = 1u64 << entry.place.load(Ordering::Relaxed);
+        chan.ours().rx_places.fetch_and(!bit, Ordering::SeqCst);
+        chan.ours().tx_places.fetch_and(!bit, Ordering::SeqCst);
+    }
+    if entry.members.load(Ordering::Relaxed) == 0 {
         set.stale.store(true, Ordering::Relaxed);
     }
 }
 
-/// Forgets the registrations of one descriptor, or of all, when it is closed: the kernel drops
-/// them by itself with the last descriptor of the connection.
-pub(crate) fn forget(socket: &'static Socket, only: Option<Fd>) {
+/// Forgets the registrations of a connection whose last descriptor is closed: the kernel drops
+/// them by itself.
+pub(crate) fn forget(socket: &'static Socket) {
     let Some(_state) = socket.state_lock.lock() else { return };
     let chan = socket.is_bound_or_closing_bound();
-    forget_where(socket, chan.as_ref(), |i| {
-        only.is_none_or(|fd| i.fd.load(Ordering::Relaxed) == fd)
-    });
+    forget_where(socket, chan.as_ref(), |_| true);
+}
+
+/// One of several descriptors is closed: its registrations live on under a dead number.
+pub(crate) fn orphan(socket: &'static Socket, fd: Fd) {
+    let Some(_state) = socket.state_lock.lock() else { return };
+    for interest in of_socket(socket).filter(|i| i.fd.load(Ordering::Relaxed) == fd) {
+        interest.orphan.store(true, Ordering::Relaxed);
+    }
 }
 
 fn forget_set(socket: &'static Socket, set: &EpollSet) {
@@ -656,6 +751,15 @@ impl Socket {
 fn epfd_of(set: &EpollSet) -> Option<Fd> {
     let fd = set.number.load(Ordering::Relaxed);
     matches!(table::get(fd), table::Entry::Epoll(s) if core::ptr::eq(s, set)).then_some(fd)
+}
+
+/// Asks the kernel to tell when TCP has room again.
+pub(crate) fn watch_for_room(set: &EpollSet, interest: &Interest, fd: Fd) {
+    let data = core::ptr::from_ref(interest) as u64;
+    let events = ANCHOR | libc::EPOLLOUT.cast_unsigned();
+    if let Some(epfd) = epfd_of(set) {
+        let _ = sys::epoll_ctl(epfd, libc::EPOLL_CTL_MOD, fd, events, data);
+    }
 }
 
 /// Asks to be told of what a registration wants.

@@ -7,7 +7,7 @@
 
 #![expect(unsafe_code, reason = "fills the caller's event array; waits through libc")]
 
-use crate::chan::Chan;
+use crate::chan::{Chan, tx};
 use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT};
 use crate::lock::Guard;
 use crate::{clock, policy, readiness};
@@ -55,6 +55,9 @@ impl Call<'_> {
 /// # Errors
 /// As `man 2 epoll_wait`: EINTR, EFAULT, ...
 pub(crate) fn wait(call: &Call<'_>) -> Sys<usize> {
+    if call.set.outer.load(Ordering::Relaxed) {
+        refresh_latched();
+    }
     if !call.set.has_bell() {
         let n = plain(call)?;
         if n > 0 || !call.set.has_bell() {
@@ -230,7 +233,7 @@ fn absorb(set: &'static EpollSet) {
         while bits != 0 {
             let slot = bits.trailing_zeros() as usize;
             bits &= bits - 1;
-            if let Some(interest) = segment.interest(slot) {
+            for interest in segment.interests(slot) {
                 set.queue(interest);
             }
         }
@@ -248,7 +251,7 @@ fn examine(set: &'static EpollSet, interest: &'static Interest) -> Option<u32> {
     let chan = Chan::of(socket)?;
     let asked = interest.events.load(Ordering::Relaxed);
     let wanted = epoll::wanted(interest) | libc::POLLERR | libc::POLLHUP;
-    let fd = interest.fd.load(Ordering::Relaxed);
+    let fd = interest.anchor(socket);
     let edge = asked & EDGE != 0;
     if edge {
         epoll::arm(interest, &chan); // Before looking: a later byte is a new edge.
@@ -257,6 +260,10 @@ fn examine(set: &'static EpollSet, interest: &'static Interest) -> Option<u32> {
     if found == 0 && !edge {
         epoll::arm(interest, &chan);
         found = readiness::events(fd, socket, &chan) & wanted;
+    }
+    let lacks_room = wanted & !found & libc::POLLOUT != 0;
+    if lacks_room && chan.ours().tx_mode.load(Ordering::Relaxed) != tx::RING {
+        epoll::watch_for_room(set, interest, fd);
     }
     if found == 0 {
         return None;
@@ -292,7 +299,22 @@ pub(crate) fn ready_now(set: &'static EpollSet) -> bool {
 
 /// From now on the bell rings whenever the set has something to report: it is polled.
 pub(crate) fn latch(set: &'static EpollSet) {
-    set.latched.store(true, Ordering::SeqCst);
+    epoll::note_latched(set);
+    refresh(set);
+}
+
+/// Makes the bells of all polled sets tell the truth, before something polls them.
+pub(crate) fn refresh_latched() {
+    for set in epoll::latched().filter(|s| s.has_bell()) {
+        refresh(set);
+    }
+}
+
+fn refresh(set: &'static EpollSet) {
+    if !set.has_bell() {
+        return;
+    }
+    while set.bell().drain() {}
     let ready = ready_now(set);
     if let Some(guard) = set.lock.lock() {
         if announce_sleep(set) || ready {

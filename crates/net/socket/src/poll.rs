@@ -59,8 +59,8 @@ pub fn concerns(fds: impl IntoIterator<Item = Fd>) -> bool {
     for fd in fds {
         match table::get(fd) {
             Entry::Socket(s) => bound |= s.is_bound(),
-            Entry::Epoll(set) if set.has_bell() => epoll_wait::latch(set),
-            Entry::Epoll(_) | Entry::Unknown | Entry::Hidden => {}
+            Entry::Epoll(set) => epoll_wait::latch(set),
+            Entry::Unknown | Entry::Hidden => {}
         }
     }
     bound

@@ -1,7 +1,7 @@
 //! What poll, select and epoll report of a bound socket.
 
 use crate::chan::{Chan, rx, tx};
-use crate::recv;
+use crate::{recv, send};
 use crate::sock::Socket;
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
@@ -17,6 +17,7 @@ pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
         return IN | OUT | libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
     }
     notice_switch(fd, socket, chan);
+    send::serve_recall(fd, socket, chan);
     let rx_mode = chan.ours().rx_mode.load(Ordering::Relaxed);
     let tx_mode = chan.ours().tx_mode.load(Ordering::Relaxed);
     let rings_only = rx_mode == rx::RING && tx_mode == tx::RING && !chan.rx_ring().frozen();

@@ -8,7 +8,7 @@
 
 use crate::chan::{Chan, rx};
 use crate::sock::Socket;
-use crate::{kernel, sever, wait};
+use crate::{kernel, send, sever, wait};
 use core::sync::atomic::Ordering;
 use saiga_channel::ring::Got;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
@@ -37,6 +37,7 @@ pub(crate) fn recv(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>, flags:
     let mut done = 0;
     let mut wait = wait::Wait::new(fd, socket, wait::For::Bytes);
     loop {
+        let fd = socket.anchor(fd);
         let chan = Chan::of(socket).ok_or(Errno(libc::ENOTCONN))?;
         let got = receive_now(fd, socket, &chan, parts, done, flags);
         match got {
@@ -47,16 +48,12 @@ pub(crate) fn recv(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>, flags:
                 }
             }
             Ok(Try::Again) => {}
-            Ok(Try::Empty) if wanted == 0 => return Ok(0),
             Ok(Try::Empty) => {
                 if flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd) {
                     return if done > 0 { Ok(done) } else { Err(Errno(libc::EAGAIN)) };
                 }
                 if let Err(e) = wait.wait(&chan) {
                     return if done > 0 { Ok(done) } else { Err(e) };
-                }
-                if !socket.is_bound() {
-                    return Err(Errno(libc::ECONNRESET));
                 }
             }
             Err(_) if done > 0 => return Ok(done),
@@ -77,6 +74,7 @@ fn receive_now(
     if socket.severed.load(Ordering::Relaxed) {
         return Err(Errno(libc::ECONNRESET));
     }
+    send::serve_recall(fd, socket, chan);
     let Some(_lock) = chan.lock_rx(socket) else { return sever::reset(fd, socket) };
     match chan.ours().rx_mode.load(Ordering::Relaxed) {
         rx::RING => from_ring(fd, socket, chan, parts, skip, flags),
@@ -167,8 +165,8 @@ fn from_ring(
     skip: usize,
     flags: i32,
 ) -> Sys<Try> {
-    if parts.iter().map(|p| p.len()).sum::<usize>() == 0 {
-        return Ok(Try::Bytes(0));
+    if chan.rx_ring().readable() && parts.iter().all(|p| p.is_empty()) {
+        return Ok(Try::Bytes(0)); // As the kernel: 0 of the bytes that are there.
     }
     let peek = flags & libc::MSG_PEEK != 0;
     let mut eof = false;

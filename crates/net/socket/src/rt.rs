@@ -105,7 +105,8 @@ pub(crate) fn hidden(fd: Fd) -> Fd {
 /// Whether the caller runs in the process that the records describe, not in a vfork child
 /// (which shares our memory but has its own descriptors).
 pub(crate) fn in_own_process() -> bool {
-    sys::getpid() == PID.load(Ordering::Relaxed)
+    // A sandbox may forbid getpid(2), and hardly anybody spawns from inside one.
+    SANDBOXED.load(Ordering::Relaxed) || sys::getpid() == PID.load(Ordering::Relaxed)
 }
 
 /// Lowest number for the library's own descriptors.
@@ -156,6 +157,9 @@ pub(crate) fn open_ringer() -> Sys<()> {
 /// Rings a bell and counts it.
 pub(crate) fn ring(bell: u64) {
     header().rings.fetch_add(1, Ordering::Relaxed);
+    if RINGER.fd() < 0 {
+        let _ = open_ringer(); // A forked child's first ring; without a socket, nobody is told.
+    }
     RINGER.ring(bell);
 }
 

@@ -5,7 +5,7 @@ use crate::chan::{Chan, tx};
 use crate::sock::{Socket, origin};
 use crate::{kernel, sever, wait};
 use core::sync::atomic::Ordering;
-use saiga_channel::ring::Put;
+use saiga_channel::ring::{Got, Put};
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::{Reason, State};
 
@@ -30,6 +30,7 @@ pub(crate) fn send(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>, flags:
     let mut done = 0;
     let mut wait = wait::Wait::new(fd, socket, wait::For::Space);
     loop {
+        let fd = socket.anchor(fd);
         let chan = Chan::of(socket).ok_or(Errno(libc::ENOTCONN))?;
         match send_now(fd, socket, &chan, parts, done, flags) {
             Ok(Try::Bytes(n)) => {
@@ -45,9 +46,6 @@ pub(crate) fn send(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>, flags:
                 }
                 if let Err(e) = wait.wait(&chan) {
                     return if done > 0 { Ok(done) } else { Err(e) };
-                }
-                if !socket.is_bound() {
-                    return Err(Errno(libc::ECONNRESET));
                 }
             }
             Err(_) if done > 0 => return Ok(done),
@@ -75,6 +73,7 @@ fn send_now(
         // ring ends here, so the interrupted send finds out and follows by TCP.
         chan.freeze_tx();
     }
+    give_back(fd, socket, chan)?;
     let plain_only = flags & libc::MSG_OOB != 0 || socket.tx_shut.load(Ordering::Relaxed);
     match chan.ours().tx_mode.load(Ordering::Relaxed) {
         tx::TCP if !plain_only && may_switch(fd, socket, chan) => {
@@ -160,13 +159,54 @@ pub(crate) fn peer_has_finished(fd: Fd, chan: &Chan) -> bool {
     true
 }
 
+/// Sends by TCP what the peer has left unread in the ring, as far as TCP takes it now.
+/// Caller holds the sender's lock.
+fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
+    while chan.recall_due() {
+        let mut bytes = [0u8; 8192];
+        let Got::Bytes { n, .. } =
+            chan.tx_ring().read(&chan.tx_bytes_all(), &mut [&mut bytes], true)
+        else {
+            return sever::reset(fd, socket);
+        };
+        match kernel::send(fd, &[&bytes[..n]], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
+            Ok(sent) => {
+                socket.sent.fetch_add(sent as u64, Ordering::Relaxed);
+                chan.tx_ring().skip(saiga_channel::layout::STRIDE_SHIFT, sent as u64);
+            }
+            Err(_) => break, // No room now: the next call goes on. An error: it will say so.
+        }
+    }
+    Ok(())
+}
+
+/// Takes part in a recall from a call that does not send.
+pub(crate) fn serve_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
+    if !chan.recall_due() {
+        return;
+    }
+    if let Some(lock) = chan.lock_tx(socket) {
+        if !lock.nested {
+            let _ = give_back(fd, socket, chan);
+        }
+    }
+}
+
 /// The ring has ended: TCP may go on once the peer has acknowledged the switch to the ring,
 /// or will never read again.
 fn leave_ring(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
     let ring = chan.tx_ring();
     let unused = ring.tail() == 0 && ring.pending(saiga_channel::layout::STRIDE_SHIFT) == Some(0);
+    if chan.recall_due() {
+        return Ok(Try::Full);
+    }
     if ring.acknowledged() || unused || sever::peer_is_gone(fd) {
         chan.ours().tx_mode.store(tx::AFTER, Ordering::SeqCst);
+        if chan.recall_due() {
+            // Recalled this very moment: what is unread goes first.
+            chan.ours().tx_mode.store(tx::ENDED, Ordering::SeqCst);
+            return Ok(Try::Again);
+        }
         socket.show(State::Downgraded, Reason::PeerAsked);
         return Ok(Try::Again);
     }

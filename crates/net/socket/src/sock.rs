@@ -81,6 +81,8 @@ pub(crate) struct Socket {
     pub(crate) slot: AtomicU32,
     /// Listener, visitor or proposal of the rendezvous; -1 if none.
     pub(crate) aux: AtomicI32,
+    /// Our own copy of the descriptor while callers are inside a closed socket; -1 if none.
+    pub(crate) own_copy: AtomicI32,
     /// Owner of the peer's kernel socket.
     pub(crate) peer_uid: AtomicU32,
     /// Descriptor under which the status page shows the connection.
@@ -125,7 +127,10 @@ pub(crate) struct Pin(pub(crate) &'static Socket);
 impl Drop for Pin {
     fn drop(&mut self) {
         let left = thread::drop_one(&self.0.pins);
-        if left == 0 && self.0.mode.load(Ordering::SeqCst) == mode::CLOSING {
+        if left == 0
+            && self.0.refs.load(Ordering::SeqCst) == 0
+            && self.0.mode.swap(mode::CLOSING, Ordering::SeqCst) != mode::CLOSING
+        {
             crate::close::last_out(self.0);
         }
     }
@@ -144,7 +149,7 @@ impl Socket {
     fn reset(&self, how: u8) {
         let Self {
             mode: _, phase, origin, nonblock, pins, refs, messages, next_step, attempts, sent,
-            received, link, slot, aux, peer_uid, shown_as: _, anchor_news, tx_shut, rx_shut,
+            received, link, slot, aux, own_copy, peer_uid, shown_as: _, anchor_news, tx_shut, rx_shut,
             severed, empty_reads, unread_writes, epoch, state_lock: _, interests, next_free: _,
         } = self;
         phase.store(phase::COLD, Ordering::Relaxed);
@@ -159,6 +164,7 @@ impl Socket {
         received.store(0, Ordering::Relaxed);
         link.store(core::ptr::null_mut(), Ordering::Relaxed);
         aux.store(-1, Ordering::Relaxed);
+        own_copy.store(-1, Ordering::Relaxed);
         for no in [anchor_news, tx_shut, rx_shut, severed] {
             no.store(false, Ordering::Relaxed);
         }
@@ -174,6 +180,13 @@ impl Socket {
     pub(crate) fn pin(&'static self) -> Pin {
         thread::bump(&self.pins);
         Pin(self)
+    }
+
+    /// The descriptor to use for the anchor: the caller's, or our own copy once the
+    /// application has closed its last one under the caller.
+    pub(crate) fn anchor(&self, fd: Fd) -> Fd {
+        let copy = self.own_copy.load(Ordering::SeqCst);
+        if copy >= 0 { copy } else { fd }
     }
 
     pub(crate) fn is_bound(&self) -> bool {

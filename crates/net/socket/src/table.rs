@@ -8,7 +8,7 @@
 
 use crate::epoll::EpollSet;
 use crate::sock::Socket;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 use saiga_channel::sys::Fd;
 
 /// Numbers that the table covers.
@@ -18,6 +18,9 @@ const TAG_EPOLL: usize = 1;
 const TAG_HIDDEN: usize = 2;
 
 static TABLE: AtomicPtr<AtomicUsize> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Highest number that was ever a socket of ours.
+static HIGHEST: AtomicI32 = AtomicI32::new(0);
 
 /// What a descriptor number stands for.
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +89,7 @@ fn swap(fd: Fd, value: usize) -> Entry {
 /// Puts a socket behind a number. False when the number is beyond the table.
 pub(crate) fn set_socket(fd: Fd, socket: &'static Socket) -> bool {
     let address = core::ptr::from_ref(socket).expose_provenance();
+    HIGHEST.fetch_max(fd, Ordering::Relaxed);
     word(fd).map(|w| w.store(address, Ordering::Release)).is_some()
 }
 
@@ -93,6 +97,12 @@ pub(crate) fn set_socket(fd: Fd, socket: &'static Socket) -> bool {
 pub(crate) fn set_epoll(fd: Fd, set: &'static EpollSet) -> bool {
     let address = core::ptr::from_ref(set).expose_provenance();
     word(fd).map(|w| w.store(address | TAG_EPOLL, Ordering::Release)).is_some()
+}
+
+/// Some descriptor of a connection; looks through the table, for rare needs.
+pub(crate) fn any_of(socket: &Socket) -> Option<Fd> {
+    let top = HIGHEST.load(Ordering::Relaxed);
+    (0..=top).find(|fd| matches!(get(*fd), Entry::Socket(s) if s == socket))
 }
 
 /// Marks a descriptor of the library's own.

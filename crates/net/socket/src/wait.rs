@@ -42,6 +42,7 @@ impl Wait {
     /// EAGAIN when SO_RCVTIMEO or SO_SNDTIMEO has passed; EINTR after a signal whose handler
     /// does not ask for a restart (`man 7 signal`).
     pub(crate) fn wait(&mut self, chan: &Chan) -> Sys<()> {
+        self.fd = self.socket.anchor(self.fd);
         let peer_cpu = chan.theirs().cpu.load(Ordering::Relaxed);
         if policy::linger(peer_cpu, || self.ready(chan)) {
             return Ok(());
@@ -70,6 +71,9 @@ impl Wait {
 
     /// Whether an attempt may succeed as far as shared memory tells.
     fn ready(&self, chan: &Chan) -> bool {
+        if chan.recall_due() {
+            return true;
+        }
         match self.what {
             For::Bytes => {
                 let ring = chan.rx_ring();

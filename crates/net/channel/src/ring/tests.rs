@@ -38,6 +38,7 @@ fn ring(shift: u32) -> Ring {
             armed: AtomicU32::new(0),
             ready: AtomicU32::new(0),
             acknowledged: AtomicU32::new(0),
+            recalled: AtomicU32::new(0),
         },
     };
     ring.reset(shift);

@@ -242,7 +242,7 @@ fn after_fcntl(fd: c_int, cmd: c_int, result: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     if let Some(handle) = lookup(fd) {
-        handle.stay_on_tcp(Reason::Stdio);
+        handle.stay_on_tcp(fd, Reason::Stdio);
     }
     // SAFETY: arguments pass unchanged.
     unsafe { next::fdopen(fd, mode) }

@@ -37,5 +37,7 @@ unsafe fn vectors<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
         return Some(&[]);
     }
     // SAFETY: promised by our caller.
-    Some(unsafe { core::slice::from_raw_parts(iov, n) })
+    let all = unsafe { core::slice::from_raw_parts(iov, n) };
+    let total = all.iter().try_fold(0usize, |sum, v| sum.checked_add(v.iov_len));
+    total.filter(|sum| isize::try_from(*sum).is_ok()).map(|_| all)
 }

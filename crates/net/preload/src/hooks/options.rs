@@ -40,7 +40,7 @@ pub(crate) unsafe extern "C" fn setsockopt(
     );
     if stays {
         if let Some(handle) = lookup(fd) {
-            handle.stay_on_tcp(Reason::SocketOption);
+            handle.stay_on_tcp(fd, Reason::SocketOption);
         }
     }
     // SAFETY: arguments pass unchanged.

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 
-use super::fail;
+use super::{epoll, fail, poll, receive, transmit};
 use crate::symbols::{Strings, next};
 use core::ffi::{c_char, c_int, c_long, c_void};
 use saiga_socket::{self as sockets, fork as forks, is_hidden};
@@ -63,6 +63,85 @@ exec! {
     fexecve(fd: c_int, argv: Strings, envp: Strings);
     /// `execveat(2)`.
     execveat(dir: c_int, path: *const c_char, argv: Strings, envp: Strings, flags: c_int);
+}
+
+/// Gives connections back before one of the variadic exec functions.
+extern "C" fn before_variadic_exec() {
+    sockets::before_exec();
+}
+
+/// Address of a variadic exec function behind ours.
+extern "C" fn variadic_exec(which: usize) -> *mut c_void {
+    let name = [c"execl", c"execlp", c"execle"][which % 3];
+    // SAFETY: a terminated name.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
+/// Defines a function whose arguments C passes as variable ones: it gives connections back and
+/// jumps to libc's with every register and the stack as they came.
+macro_rules! variadic_exec {
+    ($($(#[$doc:meta])* $name:ident $which:literal;)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Safety
+            /// As the manual page says.
+            #[cfg(target_arch = "x86_64")]
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            pub(crate) unsafe extern "C" fn $name() {
+                core::arch::naked_asm!(
+                    "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9",
+                    "push rax",
+                    "call {before}",
+                    "mov edi, {which}",
+                    "call {find}",
+                    "mov r11, rax",
+                    "pop rax",
+                    "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
+                    "jmp r11",
+                    before = sym before_variadic_exec,
+                    find = sym variadic_exec,
+                    which = const $which,
+                )
+            }
+
+            $(#[$doc])*
+            ///
+            /// # Safety
+            /// As the manual page says.
+            #[cfg(target_arch = "aarch64")]
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            pub(crate) unsafe extern "C" fn $name() {
+                core::arch::naked_asm!(
+                    "stp x29, x30, [sp, -80]!",
+                    "stp x0, x1, [sp, 16]", "stp x2, x3, [sp, 32]",
+                    "stp x4, x5, [sp, 48]", "stp x6, x7, [sp, 64]",
+                    "bl {before}",
+                    "mov x0, {which}",
+                    "bl {find}",
+                    "mov x16, x0",
+                    "ldp x0, x1, [sp, 16]", "ldp x2, x3, [sp, 32]",
+                    "ldp x4, x5, [sp, 48]", "ldp x6, x7, [sp, 64]",
+                    "ldp x29, x30, [sp], 80",
+                    "br x16",
+                    before = sym before_variadic_exec,
+                    find = sym variadic_exec,
+                    which = const $which,
+                )
+            }
+        )*
+    };
+}
+
+variadic_exec! {
+    /// `execl(3)`.
+    execl 0;
+    /// `execlp(3)`.
+    execlp 1;
+    /// `execle(3)`.
+    execle 2;
 }
 
 /// `posix_spawn(3)`.
@@ -160,6 +239,10 @@ pub(crate) unsafe extern "C" fn syscall(
 ) -> c_long {
     #[expect(clippy::cast_possible_truncation, reason = "the kernel takes the low half as well")]
     let int = |v: c_long| v as c_int;
+    // SAFETY: forwarded; our caller promises what the numbered call asks for.
+    if let Some(result) = unsafe { by_number(nr, [a, b, c, d, e, f]) } {
+        return result;
+    }
     match nr {
         // SAFETY: no pointers.
         libc::SYS_close => return c_long::from(unsafe { super::descriptors::close(int(a)) }),
@@ -179,4 +262,40 @@ pub(crate) unsafe extern "C" fn syscall(
     }
     // SAFETY: arguments pass unchanged.
     unsafe { next::syscall(nr, a, b, c, d, e, f) }
+}
+
+/// Moving bytes and polling by number: through the hook of the same name.
+///
+/// # Safety
+/// As the numbered call asks.
+unsafe fn by_number(nr: c_long, args: [c_long; 6]) -> Option<c_long> {
+    #[expect(clippy::cast_possible_truncation, reason = "the kernel takes the low half as well")]
+    let int = |i: usize| args[i] as c_int;
+    let size = |i: usize| args[i].cast_unsigned() as usize;
+    let at = |i: usize| core::ptr::with_exposed_provenance_mut::<c_void>(size(i));
+    let fd = int(0);
+    // SAFETY (all arms): forwarded from our caller.
+    Some(match nr {
+        libc::SYS_read => unsafe { receive::read(fd, at(1), size(2)) as c_long },
+        libc::SYS_readv => unsafe { receive::readv(fd, at(1).cast(), int(2)) as c_long },
+        libc::SYS_recvfrom => unsafe {
+            receive::recvfrom(fd, at(1), size(2), int(3), at(4).cast(), at(5).cast()) as c_long
+        },
+        libc::SYS_recvmsg => unsafe { receive::recvmsg(fd, at(1).cast(), int(2)) as c_long },
+        libc::SYS_write => unsafe { transmit::write(fd, at(1), size(2)) as c_long },
+        libc::SYS_writev => unsafe { transmit::writev(fd, at(1).cast(), int(2)) as c_long },
+        libc::SYS_sendto => unsafe {
+            let len = int(5).cast_unsigned();
+            transmit::sendto(fd, at(1), size(2), int(3), at(4).cast(), len) as c_long
+        },
+        libc::SYS_sendmsg => unsafe { transmit::sendmsg(fd, at(1).cast(), int(2)) as c_long },
+        libc::SYS_ppoll => unsafe {
+            poll::ppoll(at(0).cast(), size(1) as u64, at(2).cast(), at(3).cast()).into()
+        },
+        libc::SYS_epoll_ctl => unsafe { epoll::epoll_ctl(fd, int(1), int(2), at(3).cast()).into() },
+        libc::SYS_epoll_pwait => unsafe {
+            epoll::epoll_pwait(fd, at(1).cast(), int(2), int(3), at(4).cast()).into()
+        },
+        _ => return None,
+    })
 }

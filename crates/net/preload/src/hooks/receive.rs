@@ -14,7 +14,8 @@ use saiga_socket::{Handle, Reason, lookup};
 /// As the manual page says.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
-    let Some(handle) = lookup(fd) else {
+    // A read of nothing is answered without looking at the socket.
+    let Some(handle) = lookup(fd).filter(|_| n > 0) else {
         // SAFETY: arguments pass unchanged, so our caller's promise is libc's.
         return unsafe { next::read(fd, buf, n) };
     };
@@ -244,7 +245,7 @@ pub(crate) unsafe extern "C" fn recvmmsg(
         return unsafe { next::recvmmsg(fd, msgs, n, flags, timeout) };
     };
     if !handle.is_bound() {
-        handle.stay_on_tcp(Reason::UnsupportedCall);
+        handle.stay_on_tcp(fd, Reason::UnsupportedCall);
         // SAFETY: arguments pass unchanged.
         return unsafe { next::recvmmsg(fd, msgs, n, flags, timeout) };
     }

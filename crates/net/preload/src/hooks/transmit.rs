@@ -176,7 +176,7 @@ unsafe fn let_go_of_passed(msg: &msghdr) {
                 // SAFETY: `count` descriptors by the header's own length.
                 let passed = unsafe { data.add(index).read_unaligned() };
                 if let Some(handle) = lookup(passed) {
-                    handle.stay_on_tcp(Reason::PassedOn);
+                    handle.stay_on_tcp(passed, Reason::PassedOn);
                 }
             }
         }
@@ -232,7 +232,7 @@ pub(crate) unsafe extern "C" fn sendfile(
         Some(handle) => unsafe { send_file(handle, out, input, at, n) },
         None => {
             if let Some(handle) = lookup(out) {
-                handle.stay_on_tcp(Reason::UnsupportedCall);
+                handle.stay_on_tcp(out, Reason::UnsupportedCall);
             }
             // SAFETY: arguments pass unchanged.
             unsafe { next::sendfile(out, input, at, n) }
@@ -315,6 +315,12 @@ pub(crate) unsafe extern "C" fn splice(
     flags: u32,
 ) -> ssize_t {
     let wait = if flags & libc::SPLICE_F_NONBLOCK != 0 { libc::MSG_DONTWAIT } else { 0 };
+    let both = lookup(from).is_some() && lookup(to).is_some();
+    if both || !from_at.is_null() || !to_at.is_null() {
+        // Offsets of sockets and pipes, or no pipe at all: the kernel refuses.
+        // SAFETY: arguments pass unchanged.
+        return unsafe { next::splice(from, from_at, to, to_at, n, flags) };
+    }
     if let Some(h) = lookup(from).filter(|h| h.is_bound()) {
         return c_result(relay(h, from, n, wait, |bytes| {
             // SAFETY: the bytes are readable.
@@ -332,8 +338,10 @@ pub(crate) unsafe extern "C" fn splice(
         // SAFETY: `got` bytes of the buffer are filled.
         return unsafe { h.transmit(to, &v, 0, || next::write(to, v[0].iov_base, got)) };
     }
-    for handle in [lookup(from), lookup(to)].into_iter().flatten() {
-        handle.stay_on_tcp(Reason::UnsupportedCall);
+    for fd in [from, to] {
+        if let Some(handle) = lookup(fd) {
+            handle.stay_on_tcp(fd, Reason::UnsupportedCall);
+        }
     }
     // SAFETY: arguments pass unchanged.
     unsafe { next::splice(from, from_at, to, to_at, n, flags) }

@@ -1,0 +1,136 @@
+//! The end of a comparison: the result, its files, and what is printed.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use saiga_experiment::analysis::{Shortfall, conclude};
+use saiga_experiment::cores::Cores;
+use saiga_experiment::engine::{Outcome, REPEATED};
+use saiga_experiment::plan::Plan;
+use saiga_experiment::result::{Cell, CellParams, ExperimentResult, FORMAT_VERSION, Verdict};
+use saiga_experiment::workload::Workload;
+use saiga_experiment::{host, output};
+use saiga_report::{document, html, text};
+
+use crate::exit;
+
+use super::options::Args;
+
+/// Everything that was measured and concluded, and the verdict of the headline.
+pub(super) fn result<W: Workload>(
+    workload: &W,
+    plan: &Plan<W::Load>,
+    outcome: Outcome,
+    args: &Args,
+) -> (ExperimentResult, Verdict) {
+    let arms = workload.arms();
+    let mut cells: Vec<Cell> = plan
+        .cells
+        .iter()
+        .map(|cell| described(workload, cell))
+        .collect();
+    let Outcome {
+        runs,
+        stopped,
+        given_up,
+    } = outcome;
+    let shortfall = Shortfall {
+        stopped: stopped.clone(),
+        given_up,
+    };
+    let conclusion = conclude(&arms, &cells, &runs, &shortfall);
+    cells.extend(conclusion.best_cells);
+    let mut warnings = conclusion.warnings;
+    warnings.extend(workload.caveats());
+    let mut versions = workload.versions();
+    versions.insert("saiga".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    let cores = Cores::choose().map_or(0, |cores| cores.allowed.len());
+    let result = ExperimentResult {
+        format_version: FORMAT_VERSION,
+        experiment: args.workload.clone(),
+        host: host::describe(cores),
+        subject: arms.last().map(|arm| arm.name.clone()),
+        arms,
+        started: runs.first().map(|run| run.started.clone()),
+        finished: Some(saiga_experiment::engine::now()),
+        runs,
+        cells,
+        comparisons: conclusion.comparisons,
+        headline: conclusion.headline,
+        warnings,
+        command: command_line(),
+        interrupted: stopped,
+        seed: Some(plan.seed),
+        versions,
+    };
+    (result, conclusion.verdict)
+}
+
+fn described<W: Workload>(workload: &W, cell: &saiga_experiment::plan::Cell<W::Load>) -> Cell {
+    Cell {
+        id: cell.id.clone(),
+        params: CellParams {
+            placement: cell.placement.name().to_owned(),
+            hog: cell.hog.name().to_owned(),
+            workload: workload.params(&cell.load),
+        },
+    }
+}
+
+fn command_line() -> Vec<String> {
+    let mut words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    if let Some(program) = words.first_mut() {
+        "saiga".clone_into(program);
+    }
+    words
+}
+
+/// The first rejection that is not the consequence of another.
+pub(super) fn first_cause(result: &ExperimentResult) -> Option<&str> {
+    let reasons = result.runs.iter().filter_map(|run| run.rejected.as_deref());
+    reasons
+        .into_iter()
+        .find(|reason| !reason.starts_with(REPEATED))
+}
+
+/// Writes both files; prints the report, or with `json` the result.
+pub(super) fn write(result: &ExperimentResult, out: &Path, json: bool) -> anyhow::Result<()> {
+    let data = result.to_json()?;
+    let report = document(result);
+    let result_path = output::write_file(out, "result.json", &data)?;
+    let report_path = output::write_file(out, "report.html", &html::render(&report))?;
+    let mut stdout = std::io::stdout().lock();
+    let paths = format!("{}\n{}", result_path.display(), report_path.display());
+    if json {
+        stdout
+            .write_all(data.as_bytes())
+            .context("cannot print the result")?;
+        exit::say(&format!("written: {}", paths.replace('\n', ", ")));
+    } else {
+        write!(stdout, "{}\n{paths}\n", text::render(&report, style()))?;
+    }
+    stdout.flush()?;
+    Ok(())
+}
+
+/// For a terminal of its width, unless colour is unwanted; else plain.
+fn style() -> text::Style {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return text::Style::plain();
+    }
+    let columns = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| size.ws_col);
+    let width = if columns == 0 {
+        80
+    } else {
+        usize::from(columns)
+    };
+    let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    text::Style {
+        colour,
+        ..text::Style::terminal(width)
+    }
+}

@@ -1,0 +1,401 @@
+//! `saiga compare redis` and `saiga bench redis` with real servers: results, signals, leftovers.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod marked;
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, ChildStderr, Stdio};
+
+use marked::Marked;
+use rustix::process::{Pid, Signal, kill_process};
+use saiga_experiment::result::{ExperimentResult, Run, Verdict};
+use saiga_experiment::stats::RatioSummary;
+
+const SMALL: [&str; 10] = [
+    "compare",
+    "redis",
+    "--only",
+    "set-c1-two",
+    "--requests",
+    "300",
+    "--max-foreign",
+    "100",
+    "--seed",
+    "1",
+];
+
+fn result_in(test: &Marked) -> ExperimentResult {
+    let text = std::fs::read_to_string(test.path("out/result.json")).unwrap();
+    ExperimentResult::from_json(&text).unwrap()
+}
+
+/// What the runs of one arm in one cell measured, by pair.
+fn values(result: &ExperimentResult, cell: &str, arm: &str, metric: &str) -> Vec<f64> {
+    let of = |run: &&Run| run.cell == cell && run.arm == arm && run.rejected.is_none();
+    let mut runs: Vec<&Run> = result.runs.iter().filter(of).collect();
+    runs.sort_by_key(|run| run.pair);
+    runs.iter().map(|run| run.metrics[metric]).collect()
+}
+
+/// Kernel TCP against itself. A true A/A comparison misleads an interval of 95 % once in
+/// twenty times, so what must not happen here is a difference at the level of 1 in 10,000.
+#[test]
+fn kernel_against_itself_shows_no_difference() {
+    let test = Marked::new();
+    let cells = [
+        "--only",
+        "set-c50-one-core",
+        "--only",
+        "set-c50-p16-two-cores",
+    ];
+    let pace = [
+        "--pairs",
+        "6",
+        "--seconds",
+        "0.2",
+        "--max-foreign",
+        "100",
+        "--arms",
+        "kernel,kernel",
+    ];
+    let mut saiga = test.saiga(&["compare", "redis"]);
+    let said = test.said(
+        saiga
+            .args(cells)
+            .args(pace)
+            .args(["--out", &test.text("out")]),
+    );
+    assert_eq!(said.code, Some(0), "{said:?}");
+
+    let result = result_in(&test);
+    assert_eq!(
+        result
+            .arms
+            .iter()
+            .map(|arm| arm.name.as_str())
+            .collect::<Vec<_>>(),
+        ["kernel", "kernel-2"]
+    );
+    let counted = result
+        .runs
+        .iter()
+        .filter(|run| run.rejected.is_none())
+        .count();
+    assert_eq!((result.cells.len(), counted), (2, 24));
+    for cell in &result.cells {
+        for metric in ["throughput_ops_s", "server_cpu_us_per_op"] {
+            let (a, b) = (
+                values(&result, &cell.id, "kernel", metric),
+                values(&result, &cell.id, "kernel-2", metric),
+            );
+            let ratios: Vec<f64> = b.iter().zip(a).map(|(b, a)| b / a).collect();
+            let summary = RatioSummary::of(&ratios).unwrap();
+            assert!(
+                summary.p_value > 1e-4,
+                "{metric} in {}: {ratios:?}",
+                cell.id
+            );
+        }
+    }
+    assert!(
+        said.stdout.ends_with("out/report.html\n"),
+        "{}",
+        said.stdout
+    );
+    assert!(test.path("out/report.html").is_file());
+    test.assert_nothing_left();
+}
+
+#[test]
+fn an_expectation_that_is_not_shown_is_exit_1() {
+    let test = Marked::new();
+    let mut saiga = test.saiga(&SMALL);
+    saiga.args([
+        "--pairs",
+        "1",
+        "--arms",
+        "unix,kernel",
+        "--expect",
+        "faster",
+        "--json",
+    ]);
+    let said = test.said(saiga.args(["--out", &test.text("out")]));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let printed = ExperimentResult::from_json(&said.stdout).unwrap();
+    assert_eq!(printed.comparisons[0].verdict, Verdict::NoDifferenceShown);
+    assert_eq!((printed.seed, printed.runs.len()), (Some(1), 2));
+    assert!(said.stderr.contains("expected faster"), "{}", said.stderr);
+    test.assert_nothing_left();
+}
+
+/// The library of this installation accelerates nothing; its runs must not count.
+#[test]
+fn runs_that_are_not_accelerated_do_not_count() {
+    let test = Marked::with_library();
+    let mut saiga = test.saiga(&SMALL);
+    saiga.args([
+        "--pairs",
+        "4",
+        "--arms",
+        "kernel,saiga",
+        "--out",
+        &test.text("out"),
+    ]);
+    let said = test.said(&mut saiga);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(
+        said.stderr
+            .contains("no pair of runs counts (not accelerated: "),
+        "{}",
+        said.stderr
+    );
+    let result = result_in(&test);
+    let saiga: Vec<_> = result
+        .runs
+        .iter()
+        .filter(|run| run.arm == "saiga")
+        .collect();
+    assert_eq!(saiga.len(), 3, "given up after three");
+    assert!(saiga.iter().all(|run| run.rejected.is_some()));
+    assert!(result.headline.is_empty());
+    test.assert_nothing_left();
+}
+
+#[test]
+fn a_dry_run_prints_the_commands_and_runs_none() {
+    let test = Marked::with_library();
+    let mut saiga = test.saiga(&["compare", "redis", "--dry-run", "--pairs", "1", "--full"]);
+    // No program can be started from here.
+    let said = test.said(saiga.env("PATH", test.path("nowhere")));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let library = test.text("lib/saiga/libsaiga.so");
+    let server = format!("env LD_PRELOAD={library} redis-server --port {{port}} --bind 127.0.0.1");
+    assert!(said.stdout.contains(&server), "{}", said.stdout);
+    assert!(
+        said.stdout
+            .contains("redis-benchmark -s {dir}/redis.sock -t get -c 200")
+    );
+    assert!(said.stdout.contains("-k 0 --csv") && said.stdout.contains("--threads 2"));
+}
+
+/// Starts an endless comparison and waits until its first visit is over.
+fn started(test: &Marked) -> (Child, BufReader<ChildStderr>) {
+    let mut saiga = test.saiga(&SMALL);
+    saiga.args([
+        "--pairs",
+        "1000",
+        "--arms",
+        "kernel,unix",
+        "--out",
+        &test.text("out"),
+    ]);
+    let mut child = saiga
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("2 of 2000 runs") {
+        line.clear();
+        assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended early");
+    }
+    (child, stderr)
+}
+
+fn send(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn an_interrupt_stops_everything_and_keeps_what_was_measured() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let test = Marked::new();
+        let (mut child, stderr) = started(&test);
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().code(), Some(2));
+        let last = stderr.lines().last().unwrap().unwrap();
+        assert!(
+            last.contains("interrupted; what was measured until then is in"),
+            "{last}"
+        );
+        let result = result_in(&test);
+        assert!(
+            result.runs.len() >= 2 && result.runs.len() < 2000,
+            "{}",
+            result.runs.len()
+        );
+        assert!(result.interrupted.is_some());
+        assert!(
+            result.warnings[0].text.contains("interrupted"),
+            "{:?}",
+            result.warnings
+        );
+        test.assert_nothing_left();
+    }
+}
+
+/// The first signal waits for a server that cannot stop; the second does not.
+#[test]
+fn a_second_signal_ends_at_once_and_kills_what_is_left() {
+    let test = Marked::new();
+    let (mut child, _stderr) = started(&test);
+    let is_server = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.starts_with(b"redis-server")
+    };
+    loop {
+        // It may end between the look and the signal; then the next one is taken.
+        let servers = test.processes_but(child.id());
+        let stopped = servers.into_iter().filter(is_server).find(|pid| {
+            let pid = Pid::from_raw(i32::try_from(*pid).unwrap()).unwrap();
+            kill_process(pid, Signal::STOP).is_ok()
+        });
+        if stopped.is_some() {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    send(&child, Signal::INT);
+    send(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    test.wait_until_gone();
+}
+
+#[test]
+fn nothing_survives_a_kill() {
+    let test = Marked::new();
+    let (mut child, _stderr) = started(&test);
+    while test.processes_but(child.id()).is_empty() {
+        // Between two runs there is no server; the next one comes in milliseconds.
+        std::thread::yield_now();
+    }
+    send(&child, Signal::KILL);
+    child.wait().unwrap();
+    test.wait_until_gone();
+}
+
+#[test]
+fn what_cannot_be_done_is_one_line_and_exit_2() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let test = Marked::new();
+    std::fs::write(test.path("file"), "").unwrap();
+    let (out, under_a_file) = (test.text("out"), test.text("file/out"));
+    let small: Vec<&str> = SMALL
+        .iter()
+        .copied()
+        .chain(["--arms", "kernel,unix"])
+        .collect();
+    let with = |more: &[&str]| -> Vec<String> {
+        small
+            .iter()
+            .chain(more)
+            .map(|word| (*word).to_owned())
+            .collect()
+    };
+    let only_nothing: Vec<String> = [
+        "compare",
+        "redis",
+        "--arms",
+        "kernel,unix",
+        "--only",
+        "no-such-cell",
+        "--dry-run",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    let cases = [
+        (
+            vec!["compare".into(), "tpcc".into()],
+            "compare tpcc: not in this version",
+        ),
+        (
+            vec!["compare".into(), "plan.toml".into()],
+            "compare plan.toml: not in this version",
+        ),
+        (
+            vec!["bench".into(), "sql".into()],
+            "bench sql: not in this version",
+        ),
+        (with(&[]), "--out DIR is missing"),
+        (with(&["--out", &under_a_file]), "cannot write into"),
+        (with(&["--out", &out, "--port", &port]), "port"),
+        (only_nothing, "--only no-such-cell: no cell has such a name"),
+        (
+            vec!["bench".into(), "redis".into()],
+            "libsaiga.so is neither at",
+        ),
+    ];
+    for (arguments, message) in cases {
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let said = test.said(&mut test.saiga(&words));
+        assert_eq!(said.code, Some(2), "{words:?}: {said:?}");
+        let last = said.stderr.lines().last().unwrap();
+        assert!(
+            last.starts_with(&format!("saiga: {message}")),
+            "{words:?}: {}",
+            said.stderr
+        );
+        assert_eq!(said.stdout, "", "{words:?}");
+    }
+    test.assert_nothing_left();
+}
+
+#[test]
+fn a_missing_redis_is_named_with_its_package() {
+    let test = Marked::new();
+    for verb in [
+        &["bench", "redis", "--arm", "kernel"][..],
+        &[
+            "compare",
+            "redis",
+            "--arms",
+            "kernel,unix",
+            "--out",
+            &test.text("out"),
+        ],
+    ] {
+        let said = test.said(test.saiga(verb).env("PATH", test.path("nowhere")));
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert_eq!(
+            said.stderr,
+            "saiga: redis-server is not installed (not found in PATH); \
+             on Debian: apt-get install redis-server\n"
+        );
+        assert!(
+            !test.path("out").exists(),
+            "nothing is made before it can be used"
+        );
+    }
+}
+
+#[test]
+fn bench_prints_one_run_record() {
+    let test = Marked::new();
+    let mut saiga = test.saiga(&[
+        "bench", "redis", "--arm", "unix", "-t", "get", "-c", "3", "-n", "3000",
+    ]);
+    let said = test.said(saiga.args(["-r", "700", "-d", "100", "--json"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let run: Run = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(
+        (run.cell.as_str(), run.arm.as_str()),
+        ("get-c3-100b-r700-unpinned", "unix")
+    );
+    assert!(run.metrics["throughput_ops_s"] > 0.0 && run.metrics["server_cpu_us_per_op"] > 0.0);
+    assert_eq!(run.rejected, None);
+    test.assert_nothing_left();
+}
+
+#[test]
+fn the_help_names_only_what_exists() {
+    let test = Marked::new();
+    let said = test.said(&mut test.saiga(&["compare", "--help"]));
+    assert_eq!(said.code, Some(0));
+    for absent in ["sql", "tpcc", "sentinel", "cluster", "toml"] {
+        assert!(!said.stdout.contains(absent), "{absent}: {}", said.stdout);
+    }
+}

@@ -1,0 +1,98 @@
+//! An installation of `saiga` whose processes, and theirs, carry a mark in their environment.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use support::{Installation, Said};
+
+const NAME: &str = "SAIGA_TEST_MARK";
+
+/// An installation with a mark of its own.
+pub(crate) struct Marked {
+    installation: Installation,
+    mark: String,
+}
+
+impl Marked {
+    /// Without a library.
+    pub(crate) fn new() -> Self {
+        Self::of(Installation::bare())
+    }
+
+    /// With a library that does nothing.
+    pub(crate) fn with_library() -> Self {
+        Self::of(Installation::with_library())
+    }
+
+    fn of(installation: Installation) -> Self {
+        let mark = installation.path("").display().to_string();
+        fs::create_dir(installation.path("tmp")).unwrap();
+        Self { installation, mark }
+    }
+
+    /// `saiga` with these arguments, the mark, and its own folder for temporary files.
+    pub(crate) fn saiga(&self, arguments: &[&str]) -> Command {
+        let mut command = self.installation.saiga(arguments);
+        command
+            .env(NAME, &self.mark)
+            .env("TMPDIR", self.path("tmp"));
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn said(&self, command: &mut Command) -> Said {
+        support::said(command)
+    }
+
+    /// A path below the installation.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.installation.path(name)
+    }
+
+    /// The same as an argument.
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// Marked processes other than `but`.
+    pub(crate) fn processes_but(&self, but: u32) -> Vec<u32> {
+        let marked = format!("{NAME}={}", self.mark);
+        let is_marked = |pid: &u32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment
+                .split(|byte| *byte == 0)
+                .any(|entry| entry == marked.as_bytes())
+        };
+        let entries = fs::read_dir("/proc").unwrap();
+        let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        pids.filter(|pid| *pid != but).filter(is_marked).collect()
+    }
+
+    /// Neither a process nor a temporary file is left.
+    pub(crate) fn assert_nothing_left(&self) {
+        assert_eq!(
+            self.processes_but(0),
+            Vec::<u32>::new(),
+            "processes are left"
+        );
+        let files: Vec<_> = fs::read_dir(self.path("tmp")).unwrap().flatten().collect();
+        assert!(files.is_empty(), "{files:?} are left");
+    }
+
+    /// Waits for the end of every marked process; the test's own time limit is the deadline.
+    pub(crate) fn wait_until_gone(&self) {
+        for pid in self.processes_but(0) {
+            let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+            // A process that is gone already has no descriptor.
+            if let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) {
+                poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], None).unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Pair by pair: same placement, and the best placement of each arm.
+//!
+//! The best placement of an arm is the one with the highest median throughput. It is
+//! chosen from the same runs, for both arms alike, so both are flattered alike. Runs of
+//! one pair number belong to one round, minutes apart at most when placements differ.
+//! `holds_corrected` is Holm's procedure over all comparisons of the experiment.
+
+use crate::result::{Arm, Better, Cell, Comparison, ComparisonKind, Ratio, Verdict};
+use crate::stats::{RatioSummary, holm, median};
+
+use super::{Counted, Group, METRICS, Side, THROUGHPUT, best_cell};
+
+/// Chance of at least one wrong corrected verdict in an experiment.
+const FAMILY_ERROR: f64 = 0.05;
+
+/// Every comparison, and the cells that best-against-best comparisons stand in.
+pub(super) fn all(
+    arms: &[Arm],
+    cells: &[Cell],
+    groups: &[Group<'_>],
+    counted: &Counted<'_>,
+) -> (Vec<Cell>, Vec<Comparison>) {
+    let mut found: Vec<(Comparison, f64)> = Vec::new();
+    let mut best_cells = Vec::new();
+    for (a, b) in arm_pairs(arms) {
+        for cell in cells {
+            let (a, b) = (
+                Side {
+                    cell: &cell.id,
+                    arm: a,
+                },
+                Side {
+                    cell: &cell.id,
+                    arm: b,
+                },
+            );
+            found.extend(compare(
+                &cell.id,
+                a,
+                b,
+                ComparisonKind::SamePlacement,
+                counted,
+            ));
+        }
+        for group in groups.iter().filter(|group| group.cells.len() > 1) {
+            let (Some(a), Some(b)) = (best(group, a, counted), best(group, b, counted)) else {
+                continue;
+            };
+            let kind = ComparisonKind::BestAgainstBest;
+            found.extend(compare(&group.best_id, a, b, kind, counted));
+            let cell = best_cell(group);
+            if !best_cells.contains(&cell) {
+                best_cells.push(cell);
+            }
+        }
+    }
+    let p_values: Vec<f64> = found.iter().map(|(_, p)| *p).collect();
+    let adjusted = holm(&p_values);
+    let corrected = found
+        .into_iter()
+        .zip(adjusted)
+        .map(|((mut comparison, _), p)| {
+            let shown = comparison.verdict != Verdict::NoDifferenceShown;
+            comparison.holds_corrected = Some(shown && p < FAMILY_ERROR);
+            comparison
+        });
+    (best_cells, corrected.collect())
+}
+
+/// Each arm against each earlier one.
+fn arm_pairs(arms: &[Arm]) -> Vec<(&str, &str)> {
+    let later = |i: usize| {
+        arms[i + 1..]
+            .iter()
+            .map(move |b| (arms[i].name.as_str(), b.name.as_str()))
+    };
+    (0..arms.len()).flat_map(later).collect()
+}
+
+/// The arm in the placement in which its median throughput is highest.
+pub(super) fn best<'a>(group: &Group<'a>, arm: &'a str, counted: &Counted<'_>) -> Option<Side<'a>> {
+    let median_of = |cell: &&'a Cell| {
+        let side = Side {
+            cell: &cell.id,
+            arm,
+        };
+        let values: Vec<f64> = counted.values(side, THROUGHPUT).into_values().collect();
+        Some((side, median(&values)?))
+    };
+    let sides = group.cells.iter().filter_map(median_of);
+    sides
+        .max_by(|(_, a), (_, b)| a.total_cmp(b))
+        .map(|(side, _)| side)
+}
+
+/// One comparison for each metric that both sides have, with its p-value.
+fn compare(
+    cell: &str,
+    a: Side<'_>,
+    b: Side<'_>,
+    kind: ComparisonKind,
+    counted: &Counted<'_>,
+) -> Vec<(Comparison, f64)> {
+    let one = |&(metric, unit, better): &(&str, &str, Better)| {
+        let pairs: Vec<(f64, f64)> = counted.pairs(a, b, metric).into_values().collect();
+        let ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
+        let summary = RatioSummary::of(&ratios)?;
+        let side = |of: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(of).collect::<Vec<_>>());
+        let crossed = kind == ComparisonKind::BestAgainstBest;
+        let comparison = Comparison {
+            cell: cell.to_owned(),
+            a: a.arm.to_owned(),
+            b: b.arm.to_owned(),
+            metric: metric.to_owned(),
+            unit: unit.to_owned(),
+            better,
+            a_median: side(|pair| pair.0)?,
+            b_median: side(|pair| pair.1)?,
+            ratio: Ratio {
+                median: summary.median,
+                ci95: summary.ci95,
+                n_pairs: u32::try_from(summary.n_pairs).unwrap_or(u32::MAX),
+            },
+            verdict: verdict(&summary, better),
+            kind,
+            a_cell: crossed.then(|| a.cell.to_owned()),
+            b_cell: crossed.then(|| b.cell.to_owned()),
+            holds_corrected: None,
+        };
+        Some((comparison, summary.p_value))
+    };
+    METRICS.iter().filter_map(one).collect()
+}
+
+/// What the interval says about B, given which direction is better.
+pub(super) fn verdict(summary: &RatioSummary, better: Better) -> Verdict {
+    let improvement = match better {
+        Better::Higher => summary.direction(),
+        Better::Lower => -summary.direction(),
+    };
+    match improvement {
+        1.. => Verdict::Faster,
+        0 => Verdict::NoDifferenceShown,
+        ..=-1 => Verdict::Slower,
+    }
+}

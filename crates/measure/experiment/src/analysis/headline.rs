@@ -1,0 +1,307 @@
+//! The few sentences that a reader takes away.
+//!
+//! The main one is a single comparison, so it needs no correction: in each pair the
+//! geometric mean, over all workloads without hogs, of subject over reference, each in
+//! its best placement; then the median over pairs. The tally of single workloads uses
+//! the verdicts that hold corrected (Holm, over all comparisons of the experiment).
+
+use std::collections::BTreeMap;
+
+use crate::result::{Arm, Better, Comparison, ComparisonKind, Verdict};
+use crate::stats::{RatioSummary, median};
+
+use super::compare::{best, verdict};
+use super::{Counted, Group, SERVER_CPU, Side, THROUGHPUT};
+
+/// Sentences, and the verdict of the first.
+pub(super) fn write(
+    arms: &[Arm],
+    groups: &[Group<'_>],
+    comparisons: &[Comparison],
+    counted: &Counted<'_>,
+) -> (Vec<String>, Verdict) {
+    let nothing = (Vec::new(), Verdict::NoDifferenceShown);
+    let [reference, .., subject] = arms else {
+        return nothing;
+    };
+    let groups = headline_groups(groups);
+    let sides = |group: &&Group<'_>| {
+        let (a, b) = (
+            best(group, &reference.name, counted)?,
+            best(group, &subject.name, counted)?,
+        );
+        Some(log_ratios(a, b, THROUGHPUT, counted))
+    };
+    let throughput: Vec<_> = groups
+        .iter()
+        .filter_map(sides)
+        .filter(|s| !s.is_empty())
+        .collect();
+    let Some(summary) = RatioSummary::of(&combined(&throughput)) else {
+        return nothing;
+    };
+    let verdict = verdict(&summary, Better::Higher);
+    let mut sentences = vec![main_sentence(
+        &summary,
+        verdict,
+        reference,
+        subject,
+        throughput.len(),
+    )];
+    sentences.extend(cpu_sentence(&groups, reference, subject, counted));
+    let ids: Vec<&str> = groups.iter().map(|group| headline_id(group)).collect();
+    sentences.extend(tally(&ids, comparisons, reference, subject));
+    (sentences, verdict)
+}
+
+/// Undisturbed groups; with none of them, all.
+fn headline_groups<'g, 'a>(groups: &'g [Group<'a>]) -> Vec<&'g Group<'a>> {
+    let undisturbed: Vec<_> = groups.iter().filter(|group| group.undisturbed).collect();
+    if undisturbed.is_empty() {
+        groups.iter().collect()
+    } else {
+        undisturbed
+    }
+}
+
+/// The cell whose comparison stands for the group in the tally.
+fn headline_id<'g>(group: &'g Group<'_>) -> &'g str {
+    if group.cells.len() > 1 {
+        &group.best_id
+    } else {
+        &group.cells[0].id
+    }
+}
+
+fn log_ratios(a: Side<'_>, b: Side<'_>, metric: &str, counted: &Counted<'_>) -> BTreeMap<u32, f64> {
+    let pairs = counted.pairs(a, b, metric).into_iter();
+    pairs.map(|(pair, (a, b))| (pair, (b / a).ln())).collect()
+}
+
+/// Geometric mean over the series for each pair that at least half of them have. A
+/// series that lacks a pair is replaced by its own median, so that its absence does
+/// not move the mean.
+fn combined(series: &[BTreeMap<u32, f64>]) -> Vec<f64> {
+    let middle = |one: &BTreeMap<u32, f64>| median(&one.values().copied().collect::<Vec<_>>());
+    let with_middle: Vec<_> = series
+        .iter()
+        .filter_map(|one| Some((one, middle(one)?)))
+        .collect();
+    let last = series.iter().filter_map(|one| one.keys().last()).max();
+    let Some(&last) = last else { return Vec::new() };
+    let at = |pair: u32| {
+        let present = with_middle
+            .iter()
+            .filter(|(one, _)| one.contains_key(&pair))
+            .count();
+        let sum: f64 = with_middle
+            .iter()
+            .map(|(one, m)| one.get(&pair).unwrap_or(m))
+            .sum();
+        let enough = present > 0 && present * 2 >= with_middle.len();
+        enough.then(|| (sum / u32::try_from(with_middle.len()).map_or(f64::MAX, f64::from)).exp())
+    };
+    (0..=last).filter_map(at).collect()
+}
+
+fn main_sentence(
+    summary: &RatioSummary,
+    verdict: Verdict,
+    reference: &Arm,
+    subject: &Arm,
+    workloads: usize,
+) -> String {
+    let how = match workloads {
+        1 => "one workload".to_owned(),
+        n => format!("geometric mean of {n} workloads"),
+    };
+    let spread = format!(
+        "{how}, each arm in its best placement; {}",
+        interval(summary)
+    );
+    let times = times(summary.median);
+    let (name, reference) = (capital(&subject.name), &reference.name);
+    match verdict {
+        Verdict::Faster => format!(
+            "{name} served {times} times as many operations per second as the {reference} arm ({spread})."
+        ),
+        Verdict::Slower => format!(
+            "{name} was slower: it served {times} times the operations per second of the {reference} \
+             arm ({spread})."
+        ),
+        Verdict::NoDifferenceShown => format!(
+            "No difference shown: {} served {times} times the operations per second of the \
+             {reference} arm ({spread}).",
+            subject.name
+        ),
+    }
+}
+
+/// The server's CPU time, each placement against itself.
+fn cpu_sentence(
+    groups: &[&Group<'_>],
+    reference: &Arm,
+    subject: &Arm,
+    counted: &Counted<'_>,
+) -> Option<String> {
+    let cells = groups.iter().flat_map(|group| group.cells.iter());
+    let series = cells.map(|cell| {
+        let cell = cell.id.as_str();
+        let (a, b) = (
+            Side {
+                cell,
+                arm: &reference.name,
+            },
+            Side {
+                cell,
+                arm: &subject.name,
+            },
+        );
+        log_ratios(a, b, SERVER_CPU, counted)
+    });
+    let series: Vec<_> = series.filter(|one| !one.is_empty()).collect();
+    let summary = RatioSummary::of(&combined(&series))?;
+    let (text, spread) = match verdict(&summary, Better::Lower) {
+        Verdict::Faster => {
+            let turned = inverse(&summary);
+            (
+                format!("{} times less CPU", times(turned.median)),
+                interval(&turned),
+            )
+        }
+        Verdict::Slower => (
+            format!("{} times the CPU", times(summary.median)),
+            interval(&summary),
+        ),
+        Verdict::NoDifferenceShown => (
+            format!(
+                "{} times the CPU (no difference shown)",
+                times(summary.median)
+            ),
+            interval(&summary),
+        ),
+    };
+    Some(format!(
+        "Its server used {text} per operation (geometric mean of {} cells, same placement on both \
+         sides; {spread}).",
+        series.len()
+    ))
+}
+
+/// How many single workloads show what, corrected for the number of comparisons.
+fn tally(
+    ids: &[&str],
+    comparisons: &[Comparison],
+    reference: &Arm,
+    subject: &Arm,
+) -> Option<String> {
+    let wanted =
+        |c: &&Comparison| c.metric == THROUGHPUT && c.a == reference.name && c.b == subject.name;
+    let of = |id: &&str| comparisons.iter().filter(wanted).find(|c| c.cell == *id);
+    let found: Vec<&Comparison> = ids.iter().filter_map(of).collect();
+    if found.len() < 2 {
+        return None;
+    }
+    let names = |verdict: Verdict| -> Vec<&str> {
+        let held = |c: &&&Comparison| {
+            let corrected = if c.holds_corrected == Some(true) {
+                c.verdict
+            } else {
+                Verdict::NoDifferenceShown
+            };
+            corrected == verdict
+        };
+        found
+            .iter()
+            .filter(held)
+            .map(|c| c.cell.trim_end_matches("-best"))
+            .collect()
+    };
+    let list = |what: &str, names: Vec<&str>| match names.as_slice() {
+        [] => String::new(),
+        names => format!("; {what} in {} ({})", names.len(), names.join(", ")),
+    };
+    let best = if found
+        .iter()
+        .any(|c| c.kind == ComparisonKind::BestAgainstBest)
+    {
+        "best against best, "
+    } else {
+        ""
+    };
+    Some(format!(
+        "Workload by workload ({best}corrected for {} comparisons by Holm's method) it was faster in {} \
+         of {}{}{}.",
+        comparisons.len(),
+        names(Verdict::Faster).len(),
+        found.len(),
+        list("slower", names(Verdict::Slower)),
+        list("no difference shown", names(Verdict::NoDifferenceShown)),
+    ))
+}
+
+fn inverse(summary: &RatioSummary) -> RatioSummary {
+    let ci95 = summary.ci95.map(|[lo, hi]| [1.0 / hi, 1.0 / lo]);
+    RatioSummary {
+        median: 1.0 / summary.median,
+        ci95,
+        ..*summary
+    }
+}
+
+fn interval(summary: &RatioSummary) -> String {
+    let pairs = summary.n_pairs;
+    match summary.ci95 {
+        Some([lo, hi]) => format!(
+            "95 % interval {} to {}, {pairs} pairs",
+            times(lo),
+            times(hi)
+        ),
+        None => format!("{pairs} pairs, too few for an interval"),
+    }
+}
+
+/// A factor for people: two decimals near one, one above ten.
+fn times(factor: f64) -> String {
+    if factor >= 9.95 {
+        format!("{factor:.1}")
+    } else {
+        format!("{factor:.2}")
+    }
+}
+
+fn capital(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map_or(String::new(), |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_pair_does_not_move_the_mean() {
+        let two = |pairs: &[u32]| {
+            pairs
+                .iter()
+                .map(|p| (*p, 2f64.ln()))
+                .collect::<BTreeMap<_, _>>()
+        };
+        let eight = |pairs: &[u32]| {
+            pairs
+                .iter()
+                .map(|p| (*p, 8f64.ln()))
+                .collect::<BTreeMap<_, _>>()
+        };
+        let ratios = combined(&[two(&[0, 1, 2]), eight(&[0, 2])]);
+        assert_eq!(ratios.len(), 3);
+        assert!(
+            ratios.iter().all(|ratio| (ratio - 4.0).abs() < 1e-9),
+            "{ratios:?}"
+        );
+        let few = combined(&[two(&[0, 1]), eight(&[0]), eight(&[0])]);
+        assert_eq!(few.len(), 1, "pair 1 is in one of three only");
+    }
+}

@@ -1,0 +1,160 @@
+//! From raw runs to comparisons, a headline and warnings.
+//!
+//! Reads only what `result.json` holds, so every conclusion can be drawn again from the
+//! file. Rejected runs never enter. The first arm is the reference, the last the subject.
+//!
+//! Deliberately absent: files, clocks, and any knowledge of one workload.
+
+mod compare;
+mod headline;
+mod warnings;
+
+use std::collections::BTreeMap;
+
+use crate::result::{Arm, Better, Cell, Comparison, PLACEMENT_BEST, Run, Verdict, Warning};
+
+pub use warnings::Shortfall;
+
+/// The metric by which placements are ranked and headlines are made.
+const THROUGHPUT: &str = "throughput_ops_s";
+/// The metric that the load generator cannot flatter.
+const SERVER_CPU: &str = "server_cpu_us_per_op";
+
+/// What is compared: name, unit for people, direction.
+const METRICS: [(&str, &str, Better); 7] = [
+    (THROUGHPUT, "ops/s", Better::Higher),
+    ("latency_p50_us", "µs", Better::Lower),
+    ("latency_p99_us", "µs", Better::Lower),
+    ("latency_p999_us", "µs", Better::Lower),
+    (SERVER_CPU, "µs/op", Better::Lower),
+    ("client_cpu_us_per_op", "µs/op", Better::Lower),
+    ("total_cpu_us_per_op", "µs/op", Better::Lower),
+];
+
+/// What the runs show.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conclusion {
+    /// Cells without runs, in which each arm stands in its best placement.
+    pub best_cells: Vec<Cell>,
+    /// Every comparison, cell by cell.
+    pub comparisons: Vec<Comparison>,
+    /// Sentences, the main one first.
+    pub headline: Vec<String>,
+    /// Of the main sentence.
+    pub verdict: Verdict,
+    /// What the numbers themselves warn of.
+    pub warnings: Vec<Warning>,
+}
+
+/// Draws every conclusion from `runs` of `arms` in `cells`.
+#[must_use]
+pub fn conclude(arms: &[Arm], cells: &[Cell], runs: &[Run], shortfall: &Shortfall) -> Conclusion {
+    let counted = Counted::of(runs);
+    let groups = groups(cells);
+    let (best_cells, comparisons) = compare::all(arms, cells, &groups, &counted);
+    let (headline, verdict) = headline::write(arms, &groups, &comparisons, &counted);
+    let warnings = warnings::all(arms, cells, runs, &comparisons, &counted, shortfall);
+    Conclusion {
+        best_cells,
+        comparisons,
+        headline,
+        verdict,
+        warnings,
+    }
+}
+
+/// Cells that differ in placement only.
+#[derive(Debug)]
+struct Group<'a> {
+    /// Identifier of the best-against-best cell.
+    best_id: String,
+    /// Whether nothing else was run on the cores on purpose.
+    undisturbed: bool,
+    cells: Vec<&'a Cell>,
+}
+
+fn groups(cells: &[Cell]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for cell in cells {
+        let same = |group: &&mut Group<'_>| {
+            group.cells[0].params.workload == cell.params.workload
+                && group.cells[0].params.hog == cell.params.hog
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.cells.push(cell),
+            None => groups.push(Group {
+                best_id: best_id(cell),
+                undisturbed: cell.params.hog == "none",
+                cells: vec![cell],
+            }),
+        }
+    }
+    groups
+}
+
+/// `set-c50-one-core-hog-0` becomes `set-c50-best-hog-0`.
+fn best_id(cell: &Cell) -> String {
+    let slug = format!("-{}", cell.params.placement.replace(' ', "-"));
+    let best = cell.id.replacen(&slug, "-best", 1);
+    if best == cell.id {
+        format!("{best}-best")
+    } else {
+        best
+    }
+}
+
+fn best_cell(group: &Group<'_>) -> Cell {
+    let mut params = group.cells[0].params.clone();
+    PLACEMENT_BEST.clone_into(&mut params.placement);
+    Cell {
+        id: group.best_id.clone(),
+        params,
+    }
+}
+
+/// The runs that count, by cell, arm and pair.
+#[derive(Debug)]
+struct Counted<'a> {
+    runs: BTreeMap<(&'a str, &'a str), BTreeMap<u32, &'a Run>>,
+}
+
+/// One side of a comparison: an arm in a cell.
+#[derive(Debug, Clone, Copy)]
+struct Side<'a> {
+    cell: &'a str,
+    arm: &'a str,
+}
+
+impl<'a> Counted<'a> {
+    fn of(runs: &'a [Run]) -> Self {
+        let mut by_place: BTreeMap<_, BTreeMap<u32, &Run>> = BTreeMap::new();
+        for run in runs.iter().filter(|run| run.rejected.is_none()) {
+            let place = (run.cell.as_str(), run.arm.as_str());
+            by_place.entry(place).or_default().insert(run.pair, run);
+        }
+        Self { runs: by_place }
+    }
+
+    /// Values of `metric` by pair; what is not positive and finite is left out.
+    fn values(&self, side: Side<'_>, metric: &str) -> BTreeMap<u32, f64> {
+        let Some(runs) = self.runs.get(&(side.cell, side.arm)) else {
+            return BTreeMap::new();
+        };
+        let value = |(pair, run): (&u32, &&Run)| Some((*pair, *run.metrics.get(metric)?));
+        let values = runs.iter().filter_map(value);
+        values
+            .filter(|(_, value)| value.is_finite() && *value > 0.0)
+            .collect()
+    }
+
+    /// Both sides' values in the pairs that both have.
+    fn pairs(&self, a: Side<'_>, b: Side<'_>, metric: &str) -> BTreeMap<u32, (f64, f64)> {
+        let (a, b) = (self.values(a, metric), self.values(b, metric));
+        a.into_iter()
+            .filter_map(|(pair, a)| Some((pair, (a, *b.get(&pair)?))))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+use super::*;
+use crate::result::{CellParams, ComparisonKind};
+
+fn arm(name: &str) -> Arm {
+    Arm {
+        name: name.into(),
+        server: String::new(),
+        client: String::new(),
+        env: BTreeMap::new(),
+        description: None,
+    }
+}
+
+fn cell(load: &str, placement: &str) -> Cell {
+    Cell {
+        id: format!("{load}-{}", placement.replace(' ', "-")),
+        params: CellParams {
+            placement: placement.into(),
+            hog: "none".into(),
+            workload: BTreeMap::from([("test".into(), load.into())]),
+        },
+    }
+}
+
+fn run(cell: &str, arm: &str, pair: u32, throughput: f64) -> Run {
+    Run {
+        cell: cell.into(),
+        arm: arm.into(),
+        pair,
+        position: 0,
+        started: String::new(),
+        seconds: 1.0,
+        metrics: BTreeMap::from([
+            (THROUGHPUT.to_owned(), throughput),
+            (SERVER_CPU.to_owned(), 1e5 / throughput),
+        ]),
+        foreign_cpu_s: 0.0,
+        rejected: None,
+    }
+}
+
+/// Six pairs of both arms around the given throughputs, with one per cent of noise.
+fn runs(cell: &str, kernel: f64, saiga: f64) -> Vec<Run> {
+    let noise = [1.0, 0.99, 1.01, 1.005, 0.995, 1.002];
+    (0..6u32)
+        .zip(noise)
+        .flat_map(|(pair, noise)| {
+            [
+                run(cell, "kernel", pair, kernel * noise),
+                run(cell, "saiga", pair, saiga / noise),
+            ]
+        })
+        .collect()
+}
+
+fn two_loads() -> (Vec<Arm>, Vec<Cell>, Vec<Run>) {
+    let cells = vec![
+        cell("set", "one core"),
+        cell("set", "two cores"),
+        cell("get", "one core"),
+        cell("get", "two cores"),
+    ];
+    let mut all = runs("set-one-core", 100.0, 400.0);
+    all.extend(runs("set-two-cores", 50.0, 800.0));
+    all.extend(runs("get-one-core", 100.0, 100.0));
+    all.extend(runs("get-two-cores", 90.0, 200.0));
+    (vec![arm("kernel"), arm("saiga")], cells, all)
+}
+
+fn find<'a>(conclusion: &'a Conclusion, cell: &str, metric: &str) -> &'a Comparison {
+    let wanted = |c: &&Comparison| c.cell == cell && c.metric == metric;
+    conclusion.comparisons.iter().find(wanted).unwrap()
+}
+
+#[test]
+fn each_arm_stands_in_its_best_placement() {
+    let (arms, cells, runs) = two_loads();
+    let conclusion = conclude(&arms, &cells, &runs, &Shortfall::default());
+    let ids: Vec<&str> = conclusion
+        .best_cells
+        .iter()
+        .map(|cell| cell.id.as_str())
+        .collect();
+    assert_eq!(ids, ["set-best", "get-best"]);
+    let best = find(&conclusion, "set-best", THROUGHPUT);
+    assert_eq!(best.kind, ComparisonKind::BestAgainstBest);
+    assert_eq!(best.a_cell.as_deref(), Some("set-one-core"));
+    assert_eq!(best.b_cell.as_deref(), Some("set-two-cores"));
+    assert!((best.ratio.median - 8.0).abs() < 0.1, "{:?}", best.ratio);
+    assert_eq!(
+        (best.verdict, best.holds_corrected),
+        (Verdict::Faster, Some(true))
+    );
+    let same = find(&conclusion, "set-one-core", THROUGHPUT);
+    assert!((same.ratio.median - 4.0).abs() < 0.1, "{:?}", same.ratio);
+    assert_eq!(same.a_cell, None);
+}
+
+#[test]
+fn less_cpu_is_faster_and_equal_is_no_difference() {
+    let (arms, cells, runs) = two_loads();
+    let conclusion = conclude(&arms, &cells, &runs, &Shortfall::default());
+    let cpu = find(&conclusion, "set-one-core", SERVER_CPU);
+    assert_eq!(cpu.verdict, Verdict::Faster);
+    assert!((cpu.ratio.median - 0.25).abs() < 0.01, "{:?}", cpu.ratio);
+    let equal = find(&conclusion, "get-one-core", THROUGHPUT);
+    assert_eq!(equal.verdict, Verdict::NoDifferenceShown);
+    assert_eq!(equal.holds_corrected, Some(false));
+}
+
+/// Best against best is 8 for set and 2 for get: 4 in the geometric mean.
+#[test]
+fn the_headline_is_the_geometric_mean_of_workloads() {
+    let (arms, cells, runs) = two_loads();
+    let conclusion = conclude(&arms, &cells, &runs, &Shortfall::default());
+    assert_eq!(conclusion.verdict, Verdict::Faster);
+    let [main, cpu, tally] = conclusion.headline.as_slice() else {
+        panic!("{:?}", conclusion.headline)
+    };
+    assert!(
+        main.starts_with("Saiga served 3.99 times as many") && main.contains("6 pairs"),
+        "{main}"
+    );
+    assert!(cpu.contains("less CPU per operation"), "{cpu}");
+    assert!(tally.contains("faster in 2 of 2"), "{tally}");
+}
+
+#[test]
+fn rejected_runs_do_not_count_and_are_warned_of() {
+    let (arms, cells, mut runs) = two_loads();
+    let bad = runs
+        .iter_mut()
+        .find(|run| run.cell == "set-one-core" && run.arm == "saiga")
+        .unwrap();
+    bad.rejected =
+        Some("other processes used 0.40 s of CPU in 1.00 s, more than 0.12 of a core".into());
+    let conclusion = conclude(&arms, &cells, &runs, &Shortfall::default());
+    let same = find(&conclusion, "set-one-core", THROUGHPUT);
+    assert_eq!((same.ratio.n_pairs, same.ratio.ci95), (5, None));
+    assert_eq!(same.verdict, Verdict::NoDifferenceShown);
+    let texts: Vec<&str> = conclusion
+        .warnings
+        .iter()
+        .map(|w| w.text.as_str())
+        .collect();
+    assert!(texts[0].contains("1 of 48 runs were rejected"), "{texts:?}");
+    assert!(
+        texts[1].contains("Fewer than six pairs count in 1 cell:"),
+        "{texts:?}"
+    );
+    assert_eq!(conclusion.warnings[1].cells, ["set-one-core"]);
+}
+
+#[test]
+fn a_client_that_fills_its_core_is_named() {
+    let cells = vec![cell("set", "two cores")];
+    let mut runs = runs("set-two-cores", 100_000.0, 100_000.0);
+    for run in runs.iter_mut().filter(|run| run.arm == "saiga") {
+        // At 100,000 operations a second, 10 µs each fill a core and 5 µs half of it.
+        run.metrics.insert("client_cpu_us_per_op".into(), 10.0);
+        run.metrics.insert(SERVER_CPU.into(), 5.0);
+    }
+    let conclusion = conclude(
+        &[arm("kernel"), arm("saiga")],
+        &cells,
+        &runs,
+        &Shortfall::default(),
+    );
+    let [limit] = conclusion.warnings.as_slice() else {
+        panic!("{:?}", conclusion.warnings)
+    };
+    assert!(
+        limit
+            .text
+            .starts_with("The client was the limit of the saiga arm in 1 cell:")
+    );
+}
+
+#[test]
+fn nothing_measured_concludes_nothing() {
+    let (arms, cells, _) = two_loads();
+    let shortfall = Shortfall {
+        stopped: Some("interrupted".into()),
+        given_up: vec![],
+    };
+    let conclusion = conclude(&arms, &cells, &[], &shortfall);
+    assert_eq!(
+        (conclusion.comparisons.len(), conclusion.headline.len()),
+        (0, 0)
+    );
+    assert_eq!(conclusion.verdict, Verdict::NoDifferenceShown);
+    assert!(conclusion.warnings[0].text.contains("interrupted"));
+}

@@ -1,0 +1,257 @@
+use std::cell::RefCell;
+
+use serde_json::Value;
+
+use super::*;
+use crate::cores::{Hog, Placement};
+use crate::result::{Arm, Warning};
+
+/// What a run of the fake workload does, given the arm and how often that arm ran before.
+type Script = fn(arm: usize, nth: u32) -> Result<Measured, Failure>;
+
+struct Fake {
+    script: Script,
+    ran: RefCell<BTreeMap<usize, u32>>,
+    /// Arm and operations of every run, in order.
+    log: RefCell<Vec<(usize, u64)>>,
+}
+
+struct FakeTarget<'a> {
+    fake: &'a Fake,
+    arm: usize,
+}
+
+impl Fake {
+    fn new(script: Script) -> &'static Self {
+        Box::leak(Box::new(Self {
+            script,
+            ran: RefCell::default(),
+            log: RefCell::default(),
+        }))
+    }
+}
+
+impl Workload for &'static Fake {
+    type Load = ();
+    type Target = FakeTarget<'static>;
+
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+    fn arms(&self) -> Vec<Arm> {
+        let arm = |name: &str| Arm {
+            name: name.into(),
+            server: String::new(),
+            client: String::new(),
+            env: BTreeMap::new(),
+            description: None,
+        };
+        vec![arm("a"), arm("b")]
+    }
+    fn slug(&self, (): &()) -> String {
+        "load".into()
+    }
+    fn params(&self, (): &()) -> BTreeMap<String, Value> {
+        BTreeMap::new()
+    }
+    fn calibration_key(&self, (): &()) -> String {
+        "load".into()
+    }
+    fn first_guess(&self, (): &()) -> u64 {
+        100
+    }
+    fn least_operations(&self, (): &()) -> u64 {
+        150
+    }
+    fn length_factor(&self, (): &()) -> f64 {
+        2.0
+    }
+    fn versions(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+    fn caveats(&self) -> Vec<Warning> {
+        vec![]
+    }
+    fn steps(&self, _: usize, _: &Cell<()>, _: u64) -> Vec<String> {
+        vec![]
+    }
+    fn prepare(&self, arm: usize, _: &Cell<()>, _: &Interrupt) -> Result<Self::Target, Failure> {
+        Ok(FakeTarget { fake: self, arm })
+    }
+}
+
+impl Target for FakeTarget<'_> {
+    fn run(&mut self, operations: u64, _: &Conditions<'_>) -> Result<Measured, Failure> {
+        let mut ran = self.fake.ran.borrow_mut();
+        let nth = ran.entry(self.arm).or_insert(0);
+        *nth += 1;
+        self.fake.log.borrow_mut().push((self.arm, operations));
+        let measured = (self.fake.script)(self.arm, *nth - 1)?;
+        let seconds = measured.seconds * f64::from(u32::try_from(operations).unwrap());
+        Ok(Measured {
+            seconds,
+            ..measured
+        })
+    }
+    fn teardown(self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// One operation takes a millisecond; strangers used this much CPU.
+fn run_with(foreign_cpu_s: f64) -> Result<Measured, Failure> {
+    Ok(Measured {
+        seconds: 0.001,
+        metrics: BTreeMap::from([("throughput_ops_s".to_owned(), 1000.0)]),
+        foreign_cpu_s,
+        window_s: 1.0,
+        invalid: None,
+    })
+}
+
+fn plan(pairs: u32, size: RunSize) -> Plan<()> {
+    let cell = Cell {
+        id: "cell".into(),
+        load: (),
+        placement: Placement::Unpinned,
+        hog: Hog::None,
+        cpus: [vec![], vec![]],
+        hogged: vec![],
+    };
+    Plan {
+        cells: vec![cell],
+        pairs,
+        seed: 1,
+        size,
+        max_foreign_cores: 0.1,
+    }
+}
+
+fn outcome(fake: &'static Fake, plan: &Plan<()>) -> Result<Outcome, Failure> {
+    execute(&fake, plan, &Interrupt::never(), &mut |_| {})
+}
+
+fn counted(outcome: &Outcome) -> usize {
+    outcome
+        .runs
+        .iter()
+        .filter(|run| run.rejected.is_none())
+        .count()
+}
+
+#[test]
+fn each_arm_runs_as_long_as_wanted_after_calibration() {
+    // The second arm is ten times as fast.
+    let fake = Fake::new(|arm, _| {
+        let seconds = if arm == 0 { 0.001 } else { 0.0001 };
+        run_with(0.0).map(|measured| Measured {
+            seconds,
+            ..measured
+        })
+    });
+    let outcome = outcome(fake, &plan(6, RunSize::Lasting(Duration::from_millis(100)))).unwrap();
+    assert_eq!(counted(&outcome), 12);
+    let last: BTreeMap<usize, u64> = fake.log.borrow().iter().copied().collect();
+    assert_eq!(last, BTreeMap::from([(0, 200), (1, 2000)]));
+    assert!(
+        outcome
+            .runs
+            .iter()
+            .all(|run| (run.seconds - 0.2).abs() < 1e-9)
+    );
+}
+
+#[test]
+fn a_disturbed_visit_is_repeated_whole_after_the_others() {
+    let fake = Fake::new(|arm, nth| run_with(if (arm, nth) == (1, 0) { 0.5 } else { 0.0 }));
+    let outcome = outcome(fake, &plan(3, RunSize::Operations(10))).unwrap();
+    let pairs: Vec<(u32, bool)> = outcome
+        .runs
+        .iter()
+        .map(|run| (run.pair, run.rejected.is_none()))
+        .collect();
+    let (no, yes) = (false, true);
+    assert_eq!(
+        pairs,
+        [
+            (0, no),
+            (0, no),
+            (1, yes),
+            (1, yes),
+            (2, yes),
+            (2, yes),
+            (0, yes),
+            (0, yes)
+        ]
+    );
+    let reasons: Vec<&str> = outcome
+        .runs
+        .iter()
+        .filter_map(|run| run.rejected.as_deref())
+        .collect();
+    assert!(
+        reasons
+            .iter()
+            .any(|r| r.starts_with("other processes used 0.50 s")),
+        "{reasons:?}"
+    );
+    assert!(
+        reasons.contains(&"repeated because the run of b was rejected"),
+        "{reasons:?}"
+    );
+}
+
+#[test]
+fn repeats_are_bounded_when_the_noise_never_ends() {
+    let fake = Fake::new(|_, _| run_with(0.9));
+    let outcome = outcome(fake, &plan(8, RunSize::Operations(10))).unwrap();
+    // Eight visits and at most half as many repeats, two runs each.
+    assert_eq!((outcome.runs.len(), counted(&outcome)), (24, 0));
+    assert!(outcome.given_up.is_empty(), "noise is nobody's failure");
+}
+
+#[test]
+fn an_arm_that_keeps_failing_is_given_up_and_the_other_goes_on() {
+    let fake = Fake::new(|arm, _| match arm {
+        0 => run_with(0.0),
+        _ => Err(Failure::run("connection reset")),
+    });
+    let outcome = outcome(fake, &plan(8, RunSize::Operations(10))).unwrap();
+    let failed = outcome.runs.iter().filter(|run| run.arm == "b").count();
+    assert_eq!(failed, 3);
+    let expected = (
+        "cell".to_owned(),
+        "b".to_owned(),
+        "connection reset".to_owned(),
+    );
+    assert_eq!(outcome.given_up, [expected]);
+    assert!(counted(&outcome) >= 8, "{}", counted(&outcome));
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_measured() {
+    let fake = Fake::new(|arm, nth| match (arm, nth) {
+        (_, 2) => Err(Failure::Interrupted),
+        _ => run_with(0.0),
+    });
+    let outcome = outcome(fake, &plan(6, RunSize::Operations(10))).unwrap();
+    assert_eq!(outcome.stopped.as_deref(), Some("interrupted"));
+    assert_eq!(counted(&outcome), 4);
+}
+
+#[test]
+fn what_makes_every_run_impossible_ends_the_experiment() {
+    let at_once = Fake::new(|_, _| Err(Failure::impossible(std::io::Error::other("no disk"))));
+    let error = outcome(at_once, &plan(6, RunSize::Operations(10))).unwrap_err();
+    assert_eq!(error.to_string(), "no disk");
+
+    let later = Fake::new(|_, nth| match nth {
+        3 => Err(Failure::impossible(std::io::Error::other(
+            "the disk is full",
+        ))),
+        _ => run_with(0.0),
+    });
+    let outcome = outcome(later, &plan(6, RunSize::Operations(10))).unwrap();
+    assert_eq!(outcome.stopped.as_deref(), Some("the disk is full"));
+    assert_eq!(counted(&outcome), 6, "what was measured stays");
+}

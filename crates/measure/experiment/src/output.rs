@@ -1,0 +1,100 @@
+//! Writing results so that a reader sees the old file or the new one, never half of it.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A folder or file that could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// The folder cannot be made, or nothing can be written into it.
+    #[error("cannot write into {}: {error}; choose another folder with --out", dir.display())]
+    Folder {
+        /// The folder.
+        dir: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// One file failed although the folder was writable before.
+    #[error("cannot write {}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// Makes the folder if need be, and proves that a file can be written there.
+///
+/// # Errors
+/// [`OutputError::Folder`].
+pub fn claim_folder(dir: &Path) -> Result<(), OutputError> {
+    let folder = |error| OutputError::Folder {
+        dir: dir.to_owned(),
+        error,
+    };
+    fs::create_dir_all(dir).map_err(folder)?;
+    tempfile::NamedTempFile::new_in(dir).map_err(folder)?;
+    Ok(())
+}
+
+/// Replaces `dir/name` by `text` in one step.
+///
+/// # Errors
+/// [`OutputError::File`]; then the old file is untouched.
+pub fn write_file(dir: &Path, name: &str, text: &str) -> Result<PathBuf, OutputError> {
+    let path = dir.join(name);
+    match replace(dir, &path, text) {
+        Ok(()) => Ok(path),
+        Err(error) => Err(OutputError::File { path, error }),
+    }
+}
+
+fn replace(dir: &Path, path: &Path, text: &str) -> io::Result<()> {
+    let mut file = tempfile::Builder::new()
+        .prefix(".saiga-")
+        .permissions(fs::Permissions::from_mode(0o644))
+        .tempfile_in(dir)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_readable_by_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let nested = dir.path().join("a/b");
+        claim_folder(&nested).unwrap();
+        write_file(&nested, "result.json", "old").unwrap();
+        let path = write_file(&nested, "result.json", "new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o044,
+            0o044
+        );
+        assert_eq!(
+            fs::read_dir(&nested).unwrap().count(),
+            1,
+            "no temporary file stays"
+        );
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = claim_folder(&file.join("out")).unwrap_err().to_string();
+        assert!(
+            error.contains("file/out") && error.contains("--out"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,212 @@
+//! What runs when: cells, pairs, and the order of arms within a pair.
+//!
+//! A round visits every cell once, in random order; in a visit every arm runs once, one
+//! after the other, and these runs are a pair (of however many arms). The order of arms
+//! follows a Williams design, in which every arm stands equally often in each place and
+//! equally often behind each other arm; its rows are shuffled for each cell. One printed
+//! seed decides everything.
+
+use std::time::Duration;
+
+use crate::cores::{Hog, Placement};
+
+/// One set of conditions under which all arms run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell<L> {
+    /// Unique: `set-c50-p16-two-cores`.
+    pub id: String,
+    /// The workload's own conditions.
+    pub load: L,
+    /// Where both sides run.
+    pub placement: Placement,
+    /// What runs beside them.
+    pub hog: Hog,
+    /// The CPUs of server and client; empty means any.
+    pub cpus: [Vec<usize>; 2],
+    /// The CPUs of the hogs.
+    pub hogged: Vec<usize>,
+}
+
+/// An experiment before it runs.
+#[derive(Debug, Clone)]
+pub struct Plan<L> {
+    /// Every set of conditions.
+    pub cells: Vec<Cell<L>>,
+    /// How often each arm runs in each cell.
+    pub pairs: u32,
+    /// Decides the order of cells and arms.
+    pub seed: u64,
+    /// How large a run is.
+    pub size: RunSize,
+    /// CPUs that strangers may use in a run that counts.
+    pub max_foreign_cores: f64,
+}
+
+/// How large a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunSize {
+    /// As many operations as take about this long, by a calibration for each arm and cell.
+    Lasting(Duration),
+    /// This many operations.
+    Operations(u64),
+}
+
+/// One visit of a cell: every arm once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visit {
+    /// Index of the cell.
+    pub cell: usize,
+    /// Number of the pair, from 0.
+    pub pair: u32,
+    /// Indices of the arms in the order in which they run.
+    pub order: Vec<usize>,
+}
+
+impl<L> Plan<L> {
+    /// Every visit in order of execution, for `arms` arms.
+    #[must_use]
+    pub fn visits(&self, arms: usize) -> Vec<Visit> {
+        let mut rng = fastrand::Rng::with_seed(self.seed);
+        let designs: Vec<Vec<Vec<usize>>> = self
+            .cells
+            .iter()
+            .map(|_| {
+                let mut rows = williams(arms);
+                rng.shuffle(&mut rows);
+                rows
+            })
+            .collect();
+        let mut visits = Vec::new();
+        for pair in 0..self.pairs {
+            let mut cells: Vec<usize> = (0..self.cells.len()).collect();
+            rng.shuffle(&mut cells);
+            visits.extend(cells.into_iter().map(|cell| {
+                let rows = &designs[cell];
+                let row = usize::try_from(pair).unwrap_or(0) % rows.len().max(1);
+                Visit {
+                    cell,
+                    pair,
+                    order: rows.get(row).cloned().unwrap_or_default(),
+                }
+            }));
+        }
+        visits
+    }
+}
+
+/// The rows of a Williams design for `arms` arms: as many as arms when that is even,
+/// else twice as many.
+///
+/// Source: E. J. Williams, 1949; the first row is 0, 1, n-1, 2, n-2, ..., the others add
+/// one each, and for odd numbers the mirrored rows follow.
+fn williams(arms: usize) -> Vec<Vec<usize>> {
+    let first = (0..arms).map(|i| {
+        if i % 2 == 1 {
+            i.div_ceil(2)
+        } else {
+            (arms - i / 2) % arms
+        }
+    });
+    let first: Vec<usize> = first.collect();
+    let shifted = |by: usize| {
+        first
+            .iter()
+            .map(|arm| (arm + by) % arms)
+            .collect::<Vec<_>>()
+    };
+    let mut rows: Vec<Vec<usize>> = (0..arms).map(shifted).collect();
+    if arms % 2 == 1 && arms > 1 {
+        let mirrored: Vec<Vec<usize>> = rows
+            .iter()
+            .map(|row| row.iter().rev().copied().collect())
+            .collect();
+        rows.extend(mirrored);
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(cells: usize, pairs: u32, seed: u64) -> Plan<()> {
+        let cell = |i: usize| Cell {
+            id: i.to_string(),
+            load: (),
+            placement: Placement::Unpinned,
+            hog: Hog::None,
+            cpus: [vec![], vec![]],
+            hogged: vec![],
+        };
+        Plan {
+            cells: (0..cells).map(cell).collect(),
+            pairs,
+            seed,
+            size: RunSize::Operations(1),
+            max_foreign_cores: 0.1,
+        }
+    }
+
+    #[test]
+    fn two_arms_swap_and_three_take_all_six_orders() {
+        assert_eq!(williams(1), [[0]]);
+        assert_eq!(williams(2), [[0, 1], [1, 0]]);
+        let mut three = williams(3);
+        three.sort();
+        assert_eq!(
+            three,
+            [
+                [0, 1, 2],
+                [0, 2, 1],
+                [1, 0, 2],
+                [1, 2, 0],
+                [2, 0, 1],
+                [2, 1, 0]
+            ]
+        );
+    }
+
+    /// For four arms: each arm once in each place, each ordered pair of neighbours once.
+    #[test]
+    fn four_arms_are_balanced_for_place_and_predecessor() {
+        let rows = williams(4);
+        assert_eq!(rows.len(), 4);
+        let mut neighbours: Vec<(usize, usize)> = rows
+            .iter()
+            .flat_map(|row| row.windows(2).map(|w| (w[0], w[1])))
+            .collect();
+        neighbours.sort_unstable();
+        neighbours.dedup();
+        assert_eq!(neighbours.len(), 12);
+        for place in 0..4 {
+            let mut arms: Vec<usize> = rows.iter().map(|row| row[place]).collect();
+            arms.sort_unstable();
+            assert_eq!(arms, [0, 1, 2, 3]);
+        }
+    }
+
+    #[test]
+    fn six_pairs_use_every_order_of_three_arms_in_every_cell() {
+        let visits = plan(4, 6, 9).visits(3);
+        assert_eq!(visits.len(), 24);
+        for cell in 0..4 {
+            let mut orders: Vec<_> = visits
+                .iter()
+                .filter(|v| v.cell == cell)
+                .map(|v| v.order.clone())
+                .collect();
+            orders.sort();
+            orders.dedup();
+            assert_eq!(orders.len(), 6, "cell {cell}");
+        }
+    }
+
+    #[test]
+    fn one_seed_gives_one_order_and_a_round_ends_before_the_next() {
+        let visits = plan(5, 3, 42).visits(2);
+        assert_eq!(visits, plan(5, 3, 42).visits(2));
+        assert_ne!(visits, plan(5, 3, 43).visits(2));
+        let pairs: Vec<u32> = visits.iter().map(|v| v.pair).collect();
+        assert_eq!(pairs, [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2]);
+    }
+}

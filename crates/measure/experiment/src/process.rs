@@ -1,0 +1,416 @@
+//! Children of an experiment: started with their cores, waited for, stopped by pid.
+//!
+//! Every child is its own process group, so a Ctrl-C at the terminal reaches only us
+//! and we decide the order of stopping; every child is killed by the kernel when we
+//! die, and by `Drop` when we forget it.
+//!
+//! Deliberately absent: search by name, signals to groups, shells.
+
+#![expect(
+    unsafe_code,
+    reason = "pre_exec, wait4 and process CPU clocks have no safe wrapper"
+)]
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::interrupt::Interrupt;
+
+/// How long a child may take to end after SIGTERM before it gets SIGKILL.
+const TERM_GRACE: Duration = Duration::from_secs(3);
+
+/// A program with its arguments, environment and cores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLine {
+    /// Looked up in `PATH` unless it contains a slash.
+    pub program: String,
+    /// Arguments after the program's name.
+    pub args: Vec<String>,
+    /// Variables added to our environment; `LD_PRELOAD` is never inherited.
+    pub env: BTreeMap<String, String>,
+    /// The CPUs it may use; empty for all that we may.
+    pub cpus: Vec<usize>,
+}
+
+/// A program that could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// No such program in `PATH`.
+    #[error("{program} is not installed (not found in PATH); on Debian: apt-get install {package}")]
+    NotInstalled {
+        /// The program.
+        program: String,
+        /// The Debian package that holds it.
+        package: String,
+    },
+    /// Any other refusal.
+    #[error("cannot start {program}: {error}")]
+    Refused {
+        /// The program.
+        program: String,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// User and system time of its whole life.
+    pub cpu: Duration,
+}
+
+/// What a wait came back with.
+#[derive(Debug, Clone, Copy)]
+pub enum Waited {
+    /// The child ended and is reaped.
+    Ended(Ended),
+    /// The time is over; the child lives.
+    TimeOver,
+    /// The user asked to stop; the child lives.
+    Interrupted,
+}
+
+/// A running child; killed and reaped when dropped.
+#[derive(Debug)]
+pub struct Child {
+    pid: Pid,
+    pidfd: OwnedFd,
+    ended: Option<Ended>,
+}
+
+impl CommandLine {
+    /// `program args`, with our environment and cores.
+    pub fn new(program: &str, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            program: program.to_owned(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: BTreeMap::new(),
+            cpus: Vec::new(),
+        }
+    }
+
+    /// Starts it with standard input closed and both outputs in files.
+    ///
+    /// # Errors
+    /// [`SpawnError`]; `package` is named in it when the program does not exist.
+    pub fn spawn(&self, package: &str, stdout: File, stderr: File) -> Result<Child, SpawnError> {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.args)
+            .env_remove("LD_PRELOAD")
+            .envs(&self.env)
+            .process_group(0);
+        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        let mut cpus = CpuSet::new();
+        self.cpus.iter().for_each(|&cpu| cpus.set(cpu));
+        let pin = !self.cpus.is_empty();
+        let parent = rustix::process::getpid();
+        // SAFETY: the closure makes system calls only: it neither allocates nor locks.
+        unsafe {
+            command.pre_exec(move || {
+                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+                if rustix::process::getppid() != Some(parent) {
+                    // We died before the signal was armed.
+                    return Err(rustix::io::Errno::SRCH.into());
+                }
+                if pin {
+                    sched_setaffinity(None, &cpus)?;
+                }
+                Ok(())
+            });
+        }
+        let mut started = command
+            .spawn()
+            .map_err(|error| self.refusal(package, error))?;
+        match watch(&started) {
+            Ok(child) => Ok(child),
+            Err(error) => {
+                // We cannot watch it, so it must not stay; it was ours, so both succeed.
+                let _ = started.kill();
+                let _ = started.wait();
+                Err(self.refusal(package, error))
+            }
+        }
+    }
+
+    fn refusal(&self, package: &str, error: io::Error) -> SpawnError {
+        let program = self.program.clone();
+        if error.kind() == io::ErrorKind::NotFound {
+            let package = package.to_owned();
+            return SpawnError::NotInstalled { program, package };
+        }
+        SpawnError::Refused { program, error }
+    }
+}
+
+/// A line that a shell would run to the same effect.
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.cpus.is_empty() {
+            let cpus: Vec<String> = self.cpus.iter().map(ToString::to_string).collect();
+            write!(f, "taskset -c {} ", cpus.join(","))?;
+        }
+        if !self.env.is_empty() {
+            f.write_str("env ")?;
+        }
+        for (name, value) in &self.env {
+            write!(f, "{name}={} ", quoted(value))?;
+        }
+        f.write_str(&self.program)?;
+        self.args
+            .iter()
+            .try_for_each(|arg| write!(f, " {}", quoted(arg)))
+    }
+}
+
+fn watch(started: &std::process::Child) -> io::Result<Child> {
+    let pid = i32::try_from(started.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or(io::ErrorKind::InvalidData)?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+    Ok(Child {
+        pid,
+        pidfd,
+        ended: None,
+    })
+}
+
+/// `text` as one word of a shell.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%+@{}".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+impl Child {
+    /// Its process number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// User and system time that all its threads used so far, to the nanosecond.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn cpu_time(&self) -> io::Result<Duration> {
+        let mut clock: libc::clockid_t = 0;
+        // SAFETY: `clock` is valid for the one value that the call writes.
+        let errno =
+            unsafe { libc::clock_getcpuclockid(self.pid.as_raw_nonzero().get(), &mut clock) };
+        if errno != 0 {
+            return Err(io::Error::from_raw_os_error(errno));
+        }
+        read_clock(clock)
+    }
+
+    /// Waits until it ends, the user interrupts, or the time is over.
+    ///
+    /// # Errors
+    /// The system call that failed.
+    pub fn wait(&mut self, limit: Duration, interrupt: &Interrupt) -> io::Result<Waited> {
+        if let Some(ended) = self.ended {
+            return Ok(Waited::Ended(ended));
+        }
+        let deadline = Instant::now() + limit;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut fds = vec![PollFd::from_borrowed_fd(self.pidfd.as_fd(), PollFlags::IN)];
+            fds.extend(
+                interrupt
+                    .wake_fd()
+                    .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
+            );
+            let timeout = Timespec::try_from(left).ok();
+            match poll(&mut fds, timeout.as_ref()) {
+                Ok(0) => return Ok(Waited::TimeOver),
+                Ok(_) if !fds[0].revents().is_empty() => return self.reap().map(Waited::Ended),
+                Ok(_) => return Ok(Waited::Interrupted),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Asks it to end, insists after three seconds, and reaps it.
+    ///
+    /// # Errors
+    /// The system call that failed.
+    pub fn stop(&mut self) -> io::Result<Ended> {
+        self.signal(Signal::TERM);
+        match self.wait(TERM_GRACE, &Interrupt::never())? {
+            Waited::Ended(ended) => Ok(ended),
+            Waited::TimeOver | Waited::Interrupted => self.kill(),
+        }
+    }
+
+    /// Kills it and reaps it.
+    ///
+    /// # Errors
+    /// The system call that failed.
+    pub fn kill(&mut self) -> io::Result<Ended> {
+        self.signal(Signal::KILL);
+        self.reap()
+    }
+
+    fn signal(&self, signal: Signal) {
+        if self.ended.is_none() {
+            // It may have ended meanwhile; the wait that follows finds out.
+            let _ = pidfd_send_signal(&self.pidfd, signal);
+        }
+    }
+
+    fn reap(&mut self) -> io::Result<Ended> {
+        if let Some(ended) = self.ended {
+            return Ok(ended);
+        }
+        let mut status = 0;
+        // SAFETY: all-zero is a valid `rusage`: it holds integers only.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        let pid = self.pid.as_raw_nonzero().get();
+        loop {
+            // SAFETY: both pointers are valid for the writes of this one call.
+            if unsafe { libc::wait4(pid, &mut status, 0, &mut usage) } == pid {
+                break;
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        let cpu = duration_of(usage.ru_utime) + duration_of(usage.ru_stime);
+        let ended = Ended {
+            status: ExitStatus::from_raw(status),
+            cpu,
+        };
+        self.ended = Some(ended);
+        Ok(ended)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            // Nothing is left to do when even this fails: the kernel kills it with us.
+            let _ = self.kill();
+        }
+    }
+}
+
+/// CPU time that this process used so far.
+///
+/// # Errors
+/// The system call that failed.
+pub fn own_cpu_time() -> io::Result<Duration> {
+    read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn read_clock(clock: libc::clockid_t) -> io::Result<Duration> {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is valid for the one value that the call writes.
+    if unsafe { libc::clock_gettime(clock, &mut time) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Ok(Duration::new(
+        seconds,
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    ))
+}
+
+fn duration_of(time: libc::timeval) -> Duration {
+    let micros = u64::try_from(time.tv_usec).unwrap_or(0);
+    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0)) + Duration::from_micros(micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(line: &CommandLine) -> Child {
+        let null = || File::create("/dev/null").unwrap();
+        line.spawn("coreutils", null(), null()).unwrap()
+    }
+
+    #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        let null = || File::create("/dev/null").unwrap();
+        let error = CommandLine::new("saiga-no-such-program", [""; 0])
+            .spawn("redis-server", null(), null())
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "saiga-no-such-program is not installed (not found in PATH); \
+             on Debian: apt-get install redis-server"
+        );
+    }
+
+    #[test]
+    fn the_line_shown_is_one_a_shell_would_take() {
+        let mut line = CommandLine::new("redis-server", ["--save", "", "--dir", "/tmp/a b"]);
+        line.env
+            .insert("LD_PRELOAD".into(), "/lib/libsaiga.so".into());
+        line.cpus = vec![0, 3];
+        assert_eq!(
+            line.to_string(),
+            "taskset -c 0,3 env LD_PRELOAD=/lib/libsaiga.so redis-server --save '' --dir '/tmp/a b'"
+        );
+    }
+
+    #[test]
+    fn the_exit_status_and_the_cpu_time_of_a_child_come_back() {
+        let mut child = start(&CommandLine::new(
+            "sh",
+            [
+                "-c",
+                "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7",
+            ],
+        ));
+        let waited = child
+            .wait(Duration::from_secs(30), &Interrupt::never())
+            .unwrap();
+        let Waited::Ended(ended) = waited else {
+            panic!("{waited:?}")
+        };
+        assert_eq!(ended.status.code(), Some(7));
+        assert!(ended.cpu > Duration::from_micros(500), "{:?}", ended.cpu);
+    }
+
+    #[test]
+    fn a_child_is_pinned_to_its_core_and_stops_when_asked() {
+        let mut line = CommandLine::new("sleep", ["1000"]);
+        line.cpus = vec![0];
+        let mut child = start(&line);
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.pid())).unwrap();
+        assert!(status.contains("Cpus_allowed_list:\t0\n"), "{status}");
+        let waited = child.wait(Duration::ZERO, &Interrupt::never()).unwrap();
+        assert!(matches!(waited, Waited::TimeOver), "{waited:?}");
+        assert_eq!(child.stop().unwrap().status.signal(), Some(libc::SIGTERM));
+    }
+
+    #[test]
+    fn a_forgotten_child_is_killed() {
+        let child = start(&CommandLine::new("sleep", ["1000"]));
+        let folder = format!("/proc/{}", child.pid());
+        assert!(std::path::Path::new(&folder).exists());
+        drop(child);
+        assert!(!std::path::Path::new(&folder).exists());
+    }
+}

@@ -1,0 +1,173 @@
+//! What the engine needs to know about a workload.
+//!
+//! A workload lists its arms, describes its loads, and makes a fresh [`Target`] for
+//! every run: servers started, data loaded or restored. The engine decides order,
+//! repetition and rejection. Deliberately absent: anything about one database.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::cores::CpuWindow;
+use crate::interrupt::Interrupt;
+use crate::plan::Cell;
+use crate::process::Child;
+use crate::result::{Arm, Warning};
+
+/// A database under test together with its load generator.
+pub trait Workload {
+    /// The conditions of one cell besides placement and hog.
+    type Load: Clone;
+    /// What stands ready for one run.
+    type Target: Target;
+
+    /// In one word: `redis`.
+    fn name(&self) -> &'static str;
+    /// What is compared, the reference first.
+    fn arms(&self) -> Vec<Arm>;
+    /// The load as an identifier: `set-c50-p16`.
+    fn slug(&self, load: &Self::Load) -> String;
+    /// The load as keys of a cell.
+    fn params(&self, load: &Self::Load) -> BTreeMap<String, Value>;
+    /// Loads with one key run about equally fast, and share a calibration.
+    fn calibration_key(&self, load: &Self::Load) -> String;
+    /// Operations with which calibration begins.
+    fn first_guess(&self, load: &Self::Load) -> u64;
+    /// Operations below which a run does not show the load's steady pace.
+    fn least_operations(&self, load: &Self::Load) -> u64;
+    /// How much longer than planned runs of this load should last.
+    fn length_factor(&self, load: &Self::Load) -> f64;
+    /// Versions of the programs that take part.
+    fn versions(&self) -> BTreeMap<String, String>;
+    /// What every reader must know about this workload's figures.
+    fn caveats(&self) -> Vec<Warning>;
+    /// The commands of one run, in order, as a shell would take them.
+    fn steps(&self, arm: usize, cell: &Cell<Self::Load>, operations: u64) -> Vec<String>;
+    /// Starts servers and restores their data.
+    ///
+    /// # Errors
+    /// [`Failure`]; nothing is left running then.
+    fn prepare(
+        &self,
+        arm: usize,
+        cell: &Cell<Self::Load>,
+        interrupt: &Interrupt,
+    ) -> Result<Self::Target, Failure>;
+}
+
+/// Servers that are ready for one run. Dropping it stops them, at the latest.
+pub trait Target {
+    /// Runs the load once.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    fn run(&mut self, operations: u64, conditions: &Conditions<'_>) -> Result<Measured, Failure>;
+    /// Stops what was started.
+    ///
+    /// # Errors
+    /// [`Failure`], when something would not stop.
+    fn teardown(self) -> Result<(), Failure>;
+}
+
+/// What surrounds a run.
+#[derive(Debug)]
+pub struct Conditions<'a> {
+    /// The user's wish to stop.
+    pub interrupt: &'a Interrupt,
+    /// Busy processes of ours that run beside the load.
+    pub hogs: &'a [Child],
+    /// A run that takes longer is stopped and rejected.
+    pub limit: Duration,
+}
+
+/// CPU time of children and strangers during one run.
+#[derive(Debug)]
+pub struct Meter<'a> {
+    window: CpuWindow,
+    hogs: &'a [Child],
+    hogs_before_s: f64,
+}
+
+/// What one run measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// How long the load ran.
+    pub seconds: f64,
+    /// Values by name, units last.
+    pub metrics: BTreeMap<String, f64>,
+    /// CPU seconds of processes that are not part of the experiment.
+    pub foreign_cpu_s: f64,
+    /// Wall-clock seconds in which they were counted.
+    pub window_s: f64,
+    /// Why the run cannot count although it ended; `None` when it can.
+    pub invalid: Option<String>,
+}
+
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// This run failed; another may succeed.
+    #[error("{reason}")]
+    Run {
+        /// What failed, on what.
+        reason: String,
+    },
+    /// No run can succeed.
+    #[error(transparent)]
+    Impossible(Box<dyn Error + Send + Sync>),
+}
+
+impl Failure {
+    /// A failure of this run alone.
+    pub fn run(reason: impl Into<String>) -> Self {
+        Self::Run {
+            reason: reason.into(),
+        }
+    }
+
+    /// A failure that ends the experiment.
+    pub fn impossible(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::Impossible(Box::new(error))
+    }
+}
+
+impl<'a> Meter<'a> {
+    /// Starts to count.
+    ///
+    /// # Errors
+    /// `/proc/stat` cannot be read.
+    pub fn start(conditions: &Conditions<'a>) -> io::Result<Self> {
+        let hogs = conditions.hogs;
+        Ok(Self {
+            window: CpuWindow::open()?,
+            hogs,
+            hogs_before_s: cpu_s(hogs)?,
+        })
+    }
+
+    /// CPU seconds of strangers and the wall-clock seconds so far; `children_cpu_s` is
+    /// what the servers and clients of this run used.
+    ///
+    /// # Errors
+    /// `/proc/stat` cannot be read, or a hog has died.
+    pub fn stop(self, children_cpu_s: f64) -> io::Result<(f64, f64)> {
+        let ours = children_cpu_s + cpu_s(self.hogs)? - self.hogs_before_s;
+        Ok((
+            self.window.foreign_cpu_s(ours)?,
+            self.window.elapsed().as_secs_f64(),
+        ))
+    }
+}
+
+fn cpu_s(children: &[Child]) -> io::Result<f64> {
+    children
+        .iter()
+        .map(|child| Ok(child.cpu_time()?.as_secs_f64()))
+        .sum()
+}

@@ -1,0 +1,261 @@
+//! The arms of a Redis comparison: how server and client reach each other.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use saiga_experiment::process::CommandLine;
+use saiga_experiment::result::Arm;
+
+use crate::load::RedisLoad;
+
+/// The `maxclients` of a redis-server that is not told otherwise.
+const USUAL_MAX_CLIENTS: u32 = 10_000;
+
+/// Which arm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArmKind {
+    /// TCP on 127.0.0.1, nothing preloaded.
+    Kernel,
+    /// An AF_UNIX socket.
+    Unix,
+    /// TCP on 127.0.0.1, both processes with this library preloaded.
+    Saiga(PathBuf),
+}
+
+/// One arm with its unique name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedisArm {
+    /// `kernel`, `unix`, `saiga`, or one of them with a number.
+    pub name: String,
+    /// What it is.
+    pub kind: ArmKind,
+}
+
+/// Where one private server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    /// A port on 127.0.0.1.
+    Tcp(String),
+    /// The path of a socket.
+    Unix(String),
+}
+
+impl RedisArm {
+    /// Names arms; one that is given twice gets a number, to compare it with itself.
+    #[must_use]
+    pub fn named(kinds: &[ArmKind]) -> Vec<Self> {
+        let nth = |index: usize| {
+            kinds[..index]
+                .iter()
+                .filter(|k| **k == kinds[index])
+                .count()
+                + 1
+        };
+        let name = |index: usize, kind: &ArmKind| match nth(index) {
+            1 => kind.name().to_owned(),
+            n => format!("{}-{n}", kind.name()),
+        };
+        let arm = |(index, kind): (usize, &ArmKind)| Self {
+            name: name(index, kind),
+            kind: kind.clone(),
+        };
+        kinds.iter().enumerate().map(arm).collect()
+    }
+
+    /// Variables of both processes.
+    fn env(&self) -> BTreeMap<String, String> {
+        match &self.kind {
+            ArmKind::Kernel | ArmKind::Unix => BTreeMap::new(),
+            ArmKind::Saiga(library) => {
+                BTreeMap::from([("LD_PRELOAD".to_owned(), library.display().to_string())])
+            }
+        }
+    }
+
+    /// Where the server of this arm listens, given its port and folder.
+    pub(crate) fn endpoint(&self, port: &str, dir: &str) -> Endpoint {
+        match self.kind {
+            ArmKind::Kernel | ArmKind::Saiga(_) => Endpoint::Tcp(port.to_owned()),
+            ArmKind::Unix => Endpoint::Unix(format!("{dir}/redis.sock")),
+        }
+    }
+
+    /// The server's command line.
+    pub(crate) fn server(&self, endpoint: &Endpoint, dir: &str, load: &RedisLoad) -> CommandLine {
+        let mut args: Vec<&str> = match endpoint {
+            Endpoint::Tcp(port) => vec!["--port", port, "--bind", "127.0.0.1"],
+            Endpoint::Unix(path) => vec![
+                "--port",
+                "0",
+                "--unixsocket",
+                path,
+                "--unixsocketperm",
+                "700",
+            ],
+        };
+        args.extend(["--protected-mode", "yes", "--daemonize", "no", "--dir", dir]);
+        args.extend(["--save", "", "--appendonly", "no"]);
+        let (io_threads, max_clients) = (
+            load.io_threads.to_string(),
+            (load.clients + 100).to_string(),
+        );
+        if load.clients > USUAL_MAX_CLIENTS - 100 {
+            args.extend(["--maxclients", &max_clients]);
+        }
+        if load.io_threads != 1 {
+            args.extend(["--io-threads", &io_threads, "--io-threads-do-reads", "yes"]);
+        }
+        CommandLine {
+            env: self.env(),
+            ..CommandLine::new("redis-server", args)
+        }
+    }
+
+    /// The client's command line for `operations` requests.
+    pub(crate) fn client(
+        &self,
+        endpoint: &Endpoint,
+        load: &RedisLoad,
+        operations: &str,
+    ) -> CommandLine {
+        let mut args: Vec<String> = match endpoint {
+            Endpoint::Tcp(port) => ["-h", "127.0.0.1", "-p", port].map(str::to_owned).to_vec(),
+            Endpoint::Unix(path) => ["-s", path].map(str::to_owned).to_vec(),
+        };
+        let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
+        option("-t", load.test.name().to_owned());
+        option("-c", load.clients.to_string());
+        option("-n", operations.to_owned());
+        option("-P", load.pipeline.to_string());
+        option("-d", load.value_bytes.to_string());
+        if load.client_threads != 1 {
+            option("--threads", load.client_threads.to_string());
+        }
+        if load.keys != 0 {
+            option("-r", load.keys.to_string());
+        }
+        if load.reconnect {
+            option("-k", "0".to_owned());
+        }
+        args.push("--csv".to_owned());
+        CommandLine {
+            env: self.env(),
+            ..CommandLine::new("redis-benchmark", args)
+        }
+    }
+
+    /// For the result: commands with placeholders for what changes from run to run.
+    pub(crate) fn described(&self) -> Arm {
+        let endpoint = self.endpoint("{port}", "{dir}");
+        let load = RedisLoad::new(crate::Test::Set, 50);
+        let bare = |line: CommandLine| {
+            CommandLine {
+                env: BTreeMap::new(),
+                ..line
+            }
+            .to_string()
+        };
+        let client = bare(self.client(&endpoint, &load, "{requests}"));
+        let client = [
+            ("-t set", "-t {test}"),
+            ("-c 50", "-c {clients}"),
+            ("-P 1", "-P {pipeline}"),
+            ("-d 3", "-d {value_bytes}"),
+        ]
+        .iter()
+        .fold(client, |line, (from, to)| line.replace(from, to));
+        Arm {
+            name: self.name.clone(),
+            server: bare(self.server(&endpoint, "{dir}", &load)),
+            client,
+            env: self.env(),
+            description: Some(self.kind.description().to_owned()),
+        }
+    }
+}
+
+impl ArmKind {
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Unix => "unix",
+            Self::Saiga(_) => "saiga",
+        }
+    }
+
+    fn description(&self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel TCP on 127.0.0.1, nothing preloaded",
+            Self::Unix => "AF_UNIX socket, for applications that can be configured for it",
+            Self::Saiga(_) => "the same TCP connections with both processes under Saiga",
+        }
+    }
+
+    /// The preloaded library, if any.
+    #[must_use]
+    pub fn library(&self) -> Option<&Path> {
+        match self {
+            Self::Kernel | Self::Unix => None,
+            Self::Saiga(library) => Some(library),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Test;
+
+    #[test]
+    fn arms_given_twice_are_numbered() {
+        let arms = RedisArm::named(&[ArmKind::Kernel, ArmKind::Unix, ArmKind::Kernel]);
+        let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
+        assert_eq!(names, ["kernel", "unix", "kernel-2"]);
+    }
+
+    #[test]
+    fn the_saiga_arm_differs_from_the_kernel_by_one_variable() {
+        let arms = RedisArm::named(&[ArmKind::Kernel, ArmKind::Saiga("/l/libsaiga.so".into())]);
+        let load = RedisLoad::new(Test::Get, 200);
+        let lines = arms.iter().map(|arm| {
+            let endpoint = arm.endpoint("7000", "/tmp/d");
+            (
+                arm.server(&endpoint, "/tmp/d", &load),
+                arm.client(&endpoint, &load, "900"),
+            )
+        });
+        let [(server_a, client_a), (server_b, client_b)] =
+            <[_; 2]>::try_from(lines.collect::<Vec<_>>()).unwrap();
+        assert_eq!(server_a.args, server_b.args);
+        assert_eq!(
+            client_a.to_string(),
+            "redis-benchmark -h 127.0.0.1 -p 7000 -t get -c 200 -n 900 -P 1 -d 3 --csv"
+        );
+        assert_eq!(
+            client_b.to_string(),
+            format!("env LD_PRELOAD=/l/libsaiga.so {client_a}")
+        );
+    }
+
+    #[test]
+    fn a_described_arm_has_placeholders() {
+        let arm = RedisArm::named(&[ArmKind::Unix])[0].described();
+        assert_eq!(
+            arm.client,
+            "redis-benchmark -s {dir}/redis.sock -t {test} -c {clients} -n {requests} -P {pipeline} \
+             -d {value_bytes} --csv"
+        );
+        assert!(
+            arm.server.contains("--unixsocket {dir}/redis.sock"),
+            "{}",
+            arm.server
+        );
+        assert!(
+            arm.server.contains("--save '' --appendonly no"),
+            "{}",
+            arm.server
+        );
+    }
+}

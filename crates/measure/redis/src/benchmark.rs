@@ -1,0 +1,231 @@
+//! One run of redis-benchmark against one server, and what its CSV says.
+//!
+//! Throughput is the number of requests by the seconds that redis-benchmark itself
+//! reports: they begin when its event loop begins, so neither the start of the process
+//! nor its first connection counts. With `--threads` its threads notice the end only
+//! at a tick of 250 ms; there the idle tail is measured from outside (the client uses
+//! no CPU in it) and taken off. Latencies are the client's, in steps of 8 µs; with a
+//! pipeline they are those of a batch.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::time::{Duration, Instant};
+
+use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
+use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
+
+use crate::acceleration::{ChannelWatch, LOOK_PAUSE};
+use crate::server::{PACKAGE, Server, last_line};
+
+/// How often a client with threads is looked at.
+const SAMPLE_PAUSE: Duration = Duration::from_millis(4);
+/// CPU time between two looks above which a client with threads is at work.
+const AT_WORK: Duration = Duration::from_micros(400);
+
+/// Runs `line` once against `server`.
+pub(crate) fn run(
+    server: &mut Server,
+    line: &CommandLine,
+    operations: u64,
+    threads: u32,
+    conditions: &Conditions<'_>,
+    mut channels: Option<&mut ChannelWatch<'_>>,
+) -> Result<Measured, Failure> {
+    let out = server.dir.path().join("client.csv");
+    let err = server.dir.path().join("client.log");
+    let files = File::create(&out).and_then(|out| Ok((out, File::create(&err)?)));
+    let (stdout, stderr) = files.map_err(Failure::impossible)?;
+    let meter = Meter::start(conditions).map_err(Failure::impossible)?;
+    let server_before = server.child.cpu_time().map_err(Failure::impossible)?;
+    let mut client = line
+        .spawn(PACKAGE, stdout, stderr)
+        .map_err(Failure::impossible)?;
+    let (ended, idle_tail) = watch(&mut client, threads, conditions, channels.as_deref_mut())?;
+    let server_after = server.child.cpu_time();
+    if let Some(channels) = channels {
+        channels.look();
+    }
+    let said = || last_line(&err);
+    if let Some(obituary) = server.obituary() {
+        return Err(Failure::run(obituary));
+    }
+    if !ended.status.success() {
+        return Err(Failure::run(format!(
+            "redis-benchmark ended with {}: {}",
+            ended.status,
+            said()
+        )));
+    }
+    let server_cpu = server_after
+        .map_err(Failure::impossible)?
+        .saturating_sub(server_before);
+    let children_s = server_cpu.as_secs_f64() + ended.cpu.as_secs_f64();
+    let (foreign_cpu_s, window_s) = meter.stop(children_s).map_err(Failure::impossible)?;
+    let csv = fs::read_to_string(&out).map_err(Failure::impossible)?;
+    let row = Row::parse(&csv)
+        .ok_or_else(|| Failure::run(format!("redis-benchmark printed no figures: {}", said())))?;
+    let operations = as_float(operations);
+    let reported_s = operations / row.requests_per_s;
+    let seconds = (reported_s - idle_tail.as_secs_f64()).max(reported_s * 0.01);
+    let per_op_us = |cpu: Duration| cpu.as_secs_f64() * 1e6 / operations;
+    let mut metrics = row.latencies;
+    metrics.insert("throughput_ops_s".to_owned(), operations / seconds);
+    metrics.insert("server_cpu_us_per_op".to_owned(), per_op_us(server_cpu));
+    metrics.insert("client_cpu_us_per_op".to_owned(), per_op_us(ended.cpu));
+    metrics.insert(
+        "total_cpu_us_per_op".to_owned(),
+        per_op_us(server_cpu + ended.cpu),
+    );
+    Ok(Measured {
+        seconds,
+        metrics,
+        foreign_cpu_s,
+        window_s,
+        invalid: None,
+    })
+}
+
+/// Waits for the client; how long it idled before it ended is found out for threads only.
+fn watch(
+    client: &mut Child,
+    threads: u32,
+    conditions: &Conditions<'_>,
+    mut channels: Option<&mut ChannelWatch<'_>>,
+) -> Result<(Ended, Duration), Failure> {
+    let began = Instant::now();
+    let (mut last_busy, mut last_look) = (began, began);
+    let mut cpu_before = Duration::ZERO;
+    loop {
+        let left = conditions.limit.saturating_sub(began.elapsed());
+        let pause = match &channels {
+            _ if threads > 1 => SAMPLE_PAUSE.min(left),
+            Some(_) => LOOK_PAUSE.min(left),
+            None => left,
+        };
+        match client
+            .wait(pause, conditions.interrupt)
+            .map_err(Failure::impossible)?
+        {
+            Waited::Ended(ended) if threads > 1 => return Ok((ended, last_busy.elapsed())),
+            Waited::Ended(ended) => return Ok((ended, Duration::ZERO)),
+            Waited::Interrupted => {
+                stop(client)?;
+                return Err(Failure::Interrupted);
+            }
+            Waited::TimeOver if began.elapsed() >= conditions.limit => {
+                stop(client)?;
+                let seconds = conditions.limit.as_secs();
+                return Err(Failure::run(format!(
+                    "redis-benchmark did not end within {seconds} s"
+                )));
+            }
+            Waited::TimeOver => {
+                // It cannot be gone: we have not reaped it.
+                let cpu = client.cpu_time().map_err(Failure::impossible)?;
+                if cpu.saturating_sub(cpu_before) > AT_WORK {
+                    last_busy = Instant::now();
+                }
+                cpu_before = cpu;
+                if let Some(channels) = channels
+                    .as_mut()
+                    .filter(|_| last_look.elapsed() >= LOOK_PAUSE)
+                {
+                    channels.look();
+                    last_look = Instant::now();
+                }
+            }
+        }
+    }
+}
+
+fn stop(client: &mut Child) -> Result<(), Failure> {
+    let stopped: io::Result<Ended> = client.kill();
+    stopped.map(|_| ()).map_err(Failure::impossible)
+}
+
+/// The one row of figures of `redis-benchmark --csv`.
+#[derive(Debug, PartialEq)]
+struct Row {
+    requests_per_s: f64,
+    latencies: BTreeMap<String, f64>,
+}
+
+impl Row {
+    /// Reads the head line and the row below it; `None` when a figure is missing or absurd.
+    fn parse(csv: &str) -> Option<Self> {
+        let mut lines = csv.lines().skip_while(|line| !line.starts_with("\"test\""));
+        let (names, values) = (cells_of(lines.next()?), cells_of(lines.next()?));
+        let figures: BTreeMap<&str, f64> = names
+            .into_iter()
+            .zip(values)
+            .filter_map(|(name, value)| Some((name, value.parse().ok()?)))
+            .collect();
+        let requests_per_s = *figures.get("rps")?;
+        if !(requests_per_s.is_finite() && requests_per_s > 0.0) {
+            return None;
+        }
+        let kept = [
+            ("avg_latency_ms", "latency_mean_us"),
+            ("p50_latency_ms", "latency_p50_us"),
+            ("p95_latency_ms", "latency_p95_us"),
+            ("p99_latency_ms", "latency_p99_us"),
+            ("max_latency_ms", "latency_max_us"),
+        ];
+        let in_us =
+            |(theirs, ours): (&str, &str)| Some((ours.to_owned(), figures.get(theirs)? * 1e3));
+        let latencies = kept.into_iter().filter_map(in_us).collect();
+        Some(Self {
+            requests_per_s,
+            latencies,
+        })
+    }
+}
+
+fn cells_of(line: &str) -> Vec<&str> {
+    line.split(',').map(|cell| cell.trim_matches('"')).collect()
+}
+
+fn as_float(operations: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+    let operations = operations as f64;
+    operations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\
+                        \"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"";
+
+    #[test]
+    fn the_row_is_found_below_its_head_whatever_stands_before() {
+        let csv = format!(
+            "WARNING: something\n{HEAD}\n\
+             \"SET\",\"99601.60\",\"0.263\",\"0.072\",\"0.247\",\"0.375\",\"0.583\",\"2.367\"\n"
+        );
+        let row = Row::parse(&csv).unwrap();
+        assert!((row.requests_per_s - 99_601.6).abs() < 1e-9);
+        let names: Vec<&str> = row.latencies.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "latency_max_us",
+                "latency_mean_us",
+                "latency_p50_us",
+                "latency_p95_us",
+                "latency_p99_us"
+            ]
+        );
+        assert!((row.latencies["latency_p99_us"] - 583.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_run_too_short_for_its_clock_gives_no_row() {
+        let row = "\"GET\",\"inf\",\"0.068\",\"0.064\",\"0.071\",\"0.071\",\"0.071\",\"0.071\"";
+        assert_eq!(Row::parse(&format!("{HEAD}\n{row}\n")), None);
+        assert_eq!(Row::parse(HEAD), None);
+        assert_eq!(Row::parse(""), None);
+    }
+}

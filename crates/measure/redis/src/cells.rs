@@ -1,0 +1,156 @@
+//! The cells of `compare redis`: the default plan, the full one, and hogs.
+
+use saiga_experiment::cores::{Cores, Hog, Placement};
+use saiga_experiment::plan::Cell;
+
+use crate::load::{RedisLoad, Test};
+
+const LARGE_VALUE: u32 = 100_000;
+const BOTH: [Test; 2] = [Test::Set, Test::Get];
+
+/// Set and get at 1, 50 and 200 clients, pipelined, and with large values.
+#[must_use]
+pub fn default_loads() -> Vec<RedisLoad> {
+    let of = |test| {
+        let fifty = RedisLoad::new(test, 50);
+        [
+            RedisLoad::new(test, 1),
+            fifty.clone(),
+            RedisLoad::new(test, 200),
+            RedisLoad {
+                pipeline: 16,
+                ..fifty.clone()
+            },
+            RedisLoad {
+                value_bytes: LARGE_VALUE,
+                ..fifty
+            },
+        ]
+    };
+    BOTH.into_iter().flat_map(of).collect()
+}
+
+/// The default loads, and what only `--full` has time for.
+#[must_use]
+pub fn full_loads() -> Vec<RedisLoad> {
+    let fifty = RedisLoad::new(Test::Set, 50);
+    let mut loads = default_loads();
+    loads.extend(BOTH.map(|test| RedisLoad::new(test, 1000)));
+    loads.extend(BOTH.map(|test| RedisLoad {
+        value_bytes: 4096,
+        ..RedisLoad::new(test, 50)
+    }));
+    loads.push(RedisLoad {
+        client_threads: 2,
+        ..fifty.clone()
+    });
+    loads.push(RedisLoad {
+        io_threads: 2,
+        ..fifty
+    });
+    loads.push(RedisLoad {
+        reconnect: true,
+        ..RedisLoad::new(Test::Ping, 50)
+    });
+    loads
+}
+
+/// The loads that `--full` repeats beside hogs.
+#[must_use]
+pub fn hog_loads() -> Vec<RedisLoad> {
+    vec![RedisLoad::new(Test::Set, 1), RedisLoad::new(Test::Set, 50)]
+}
+
+/// Each load in each placement that these cores allow, beside `hog`; none when the
+/// hog needs a core that is not there. Loads with several threads on one side run
+/// unpinned only: pinned, these threads would share a core, which nobody wants to know.
+#[must_use]
+pub fn cells(loads: &[RedisLoad], hog: Hog, cores: &Cores) -> Vec<Cell<RedisLoad>> {
+    let Some(hogged) = cores.hogged(hog) else {
+        return Vec::new();
+    };
+    let suffix = match hog {
+        Hog::None => String::new(),
+        Hog::First | Hog::Second | Hog::Both => format!("-hog-{}", hog.name()),
+    };
+    let at = |load: &RedisLoad, placement: Placement| {
+        let threads = load.client_threads > 1 || load.io_threads > 1;
+        if threads && placement != Placement::Unpinned {
+            return None;
+        }
+        Some(Cell {
+            id: format!("{}-{}{suffix}", load.slug(), placement.slug()),
+            load: load.clone(),
+            placement,
+            hog,
+            cpus: cores.of(placement)?,
+            hogged: hogged.clone(),
+        })
+    };
+    let everywhere = |load| {
+        Placement::ALL
+            .into_iter()
+            .filter_map(move |place| at(load, place))
+    };
+    loads.iter().flat_map(everywhere).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(loads: &[RedisLoad], hog: Hog, cores: &Cores) -> Vec<String> {
+        cells(loads, hog, cores)
+            .into_iter()
+            .map(|cell| cell.id)
+            .collect()
+    }
+
+    #[test]
+    fn the_default_plan_is_ten_loads_in_three_placements() {
+        let two = Cores {
+            first: 0,
+            second: Some(1),
+            allowed: vec![0, 1],
+        };
+        let mut all = ids(&default_loads(), Hog::None, &two);
+        assert_eq!(all.len(), 30);
+        assert_eq!(all[0], "set-c1-one-core");
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 30, "ids are unique");
+    }
+
+    #[test]
+    fn the_full_plan_has_unique_cells_too() {
+        let two = Cores {
+            first: 0,
+            second: Some(1),
+            allowed: vec![0, 1],
+        };
+        let mut all = ids(&full_loads(), Hog::None, &two);
+        for hog in [Hog::First, Hog::Second, Hog::Both] {
+            all.extend(ids(&hog_loads(), hog, &two));
+        }
+        let planned = all.len();
+        all.sort();
+        all.dedup();
+        assert_eq!((all.len(), planned), (65, 65));
+        assert!(all.contains(&"set-c1-two-cores-hog-both".to_owned()));
+    }
+
+    #[test]
+    fn one_core_leaves_out_what_needs_two() {
+        let one = Cores {
+            first: 0,
+            second: None,
+            allowed: vec![0],
+        };
+        let loads = [RedisLoad::new(Test::Set, 1)];
+        assert_eq!(
+            ids(&loads, Hog::None, &one),
+            ["set-c1-one-core", "set-c1-unpinned"]
+        );
+        assert_eq!(ids(&loads, Hog::Second, &one), [""; 0]);
+    }
+}

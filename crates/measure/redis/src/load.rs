@@ -1,0 +1,235 @@
+//! One load of redis-benchmark, as options and as the keys of a cell.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// What each request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Test {
+    /// SET of a value.
+    Set,
+    /// GET of a value that exists.
+    Get,
+    /// PING.
+    Ping,
+}
+
+/// The conditions of a load besides placement and hog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedisLoad {
+    /// What each request does.
+    pub test: Test,
+    /// Parallel connections (`-c`).
+    pub clients: u32,
+    /// Requests sent before the first answer is awaited (`-P`).
+    pub pipeline: u32,
+    /// Size of the value in bytes (`-d`).
+    pub value_bytes: u32,
+    /// Threads of the client (`--threads`).
+    pub client_threads: u32,
+    /// `io-threads` of the server, readers included.
+    pub io_threads: u32,
+    /// Whether a connection is closed after each request (`-k 0`).
+    pub reconnect: bool,
+    /// Number of random keys (`-r`); 0 is one key.
+    pub keys: u32,
+}
+
+impl Test {
+    /// The name that `redis-benchmark -t` takes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Set => "set",
+            Self::Get => "get",
+            Self::Ping => "ping_mbulk",
+        }
+    }
+}
+
+impl RedisLoad {
+    /// Three-byte values, no pipeline, one thread on each side, one key.
+    #[must_use]
+    pub fn new(test: Test, clients: u32) -> Self {
+        Self {
+            test,
+            clients,
+            pipeline: 1,
+            value_bytes: 3,
+            client_threads: 1,
+            io_threads: 1,
+            reconnect: false,
+            keys: 0,
+        }
+    }
+
+    /// As an identifier: `set-c50-p16`; what is as usual is left out.
+    #[must_use]
+    pub fn slug(&self) -> String {
+        let name = if self.reconnect {
+            "connect"
+        } else {
+            self.test.name()
+        };
+        let mut slug = format!("{name}-c{}", self.clients);
+        let mut part = |wanted: bool, text: String| {
+            if wanted {
+                slug.push('-');
+                slug.push_str(&text);
+            }
+        };
+        let size = match self.value_bytes {
+            bytes if bytes >= 1000 && bytes % 1000 == 0 => format!("{}k", bytes / 1000),
+            bytes => format!("{bytes}b"),
+        };
+        part(self.pipeline != 1, format!("p{}", self.pipeline));
+        part(self.value_bytes != 3, size);
+        part(
+            self.client_threads != 1,
+            format!("threads{}", self.client_threads),
+        );
+        part(self.io_threads != 1, format!("io{}", self.io_threads));
+        part(self.keys != 0, format!("r{}", self.keys));
+        slug
+    }
+
+    /// As the keys of a cell.
+    #[must_use]
+    pub fn params(&self) -> BTreeMap<String, Value> {
+        let Self {
+            test,
+            clients,
+            pipeline,
+            value_bytes,
+            client_threads,
+            io_threads,
+            ..
+        } = self;
+        let mut params = BTreeMap::from([
+            ("test".to_owned(), json!(test.name())),
+            ("clients".to_owned(), json!(clients)),
+            ("pipeline".to_owned(), json!(pipeline)),
+            ("value_bytes".to_owned(), json!(value_bytes)),
+        ]);
+        let mut unusual = |wanted: bool, name: &str, value: Value| {
+            if wanted {
+                params.insert(name.to_owned(), value);
+            }
+        };
+        unusual(
+            *client_threads != 1,
+            "client_threads",
+            json!(client_threads),
+        );
+        unusual(*io_threads != 1, "io_threads", json!(io_threads));
+        unusual(self.reconnect, "reconnect", json!(true));
+        unusual(self.keys != 0, "keys", json!(self.keys));
+        params
+    }
+
+    /// The same load with SET in place of GET: both run about equally fast.
+    #[must_use]
+    pub fn calibration_key(&self) -> String {
+        let test = if self.test == Test::Get {
+            Test::Set
+        } else {
+            self.test
+        };
+        Self {
+            test,
+            ..self.clone()
+        }
+        .slug()
+    }
+
+    /// Requests that take some hundredths of a second on the kernel.
+    #[must_use]
+    pub fn first_guess(&self) -> u64 {
+        let each: u64 = match self {
+            Self {
+                reconnect: true, ..
+            } => 1_000,
+            Self { value_bytes, .. } if *value_bytes > 10_000 => 1_000,
+            Self { clients: 1, .. } => 2_000,
+            Self { pipeline, .. } if *pipeline > 1 => 50_000,
+            _ => 8_000,
+        };
+        each.max(u64::from(self.clients) * 20)
+    }
+
+    /// Fewer requests than this do not show a connection at its steady pace: it may
+    /// begin in one way and go on in another (DESIGN.md, "a connection earns its channel").
+    #[must_use]
+    pub fn least_requests(&self) -> u64 {
+        let each = if self.reconnect { 1 } else { 200 };
+        u64::from(self.clients) * each
+    }
+
+    /// How much longer than others its runs are, for the same reason: one client 0.7,
+    /// fifty 1, two hundred 1.9, a thousand 6.7.
+    #[must_use]
+    pub fn length_factor(&self) -> f64 {
+        0.7 + 0.006 * f64::from(self.clients)
+    }
+
+    /// A request and its answer have at least this many bytes.
+    pub(crate) fn least_bytes_per_request(&self) -> u64 {
+        match self.test {
+            Test::Ping => 21,
+            Test::Set | Test::Get => 30 + u64::from(self.value_bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs_name_what_is_unusual() {
+        let plain = RedisLoad::new(Test::Set, 50);
+        assert_eq!(plain.slug(), "set-c50");
+        let large = RedisLoad {
+            value_bytes: 100_000,
+            ..plain.clone()
+        };
+        assert_eq!(large.slug(), "set-c50-100k");
+        let odd = RedisLoad {
+            pipeline: 16,
+            value_bytes: 4096,
+            client_threads: 2,
+            ..plain.clone()
+        };
+        assert_eq!(odd.slug(), "set-c50-p16-4096b-threads2");
+        let short = RedisLoad {
+            test: Test::Ping,
+            reconnect: true,
+            ..plain
+        };
+        assert_eq!(short.slug(), "connect-c50");
+    }
+
+    #[test]
+    fn params_hold_the_usual_four_and_what_is_unusual() {
+        let load = RedisLoad {
+            io_threads: 2,
+            ..RedisLoad::new(Test::Get, 50)
+        };
+        let params = serde_json::to_value(load.params()).unwrap();
+        assert_eq!(
+            params,
+            json!({"test": "get", "clients": 50, "pipeline": 1, "value_bytes": 3, "io_threads": 2})
+        );
+    }
+
+    #[test]
+    fn get_shares_the_calibration_of_set() {
+        let (set, get) = (RedisLoad::new(Test::Set, 50), RedisLoad::new(Test::Get, 50));
+        assert_eq!(set.calibration_key(), get.calibration_key());
+        assert_ne!(
+            set.calibration_key(),
+            RedisLoad::new(Test::Get, 200).calibration_key()
+        );
+    }
+}
