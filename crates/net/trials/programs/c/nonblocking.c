@@ -8,7 +8,6 @@ static void server(int fd)
     uint64_t sent = 0;
     meet(); /* the client has seen that there is nothing */
     MUST(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK));
-    meet(); /* the other side has seen it empty */
     for (;;) {
         for (size_t i = 0; i < sizeof block; i++)
             block[i] = (char)pattern(1, sent + i);
