@@ -12,7 +12,20 @@ use saiga_trials::{
     sys,
 };
 
-const MODES: [&str; 3] = ["threads", "poll", "exec"];
+const STEADY: [(&str, &str); 4] = [
+    ("threads", "threads"),
+    ("threads", "poll"),
+    ("poll", "threads"),
+    ("poll", "poll"),
+];
+/// One side or both replace themselves by exec now and then.
+const REPLACED: [(&str, &str); 5] = [
+    ("threads", "exec"),
+    ("exec", "threads"),
+    ("poll", "exec"),
+    ("exec", "poll"),
+    ("exec", "exec"),
+];
 
 /// What is done to the two sides while they talk.
 #[derive(Debug, Clone, Copy)]
@@ -22,11 +35,17 @@ enum Disturbance {
     Chaos,
     /// SIGSTOP and SIGCONT of either side.
     Stops,
+    /// The connecting side runs without the library.
+    OneSided,
 }
 
 fn start(args: &[&str], disturbance: Disturbance, seed: u64) -> Peer {
     let mut command = std::process::Command::new(compile::tool("integrity"));
-    parity::dress(&mut command, Arm::Library);
+    let one_sided = matches!(disturbance, Disturbance::OneSided) && args[0] == "connect";
+    parity::dress(
+        &mut command,
+        if one_sided { Arm::Kernel } else { Arm::Library },
+    );
     if matches!(disturbance, Disturbance::Chaos) {
         command.env("SAIGA_CHAOS", seed.to_string());
     }
@@ -69,8 +88,8 @@ fn pour(seed: u64, total: u64, modes: (&str, &str), disturbance: Disturbance) {
             .and_then(|text| text.parse().ok())
             .expect("a number");
         println!("  {name}: TCP carried {} %", carried * 100 / total);
-        // Chaos and exec go back to TCP again and again; elsewhere it is for the start only.
-        let steady = !matches!(disturbance, Disturbance::Chaos);
+        // Chaos and exec go back to TCP again and again.
+        let steady = matches!(disturbance, Disturbance::None | Disturbance::Stops);
         let steady = steady && modes.0 != "exec" && modes.1 != "exec";
         assert!(
             carried < total / 2 || !steady,
@@ -106,29 +125,38 @@ fn stop_and_continue(sides: &mut [Peer; 2], seed: u64, total: u64) {
     }
 }
 
-fn every_mode(own_seed: u64, disturbance: Disturbance) {
+fn every_mode(own_seed: u64, modes: &[(&str, &str)], disturbance: Disturbance) {
     let mut dice = Dice::new(seed(own_seed));
     let total = by_scale(12 << 20, 400 << 20);
-    for _ in 0..by_scale(1, 10) {
-        for first in MODES {
-            for second in MODES {
-                pour(dice.below(1 << 40), total, (first, second), disturbance);
-            }
+    for _ in 0..by_scale(2, 10) {
+        for &pair in modes {
+            pour(dice.below(1 << 40), total, pair, disturbance);
         }
     }
 }
 
 #[test]
 fn bytes_arrive_as_sent_by_every_call() {
-    every_mode(1, Disturbance::None);
+    every_mode(1, &STEADY, Disturbance::None);
 }
 
 #[test]
 fn bytes_arrive_as_sent_under_chaos() {
-    every_mode(2, Disturbance::Chaos);
+    every_mode(2, &STEADY, Disturbance::Chaos);
 }
 
 #[test]
 fn bytes_arrive_as_sent_when_sides_are_stopped() {
-    every_mode(3, Disturbance::Stops);
+    every_mode(3, &STEADY, Disturbance::Stops);
+}
+
+#[test]
+fn bytes_arrive_as_sent_when_one_side_is_not_accelerated() {
+    every_mode(4, &STEADY, Disturbance::OneSided);
+    every_mode(5, &REPLACED, Disturbance::OneSided);
+}
+
+#[test]
+fn bytes_arrive_as_sent_across_exec() {
+    every_mode(6, &REPLACED, Disturbance::None);
 }

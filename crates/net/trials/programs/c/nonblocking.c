@@ -6,8 +6,8 @@ static void server(int fd)
 {
     static char block[100000];
     uint64_t sent = 0;
+    meet(); /* the client has seen that there is nothing */
     MUST(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK));
-    meet(); /* the other side has seen it empty */
     for (;;) {
         for (size_t i = 0; i < sizeof block; i++)
             block[i] = (char)pattern(1, sent + i);
