@@ -84,7 +84,9 @@ impl Ringer {
     /// A ringer without a socket yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { fd: AtomicI32::new(-1) }
+        Self {
+            fd: AtomicI32::new(-1),
+        }
     }
 
     /// Opens the socket if need be, at `floor` or above.
@@ -97,7 +99,10 @@ impl Ringer {
         }
         let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         let fd = sys::move_up(sys::socket(libc::AF_UNIX, kind, 0)?, floor)?;
-        let raced = self.fd.compare_exchange(-1, fd, Ordering::AcqRel, Ordering::Acquire).is_err();
+        let raced = self
+            .fd
+            .compare_exchange(-1, fd, Ordering::AcqRel, Ordering::Acquire)
+            .is_err();
         if raced {
             sys::close(fd);
         }

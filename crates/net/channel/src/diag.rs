@@ -32,7 +32,10 @@ const INODE_AT: usize = 16 + 68;
 /// EMFILE, or EPROTONOSUPPORT in a kernel without sock_diag.
 pub fn open(floor: usize) -> Sys<Fd> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
-    sys::move_up(sys::socket(libc::AF_NETLINK, kind, NETLINK_SOCK_DIAG)?, floor)
+    sys::move_up(
+        sys::socket(libc::AF_NETLINK, kind, NETLINK_SOCK_DIAG)?,
+        floor,
+    )
 }
 
 /// Looks up the socket whose own view of the connection is `tuple`.
@@ -88,7 +91,11 @@ fn parse(answer: &[u8]) -> Sys<SocketFacts> {
         return Err(Errno(0i32.wrapping_sub_unsigned(code)));
     }
     let facts = || {
-        Some(SocketFacts { uid: word(UID_AT)?, inode: word(INODE_AT)?, state: *answer.get(STATE_AT)? })
+        Some(SocketFacts {
+            uid: word(UID_AT)?,
+            inode: word(INODE_AT)?,
+            state: *answer.get(STATE_AT)?,
+        })
     };
     match kind {
         Some(SOCK_DIAG_BY_FAMILY) => facts().ok_or(Errno(libc::EPROTO)),

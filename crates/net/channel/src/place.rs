@@ -22,7 +22,11 @@ impl Place {
     #[cfg(loom)]
     /// A fresh place for the model checker.
     pub fn model() -> Self {
-        Self { ready: AtomicU64::new(0), bell: AtomicU64::new(0), sleeping: AtomicU32::new(0) }
+        Self {
+            ready: AtomicU64::new(0),
+            bell: AtomicU64::new(0),
+            sleeping: AtomicU32::new(0),
+        }
     }
 
     /// Takes the place into use with the given bell.

@@ -104,7 +104,10 @@ pub fn connect(tuple: &Tuple, floor: usize) -> Sys<Fd> {
 /// # Errors
 /// EAGAIN while there is none.
 pub fn accept(listener: Fd, floor: usize) -> Sys<Fd> {
-    sys::move_up(sys::accept(listener, libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)?, floor)
+    sys::move_up(
+        sys::accept(listener, libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)?,
+        floor,
+    )
 }
 
 /// Who is at the other end.
@@ -112,20 +115,39 @@ pub fn accept(listener: Fd, floor: usize) -> Sys<Fd> {
 /// # Errors
 /// What `getsockopt` says.
 pub fn credentials(fd: Fd) -> Sys<Credentials> {
-    let mut raw = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut raw = libc::ucred {
+        pid: 0,
+        uid: u32::MAX,
+        gid: u32::MAX,
+    };
     sys::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut raw)?;
-    Ok(Credentials { pid: u32::try_from(raw.pid).unwrap_or(0), uid: raw.uid })
+    Ok(Credentials {
+        pid: u32::try_from(raw.pid).unwrap_or(0),
+        uid: raw.uid,
+    })
 }
 
 impl Proposal {
     /// A proposal for `tuple` in our protocol.
     #[must_use]
     pub fn new(tuple: &Tuple, segment: u64, slot: u32, max_shift: u32) -> Self {
-        Self { protocol: PROTOCOL, slot, segment, max_shift, key: tuple.key() }
+        Self {
+            protocol: PROTOCOL,
+            slot,
+            segment,
+            max_shift,
+            key: tuple.key(),
+        }
     }
 
     fn encode(&self) -> [u8; PROPOSAL_BYTES] {
-        let Self { protocol, slot, segment, max_shift, key } = self;
+        let Self {
+            protocol,
+            slot,
+            segment,
+            max_shift,
+            key,
+        } = self;
         let mut out = [0; PROPOSAL_BYTES];
         out[..8].copy_from_slice(&MAGIC.to_le_bytes());
         out[8..12].copy_from_slice(&protocol.to_le_bytes());
@@ -144,7 +166,13 @@ impl Proposal {
         }
         let key = bytes.get(28..)?.try_into().ok()?;
         let (protocol, slot, segment) = (word(8)?, word(12)?, long(16)?);
-        Some(Self { protocol, slot, segment, max_shift: word(24)?, key })
+        Some(Self {
+            protocol,
+            slot,
+            segment,
+            max_shift: word(24)?,
+            key,
+        })
     }
 }
 
@@ -170,7 +198,10 @@ fn message(iov: &mut libc::iovec, control: Option<&mut Control>) -> libc::msghdr
 /// What `sendmsg` says.
 pub fn propose(fd: Fd, proposal: &Proposal, segment: Option<Fd>) -> Sys<()> {
     let mut bytes = proposal.encode();
-    let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut iov = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
     let mut control = Control([0; 24]);
     let carried = segment.map(|passed| {
         control.0[..8].copy_from_slice(&20usize.to_ne_bytes());
@@ -182,8 +213,13 @@ pub fn propose(fd: Fd, proposal: &Proposal, segment: Option<Fd>) -> Sys<()> {
     let msg = message(&mut iov, carried);
     let flags = sys::reg(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
     // SAFETY: the message and all that it points to outlive the call.
-    unsafe { sys::call(Sysno::sendmsg, [sys::reg(fd), &raw const msg as usize, flags, 0, 0, 0]) }
-        .map(drop)
+    unsafe {
+        sys::call(
+            Sysno::sendmsg,
+            [sys::reg(fd), &raw const msg as usize, flags, 0, 0, 0],
+        )
+    }
+    .map(drop)
 }
 
 /// Receives a proposal and, if it carries one, a descriptor that is now ours.
@@ -192,14 +228,17 @@ pub fn propose(fd: Fd, proposal: &Proposal, segment: Option<Fd>) -> Sys<()> {
 /// EAGAIN while there is none; EPROTO for nonsense (a descriptor that came along is closed).
 pub fn receive(fd: Fd) -> Sys<(Proposal, Option<Fd>)> {
     let mut bytes = [0u8; PROPOSAL_BYTES + 1];
-    let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut iov = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
     let mut control = Control([0; 24]);
     let mut msg = message(&mut iov, Some(&mut control));
     let flags = sys::reg(libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC);
     let args = [sys::reg(fd), &raw mut msg as usize, flags, 0, 0, 0];
     // SAFETY: the message and all that it points to outlive the call.
     let len = unsafe { sys::call(Sysno::recvmsg, args) }?;
-    let got = passed_descriptor(&control, msg.msg_controllen as usize);
+    let got = passed_descriptor(&control, msg.msg_controllen);
     match Proposal::decode(bytes.get(..len).unwrap_or(&[])) {
         Some(proposal) => Ok((proposal, got)),
         None => {
@@ -213,7 +252,12 @@ pub fn receive(fd: Fd) -> Sys<(Proposal, Option<Fd>)> {
 
 /// The descriptor in a received control message.
 fn passed_descriptor(control: &Control, len: usize) -> Option<Fd> {
-    let int = |at: usize| control.0.get(at..at + 4).map(|b| i32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+    let int = |at: usize| {
+        control
+            .0
+            .get(at..at + 4)
+            .map(|b| i32::from_ne_bytes([b[0], b[1], b[2], b[3]]))
+    };
     let rights = len >= 20 && int(8) == Some(libc::SOL_SOCKET) && int(12) == Some(libc::SCM_RIGHTS);
     if rights { int(16) } else { None }
 }

@@ -141,7 +141,9 @@ impl Ring {
     pub fn reset(&self, shift: u32) {
         let Self { producer, consumer } = self;
         producer.head.store(0, Ordering::Relaxed);
-        producer.geometry.store(u64::from(shift) << SHIFT_AT, Ordering::Relaxed);
+        producer
+            .geometry
+            .store(u64::from(shift) << SHIFT_AT, Ordering::Relaxed);
         producer.tcp_total.store(0, Ordering::Relaxed);
         producer.switched.store(0, Ordering::Relaxed);
         producer.want_space.store(0, Ordering::Relaxed);
@@ -206,7 +208,9 @@ impl Ring {
         parts: &[&[u8]],
         grow: impl FnOnce(u32) -> bool,
     ) -> Put {
-        let Some(mut view) = self.view(storage.max_shift()) else { return Put::Corrupt };
+        let Some(mut view) = self.view(storage.max_shift()) else {
+            return Put::Corrupt;
+        };
         if view.frozen {
             return Put::Frozen;
         }
@@ -229,7 +233,10 @@ impl Ring {
             // Only a freeze moves this word beside us (writers hold the sender's lock).
             return Put::Frozen;
         }
-        Put::Bytes { n: usize::try_from(n).unwrap_or(0), notify: self.claim_armed() }
+        Put::Bytes {
+            n: usize::try_from(n).unwrap_or(0),
+            notify: self.claim_armed(),
+        }
     }
 
     /// Starts an empty ring at its first byte again, larger if the message wants it.
@@ -255,7 +262,9 @@ impl Ring {
     /// Makes an empty ring small again; for the producer when the connection idles.
     /// True when the storage beyond `shift` may be given back.
     pub fn shrink(&self, max_shift: u32, shift: u32) -> bool {
-        let Some(view) = self.view(max_shift) else { return false };
+        let Some(view) = self.view(max_shift) else {
+            return false;
+        };
         if view.used() != 0 || view.shift <= shift {
             return false;
         }
@@ -267,14 +276,19 @@ impl Ring {
     /// Delivers bytes into `parts`, taken in order; `peek` leaves them in the ring.
     pub fn read(&self, storage: &impl Storage, parts: &mut [&mut [u8]], peek: bool) -> Got {
         loop {
-            let Some(view) = self.view(storage.max_shift()) else { return Got::Corrupt };
+            let Some(view) = self.view(storage.max_shift()) else {
+                return Got::Corrupt;
+            };
             if view.used() == 0 {
                 return if view.frozen { Got::Ended } else { Got::Empty };
             }
             let n = copy_out(storage, &view, parts);
             let count = usize::try_from(n).unwrap_or(0);
             if peek || n == 0 {
-                return Got::Bytes { n: count, notify: false };
+                return Got::Bytes {
+                    n: count,
+                    notify: false,
+                };
             }
             let moved = self.consumer.tail.compare_exchange(
                 view.tail,
@@ -285,13 +299,18 @@ impl Ring {
             if moved.is_err() {
                 continue; // A signal handler of this thread read in between: its bytes are gone.
             }
-            return Got::Bytes { n: count, notify: self.claim_want_space(&view, n) };
+            return Got::Bytes {
+                n: count,
+                notify: self.claim_want_space(&view, n),
+            };
         }
     }
 
     /// Drops up to `n` bytes unread; returns how many. For `MSG_TRUNC` on TCP.
     pub fn skip(&self, max_shift: u32, n: u64) -> u64 {
-        let Some(view) = self.view(max_shift) else { return 0 };
+        let Some(view) = self.view(max_shift) else {
+            return 0;
+        };
         let n = n.min(view.used());
         let moved = self.consumer.tail.compare_exchange(
             view.tail,

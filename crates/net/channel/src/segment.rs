@@ -42,7 +42,11 @@ impl Segment {
         let made = prepare(fd).and_then(|()| Self::map(fd, Side(0)));
         match made {
             Ok(segment) => {
-                segment.header().identity.id.store(sys::random() | 1, Ordering::Relaxed);
+                segment
+                    .header()
+                    .identity
+                    .id
+                    .store(sys::random() | 1, Ordering::Relaxed);
                 Ok(segment)
             }
             Err(e) => {
@@ -70,7 +74,9 @@ impl Segment {
 
     fn map(fd: Fd, side: Side) -> Sys<Segment> {
         let at = sys::map(fd, SEGMENT_BYTES)?;
-        NonNull::new(at.cast()).map(|at| Segment { at, fd, side }).ok_or(Errno(libc::ENOMEM))
+        NonNull::new(at.cast())
+            .map(|at| Segment { at, fd, side })
+            .ok_or(Errno(libc::ENOMEM))
     }
 
     /// Unmaps and closes.
@@ -142,7 +148,11 @@ impl Segment {
     /// The bytes of ring `ring` of slot `slot`, at most `1 << max_shift` of them.
     #[must_use]
     pub fn bytes(&self, slot: usize, ring: usize, max_shift: u32) -> RingBytes<'_> {
-        RingBytes { segment: self, at: data_at(slot, ring), max_shift: max_shift.min(STRIDE_SHIFT) }
+        RingBytes {
+            segment: self,
+            at: data_at(slot, ring),
+            max_shift: max_shift.min(STRIDE_SHIFT),
+        }
     }
 
     /// Makes the first capacity of both rings of a slot real.
@@ -187,7 +197,10 @@ impl RingBytes<'_> {
     /// Gives everything beyond `1 << shift` bytes back.
     pub fn depopulate(&self, shift: u32) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        let (from, end) = (1usize << shift.min(self.max_shift), 1usize << self.max_shift);
+        let (from, end) = (
+            1usize << shift.min(self.max_shift),
+            1usize << self.max_shift,
+        );
         if end > from {
             let _ = sys::fallocate(self.segment.fd, mode, self.at + from, end - from);
         }
@@ -195,7 +208,9 @@ impl RingBytes<'_> {
 
     /// Address of `offset`, if `len` bytes from there lie inside the ring.
     fn address(&self, offset: usize, len: usize) -> Option<*mut u8> {
-        let inside = offset.checked_add(len).is_some_and(|end| end <= 1 << self.max_shift);
+        let inside = offset
+            .checked_add(len)
+            .is_some_and(|end| end <= 1 << self.max_shift);
         // SAFETY: `at + offset + len` lies inside the mapping by the line above and the layout.
         inside.then(|| unsafe { self.segment.at.as_ptr().add(self.at + offset) })
     }

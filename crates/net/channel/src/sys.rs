@@ -43,7 +43,11 @@ fn plain(nr: Sysno, a: [usize; 6]) -> Sys<usize> {
 }
 
 /// A descriptor or count that the kernel returned.
-#[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "kernel ints")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "kernel ints"
+)]
 fn int(value: usize) -> c_int {
     value as c_int
 }
@@ -61,7 +65,11 @@ pub fn close(fd: Fd) {
 
 /// `socket(2)`.
 pub fn socket(domain: c_int, kind: c_int, protocol: c_int) -> Sys<Fd> {
-    plain(Sysno::socket, [reg(domain), reg(kind), reg(protocol), 0, 0, 0]).map(int)
+    plain(
+        Sysno::socket,
+        [reg(domain), reg(kind), reg(protocol), 0, 0, 0],
+    )
+    .map(int)
 }
 
 /// `bind(2)` or `connect(2)` with an address of `len` bytes at `addr`.
@@ -92,15 +100,33 @@ pub fn accept(fd: Fd, flags: c_int) -> Sys<Fd> {
 
 /// `sendto(2)`; `addr` is a whole sockaddr or empty.
 pub fn sendto(fd: Fd, bytes: &[u8], flags: c_int, addr: &[u8]) -> Sys<usize> {
-    let at = if addr.is_empty() { 0 } else { addr.as_ptr() as usize };
-    let args = [reg(fd), bytes.as_ptr() as usize, bytes.len(), reg(flags), at, addr.len()];
+    let at = if addr.is_empty() {
+        0
+    } else {
+        addr.as_ptr() as usize
+    };
+    let args = [
+        reg(fd),
+        bytes.as_ptr() as usize,
+        bytes.len(),
+        reg(flags),
+        at,
+        addr.len(),
+    ];
     // SAFETY: both slices are readable for their lengths.
     unsafe { call(Sysno::sendto, args) }
 }
 
 /// `recvfrom(2)` without an address.
 pub fn recv(fd: Fd, bytes: &mut [u8], flags: c_int) -> Sys<usize> {
-    let args = [reg(fd), bytes.as_mut_ptr() as usize, bytes.len(), reg(flags), 0, 0];
+    let args = [
+        reg(fd),
+        bytes.as_mut_ptr() as usize,
+        bytes.len(),
+        reg(flags),
+        0,
+        0,
+    ];
     // SAFETY: the slice is writable for its length.
     unsafe { call(Sysno::recvfrom, args) }
 }
@@ -115,7 +141,12 @@ pub fn getsockopt<T: Copy>(fd: Fd, level: c_int, name: c_int, value: &mut T) -> 
     let mut len = u32::try_from(size_of::<T>()).unwrap_or(0);
     let (at, len_at) = (core::ptr::from_mut(value) as usize, &raw mut len as usize);
     // SAFETY: `value` is writable for `len` bytes and plain data for every bit pattern in use.
-    unsafe { call(Sysno::getsockopt, [reg(fd), reg(level), reg(name), at, len_at, 0]) }?;
+    unsafe {
+        call(
+            Sysno::getsockopt,
+            [reg(fd), reg(level), reg(name), at, len_at, 0],
+        )
+    }?;
     Ok(len as usize)
 }
 
@@ -130,8 +161,19 @@ pub fn setsockopt<T: Copy>(fd: Fd, level: c_int, name: c_int, value: &T) -> Sys<
 /// `getsockname(2)` (or `getpeername`) into `out`; returns the address length.
 pub fn name(fd: Fd, peer: bool, out: &mut [u8; 128]) -> Sys<usize> {
     let mut len = 128u32;
-    let nr = if peer { Sysno::getpeername } else { Sysno::getsockname };
-    let args = [reg(fd), out.as_mut_ptr() as usize, &raw mut len as usize, 0, 0, 0];
+    let nr = if peer {
+        Sysno::getpeername
+    } else {
+        Sysno::getsockname
+    };
+    let args = [
+        reg(fd),
+        out.as_mut_ptr() as usize,
+        &raw mut len as usize,
+        0,
+        0,
+        0,
+    ];
     // SAFETY: `out` is writable for the 128 bytes that `len` announces.
     unsafe { call(nr, args) }?;
     Ok(len as usize)
@@ -142,13 +184,20 @@ pub fn ioctl_int(fd: Fd, request: u64) -> Sys<c_int> {
     let mut value: c_int = 0;
     let request = usize::try_from(request).unwrap_or(0);
     // SAFETY: the requests used here write one int.
-    unsafe { call(Sysno::ioctl, [reg(fd), request, &raw mut value as usize, 0, 0, 0]) }?;
+    unsafe {
+        call(
+            Sysno::ioctl,
+            [reg(fd), request, &raw mut value as usize, 0, 0, 0],
+        )
+    }?;
     Ok(value)
 }
 
 /// `ppoll(2)`; `timeout` is relative, `None` waits for ever. No signal mask.
 pub fn ppoll(fds: &mut [libc::pollfd], timeout: Option<libc::timespec>) -> Sys<usize> {
-    let at = timeout.as_ref().map_or(0, |t| core::ptr::from_ref(t) as usize);
+    let at = timeout
+        .as_ref()
+        .map_or(0, |t| core::ptr::from_ref(t) as usize);
     let args = [fds.as_mut_ptr() as usize, fds.len(), at, 0, 8, 0];
     // SAFETY: the slice and the time outlive the call.
     unsafe { call(Sysno::ppoll, args) }
@@ -156,8 +205,18 @@ pub fn ppoll(fds: &mut [libc::pollfd], timeout: Option<libc::timespec>) -> Sys<u
 
 /// `poll(2)` that does not wait: the events of one descriptor.
 pub fn poll_now(fd: Fd, events: i16) -> i16 {
-    let mut p = [libc::pollfd { fd, events, revents: 0 }];
-    match ppoll(&mut p, Some(libc::timespec { tv_sec: 0, tv_nsec: 0 })) {
+    let mut p = [libc::pollfd {
+        fd,
+        events,
+        revents: 0,
+    }];
+    match ppoll(
+        &mut p,
+        Some(libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        }),
+    ) {
         Ok(_) => p[0].revents,
         Err(_) => 0,
     }
@@ -178,7 +237,13 @@ pub fn memfd(name: &core::ffi::CStr) -> Sys<Fd> {
     const MFD_NOEXEC_SEAL: usize = 8;
     let with = |flags: usize| {
         // SAFETY: the name is a terminated string.
-        unsafe { call(Sysno::memfd_create, [name.as_ptr() as usize, flags, 0, 0, 0, 0]) }.map(int)
+        unsafe {
+            call(
+                Sysno::memfd_create,
+                [name.as_ptr() as usize, flags, 0, 0, 0, 0],
+            )
+        }
+        .map(int)
     };
     // Kernels before 6.3 answer EINVAL to the third flag.
     with(MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL)
@@ -203,7 +268,11 @@ pub fn file_size(fd: Fd) -> Sys<usize> {
 /// Maps `len` bytes of `fd` shared (or, with -1, anonymous memory private to the process).
 pub fn map(fd: Fd, len: usize) -> Sys<*mut c_void> {
     let prot = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = if fd >= 0 { libc::MAP_SHARED } else { libc::MAP_PRIVATE | libc::MAP_ANONYMOUS };
+    let flags = if fd >= 0 {
+        libc::MAP_SHARED
+    } else {
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS
+    };
     let flags = flags | libc::MAP_NORESERVE;
     let args = [0, len, reg(prot), reg(flags), reg(fd), 0];
     // SAFETY: a new mapping at a place that the kernel chooses touches no existing memory.
@@ -218,18 +287,6 @@ pub fn map(fd: Fd, len: usize) -> Sys<*mut c_void> {
 pub unsafe fn unmap(at: *mut c_void, len: usize) {
     // SAFETY: promised by our caller.
     let _ = unsafe { call(Sysno::munmap, [at as usize, len, 0, 0, 0, 0]) };
-}
-
-/// Whether two descriptors refer to the same inode (`fstat(2)`).
-pub fn same_file(a: Fd, b: Fd) -> bool {
-    let inode = |fd: Fd| {
-        // SAFETY: all-zero is a valid stat.
-        let mut stat: libc::stat = unsafe { core::mem::zeroed() };
-        // SAFETY: writes one stat.
-        unsafe { call(Sysno::fstat, [reg(fd), &raw mut stat as usize, 0, 0, 0, 0]) }.ok()?;
-        Some((stat.st_dev, stat.st_ino))
-    };
-    inode(a).is_some() && inode(a) == inode(b)
 }
 
 /// Thread id of the caller.

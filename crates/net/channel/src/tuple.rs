@@ -57,13 +57,19 @@ impl Tuple {
             let len = sys::name(fd, peer, &mut buffer).ok()?;
             Endpoint::parse(buffer.get(..len)?)
         };
-        Some(Tuple { local: one(false)?, remote: one(true)? })
+        Some(Tuple {
+            local: one(false)?,
+            remote: one(true)?,
+        })
     }
 
     /// The same connection seen from the other end.
     #[must_use]
     pub fn reversed(self) -> Tuple {
-        Tuple { local: self.remote, remote: self.local }
+        Tuple {
+            local: self.remote,
+            remote: self.local,
+        }
     }
 
     /// Whether this end makes the offer: the one with the lower address and port.
@@ -75,8 +81,11 @@ impl Tuple {
     /// The tuple as bytes, the offering end first, so that both ends get the same.
     #[must_use]
     pub fn key(&self) -> [u8; 36] {
-        let (a, b) =
-            if self.offers() { (self.local, self.remote) } else { (self.remote, self.local) };
+        let (a, b) = if self.offers() {
+            (self.local, self.remote)
+        } else {
+            (self.remote, self.local)
+        };
         let mut out = [0; 36];
         out[..16].copy_from_slice(&a.address);
         out[16..18].copy_from_slice(&a.port.to_be_bytes());

@@ -52,7 +52,11 @@ extern "C" fn in_child() {
 fn program_name(path: &mut [u8]) -> &[u8] {
     // SAFETY: writes at most the slice's length.
     let n = unsafe {
-        libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast(), path.len())
+        libc::readlink(
+            c"/proc/self/exe".as_ptr(),
+            path.as_mut_ptr().cast(),
+            path.len(),
+        )
     };
     let whole = path.get(..usize::try_from(n).unwrap_or(0)).unwrap_or(&[]);
     whole.rsplit(|b| *b == b'/').next().unwrap_or(&[])
@@ -69,7 +73,9 @@ fn is_lstack() -> bool {
     }
     // SAFETY: the loader's name of the library, terminated.
     let name = unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes();
-    name.rsplit(|b| *b == b'/').next().is_some_and(|base| base.starts_with(b"liblstack.so"))
+    name.rsplit(|b| *b == b'/')
+        .next()
+        .is_some_and(|base| base.starts_with(b"liblstack.so"))
 }
 
 /// A function without which nothing can be upgraded, if libc lacks one.

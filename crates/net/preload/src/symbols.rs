@@ -34,7 +34,12 @@ macro_rules! symbols {
             $(
                 #[doc = $why]
                 #[expect(clippy::allow_attributes, reason = "one list for many shapes")]
-                #[allow(clippy::too_many_arguments, reason = "the C function has as many")]
+                #[allow(
+                    clippy::too_many_arguments,
+                    dead_code,
+                    non_snake_case,
+                    reason = "C's names and arguments; some rows are served by another row's function"
+                )]
                 pub(crate) unsafe fn $name($($arg: $kind),*) -> $ret {
                     static AT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
                     let mut at = AT.load(Ordering::Relaxed);
@@ -45,10 +50,10 @@ macro_rules! symbols {
                         }
                         AT.store(at, Ordering::Relaxed);
                     }
+                    type Function = unsafe extern "C" fn($($kind),*) -> $ret;
                     // SAFETY: libc's function of this name has this signature (checked below
                     // where the libc crate declares it).
-                    let f: unsafe extern "C" fn($($kind),*) -> $ret =
-                        unsafe { core::mem::transmute(at) };
+                    let f = unsafe { core::mem::transmute::<*mut c_void, Function>(at) };
                     // SAFETY: forwarded from our caller.
                     unsafe { f($($arg),*) }
                 }

@@ -4,15 +4,16 @@
 #![expect(unsafe_code, reason = "buffers of the hooks' callers")]
 
 use crate::chan::{Chan, rx};
+use crate::epoll_wait as waiting;
 use crate::epoll_wait::{Call, KernelWait};
 use crate::sock::{Socket, origin, phase};
 use crate::table::Entry;
-use crate::epoll_wait as waiting;
 use crate::{close, epoll, iov, kernel, recv, rt, send, table, upgrade};
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
 use libc::iovec;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
-use saiga_status::{Reason, State};
+use saiga_status::{Entry as Shown, Reason, State};
 
 /// A socket that the library follows.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +67,9 @@ fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
     if !rt::ENABLED.load(Ordering::Relaxed) || !matches!(table::get(fd), Entry::Unknown) {
         return;
     }
-    let Some(socket) = Socket::open(fd, how) else { return };
+    let Some(socket) = Socket::open(fd, how) else {
+        return;
+    };
     if let Some(yes) = nonblocking {
         socket.nonblock.store(1 + u8::from(yes), Ordering::Relaxed);
     }
@@ -172,7 +175,11 @@ impl Handle {
             return next();
         }
         // SAFETY: promised by our caller.
-        c_result(unsafe { receive_bound(fd, socket, iov, flags) })
+        let result = unsafe { receive_bound(fd, socket, iov, flags) };
+        if flags & libc::MSG_PEEK == 0 {
+            show_bytes(socket, |e| &e.channel_rx, &socket.received, &result);
+        }
+        c_result(result)
     }
 
     /// Serves a sending call; `next` is the same call in libc.
@@ -197,7 +204,9 @@ impl Handle {
             return n;
         }
         // SAFETY: promised by our caller.
-        c_result(unsafe { transmit_bound(fd, socket, iov, flags) })
+        let result = unsafe { transmit_bound(fd, socket, iov, flags) };
+        show_bytes(socket, |e| &e.channel_tx, &socket.sent, &result);
+        c_result(result)
     }
 }
 
@@ -218,21 +227,47 @@ fn count(socket: &Socket, n: isize, total: &core::sync::atomic::AtomicU64) {
         total.fetch_add(bytes, Ordering::Relaxed);
         socket.count();
         if let Some(entry) = rt::entry(socket.shown_as.load(Ordering::Relaxed)) {
-            entry.tcp_rx.store(socket.received.load(Ordering::Relaxed), Ordering::Relaxed);
-            entry.tcp_tx.store(socket.sent.load(Ordering::Relaxed), Ordering::Relaxed);
-            entry.messages.store(socket.messages.load(Ordering::Relaxed), Ordering::Relaxed);
+            entry
+                .tcp_rx
+                .store(socket.received.load(Ordering::Relaxed), Ordering::Relaxed);
+            entry
+                .tcp_tx
+                .store(socket.sent.load(Ordering::Relaxed), Ordering::Relaxed);
+            entry
+                .messages
+                .store(socket.messages.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 }
 
+/// Shows on the status page what a bound call moved: by the channel, less what went by TCP.
+fn show_bytes(
+    socket: &Socket,
+    channel: impl Fn(&Shown) -> &AtomicU64,
+    tcp_total: &AtomicU64,
+    moved: &Sys<usize>,
+) {
+    let (Ok(n), Some(e)) = (moved, rt::entry(socket.shown_as.load(Ordering::Relaxed))) else {
+        return;
+    };
+    let tcp_shown = if core::ptr::eq(tcp_total, &raw const socket.sent) {
+        &e.tcp_tx
+    } else {
+        &e.tcp_rx
+    };
+    let total = tcp_total.load(Ordering::Relaxed);
+    let by_tcp = total.saturating_sub(tcp_shown.load(Ordering::Relaxed));
+    if by_tcp > 0 {
+        tcp_shown.store(total, Ordering::Relaxed);
+    }
+    let word = channel(e);
+    let by_channel = (*n as u64).saturating_sub(by_tcp);
+    word.store(word.load(Ordering::Relaxed) + by_channel, Ordering::Relaxed);
+}
+
 /// # Safety
 /// Every vector is writable for its length.
-unsafe fn receive_bound(
-    fd: Fd,
-    socket: &'static Socket,
-    iov: &[iovec],
-    flags: i32,
-) -> Sys<usize> {
+unsafe fn receive_bound(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i32) -> Sys<usize> {
     if flags & libc::MSG_TRUNC != 0 {
         return discard(fd, socket, iov, flags);
     }
@@ -252,12 +287,7 @@ fn discard(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i32) -> Sys<us
 
 /// # Safety
 /// Every vector is readable for its length.
-unsafe fn transmit_bound(
-    fd: Fd,
-    socket: &'static Socket,
-    iov: &[iovec],
-    flags: i32,
-) -> Sys<usize> {
+unsafe fn transmit_bound(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i32) -> Sys<usize> {
     let mut done = 0;
     for step in iov.chunks(iov::STEP) {
         let mut slots: [&'static [u8]; iov::STEP] = [&[]; iov::STEP];
@@ -279,12 +309,12 @@ unsafe fn transmit_bound(
 pub fn epoll_ctl(epfd: Fd, op: i32, fd: Fd, event: Option<(u32, u64)>) -> Option<Sys<()>> {
     match (table::get(epfd), table::get(fd)) {
         (_, Entry::Hidden) | (Entry::Hidden, _) => Some(Err(Errno(libc::EBADF))),
-        (Entry::Epoll(set), Entry::Socket(s)) => {
-            Some(epoll::control(epfd, set, op, fd, s, event))
-        }
+        (Entry::Epoll(set), Entry::Socket(s)) => Some(epoll::control(epfd, set, op, fd, s, event)),
         (_, Entry::Socket(s)) => {
             // A set that came from elsewhere: its members stay where they are.
-            if matches!(s.phase.load(Ordering::Relaxed), phase::NEVER) { return None; }
+            if matches!(s.phase.load(Ordering::Relaxed), phase::NEVER) {
+                return None;
+            }
             Handle(s).stay_on_tcp(fd, Reason::EpollUnknown);
             None
         }
@@ -312,9 +342,13 @@ pub unsafe fn epoll_wait(
     kernel: KernelWait<'_>,
 ) -> Option<Sys<usize>> {
     match table::get(epfd) {
-        Entry::Epoll(set) => {
-            Some(waiting::wait(&Call { set, events, room, timeout_ns, kernel }))
-        }
+        Entry::Epoll(set) => Some(waiting::wait(&Call {
+            set,
+            events,
+            room,
+            timeout_ns,
+            kernel,
+        })),
         Entry::Unknown | Entry::Socket(_) | Entry::Hidden => None,
     }
 }
@@ -340,12 +374,19 @@ pub fn relay(
         return Ok(0);
     }
     let written = write(&buffer[..seen])?;
-    recv::recv(fd, socket, &mut [&mut buffer[..written]], libc::MSG_DONTWAIT)
+    recv::recv(
+        fd,
+        socket,
+        &mut [&mut buffer[..written]],
+        libc::MSG_DONTWAIT,
+    )
 }
 
 /// Every descriptor number that the library follows or owns, from `first` to `last`.
 pub fn known(first: Fd, last: Fd) -> impl Iterator<Item = Fd> {
-    let end = usize::try_from(last).unwrap_or(usize::MAX).min(table::numbers().saturating_sub(1));
+    let end = usize::try_from(last)
+        .unwrap_or(usize::MAX)
+        .min(table::numbers().saturating_sub(1));
     (usize::try_from(first).unwrap_or(0)..=end)
         .filter_map(|n| Fd::try_from(n).ok())
         .filter(|fd| !matches!(table::get(*fd), Entry::Unknown))
@@ -364,22 +405,25 @@ pub fn sandboxed() {
 
 /// Before exec: connections that survive it lose their library, so they go back to TCP. In a
 /// vfork child, whose descriptors our records do not describe, those at 0, 1 and 2 are
-/// recognised by their inode.
+/// recognised by the kernel's name of the socket.
 pub fn before_exec() {
     if !rt::ENABLED.load(Ordering::Relaxed) {
         return;
     }
     let own = rt::in_own_process();
     for fd in known(0, Fd::MAX) {
-        let Some(Handle(socket)) = lookup(fd) else { continue };
+        let Some(Handle(socket)) = lookup(fd) else {
+            continue;
+        };
         if !socket.is_bound() {
             continue;
         }
-        let closes = |fd| sys::fcntl(fd, libc::F_GETFD, 0).map_or(true, |f| f & libc::FD_CLOEXEC != 0);
-        let survives = !closes(fd)
-            || (!own && (0..3).any(|n| !closes(n) && sys::same_file(n, fd)));
+        let closes =
+            |fd| sys::fcntl(fd, libc::F_GETFD, 0).map_or(true, |f| f & libc::FD_CLOEXEC != 0);
+        let survives = !closes(fd) || (!own && (0..3).any(|n| !closes(n) && socket.is_behind(n)));
         if survives {
             let _pin = socket.pin();
+            let fd = (0..3).find(|n| !own && socket.is_behind(*n)).unwrap_or(fd);
             close::hand_back(fd, socket, Reason::Exec);
         }
     }

@@ -57,7 +57,12 @@ impl Chan {
     /// Slot `index` of a link that the caller uses.
     pub(crate) fn at(link: &'static Link, index: usize) -> Option<Chan> {
         let segment = link.segment()?;
-        Some(Chan { link, segment, index, slot: segment.slot(index) })
+        Some(Chan {
+            link,
+            segment,
+            index,
+            slot: segment.slot(index),
+        })
     }
 
     /// The whole slot.
@@ -78,12 +83,14 @@ impl Chan {
     /// Bytes of the ring that we read.
     pub(crate) fn rx_bytes(&self) -> RingBytes<'static> {
         let all = saiga_channel::layout::STRIDE_SHIFT;
-        self.segment.bytes(self.index, self.segment.side.peer().0, all)
+        self.segment
+            .bytes(self.index, self.segment.side.peer().0, all)
     }
 
     /// Bytes of the ring that we write.
     pub(crate) fn tx_bytes(&self) -> RingBytes<'static> {
-        self.segment.bytes(self.index, self.segment.side.0, rt::max_shift())
+        self.segment
+            .bytes(self.index, self.segment.side.0, rt::max_shift())
     }
 
     /// The same bytes, whatever capacity they have: for reading our own ring back.
@@ -105,7 +112,9 @@ impl Chan {
     /// Writes to the ring and tells the peer. Caller holds the sender's lock.
     pub(crate) fn put(&self, parts: &[&[u8]]) -> Put {
         let bytes = self.tx_bytes();
-        let put = self.tx_ring().write(&bytes, parts, |shift| bytes.populate(shift));
+        let put = self
+            .tx_ring()
+            .write(&bytes, parts, |shift| bytes.populate(shift));
         if let Put::Bytes { notify, .. } = put {
             self.say_cpu();
             if notify {
@@ -176,7 +185,9 @@ impl Chan {
         let ring = self.tx_ring();
         ring.frozen()
             && ring.recalled()
-            && ring.pending(saiga_channel::layout::STRIDE_SHIFT).is_some_and(|n| n > 0)
+            && ring
+                .pending(saiga_channel::layout::STRIDE_SHIFT)
+                .is_some_and(|n| n > 0)
     }
 
     /// Takes the sender's lock of our side; `None`: the peer scribbles on it, sever.
@@ -209,25 +220,34 @@ impl SideLock {
         }
         if now == 0 && thread::alone() && !socket.maybe_shared() {
             word.store(me, Ordering::Relaxed);
-            return Some(SideLock { word, nested: false });
+            return Some(SideLock {
+                word,
+                nested: false,
+            });
         }
         let since = clock::monotonic_ns();
         let mut tries = 0u32;
-        while word.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        while word
+            .compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
             tries += 1;
-            if tries % 4096 == 0 {
+            if tries.is_multiple_of(4096) {
                 Self::steal_from_dead(word, me);
                 if clock::monotonic_ns() - since > HOLD_LIMIT_NS {
                     return None;
                 }
             }
-            if tries % 64 == 0 {
+            if tries.is_multiple_of(64) {
                 sys::yield_cpu();
             } else {
                 core::hint::spin_loop();
             }
         }
-        Some(SideLock { word, nested: false })
+        Some(SideLock {
+            word,
+            nested: false,
+        })
     }
 
     /// A process that shared the connection was killed in the middle, or the peer scribbled

@@ -9,7 +9,10 @@ static TICKS_PER_US_X1024: AtomicU64 = AtomicU64::new(1024 * 1000);
 
 /// Monotonic time in nanoseconds (`CLOCK_MONOTONIC`, through the vDSO).
 pub(crate) fn monotonic_ns() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut t = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `t` is writable.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
     let part = |v: i64| u64::try_from(v).unwrap_or(0);

@@ -94,7 +94,10 @@ fn close_shared(fd: Fd, chan: &Chan) -> Closing {
 fn reset_if_unread(fd: Fd, chan: &Chan) {
     let unread = chan.rx_ring().pending(STRIDE_SHIFT).unwrap_or(0);
     if unread > 0 && chan.ours().rx_mode.load(Ordering::Relaxed) != rx::AFTER {
-        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        let linger = libc::linger {
+            l_onoff: 1,
+            l_linger: 0,
+        };
         let _ = sys::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
     }
 }
@@ -148,7 +151,9 @@ pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
 }
 
 fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan) {
-    let Some(_lock) = chan.lock_rx(socket) else { return };
+    let Some(_lock) = chan.lock_rx(socket) else {
+        return;
+    };
     let mode = || chan.ours().rx_mode.load(Ordering::Relaxed);
     if mode() == rx::TCP {
         chan.freeze_rx();
@@ -178,7 +183,10 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan) {
         }
         let _ = send::send(fd, socket, &[], libc::MSG_DONTWAIT);
         if chan.ours().tx_mode.load(Ordering::SeqCst) != tx::AFTER {
-            let pause = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+            let pause = libc::timespec {
+                tv_sec: 0,
+                tv_nsec: 1_000_000,
+            };
             let _ = sys::ppoll(&mut [], Some(pause));
         }
     }
@@ -191,7 +199,9 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
     if !both_over(fd, socket, &chan) || socket.maybe_shared() {
         return;
     }
-    let Some(_state) = socket.state_lock.try_lock() else { return };
+    let Some(_state) = socket.state_lock.try_lock() else {
+        return;
+    };
     if !socket.is_bound() || socket.pins.load(Ordering::SeqCst) != 1 {
         return;
     }
@@ -216,7 +226,9 @@ fn both_over(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
         return false;
     }
     if chan.ours().rx_mode.load(Ordering::Relaxed) == rx::TCP && chan.rx_ring().frozen() {
-        let Some(_lock) = chan.lock_rx(socket) else { return false };
+        let Some(_lock) = chan.lock_rx(socket) else {
+            return false;
+        };
         let _ = recv::turn(fd, socket, chan);
     }
     chan.ours().rx_mode.load(Ordering::Relaxed) == rx::AFTER

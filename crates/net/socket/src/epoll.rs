@@ -36,13 +36,10 @@ pub(crate) const EDGE: u32 = 1 << 31;
 pub(crate) const ONESHOT: u32 = 1 << 30;
 const EXCLUSIVE: u32 = 1 << 28;
 /// What may stand beside EPOLLEXCLUSIVE (`fs/eventpoll.c`, EPOLLEXCLUSIVE_OK_BITS).
-const EXCLUSIVE_MAY: u32 = (libc::EPOLLIN
-    | libc::EPOLLOUT
-    | libc::EPOLLERR
-    | libc::EPOLLHUP
-    | libc::EPOLLWAKEUP) as u32
-    | EDGE
-    | EXCLUSIVE;
+const EXCLUSIVE_MAY: u32 =
+    (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP | libc::EPOLLWAKEUP) as u32
+        | EDGE
+        | EXCLUSIVE;
 /// Event data of the bell: no application can have this address.
 pub(crate) const BELL_DATA: u64 = u64::MAX - 0x5a16a;
 const NO_SEGMENT: u32 = u32::MAX;
@@ -93,7 +90,11 @@ impl Interest {
     /// connection when the application has closed that one (the registration outlives it).
     pub(crate) fn anchor(&self, socket: &Socket) -> Fd {
         let fd = self.fd.load(Ordering::Relaxed);
-        if self.orphan.load(Ordering::Relaxed) { table::any_of(socket).unwrap_or(fd) } else { fd }
+        if self.orphan.load(Ordering::Relaxed) {
+            table::any_of(socket).unwrap_or(fd)
+        } else {
+            fd
+        }
     }
 
     /// The set, unless it was closed since.
@@ -144,7 +145,9 @@ impl SetSegment {
 
     fn put(&self, slot: usize, interest: &'static Interest) {
         let head = &self.by_slot[slot % SLOTS];
-        interest.twin.store(head.load(Ordering::Relaxed), Ordering::Relaxed);
+        interest
+            .twin
+            .store(head.load(Ordering::Relaxed), Ordering::Relaxed);
         head.store(core::ptr::from_ref(interest).cast_mut(), Ordering::Release);
         self.members.fetch_add(1, Ordering::Relaxed);
     }
@@ -256,11 +259,14 @@ static LATCHED_LOCK: Lock = Lock::new();
 
 /// Notes that something else polls the set.
 pub(crate) fn note_latched(set: &'static EpollSet) {
-    let Some(_guard) = LATCHED_LOCK.lock() else { return };
+    let Some(_guard) = LATCHED_LOCK.lock() else {
+        return;
+    };
     if set.latched.swap(true, Ordering::SeqCst) || latched().any(|s| core::ptr::eq(s, set)) {
         return;
     }
-    set.next_latched.store(LATCHED.load(Ordering::Relaxed), Ordering::Relaxed);
+    set.next_latched
+        .store(LATCHED.load(Ordering::Relaxed), Ordering::Relaxed);
     LATCHED.store(core::ptr::from_ref(set).cast_mut(), Ordering::Release);
 }
 
@@ -314,7 +320,9 @@ impl EpollSet {
         if interest.queued.swap(true, Ordering::Relaxed) {
             return;
         }
-        interest.next_ready.store(core::ptr::null_mut(), Ordering::Relaxed);
+        interest
+            .next_ready
+            .store(core::ptr::null_mut(), Ordering::Relaxed);
         let me = core::ptr::from_ref(interest).cast_mut();
         // SAFETY: list members are pool records.
         match unsafe { self.last_ready.load(Ordering::Relaxed).as_ref() } {
@@ -368,7 +376,11 @@ impl EpollSet {
         if self.waiters.load(Ordering::Relaxed) != 0 || !self.stale.swap(false, Ordering::Relaxed) {
             return;
         }
-        for s in self.segments().iter().filter(|s| s.members.load(Ordering::Relaxed) == 0) {
+        for s in self
+            .segments()
+            .iter()
+            .filter(|s| s.members.load(Ordering::Relaxed) == 0)
+        {
             let Some(link) = s.link() else { continue };
             if let Some(segment) = link.segment() {
                 segment.release_place(s.place.load(Ordering::Relaxed) as usize);
@@ -387,7 +399,9 @@ impl EpollSet {
                 }
             }
         }
-        let Some(_guard) = self.lock.lock() else { return };
+        let Some(_guard) = self.lock.lock() else {
+            return;
+        };
         self.stale.store(true, Ordering::Relaxed);
         self.sweep();
     }
@@ -413,10 +427,14 @@ impl EpollSet {
         let used = u32::try_from(index + 1).unwrap_or(0);
         self.used_segments.fetch_max(used, Ordering::AcqRel);
         let entry = &self.segments()[index];
-        entry.place.store(u32::try_from(place).unwrap_or(0), Ordering::Relaxed);
+        entry
+            .place
+            .store(u32::try_from(place).unwrap_or(0), Ordering::Relaxed);
         entry.members.store(0, Ordering::Relaxed);
         link.hold();
-        entry.link.store(core::ptr::from_ref(link).cast_mut(), Ordering::Release);
+        entry
+            .link
+            .store(core::ptr::from_ref(link).cast_mut(), Ordering::Release);
         Ok(index)
     }
 
@@ -450,9 +468,11 @@ fn of_socket(socket: &Socket) -> impl Iterator<Item = &'static Interest> {
 }
 
 fn find(socket: &Socket, set: &EpollSet, fd: Fd) -> Option<&'static Interest> {
-    of_socket(socket).filter(|i| !i.orphan.load(Ordering::Relaxed)).find(|i| {
-        i.set().is_some_and(|s| core::ptr::eq(s, set)) && i.fd.load(Ordering::Relaxed) == fd
-    })
+    of_socket(socket)
+        .filter(|i| !i.orphan.load(Ordering::Relaxed))
+        .find(|i| {
+            i.set().is_some_and(|s| core::ptr::eq(s, set)) && i.fd.load(Ordering::Relaxed) == fd
+        })
 }
 
 /// `epoll_ctl(2)` on one of our sockets in a set that we know.
@@ -467,14 +487,18 @@ pub(crate) fn control(
     socket: &'static Socket,
     event: Option<(u32, u64)>,
 ) -> Sys<()> {
-    let Some(_state) = socket.state_lock.lock() else { return Err(Errno(libc::EBUSY)) };
+    let Some(_state) = socket.state_lock.lock() else {
+        return Err(Errno(libc::EBUSY));
+    };
     let known = find(socket, set, fd);
     if socket.is_bound() {
         return control_bound(epfd, set, op, fd, socket, known, event);
     }
     let (events, data) = event.unwrap_or((0, 0));
     sys::epoll_ctl(epfd, op, fd, events, data)?;
-    let Some(_guard) = set.lock.lock() else { return Ok(()) };
+    let Some(_guard) = set.lock.lock() else {
+        return Ok(());
+    };
     match (op, known) {
         (libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD, Some(i)) => note(i, events, data),
         (libc::EPOLL_CTL_ADD, None) => {
@@ -499,9 +523,15 @@ fn note(interest: &Interest, events: u32, data: u64) {
 
 fn add(set: &'static EpollSet, fd: Fd, socket: &'static Socket) -> Option<&'static Interest> {
     let interest = POOL.take()?;
-    interest.set.store(core::ptr::from_ref(set).cast_mut(), Ordering::Relaxed);
-    interest.generation.store(set.generation.load(Ordering::Relaxed), Ordering::Relaxed);
-    interest.socket.store(core::ptr::from_ref(socket).cast_mut(), Ordering::Relaxed);
+    interest
+        .set
+        .store(core::ptr::from_ref(set).cast_mut(), Ordering::Relaxed);
+    interest
+        .generation
+        .store(set.generation.load(Ordering::Relaxed), Ordering::Relaxed);
+    interest
+        .socket
+        .store(core::ptr::from_ref(socket).cast_mut(), Ordering::Relaxed);
     interest.fd.store(fd, Ordering::Relaxed);
     interest.queued.store(false, Ordering::Relaxed);
     interest.active.store(false, Ordering::Relaxed);
@@ -509,7 +539,9 @@ fn add(set: &'static EpollSet, fd: Fd, socket: &'static Socket) -> Option<&'stat
     interest.segment.store(NO_SEGMENT, Ordering::Relaxed);
     let first = socket.interests.load(Ordering::Relaxed);
     interest.next_of_socket.store(first, Ordering::Relaxed);
-    socket.interests.store(core::ptr::from_ref(interest).cast_mut(), Ordering::Relaxed);
+    socket
+        .interests
+        .store(core::ptr::from_ref(interest).cast_mut(), Ordering::Relaxed);
     Some(interest)
 }
 
@@ -562,7 +594,9 @@ fn control_bound(
     if wrong || was_exclusive {
         return Err(Errno(libc::EINVAL)); // As `man 2 epoll_ctl` says of EPOLLEXCLUSIVE.
     }
-    let Some(guard) = set.lock.lock() else { return Err(Errno(libc::EBUSY)) };
+    let Some(guard) = set.lock.lock() else {
+        return Err(Errno(libc::EBUSY));
+    };
     let interest = match known {
         Some(i) => i,
         None => {
@@ -603,11 +637,23 @@ fn bind_one(
     let index = set.segment_for(chan.link)?;
     let data = core::ptr::from_ref(interest) as u64;
     let exclusive = interest.events.load(Ordering::Relaxed) & EXCLUSIVE != 0;
-    register(epfd, op, interest.fd.load(Ordering::Relaxed), ANCHOR, data, exclusive)?;
+    register(
+        epfd,
+        op,
+        interest.fd.load(Ordering::Relaxed),
+        ANCHOR,
+        data,
+        exclusive,
+    )?;
     let entry = &set.segments()[index];
     entry.put(chan.index, interest);
-    interest.segment.store(u32::try_from(index).unwrap_or(NO_SEGMENT), Ordering::Relaxed);
-    interest.slot.store(u32::try_from(chan.index).unwrap_or(0), Ordering::Relaxed);
+    interest.segment.store(
+        u32::try_from(index).unwrap_or(NO_SEGMENT),
+        Ordering::Relaxed,
+    );
+    interest
+        .slot
+        .store(u32::try_from(chan.index).unwrap_or(0), Ordering::Relaxed);
     let bit = 1u64 << entry.place.load(Ordering::Relaxed);
     chan.ours().rx_places.fetch_or(bit, Ordering::SeqCst);
     chan.ours().tx_places.fetch_or(bit, Ordering::SeqCst);
@@ -629,7 +675,9 @@ fn register(epfd: Fd, op: i32, fd: Fd, events: u32, data: u64, exclusive: bool) 
 pub(crate) fn bind_all(socket: &'static Socket, chan: &Chan) -> bool {
     for interest in of_socket(socket) {
         let Some(set) = interest.set() else { continue };
-        let Some(guard) = set.lock.lock() else { return false };
+        let Some(guard) = set.lock.lock() else {
+            return false;
+        };
         let epfd = epfd_of(set);
         let bound = match epfd {
             Some(epfd) if !set.is_foreign() => {
@@ -655,7 +703,9 @@ pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
     while let Some(interest) = unsafe { at.as_ref() } {
         at = interest.next_of_socket.load(Ordering::Relaxed);
         let Some(set) = interest.set() else { continue };
-        let Some(guard) = set.lock.lock() else { continue };
+        let Some(guard) = set.lock.lock() else {
+            continue;
+        };
         if !interest.is_bound() {
             continue;
         }
@@ -664,8 +714,16 @@ pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
         let active = interest.active.load(Ordering::Relaxed);
         if let Some(epfd) = epfd_of(set) {
             let spent = interest.spent.load(Ordering::Relaxed);
-            let events = if spent { 0 } else { interest.events.load(Ordering::Relaxed) };
-            let op = if active { libc::EPOLL_CTL_MOD } else { libc::EPOLL_CTL_DEL };
+            let events = if spent {
+                0
+            } else {
+                interest.events.load(Ordering::Relaxed)
+            };
+            let op = if active {
+                libc::EPOLL_CTL_MOD
+            } else {
+                libc::EPOLL_CTL_DEL
+            };
             let exclusive = events & EXCLUSIVE != 0;
             let data = interest.data.load(Ordering::Relaxed);
             let _ = register(epfd, op, fd, events, data, exclusive);
@@ -682,7 +740,9 @@ pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
 /// Takes a registration out of its set's segment. Caller holds both locks.
 fn detach(set: &EpollSet, interest: &Interest, chan: &Chan) {
     let index = interest.segment.swap(NO_SEGMENT, Ordering::Relaxed) as usize;
-    let Some(entry) = set.segments().get(index) else { return };
+    let Some(entry) = set.segments().get(index) else {
+        return;
+    };
     let slot = interest.slot.load(Ordering::Relaxed) as usize;
     if entry.take_out(slot, interest) {
         let bit = 1u64 << entry.place.load(Ordering::Relaxed);
@@ -697,23 +757,31 @@ fn detach(set: &EpollSet, interest: &Interest, chan: &Chan) {
 /// Forgets the registrations of a connection whose last descriptor is closed: the kernel drops
 /// them by itself.
 pub(crate) fn forget(socket: &'static Socket) {
-    let Some(_state) = socket.state_lock.lock() else { return };
+    let Some(_state) = socket.state_lock.lock() else {
+        return;
+    };
     let chan = socket.is_bound_or_closing_bound();
     forget_where(socket, chan.as_ref(), |_| true);
 }
 
 /// One of several descriptors is closed: its registrations live on under a dead number.
 pub(crate) fn orphan(socket: &'static Socket, fd: Fd) {
-    let Some(_state) = socket.state_lock.lock() else { return };
+    let Some(_state) = socket.state_lock.lock() else {
+        return;
+    };
     for interest in of_socket(socket).filter(|i| i.fd.load(Ordering::Relaxed) == fd) {
         interest.orphan.store(true, Ordering::Relaxed);
     }
 }
 
 fn forget_set(socket: &'static Socket, set: &EpollSet) {
-    let Some(_state) = socket.state_lock.lock() else { return };
+    let Some(_state) = socket.state_lock.lock() else {
+        return;
+    };
     let chan = socket.is_bound_or_closing_bound();
-    forget_where(socket, chan.as_ref(), |i| core::ptr::eq(i.set.load(Ordering::Relaxed), set));
+    forget_where(socket, chan.as_ref(), |i| {
+        core::ptr::eq(i.set.load(Ordering::Relaxed), set)
+    });
 }
 
 fn forget_where(socket: &'static Socket, chan: Option<&Chan>, which: impl Fn(&Interest) -> bool) {
@@ -728,7 +796,9 @@ fn forget_where(socket: &'static Socket, chan: Option<&Chan>, which: impl Fn(&In
             unlink(socket, interest);
             continue;
         };
-        let Some(_guard) = set.lock.lock() else { continue };
+        let Some(_guard) = set.lock.lock() else {
+            continue;
+        };
         if let Some(chan) = chan.filter(|_| interest.is_bound()) {
             detach(set, interest, chan);
         }
@@ -743,7 +813,11 @@ impl Socket {
         use crate::sock::{mode, phase};
         let plain = self.mode.load(Ordering::SeqCst) == mode::PLAIN;
         let proposed = self.phase.load(Ordering::Relaxed) == phase::PROPOSED;
-        if plain || (proposed && !self.is_bound()) { None } else { Chan::of(self) }
+        if plain || (proposed && !self.is_bound()) {
+            None
+        } else {
+            Chan::of(self)
+        }
     }
 }
 

@@ -5,7 +5,10 @@
 //! kernel's set is asked when nothing is ready here, and every 200 µs when something
 //! is, so kernel descriptors do not starve. Sleep is always in the kernel's set.
 
-#![expect(unsafe_code, reason = "fills the caller's event array; waits through libc")]
+#![expect(
+    unsafe_code,
+    reason = "fills the caller's event array; waits through libc"
+)]
 
 use crate::chan::{Chan, tx};
 use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT};
@@ -74,7 +77,11 @@ pub(crate) fn wait(call: &Call<'_>) -> Sys<usize> {
 /// A set without bound connections: the kernel's own wait, minus a bell that came meanwhile.
 fn plain(call: &Call<'_>) -> Sys<usize> {
     let n = (call.kernel)(call.events, call.room, call.timeout_ns)?;
-    if call.set.has_bell() { Ok(sift(call, 0, n)) } else { Ok(n) }
+    if call.set.has_bell() {
+        Ok(sift(call, 0, n))
+    } else {
+        Ok(n)
+    }
 }
 
 fn enter(set: &'static EpollSet) {
@@ -105,7 +112,9 @@ fn hand_over(set: &'static EpollSet, guard: &Guard<'_>) {
 
 fn emulate(call: &Call<'_>) -> Sys<usize> {
     let set = call.set;
-    let deadline = call.timeout_ns.map(|t| clock::monotonic_ns().saturating_add(t));
+    let deadline = call
+        .timeout_ns
+        .map(|t| clock::monotonic_ns().saturating_add(t));
     loop {
         let due = kernel_due(set);
         let first = due && (call.room > 1 || !set.kernel_first.fetch_xor(true, Ordering::Relaxed));
@@ -179,7 +188,10 @@ fn announce_sleep(set: &EpollSet) -> bool {
 }
 
 fn has_news(set: &EpollSet) -> bool {
-    set.segments().iter().filter_map(epoll::SetSegment::place).any(|p| p.has_news())
+    set.segments()
+        .iter()
+        .filter_map(epoll::SetSegment::place)
+        .any(|p| p.has_news())
 }
 
 /// Sorts `n` events that the kernel stored from the start: keeps the application's, takes
@@ -208,11 +220,15 @@ fn sift(call: &Call<'_>, from: usize, n: usize) -> usize {
 
 /// Stores events of bound connections from `from` on; returns how many.
 fn collect(call: &Call<'_>, from: usize) -> usize {
-    let Some(_guard) = call.set.lock.lock() else { return 0 };
+    let Some(_guard) = call.set.lock.lock() else {
+        return 0;
+    };
     absorb(call.set);
     let (mut n, last) = (from, call.set.last_ready.load(Ordering::Relaxed));
     while n < call.room {
-        let Some(interest) = call.set.unqueue() else { break };
+        let Some(interest) = call.set.unqueue() else {
+            break;
+        };
         let was_last = core::ptr::eq(interest, last);
         if let Some(events) = examine(call.set, interest) {
             call.put(n, events, interest.data.load(Ordering::Relaxed));
@@ -228,7 +244,9 @@ fn collect(call: &Call<'_>, from: usize) -> usize {
 /// Moves the registrations of slots with news to the ready list. Caller holds the lock.
 fn absorb(set: &'static EpollSet) {
     for segment in set.segments() {
-        let Some(place) = segment.place() else { continue };
+        let Some(place) = segment.place() else {
+            continue;
+        };
         let mut bits = place.take();
         while bits != 0 {
             let slot = bits.trailing_zeros() as usize;
@@ -268,7 +286,8 @@ fn examine(set: &'static EpollSet, interest: &'static Interest) -> Option<u32> {
     if found == 0 {
         return None;
     }
-    set.peer_cpu.store(chan.theirs().cpu.load(Ordering::Relaxed), Ordering::Relaxed);
+    set.peer_cpu
+        .store(chan.theirs().cpu.load(Ordering::Relaxed), Ordering::Relaxed);
     if asked & ONESHOT != 0 {
         interest.spent.store(true, Ordering::Relaxed);
     } else if !edge {
@@ -279,7 +298,9 @@ fn examine(set: &'static EpollSet, interest: &'static Interest) -> Option<u32> {
 
 /// Whether the set has something to report now; for those who poll the set itself.
 pub(crate) fn ready_now(set: &'static EpollSet) -> bool {
-    let Some(_guard) = set.lock.lock() else { return false };
+    let Some(_guard) = set.lock.lock() else {
+        return false;
+    };
     absorb(set);
     let last = set.last_ready.load(Ordering::Relaxed);
     while let Some(interest) = set.unqueue() {
@@ -316,9 +337,9 @@ fn refresh(set: &'static EpollSet) {
     }
     while set.bell().drain() {}
     let ready = ready_now(set);
-    if let Some(guard) = set.lock.lock() {
-        if announce_sleep(set) || ready {
-            set.tell_others(&guard);
-        }
+    if let Some(guard) = set.lock.lock()
+        && (announce_sleep(set) || ready)
+    {
+        set.tell_others(&guard);
     }
 }

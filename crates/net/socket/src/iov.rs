@@ -9,7 +9,11 @@ use saiga_channel::sys::{Errno, Sys};
 pub(crate) const STEP: usize = 16;
 
 fn check(v: &iovec) -> Sys<()> {
-    if v.iov_base.is_null() && v.iov_len > 0 { Err(Errno(libc::EFAULT)) } else { Ok(()) }
+    if v.iov_base.is_null() && v.iov_len > 0 {
+        Err(Errno(libc::EFAULT))
+    } else {
+        Ok(())
+    }
 }
 
 /// Readable slices of the first vectors, at most [`STEP`] of them.

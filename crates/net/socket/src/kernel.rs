@@ -48,19 +48,26 @@ pub(crate) unsafe fn ppoll(
 /// Nanoseconds as the kernel wants them.
 pub(crate) fn timespec(ns: u64) -> libc::timespec {
     let part = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
-    libc::timespec { tv_sec: part(ns / 1_000_000_000), tv_nsec: part(ns % 1_000_000_000) }
+    libc::timespec {
+        tv_sec: part(ns / 1_000_000_000),
+        tv_nsec: part(ns % 1_000_000_000),
+    }
 }
 
 /// The calling thread's errno.
 pub(crate) fn errno() -> Errno {
+    // SAFETY: no arguments.
+    let at = unsafe { libc::__errno_location() };
     // SAFETY: libc's errno location is valid for the thread.
-    Errno(unsafe { *libc::__errno_location() })
+    Errno(unsafe { at.read() })
 }
 
 /// Sets the calling thread's errno.
 pub fn set_errno(e: Errno) {
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = e.0 };
+    // SAFETY: no arguments.
+    let at = unsafe { libc::__errno_location() };
+    // SAFETY: libc's errno location is valid for the thread.
+    unsafe { at.write(e.0) };
 }
 
 /// `recvfrom(2)` without address.
@@ -69,12 +76,20 @@ pub fn set_errno(e: Errno) {
 /// `at` is writable for `len` bytes.
 pub(crate) unsafe fn recv(fd: Fd, at: *mut u8, len: usize, flags: c_int) -> Sys<usize> {
     // SAFETY: promised by our caller.
-    unsafe { sys::call(Sysno::recvfrom, [sys::reg(fd), at as usize, len, sys::reg(flags), 0, 0]) }
+    unsafe {
+        sys::call(
+            Sysno::recvfrom,
+            [sys::reg(fd), at as usize, len, sys::reg(flags), 0, 0],
+        )
+    }
 }
 
 /// `sendmsg(2)` of several parts.
 pub(crate) fn send(fd: Fd, parts: &[&[u8]], flags: c_int) -> Sys<usize> {
-    let mut iov = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 }; MAX_PARTS];
+    let mut iov = [libc::iovec {
+        iov_base: core::ptr::null_mut(),
+        iov_len: 0,
+    }; MAX_PARTS];
     let mut used = 0;
     for (slot, part) in iov.iter_mut().zip(parts) {
         slot.iov_base = part.as_ptr().cast_mut().cast();
@@ -85,7 +100,14 @@ pub(crate) fn send(fd: Fd, parts: &[&[u8]], flags: c_int) -> Sys<usize> {
     let mut msg: libc::msghdr = unsafe { core::mem::zeroed() };
     msg.msg_iov = iov.as_mut_ptr();
     msg.msg_iovlen = used;
-    let args = [sys::reg(fd), &raw const msg as usize, sys::reg(flags), 0, 0, 0];
+    let args = [
+        sys::reg(fd),
+        &raw const msg as usize,
+        sys::reg(flags),
+        0,
+        0,
+        0,
+    ];
     // SAFETY: the message and the parts outlive the call; the kernel only reads them.
     unsafe { sys::call(Sysno::sendmsg, args) }
 }
@@ -102,7 +124,12 @@ pub(crate) fn signal_action(signal: c_int) -> Option<(usize, u64)> {
         restorer: usize,
         mask: u64,
     }
-    let mut old = Action { handler: 0, flags: 0, restorer: 0, mask: 0 };
+    let mut old = Action {
+        handler: 0,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    };
     let args = [sys::reg(signal), 0, &raw mut old as usize, 8, 0, 0];
     // SAFETY: reads the disposition into a kernel sigaction (64-bit layout), changes nothing.
     unsafe { sys::call(Sysno::rt_sigaction, args) }.ok()?;

@@ -93,7 +93,8 @@ fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
     link.peer_uid.store(peer.uid, Ordering::Relaxed);
     link.taken.store(0, Ordering::Relaxed);
     link.users.store(1, Ordering::Relaxed);
-    link.next.store(FIRST.load(Ordering::Relaxed), Ordering::Relaxed);
+    link.next
+        .store(FIRST.load(Ordering::Relaxed), Ordering::Relaxed);
     FIRST.store(core::ptr::from_ref(link).cast_mut(), Ordering::Relaxed);
     rt::header().segments.fetch_add(1, Ordering::Relaxed);
     Some(link)
@@ -104,7 +105,9 @@ fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
 pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link, usize, bool)> {
     let _guard = LOCK.lock().ok_or(sys::Errno(libc::EAGAIN))?;
     let known = iter().filter(|l| {
-        !fresh && peer.pid != 0 && l.peer_pid() == peer.pid
+        !fresh
+            && peer.pid != 0
+            && l.peer_pid() == peer.pid
             && l.peer_uid.load(Ordering::Relaxed) == peer.uid
             && l.segment().is_some_and(|s| s.side == Side(0))
     });
@@ -138,7 +141,8 @@ pub(crate) fn find(peer: Credentials, id: u64) -> Option<&'static Link> {
     let found = iter().find(|l| {
         l.peer_pid() == peer.pid
             && l.peer_uid.load(Ordering::Relaxed) == peer.uid
-            && l.segment().is_some_and(|s| s.side == Side(1) && s.id() == id)
+            && l.segment()
+                .is_some_and(|s| s.side == Side(1) && s.id() == id)
     })?;
     found.hold();
     Some(found)
@@ -156,7 +160,9 @@ pub(crate) fn leave_slot(link: &'static Link, slot: usize) {
     reclaim_slots(link);
     let both_left = link.segment().is_some_and(|s| {
         let sides = &s.slot(slot).sides;
-        sides.iter().all(|side| side.open.load(Ordering::SeqCst) == OPEN_CLOSED)
+        sides
+            .iter()
+            .all(|side| side.open.load(Ordering::SeqCst) == OPEN_CLOSED)
     });
     if both_left {
         free_slot(link, slot);
@@ -179,11 +185,16 @@ fn free_slot(link: &Link, slot: usize) {
 
 /// Frees the slots that both sides have left since we looked last.
 fn reclaim_slots(link: &Link) {
-    let Some(segment) = link.segment().filter(|s| s.side == Side(0)) else { return };
+    let Some(segment) = link.segment().filter(|s| s.side == Side(0)) else {
+        return;
+    };
     let taken = link.taken.load(Ordering::Relaxed);
     for slot in (0..SLOTS).filter(|s| taken & (1 << s) != 0) {
         let sides = &segment.slot(slot).sides;
-        if sides.iter().all(|side| side.open.load(Ordering::SeqCst) == OPEN_CLOSED) {
+        if sides
+            .iter()
+            .all(|side| side.open.load(Ordering::SeqCst) == OPEN_CLOSED)
+        {
             free_slot(link, slot);
         }
     }

@@ -45,7 +45,7 @@ impl Lock {
                 return Some(Guard(self));
             }
             spins += 1;
-            if spins % 128 == 0 {
+            if spins.is_multiple_of(128) {
                 saiga_channel::sys::yield_cpu();
             } else {
                 core::hint::spin_loop();
@@ -61,7 +61,10 @@ impl Lock {
 
     fn take(&self, now: u64, mine: u64) -> bool {
         let free = now == 0 || now >> 32 != mine >> 32;
-        free && self.0.compare_exchange(now, mine, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        free && self
+            .0
+            .compare_exchange(now, mine, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
     }
 }
 

@@ -43,7 +43,10 @@ pub(crate) fn borrow() -> Sys<Borrowed> {
     let place = POOL.take().ok_or(Errno(libc::ENOMEM))?;
     let (name, epoch) = (place.name.load(Ordering::Relaxed), lock::epoch());
     if name != 0 && place.epoch.load(Ordering::Relaxed) == epoch {
-        let bell = Bell { fd: place.fd.load(Ordering::Relaxed), name };
+        let bell = Bell {
+            fd: place.fd.load(Ordering::Relaxed),
+            name,
+        };
         return Ok(Borrowed { place, bell });
     }
     if name != 0 {

@@ -52,7 +52,11 @@ pub(crate) fn linger(peer_cpu: u32, news: impl Fn() -> bool) -> bool {
     }
     let found = spin(start, clock::us(limit), news);
     SPINNERS.fetch_sub(1, Ordering::Relaxed);
-    let counter = if found { &rt::header().spins } else { &rt::header().sleeps };
+    let counter = if found {
+        &rt::header().spins
+    } else {
+        &rt::header().sleeps
+    };
     counter.fetch_add(1, Ordering::Relaxed);
     found
 }
@@ -61,12 +65,16 @@ fn yield_to_peer(start: u64, news: impl Fn() -> bool) -> bool {
     let mut before = start;
     for _ in 0..YIELDS {
         sys::yield_cpu();
+        let now = clock::ticks();
+        // Also when there is news by now: the peer had its turn, but so had somebody else.
+        let stranger = now.wrapping_sub(before) > clock::us(STRANGER_US);
+        if stranger {
+            sulk(now);
+        }
         if news() {
             return true;
         }
-        let now = clock::ticks();
-        if now.wrapping_sub(before) > clock::us(STRANGER_US) {
-            sulk(now);
+        if stranger {
             return false;
         }
         before = now;
@@ -78,19 +86,17 @@ fn spin(start: u64, limit: u64, news: impl Fn() -> bool) -> bool {
     let gap = clock::us(STRANGER_US);
     let mut before = start;
     loop {
-        for _ in 0..8 {
-            if news() {
-                return true;
-            }
+        let found = (0..8).any(|_| {
             core::hint::spin_loop();
-        }
+            news()
+        });
         let now = clock::ticks();
         if now.wrapping_sub(before) > gap {
             sulk(now);
-            return news();
+            return found || news();
         }
-        if now.wrapping_sub(start) > limit {
-            return false;
+        if found || now.wrapping_sub(start) > limit {
+            return found;
         }
         before = now;
     }

@@ -3,7 +3,10 @@
 //! Bound ones are looked at here; the rest, the anchors and a borrowed bell sleep
 //! together in the kernel's poll.
 
-#![expect(unsafe_code, reason = "waits through libc; a mapped array for large sets")]
+#![expect(
+    unsafe_code,
+    reason = "waits through libc; a mapped array for large sets"
+)]
 
 use crate::chan::Chan;
 use crate::places::{self, Borrowed};
@@ -27,12 +30,20 @@ struct Scratch {
 
 impl Scratch {
     fn new(len: usize) -> Sys<Scratch> {
-        let none = pollfd { fd: -1, events: 0, revents: 0 };
+        let none = pollfd {
+            fd: -1,
+            events: 0,
+            revents: 0,
+        };
         let mut mapped = core::ptr::null_mut();
         if len > SMALL {
             mapped = sys::map(-1, len * size_of::<pollfd>())?.cast();
         }
-        Ok(Scratch { small: [none; SMALL], mapped, len })
+        Ok(Scratch {
+            small: [none; SMALL],
+            mapped,
+            len,
+        })
     }
 
     fn slice(&mut self) -> &mut [pollfd] {
@@ -106,7 +117,10 @@ pub struct Pins {
 
 /// Enters the plain sockets of a kernel poll. `None`: one is bound by now, serve it here.
 pub fn pin_plain(fds: impl IntoIterator<Item = Fd>) -> Option<Pins> {
-    let mut pins = Pins { few: [const { None }; 8], many: None };
+    let mut pins = Pins {
+        few: [const { None }; 8],
+        many: None,
+    };
     let mut used = 0;
     for socket in fds.into_iter().filter_map(table::socket) {
         if used < pins.few.len() {
@@ -153,10 +167,10 @@ pub fn poll(
         if left == Some(0) {
             return ask_kernel(fds, &mut scratch, None, Some(0), core::ptr::null());
         }
-        if let Some(cpu) = peer_cpu(fds) {
-            if policy::linger(cpu, || any_news(fds)) {
-                continue;
-            }
+        if let Some(cpu) = peer_cpu(fds)
+            && policy::linger(cpu, || any_news(fds))
+        {
+            continue;
         }
         let n = sleep(fds, &mut scratch, left, mask)?;
         if n > 0 {
@@ -180,7 +194,9 @@ fn look(fds: &mut [pollfd]) -> usize {
 }
 
 fn peer_cpu(fds: &[pollfd]) -> Option<u32> {
-    fds.iter().find_map(|p| bound(p.fd)).map(|(_, _, c)| c.theirs().cpu.load(Ordering::Relaxed))
+    fds.iter()
+        .find_map(|p| bound(p.fd))
+        .map(|(_, _, c)| c.theirs().cpu.load(Ordering::Relaxed))
 }
 
 /// Whether shared memory alone shows something that was asked for.
@@ -210,10 +226,18 @@ fn ask_kernel(
             Some((_pin, _, chan)) => readiness::anchor_events(&chan, p.events),
             None => p.events,
         };
-        *to = pollfd { fd: p.fd, events, revents: 0 };
+        *to = pollfd {
+            fd: p.fd,
+            events,
+            revents: 0,
+        };
     }
     if let Some(last) = asked.last_mut() {
-        *last = pollfd { fd: bell.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
+        *last = pollfd {
+            fd: bell.unwrap_or(-1),
+            events: libc::POLLIN,
+            revents: 0,
+        };
     }
     let polling = (timeout_ns != Some(0)).then(Polling::begin);
     // SAFETY: the mask is our caller's, null or valid.
@@ -267,9 +291,14 @@ struct Claims {
 
 impl Claims {
     fn new(fds: &[pollfd], place: &Borrowed) -> Claims {
-        let mut claims = Claims { held: [const { None }; SMALL], complete: true };
+        let mut claims = Claims {
+            held: [const { None }; SMALL],
+            complete: true,
+        };
         for p in fds {
-            let Some((_pin, _, chan)) = bound(p.fd) else { continue };
+            let Some((_pin, _, chan)) = bound(p.fd) else {
+                continue;
+            };
             let Some(index) = claims.place_in(chan.segment, place) else {
                 claims.complete = false;
                 continue;
@@ -303,11 +332,21 @@ impl Claims {
 
     fn release(self, fds: &[pollfd]) {
         for p in fds {
-            let Some((_pin, _, chan)) = bound(p.fd) else { continue };
-            let mine = self.held.iter().flatten().find(|h| core::ptr::eq(h.0, chan.segment));
+            let Some((_pin, _, chan)) = bound(p.fd) else {
+                continue;
+            };
+            let mine = self
+                .held
+                .iter()
+                .flatten()
+                .find(|h| core::ptr::eq(h.0, chan.segment));
             if let Some((_, index)) = mine {
-                chan.ours().rx_places.fetch_and(!(1 << index), Ordering::SeqCst);
-                chan.ours().tx_places.fetch_and(!(1 << index), Ordering::SeqCst);
+                chan.ours()
+                    .rx_places
+                    .fetch_and(!(1 << index), Ordering::SeqCst);
+                chan.ours()
+                    .tx_places
+                    .fetch_and(!(1 << index), Ordering::SeqCst);
             }
         }
         for (segment, index) in self.held.iter().flatten() {

@@ -39,7 +39,10 @@ impl<T: Record, const N: usize> Pool<T, N> {
         if !free.is_null() {
             // SAFETY: records on the free list lie in the mapped range, which is never unmapped.
             let record = unsafe { &*free };
-            self.free.store(record.next_free().load(Ordering::Relaxed), Ordering::Relaxed);
+            self.free.store(
+                record.next_free().load(Ordering::Relaxed),
+                Ordering::Relaxed,
+            );
             return Some(record);
         }
         let index = self.used.load(Ordering::Relaxed);
@@ -48,15 +51,19 @@ impl<T: Record, const N: usize> Pool<T, N> {
         }
         let base = self.base()?;
         self.used.store(index + 1, Ordering::Relaxed);
-        // SAFETY: `index < N` records fit the mapping; zeroed memory is a valid record.
-        Some(unsafe { &*base.add(index) })
+        Some(Self::record(base, index))
     }
 
     /// Gives a record back. Nobody may rely on its content any more.
     pub(crate) fn put(&self, record: &'static T) {
-        let Some(_guard) = self.lock.lock() else { return }; // In a handler: leak one record.
-        record.next_free().store(self.free.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.free.store(core::ptr::from_ref(record).cast_mut(), Ordering::Relaxed);
+        let Some(_guard) = self.lock.lock() else {
+            return;
+        }; // In a handler: leak one record.
+        record
+            .next_free()
+            .store(self.free.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.free
+            .store(core::ptr::from_ref(record).cast_mut(), Ordering::Relaxed);
     }
 
     /// The record at an address, if the address is one of this pool's records.
@@ -67,8 +74,15 @@ impl<T: Record, const N: usize> Pool<T, N> {
         let ours = !base.is_null()
             && offset % size_of::<T>() == 0
             && index < self.used.load(Ordering::Relaxed);
-        // SAFETY: checked to be a record that was handed out once.
-        ours.then(|| unsafe { &*base.add(index) })
+        ours.then(|| Self::record(base, index))
+    }
+
+    /// The record at an index below `N`.
+    fn record(base: *mut T, index: usize) -> &'static T {
+        // SAFETY: `N` records fit the mapping and `index` is below.
+        let at = unsafe { base.add(index) };
+        // SAFETY: mapped for ever; zeroed memory is a valid record.
+        unsafe { &*at }
     }
 
     fn base(&self) -> Option<*mut T> {
@@ -76,7 +90,9 @@ impl<T: Record, const N: usize> Pool<T, N> {
         if !base.is_null() {
             return Some(base);
         }
-        let mapped = saiga_channel::sys::map(-1, N * size_of::<T>()).ok()?.cast::<T>();
+        let mapped = saiga_channel::sys::map(-1, N * size_of::<T>())
+            .ok()?
+            .cast::<T>();
         self.base.store(mapped, Ordering::Relaxed);
         Some(mapped)
     }

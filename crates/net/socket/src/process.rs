@@ -20,5 +20,9 @@ pub(crate) fn cpus() -> u32 {
     // SAFETY: the mask is writable for the size given.
     let written = unsafe { sys::call(Sysno::sched_getaffinity, args) }.unwrap_or(0);
     let words = (written / 8).min(mask.len());
-    mask[..words].iter().map(|w| w.count_ones()).sum::<u32>().max(1)
+    mask[..words]
+        .iter()
+        .map(|w| w.count_ones())
+        .sum::<u32>()
+        .max(1)
 }

@@ -1,8 +1,8 @@
 //! What poll, select and epoll report of a bound socket.
 
 use crate::chan::{Chan, rx, tx};
-use crate::{recv, send};
 use crate::sock::Socket;
+use crate::{recv, send};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Fd};
@@ -40,10 +40,11 @@ fn notice_switch(fd: Fd, socket: &'static Socket, chan: &Chan) {
     if chan.ours().rx_mode.load(Ordering::Relaxed) != rx::TCP {
         return;
     }
-    if let Some(lock) = chan.lock_rx(socket) {
-        if !lock.nested && chan.ours().rx_mode.load(Ordering::Relaxed) == rx::TCP {
-            let _ = recv::turn(fd, socket, chan);
-        }
+    if let Some(lock) = chan.lock_rx(socket)
+        && !lock.nested
+        && chan.ours().rx_mode.load(Ordering::Relaxed) == rx::TCP
+    {
+        let _ = recv::turn(fd, socket, chan);
     }
 }
 
@@ -54,7 +55,11 @@ fn incoming(chan: &Chan, rx_mode: u32, seen: i16) -> i16 {
     let ring = chan.rx_ring();
     // An ended, empty ring leaves the word to TCP; an anchor that is readable beside a
     // ring that has not ended has FIN or an error to tell.
-    if ring.readable() || seen & IN != 0 { IN } else { 0 }
+    if ring.readable() || seen & IN != 0 {
+        IN
+    } else {
+        0
+    }
 }
 
 fn outgoing(fd: Fd, chan: &Chan, tx_mode: u32, seen: i16) -> i16 {

@@ -4,7 +4,10 @@
 //! The end of the stream is the kernel's word only: FIN and reset are read from the
 //! anchor, and only when the ring is empty, so nothing that was sent before is lost.
 
-#![expect(unsafe_code, reason = "receives into the caller's buffers from the kernel")]
+#![expect(
+    unsafe_code,
+    reason = "receives into the caller's buffers from the kernel"
+)]
 
 use crate::chan::{Chan, rx};
 use crate::sock::Socket;
@@ -31,7 +34,12 @@ enum Try {
 ///
 /// # Errors
 /// As `man 2 recv`: EAGAIN, ECONNRESET, EINTR, ETIMEDOUT, ...
-pub(crate) fn recv(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>, flags: i32) -> Sys<usize> {
+pub(crate) fn recv(
+    fd: Fd,
+    socket: &'static Socket,
+    parts: Parts<'_, '_>,
+    flags: i32,
+) -> Sys<usize> {
     let wanted: usize = parts.iter().map(|p| p.len()).sum();
     let whole = flags & libc::MSG_WAITALL != 0 && flags & libc::MSG_PEEK == 0;
     let mut done = 0;
@@ -50,7 +58,11 @@ pub(crate) fn recv(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>, flags:
             Ok(Try::Again) => {}
             Ok(Try::Empty) => {
                 if flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd) {
-                    return if done > 0 { Ok(done) } else { Err(Errno(libc::EAGAIN)) };
+                    return if done > 0 {
+                        Ok(done)
+                    } else {
+                        Err(Errno(libc::EAGAIN))
+                    };
                 }
                 if let Err(e) = wait.wait(&chan) {
                     return if done > 0 { Ok(done) } else { Err(e) };
@@ -75,7 +87,9 @@ fn receive_now(
         return Err(Errno(libc::ECONNRESET));
     }
     send::serve_recall(fd, socket, chan);
-    let Some(_lock) = chan.lock_rx(socket) else { return sever::reset(fd, socket) };
+    let Some(_lock) = chan.lock_rx(socket) else {
+        return sever::reset(fd, socket);
+    };
     match chan.ours().rx_mode.load(Ordering::Relaxed) {
         rx::RING => from_ring(fd, socket, chan, parts, skip, flags),
         rx::TCP => match turn(fd, socket, chan)? {
@@ -121,7 +135,9 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         return Ok(false);
     };
     let had = socket.received.load(Ordering::Relaxed);
-    let Some(remaining) = total.checked_sub(had) else { return sever::reset(fd, socket) };
+    let Some(remaining) = total.checked_sub(had) else {
+        return sever::reset(fd, socket);
+    };
     ring.acknowledge();
     chan.ours().rx_remaining.store(remaining, Ordering::Relaxed);
     let next = if remaining == 0 { rx::RING } else { rx::DRAIN };
@@ -144,13 +160,13 @@ fn drain(
     let word = &chan.ours().rx_remaining;
     let remaining = word.load(Ordering::Relaxed);
     let got = from_tcp(fd, socket, parts, skip, flags, remaining)?;
-    if let Try::Bytes(n) = got {
-        if flags & libc::MSG_PEEK == 0 {
-            let left = remaining - (n as u64).min(remaining);
-            word.store(left, Ordering::Relaxed);
-            if left == 0 {
-                chan.ours().rx_mode.store(rx::RING, Ordering::SeqCst);
-            }
+    if let Try::Bytes(n) = got
+        && flags & libc::MSG_PEEK == 0
+    {
+        let left = remaining - (n as u64).min(remaining);
+        word.store(left, Ordering::Relaxed);
+        if left == 0 {
+            chan.ours().rx_mode.store(rx::RING, Ordering::SeqCst);
         }
     }
     Ok(got)
@@ -232,13 +248,16 @@ fn anchor_due(fd: Fd, socket: &Socket, flags: i32) -> bool {
     let n = socket.empty_reads.load(Ordering::Relaxed).wrapping_add(1);
     socket.empty_reads.store(n, Ordering::Relaxed);
     let polls = flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd);
-    polls && n % 16 == 0
+    polls && n.is_multiple_of(16)
 }
 
 /// FIN behind an empty ring. A peer that died with our bytes unread would have reset a TCP
 /// connection (RFC 1122 §4.2.2.13); the kernel did not know of them, so we say it.
 fn end_of_stream(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
-    let unread = chan.tx_ring().pending(saiga_channel::layout::STRIDE_SHIFT).unwrap_or(0);
+    let unread = chan
+        .tx_ring()
+        .pending(saiga_channel::layout::STRIDE_SHIFT)
+        .unwrap_or(0);
     if unread > 0 && sever::peer_is_gone(fd) {
         return sever::reset(fd, socket);
     }
@@ -262,8 +281,9 @@ fn from_tcp(
             continue;
         }
         let room = (part.len() - skip).min(limit);
-        // SAFETY: `room` bytes from `skip` on are inside the part, which is writable.
-        let got = unsafe { kernel::recv(fd, part.as_mut_ptr().add(skip), room, flags) };
+        let rest = &mut part[skip..skip + room];
+        // SAFETY: the slice is writable for its length.
+        let got = unsafe { kernel::recv(fd, rest.as_mut_ptr(), rest.len(), flags) };
         return match got {
             Ok(n) => {
                 if flags & libc::MSG_PEEK == 0 {
@@ -281,7 +301,10 @@ fn from_tcp(
 /// Bytes that a read would find now (FIONREAD): what is left on TCP and in the ring.
 pub(crate) fn readable_bytes(fd: Fd, chan: &Chan) -> u64 {
     let queued = u64::try_from(sys::ioctl_int(fd, libc::FIONREAD).unwrap_or(0)).unwrap_or(0);
-    let ring = chan.rx_ring().pending(saiga_channel::layout::STRIDE_SHIFT).unwrap_or(0);
+    let ring = chan
+        .rx_ring()
+        .pending(saiga_channel::layout::STRIDE_SHIFT)
+        .unwrap_or(0);
     match chan.ours().rx_mode.load(Ordering::Relaxed) {
         rx::RING => ring,
         rx::DRAIN => queued.min(chan.ours().rx_remaining.load(Ordering::Relaxed)) + ring,

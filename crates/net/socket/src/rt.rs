@@ -41,7 +41,11 @@ pub(crate) fn start(settings: Settings) {
     let spin = u64::try_from(settings.spin.value.get().as_micros()).unwrap_or(50);
     SPIN_US.store(spin, Ordering::Relaxed);
     EVIDENCE.store(settings.evidence_messages.value, Ordering::Relaxed);
-    let ring = settings.ring.value.get().max(1 << saiga_channel::layout::START_SHIFT);
+    let ring = settings
+        .ring
+        .value
+        .get()
+        .max(1 << saiga_channel::layout::START_SHIFT);
     let shift = ring.ilog2().min(saiga_channel::layout::STRIDE_SHIFT);
     MAX_SHIFT.store(shift, Ordering::Relaxed);
     let enabled = settings.enabled.value;
@@ -52,7 +56,10 @@ pub(crate) fn start(settings: Settings) {
 /// Notes the process id and chooses where the library's descriptors live.
 pub(crate) fn place_process() {
     PID.store(sys::getpid(), Ordering::Relaxed);
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
     crate::process::rlimit_nofile(&mut limit);
     // High, but not so high that the kernel's table for this process becomes large: its
     // size is copied at every fork.
@@ -79,11 +86,13 @@ pub(crate) fn forked() {
         unhide_and_close(fd);
     }
     let old = PAGE_FD.swap(-1, Ordering::Relaxed);
-    if let Some(page) = PAGE.get() {
-        if let Ok(Ok(fd)) = page.replace_after_fork().map(|fd| sys::move_up(fd, floor())) {
-            PAGE_FD.store(fd, Ordering::Relaxed);
-            table::hide(fd);
-        }
+    if let Some(page) = PAGE.get()
+        && let Ok(Ok(fd)) = page
+            .replace_after_fork()
+            .map(|fd| sys::move_up(fd, floor()))
+    {
+        PAGE_FD.store(fd, Ordering::Relaxed);
+        table::hide(fd);
     }
     unhide_and_close(old);
 }
@@ -141,7 +150,10 @@ pub(crate) fn diag() -> Sys<Fd> {
         return Ok(fd);
     }
     let fd = hidden(diag::open(floor())?);
-    if DIAG.compare_exchange(-1, fd, Ordering::AcqRel, Ordering::Acquire).is_err() {
+    if DIAG
+        .compare_exchange(-1, fd, Ordering::AcqRel, Ordering::Acquire)
+        .is_err()
+    {
         unhide_and_close(fd);
     }
     Ok(DIAG.load(Ordering::Acquire))

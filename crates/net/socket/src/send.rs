@@ -25,7 +25,12 @@ enum Try {
 ///
 /// # Errors
 /// As `man 2 send`: EAGAIN, EPIPE (with SIGPIPE from the kernel), ECONNRESET, EINTR, ...
-pub(crate) fn send(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>, flags: i32) -> Sys<usize> {
+pub(crate) fn send(
+    fd: Fd,
+    socket: &'static Socket,
+    parts: Parts<'_, '_>,
+    flags: i32,
+) -> Sys<usize> {
     let wanted: usize = parts.iter().map(|p| p.len()).sum();
     let mut done = 0;
     let mut wait = wait::Wait::new(fd, socket, wait::For::Space);
@@ -42,7 +47,11 @@ pub(crate) fn send(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>, flags:
             Ok(Try::Again) => {}
             Ok(Try::Full) => {
                 if flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd) {
-                    return if done > 0 { Ok(done) } else { Err(Errno(libc::EAGAIN)) };
+                    return if done > 0 {
+                        Ok(done)
+                    } else {
+                        Err(Errno(libc::EAGAIN))
+                    };
                 }
                 if let Err(e) = wait.wait(&chan) {
                     return if done > 0 { Ok(done) } else { Err(e) };
@@ -67,7 +76,9 @@ fn send_now(
     }
     let mut rest: [&[u8]; kernel::MAX_PARTS] = [&[]; kernel::MAX_PARTS];
     let rest = behind(parts, skip, &mut rest);
-    let Some(lock) = chan.lock_tx(socket) else { return sever::reset(fd, socket) };
+    let Some(lock) = chan.lock_tx(socket) else {
+        return sever::reset(fd, socket);
+    };
     if lock.nested {
         // A signal handler sends while its own thread is inside a send on this socket. The
         // ring ends here, so the interrupted send finds out and follows by TCP.
@@ -123,7 +134,11 @@ fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Parts<'_, '_>) ->
             Ok(Try::Bytes(n))
         }
         Put::Full => {
-            if peer_has_finished(fd, chan) { Ok(Try::Again) } else { Ok(Try::Full) }
+            if peer_has_finished(fd, chan) {
+                Ok(Try::Again)
+            } else {
+                Ok(Try::Full)
+            }
         }
         Put::Frozen => {
             let mode = &chan.ours().tx_mode;
@@ -143,7 +158,7 @@ fn watch_reader(fd: Fd, socket: &Socket, chan: &Chan, was_waiting: bool) {
     }
     let n = socket.unread_writes.load(Ordering::Relaxed).wrapping_add(1);
     socket.unread_writes.store(n, Ordering::Relaxed);
-    if n % 16 == 0 {
+    if n.is_multiple_of(16) {
         peer_has_finished(fd, chan);
     }
 }
@@ -165,14 +180,16 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
     while chan.recall_due() {
         let mut bytes = [0u8; 8192];
         let Got::Bytes { n, .. } =
-            chan.tx_ring().read(&chan.tx_bytes_all(), &mut [&mut bytes], true)
+            chan.tx_ring()
+                .read(&chan.tx_bytes_all(), &mut [&mut bytes], true)
         else {
             return sever::reset(fd, socket);
         };
         match kernel::send(fd, &[&bytes[..n]], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
             Ok(sent) => {
                 socket.sent.fetch_add(sent as u64, Ordering::Relaxed);
-                chan.tx_ring().skip(saiga_channel::layout::STRIDE_SHIFT, sent as u64);
+                chan.tx_ring()
+                    .skip(saiga_channel::layout::STRIDE_SHIFT, sent as u64);
             }
             Err(_) => break, // No room now: the next call goes on. An error: it will say so.
         }
@@ -185,10 +202,10 @@ pub(crate) fn serve_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
     if !chan.recall_due() {
         return;
     }
-    if let Some(lock) = chan.lock_tx(socket) {
-        if !lock.nested {
-            let _ = give_back(fd, socket, chan);
-        }
+    if let Some(lock) = chan.lock_tx(socket)
+        && !lock.nested
+    {
+        let _ = give_back(fd, socket, chan);
     }
 }
 
@@ -257,7 +274,7 @@ pub(crate) fn sent_by_kernel(fd: Fd, socket: &Socket) -> Option<u64> {
     let syn = u64::from(socket.origin.load(Ordering::Relaxed) != origin::ACCEPTED);
     for _ in 0..8 {
         let (before, _) = counters(fd)?;
-        let queued = sys::ioctl_int(fd, u64::from(libc::TIOCOUTQ)).ok()?;
+        let queued = sys::ioctl_int(fd, libc::TIOCOUTQ).ok()?;
         let (after, _) = counters(fd)?;
         if before == after {
             return (after + u64::try_from(queued).ok()?).checked_sub(syn);

@@ -25,7 +25,9 @@ pub(crate) fn look_again() {
         return;
     }
     LOOKED_NS.store(now, Ordering::Relaxed);
-    let Ok(mut slot) = WATCH.try_lock() else { return };
+    let Ok(mut slot) = WATCH.try_lock() else {
+        return;
+    };
     match slot.as_mut().and_then(Watch::look_again) {
         None => {}
         Some(Ok(fresh)) => apply(&fresh),

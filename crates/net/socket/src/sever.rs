@@ -25,7 +25,9 @@ pub(crate) fn reset<T>(fd: Fd, socket: &Socket) -> Sys<T> {
 
 /// Whether no process has the other end of the connection any more.
 pub(crate) fn peer_is_gone(fd: Fd) -> bool {
-    let Some(tuple) = Tuple::of(fd) else { return true };
+    let Some(tuple) = Tuple::of(fd) else {
+        return true;
+    };
     let Ok(diag) = rt::diag() else { return false };
     match diag::lookup(diag, &tuple.reversed()) {
         Ok(facts) => facts.inode == 0,

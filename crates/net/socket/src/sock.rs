@@ -10,7 +10,9 @@ use crate::lock::Lock;
 use crate::pool::{Pool, Record};
 use crate::rt;
 use crate::thread;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
+};
 use saiga_channel::sys::Fd;
 use saiga_status::{Reason, State};
 
@@ -83,6 +85,8 @@ pub(crate) struct Socket {
     pub(crate) aux: AtomicI32,
     /// Our own copy of the descriptor while callers are inside a closed socket; -1 if none.
     pub(crate) own_copy: AtomicI32,
+    /// The kernel's name of the socket (SO_COOKIE), known while bound.
+    pub(crate) cookie: AtomicU64,
     /// Owner of the peer's kernel socket.
     pub(crate) peer_uid: AtomicU32,
     /// Descriptor under which the status page shows the connection.
@@ -148,19 +152,54 @@ impl Socket {
 
     fn reset(&self, how: u8) {
         let Self {
-            mode: _, phase, origin, nonblock, pins, refs, messages, next_step, attempts, sent,
-            received, link, slot, aux, own_copy, peer_uid, shown_as: _, anchor_news, tx_shut, rx_shut,
-            severed, empty_reads, unread_writes, epoch, state_lock: _, interests, next_free: _,
+            mode: _,
+            phase,
+            origin,
+            nonblock,
+            pins,
+            refs,
+            messages,
+            next_step,
+            attempts,
+            sent,
+            received,
+            link,
+            slot,
+            aux,
+            own_copy,
+            cookie,
+            peer_uid,
+            shown_as: _,
+            anchor_news,
+            tx_shut,
+            rx_shut,
+            severed,
+            empty_reads,
+            unread_writes,
+            epoch,
+            state_lock: _,
+            interests,
+            next_free: _,
         } = self;
         phase.store(phase::COLD, Ordering::Relaxed);
         origin.store(how, Ordering::Relaxed);
         nonblock.store(0, Ordering::Relaxed);
-        for zero in [pins, messages, attempts, slot, peer_uid, empty_reads, unread_writes, epoch] {
+        for zero in [
+            pins,
+            messages,
+            attempts,
+            slot,
+            peer_uid,
+            empty_reads,
+            unread_writes,
+            epoch,
+        ] {
             zero.store(0, Ordering::Relaxed);
         }
         refs.store(1, Ordering::Relaxed);
         next_step.store(rt::evidence(), Ordering::Relaxed);
         sent.store(0, Ordering::Relaxed);
+        cookie.store(0, Ordering::Relaxed);
         received.store(0, Ordering::Relaxed);
         link.store(core::ptr::null_mut(), Ordering::Relaxed);
         aux.store(-1, Ordering::Relaxed);
@@ -180,6 +219,12 @@ impl Socket {
     pub(crate) fn pin(&'static self) -> Pin {
         thread::bump(&self.pins);
         Pin(self)
+    }
+
+    /// Whether a descriptor of the calling process refers to this very connection.
+    pub(crate) fn is_behind(&self, fd: Fd) -> bool {
+        let known = self.cookie.load(Ordering::Relaxed);
+        known != 0 && cookie(fd) == known
     }
 
     /// The descriptor to use for the anchor: the caller's, or our own copy once the
@@ -209,7 +254,8 @@ impl Socket {
     /// Sets the next step so many messages from now.
     pub(crate) fn step_in(&self, messages: u32) {
         let now = self.messages.load(Ordering::Relaxed);
-        self.next_step.store(now.saturating_add(messages), Ordering::Relaxed);
+        self.next_step
+            .store(now.saturating_add(messages), Ordering::Relaxed);
     }
 
     /// Settles that the connection stays on TCP.
@@ -257,4 +303,11 @@ impl Socket {
     pub(crate) fn maybe_shared(&self) -> bool {
         self.epoch.load(Ordering::Relaxed) != crate::fork::forks()
     }
+}
+
+/// The kernel's name of a socket (`man 7 socket`, SO_COOKIE); 0 when it has none to give.
+pub(crate) fn cookie(fd: Fd) -> u64 {
+    let mut value = 0u64;
+    let _ = saiga_channel::sys::getsockopt(fd, libc::SOL_SOCKET, libc::SO_COOKIE, &mut value);
+    value
 }

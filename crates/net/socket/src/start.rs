@@ -41,7 +41,10 @@ pub fn start(with: &Start<'_>) {
         return settings::switch_off(Reason::MissingSymbol, symbol);
     }
     let variable = |name: &str| -> Option<OsString> { std::env::var_os(name) };
-    let sources = Sources { system_file: Path::new(SYSTEM_FILE), variable: &variable };
+    let sources = Sources {
+        system_file: Path::new(SYSTEM_FILE),
+        variable: &variable,
+    };
     let (read, watch) = sources.read();
     settings::keep(watch);
     match read {

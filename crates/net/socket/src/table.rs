@@ -4,7 +4,10 @@
 //! business, else a record's address with a tag in its low bits. Numbers beyond the
 //! range are never ours.
 
-#![expect(unsafe_code, reason = "indexes a mapped range; turns words into records")]
+#![expect(
+    unsafe_code,
+    reason = "indexes a mapped range; turns words into records"
+)]
 
 use crate::epoll::EpollSet;
 use crate::sock::Socket;
@@ -52,8 +55,10 @@ fn word(fd: Fd) -> Option<&'static AtomicUsize> {
     if table.is_null() || index >= NUMBERS {
         return None;
     }
-    // SAFETY: the index lies within the mapped table, which is never unmapped.
-    Some(unsafe { &*table.add(index) })
+    // SAFETY: the index lies within the mapped table.
+    let at = unsafe { table.add(index) };
+    // SAFETY: the table is never unmapped; zeroed words are valid.
+    Some(unsafe { &*at })
 }
 
 fn decode(word: usize) -> Entry {
@@ -90,13 +95,17 @@ fn swap(fd: Fd, value: usize) -> Entry {
 pub(crate) fn set_socket(fd: Fd, socket: &'static Socket) -> bool {
     let address = core::ptr::from_ref(socket).expose_provenance();
     HIGHEST.fetch_max(fd, Ordering::Relaxed);
-    word(fd).map(|w| w.store(address, Ordering::Release)).is_some()
+    word(fd)
+        .map(|w| w.store(address, Ordering::Release))
+        .is_some()
 }
 
 /// Puts an epoll set behind a number. False when the number is beyond the table.
 pub(crate) fn set_epoll(fd: Fd, set: &'static EpollSet) -> bool {
     let address = core::ptr::from_ref(set).expose_provenance();
-    word(fd).map(|w| w.store(address | TAG_EPOLL, Ordering::Release)).is_some()
+    word(fd)
+        .map(|w| w.store(address | TAG_EPOLL, Ordering::Release))
+        .is_some()
 }
 
 /// Some descriptor of a connection; looks through the table, for rare needs.
@@ -117,5 +126,9 @@ pub(crate) fn clear(fd: Fd) -> Entry {
 
 /// Highest number plus one that the table covers.
 pub(crate) fn numbers() -> usize {
-    if TABLE.load(Ordering::Relaxed).is_null() { 0 } else { NUMBERS }
+    if TABLE.load(Ordering::Relaxed).is_null() {
+        0
+    } else {
+        NUMBERS
+    }
 }

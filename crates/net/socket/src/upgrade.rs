@@ -6,7 +6,7 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::links::{self, Link};
-use crate::sock::{Socket, mode, phase};
+use crate::sock::{self, Socket, mode, phase};
 use crate::{epoll, fork, poll, rt, send, settings};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::{
@@ -27,7 +27,9 @@ const OVERFLOW_UID: u32 = 65_534;
 
 /// Takes the next step on a plain, pinned socket. True when it is bound now.
 pub(crate) fn step(fd: Fd, socket: &'static Socket) -> bool {
-    let Some(_guard) = socket.state_lock.try_lock() else { return false };
+    let Some(_guard) = socket.state_lock.try_lock() else {
+        return false;
+    };
     if socket.mode.load(Ordering::SeqCst) != mode::PLAIN {
         return socket.is_bound();
     }
@@ -53,7 +55,9 @@ fn begin(fd: Fd, socket: &'static Socket) {
     if !is_tcp(fd) {
         return socket.never(Reason::NotTcp);
     }
-    let Some(tuple) = Tuple::of(fd) else { return socket.back_off(Reason::NotEnoughMessages) };
+    let Some(tuple) = Tuple::of(fd) else {
+        return socket.back_off(Reason::NotEnoughMessages);
+    };
     if rt::is_port_off(tuple.local.port) || rt::is_port_off(tuple.remote.port) {
         return socket.never(Reason::DeniedBySettings);
     }
@@ -75,7 +79,11 @@ fn begin(fd: Fd, socket: &'static Socket) {
     if rt::open_ringer().is_err() {
         return socket.back_off(Reason::OutOfDescriptors);
     }
-    if tuple.offers() { make_offer(socket, &tuple) } else { propose(socket, &tuple, false) }
+    if tuple.offers() {
+        make_offer(socket, &tuple)
+    } else {
+        propose(socket, &tuple, false)
+    }
 }
 
 fn is_tcp(fd: Fd) -> bool {
@@ -87,9 +95,12 @@ fn is_tcp(fd: Fd) -> bool {
 /// Every byte so far went through the hooks: what we counted is what the kernel counted.
 fn check_totals(fd: Fd, socket: &Socket) -> Result<(), Reason> {
     let sent = send::sent_by_kernel(fd, socket) == Some(socket.sent.load(Ordering::Relaxed));
-    let received =
-        send::delivered_by_kernel(fd) == Some(socket.received.load(Ordering::Relaxed));
-    if sent && received { Ok(()) } else { Err(Reason::MovedOutside) }
+    let received = send::delivered_by_kernel(fd) == Some(socket.received.load(Ordering::Relaxed));
+    if sent && received {
+        Ok(())
+    } else {
+        Err(Reason::MovedOutside)
+    }
 }
 
 /// The other end is an established socket of this network namespace, and of a known user.
@@ -114,7 +125,9 @@ fn make_offer(socket: &'static Socket, tuple: &Tuple) {
             socket.attempts.fetch_add(1, Ordering::Relaxed);
             socket.phase.store(phase::OFFERING, Ordering::Relaxed);
             let now = socket.messages.load(Ordering::Relaxed);
-            socket.slot.store(now.saturating_add(PATIENCE), Ordering::Relaxed);
+            socket
+                .slot
+                .store(now.saturating_add(PATIENCE), Ordering::Relaxed);
             socket.step_in(1);
             socket.show(State::Offering, Reason::None);
         }
@@ -164,7 +177,7 @@ fn hear_visitor(fd: Fd, socket: &'static Socket) {
     };
     match take_proposal(fd, visitor, &proposal, passed) {
         Ok((link, slot)) => {
-            if bind(socket, link, slot) {
+            if bind(fd, socket, link, slot) {
                 replace_aux(socket, -1);
             } else {
                 refuse_after_agreement(socket, link, slot);
@@ -211,8 +224,8 @@ fn take_proposal(
             (Refusal::Version, Reason::VersionMismatch)
         });
     }
-    let peer = rendezvous::credentials(visitor)
-        .map_err(|_| (Refusal::No, Reason::IdentityUnproven))?;
+    let peer =
+        rendezvous::credentials(visitor).map_err(|_| (Refusal::No, Reason::IdentityUnproven))?;
     let link = match passed {
         Some(memfd) => Segment::adopt(memfd, rt::floor())
             .ok()
@@ -282,8 +295,12 @@ fn send_proposal(
         links::cancel_slot(link, slot);
         return Err(e);
     }
-    socket.link.store(core::ptr::from_ref(link).cast_mut(), Ordering::Release);
-    socket.slot.store(u32::try_from(slot).unwrap_or(0), Ordering::Relaxed);
+    socket
+        .link
+        .store(core::ptr::from_ref(link).cast_mut(), Ordering::Release);
+    socket
+        .slot
+        .store(u32::try_from(slot).unwrap_or(0), Ordering::Relaxed);
     Ok(())
 }
 
@@ -309,12 +326,14 @@ fn prepare_slot(chan: &Chan) {
 
 /// Looks whether the other end has agreed.
 fn look_for_answer(fd: Fd, socket: &'static Socket) {
-    let Some(chan) = Chan::of(socket) else { return give_up(socket, Reason::Internal) };
+    let Some(chan) = Chan::of(socket) else {
+        return give_up(socket, Reason::Internal);
+    };
     if chan.slot().agreement.state.load(Ordering::SeqCst) == ACCEPTED {
         if socket.pins.load(Ordering::SeqCst) > 1 {
             return socket.step_in(1);
         }
-        if bind(socket, chan.link, chan.index) {
+        if bind(fd, socket, chan.link, chan.index) {
             replace_aux(socket, -1);
         } else {
             socket.step_in(1);
@@ -341,8 +360,9 @@ fn look_for_answer(fd: Fd, socket: &'static Socket) {
 /// Takes a proposal back that was not accepted.
 fn withdraw(socket: &Socket, chan: &Chan) {
     let state = &chan.slot().agreement.state;
-    let cancelled =
-        state.compare_exchange(REQUESTED, CANCELLED, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+    let cancelled = state
+        .compare_exchange(REQUESTED, CANCELLED, Ordering::SeqCst, Ordering::SeqCst)
+        .is_ok();
     socket.link.store(core::ptr::null_mut(), Ordering::Release);
     if cancelled {
         links::cancel_slot(chan.link, chan.index);
@@ -359,10 +379,10 @@ fn give_up(socket: &'static Socket, reason: Reason) {
 
 /// Ends whatever attempt is under way, for a socket that closes or must not be upgraded.
 pub(crate) fn abandon(socket: &'static Socket) {
-    if socket.phase.load(Ordering::Relaxed) == phase::PROPOSED {
-        if let Some(chan) = Chan::of(socket) {
-            withdraw(socket, &chan);
-        }
+    if socket.phase.load(Ordering::Relaxed) == phase::PROPOSED
+        && let Some(chan) = Chan::of(socket)
+    {
+        withdraw(socket, &chan);
     }
     replace_aux(socket, -1);
 }
@@ -374,10 +394,16 @@ fn replace_aux(socket: &Socket, fd: Fd) {
 /// Makes the socket bound: from here every call looks at the channel. Caller holds the state
 /// lock and a pin. False when a thread is inside the kernel on this socket, or an epoll set
 /// cannot be told.
-fn bind(socket: &'static Socket, link: &'static Link, slot: usize) -> bool {
-    let Some(chan) = Chan::at(link, slot) else { return false };
-    socket.link.store(core::ptr::from_ref(link).cast_mut(), Ordering::Release);
-    socket.slot.store(u32::try_from(slot).unwrap_or(0), Ordering::Relaxed);
+fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: usize) -> bool {
+    let Some(chan) = Chan::at(link, slot) else {
+        return false;
+    };
+    socket
+        .link
+        .store(core::ptr::from_ref(link).cast_mut(), Ordering::Release);
+    socket
+        .slot
+        .store(u32::try_from(slot).unwrap_or(0), Ordering::Relaxed);
     socket.mode.store(mode::BOUND, Ordering::SeqCst);
     let alone = socket.pins.load(Ordering::SeqCst) == 1 && !poll::somebody_polls();
     if !alone || !epoll::bind_all(socket, &chan) {
@@ -385,6 +411,7 @@ fn bind(socket: &'static Socket, link: &'static Link, slot: usize) -> bool {
         return false;
     }
     socket.epoch.store(fork::forks(), Ordering::Relaxed);
+    socket.cookie.store(sock::cookie(fd), Ordering::Relaxed);
     chan.ours().open.store(OPEN_MAPPED, Ordering::SeqCst);
     chan.say_cpu();
     chan.rx_ring().set_ready();

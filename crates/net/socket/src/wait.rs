@@ -33,7 +33,12 @@ pub(crate) struct Wait {
 
 impl Wait {
     pub(crate) fn new(fd: Fd, socket: &'static Socket, what: For) -> Wait {
-        Wait { fd, socket, what, deadline: None }
+        Wait {
+            fd,
+            socket,
+            what,
+            deadline: None,
+        }
     }
 
     /// Waits until an attempt may succeed.
@@ -47,7 +52,9 @@ impl Wait {
         if policy::linger(peer_cpu, || self.ready(chan)) {
             return Ok(());
         }
-        let deadline = *self.deadline.get_or_insert_with(|| deadline_of(self.fd, self.what));
+        let deadline = *self
+            .deadline
+            .get_or_insert_with(|| deadline_of(self.fd, self.what));
         let place = places::borrow()?;
         let Some(index) = chan.segment.claim_place(place.bell.name) else {
             // Every place of this segment is taken: go on by TCP, where the kernel waits.
@@ -121,8 +128,15 @@ impl Wait {
         if self.arm(chan) || place.sleep() || self.ready(chan) {
             return Ok(());
         }
-        let poll = |fd, events| libc::pollfd { fd, events, revents: 0 };
-        let mut fds = [poll(self.fd, self.anchor_events(chan)), poll(bell, libc::POLLIN)];
+        let poll = |fd, events| libc::pollfd {
+            fd,
+            events,
+            revents: 0,
+        };
+        let mut fds = [
+            poll(self.fd, self.anchor_events(chan)),
+            poll(bell, libc::POLLIN),
+        ];
         let left = deadline.map(|d| d.saturating_sub(clock::monotonic_ns()));
         // SAFETY: no signal mask.
         match unsafe { kernel::ppoll(&mut fds, left, core::ptr::null()) } {
@@ -148,7 +162,10 @@ fn deadline_of(fd: Fd, what: For) -> Option<u64> {
         For::Bytes => libc::SO_RCVTIMEO,
         For::Space => libc::SO_SNDTIMEO,
     };
-    let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let mut time = libc::timeval {
+        tv_sec: 0,
+        tv_usec: 0,
+    };
     sys::getsockopt(fd, libc::SOL_SOCKET, option, &mut time).ok()?;
     let part = |v: i64| u64::try_from(v).unwrap_or(0);
     let ns = part(time.tv_sec) * 1_000_000_000 + part(time.tv_usec) * 1000;
@@ -161,7 +178,7 @@ fn deadline_of(fd: Fd, what: For) -> Option<u64> {
 fn restarts(deadline: Option<u64>) -> bool {
     const SA_RESTART: u64 = 0x1000_0000;
     deadline.is_none()
-        && (1..=64).filter_map(kernel::signal_action).all(|(handler, flags)| {
-            handler <= 1 || flags & SA_RESTART != 0
-        })
+        && (1..=64)
+            .filter_map(kernel::signal_action)
+            .all(|(handler, flags)| handler <= 1 || flags & SA_RESTART != 0)
 }

@@ -1,5 +1,10 @@
 //! Rings against literal expectations and a byte-queue model.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "any other outcome fails the assertion"
+)]
+
 use super::*;
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -48,11 +53,26 @@ fn ring(shift: u32) -> Ring {
 #[test]
 fn a_full_ring_takes_no_more_and_says_so() {
     let (r, s) = (ring(3), storage(8));
-    assert_eq!(r.write(&s, &[b"abcdef"], |_| false), Put::Bytes { n: 6, notify: true });
-    assert_eq!(r.write(&s, &[b"ghij"], |_| false), Put::Bytes { n: 2, notify: false });
+    assert_eq!(
+        r.write(&s, &[b"abcdef"], |_| false),
+        Put::Bytes { n: 6, notify: true }
+    );
+    assert_eq!(
+        r.write(&s, &[b"ghij"], |_| false),
+        Put::Bytes {
+            n: 2,
+            notify: false
+        }
+    );
     assert_eq!(r.write(&s, &[b"x"], |_| false), Put::Full);
     let (mut a, mut b) = ([0; 3], [0; 9]);
-    assert_eq!(r.read(&s, &mut [&mut a, &mut b], false), Got::Bytes { n: 8, notify: false });
+    assert_eq!(
+        r.read(&s, &mut [&mut a, &mut b], false),
+        Got::Bytes {
+            n: 8,
+            notify: false
+        }
+    );
     assert_eq!((&a, &b[..5]), (b"abc", &b"defgh"[..]));
     assert_eq!(r.read(&s, &mut [&mut a], false), Got::Empty);
 }
@@ -61,12 +81,22 @@ fn a_full_ring_takes_no_more_and_says_so() {
 fn small_traffic_stays_at_the_first_bytes() {
     let (r, s) = (ring(4), storage(16));
     for i in 0..100u8 {
-        assert!(matches!(r.write(&s, &[&[i; 3]], |_| false), Put::Bytes { n: 3, .. }));
+        assert!(matches!(
+            r.write(&s, &[&[i; 3]], |_| false),
+            Put::Bytes { n: 3, .. }
+        ));
         let mut out = [0; 16];
-        assert!(matches!(r.read(&s, &mut [&mut out], false), Got::Bytes { n: 3, .. }));
+        assert!(matches!(
+            r.read(&s, &mut [&mut out], false),
+            Got::Bytes { n: 3, .. }
+        ));
         assert_eq!(out[..3], [i; 3]);
     }
-    assert_eq!(s.0.borrow()[3..], [0; 13], "bytes past the first message were touched");
+    assert_eq!(
+        s.0.borrow()[3..],
+        [0; 13],
+        "bytes past the first message were touched"
+    );
 }
 
 #[test]
@@ -77,12 +107,33 @@ fn an_empty_ring_grows_for_a_large_message_and_shrinks_again() {
         grown.set(shift);
         true
     });
-    assert_eq!((put, grown.get()), (Put::Bytes { n: 40, notify: true }, 6));
+    assert_eq!(
+        (put, grown.get()),
+        (
+            Put::Bytes {
+                n: 40,
+                notify: true
+            },
+            6
+        )
+    );
     assert!(!r.shrink(6, 3), "bytes are still inside");
     let mut out = [0; 64];
-    assert_eq!(r.read(&s, &mut [&mut out], false), Got::Bytes { n: 40, notify: false });
+    assert_eq!(
+        r.read(&s, &mut [&mut out], false),
+        Got::Bytes {
+            n: 40,
+            notify: false
+        }
+    );
     assert!(r.shrink(6, 3));
-    assert_eq!(r.write(&s, &[&[1; 40]], |_| false), Put::Bytes { n: 8, notify: false });
+    assert_eq!(
+        r.write(&s, &[&[1; 40]], |_| false),
+        Put::Bytes {
+            n: 8,
+            notify: false
+        }
+    );
 }
 
 #[test]
@@ -93,8 +144,20 @@ fn freezing_ends_the_ring_at_an_exact_byte_whoever_does_it() {
     assert_eq!(r.write(&s, &[b"d"], |_| false), Put::Frozen);
     assert!(r.arm() && r.frozen());
     let mut out = [0; 8];
-    assert_eq!(r.read(&s, &mut [&mut out], true), Got::Bytes { n: 3, notify: false });
-    assert_eq!(r.read(&s, &mut [&mut out], false), Got::Bytes { n: 3, notify: false });
+    assert_eq!(
+        r.read(&s, &mut [&mut out], true),
+        Got::Bytes {
+            n: 3,
+            notify: false
+        }
+    );
+    assert_eq!(
+        r.read(&s, &mut [&mut out], false),
+        Got::Bytes {
+            n: 3,
+            notify: false
+        }
+    );
     assert_eq!(r.read(&s, &mut [&mut out], false), Got::Ended);
 }
 
@@ -104,9 +167,24 @@ fn the_producer_is_told_when_a_quarter_is_free() {
     r.write(&s, &[b"abcdefgh"], |_| false);
     assert!(!r.arm_space(3));
     let mut one = [0; 1];
-    assert_eq!(r.read(&s, &mut [&mut one], false), Got::Bytes { n: 1, notify: false });
-    assert_eq!(r.read(&s, &mut [&mut one], false), Got::Bytes { n: 1, notify: true });
-    assert_eq!(r.read(&s, &mut [&mut one], false), Got::Bytes { n: 1, notify: false });
+    assert_eq!(
+        r.read(&s, &mut [&mut one], false),
+        Got::Bytes {
+            n: 1,
+            notify: false
+        }
+    );
+    assert_eq!(
+        r.read(&s, &mut [&mut one], false),
+        Got::Bytes { n: 1, notify: true }
+    );
+    assert_eq!(
+        r.read(&s, &mut [&mut one], false),
+        Got::Bytes {
+            n: 1,
+            notify: false
+        }
+    );
 }
 
 #[test]
@@ -115,13 +193,27 @@ fn scribbled_words_are_reported_and_never_followed() {
     for value in poison {
         let r = ring(3);
         r.producer.head.store(value & !FROZEN, Ordering::Relaxed);
-        assert_eq!(r.read(&s, &mut [&mut [0; 8]], false), Got::Corrupt, "head {value:#x}");
+        assert_eq!(
+            r.read(&s, &mut [&mut [0; 8]], false),
+            Got::Corrupt,
+            "head {value:#x}"
+        );
         let r = ring(3);
         r.consumer.tail.store(value, Ordering::Relaxed);
-        assert_eq!(r.write(&s, &[b"x"], |_| false), Put::Corrupt, "tail {value:#x}");
+        assert_eq!(
+            r.write(&s, &[b"x"], |_| false),
+            Put::Corrupt,
+            "tail {value:#x}"
+        );
         let r = ring(3);
-        r.producer.geometry.store(value | (200 << SHIFT_AT), Ordering::Relaxed);
-        assert_eq!(r.write(&s, &[b"x"], |_| true), Put::Corrupt, "geometry {value:#x}");
+        r.producer
+            .geometry
+            .store(value | (200 << SHIFT_AT), Ordering::Relaxed);
+        assert_eq!(
+            r.write(&s, &[b"x"], |_| true),
+            Put::Corrupt,
+            "geometry {value:#x}"
+        );
     }
 }
 
@@ -152,7 +244,10 @@ proptest! {
             match op {
                 Op::Write(bytes) => match r.write(&s, &[&bytes[..1], &bytes[1..]], |_| true) {
                     Put::Bytes { n, .. } => model.extend(&bytes[..n]),
-                    other => prop_assert!(other == Put::Full && model.len() >= 8, "{other:?}"),
+                    full => {
+                        prop_assert_eq!(full, Put::Full);
+                        prop_assert!(model.len() >= 8);
+                    }
                 },
                 Op::Read(n) | Op::Peek(n) => {
                     let peek = matches!(op, Op::Peek(_));
@@ -160,7 +255,7 @@ proptest! {
                     let (left, right) = out.split_at_mut(n / 2);
                     let got = match r.read(&s, &mut [left, right], peek) {
                         Got::Bytes { n, .. } => n,
-                        other => { prop_assert_eq!(other, Got::Empty); 0 }
+                        empty => { prop_assert_eq!(empty, Got::Empty); 0 }
                     };
                     prop_assert_eq!(got, n.min(model.len()));
                     let expected: Vec<u8> = model.iter().take(got).copied().collect();

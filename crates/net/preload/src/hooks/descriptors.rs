@@ -29,11 +29,7 @@ pub(crate) unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_i
 /// # Safety
 /// As the manual page says.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn connect(
-    fd: c_int,
-    addr: *const sockaddr,
-    len: socklen_t,
-) -> c_int {
+pub(crate) unsafe extern "C" fn connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: arguments pass unchanged.
     let result = unsafe { next::connect(fd, addr, len) };
     if lookup(fd).is_some() {

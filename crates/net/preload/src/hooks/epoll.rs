@@ -1,6 +1,10 @@
 //! epoll(7).
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
+#![expect(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "a hook and the function of libc behind it share one promise of the caller"
+)]
 
 use super::fail;
 use crate::symbols::next;
@@ -50,8 +54,9 @@ pub(crate) unsafe extern "C" fn epoll_ctl(
     let known = !event.is_null() || op == libc::EPOLL_CTL_DEL;
     // SAFETY: null or readable, as our caller promises.
     let asked = (!event.is_null()).then(|| unsafe { event.read_unaligned() });
-    let served =
-        known.then(|| sockets::epoll_ctl(epfd, op, fd, asked.map(|e| (e.events, e.u64)))).flatten();
+    let served = known
+        .then(|| sockets::epoll_ctl(epfd, op, fd, asked.map(|e| (e.events, e.u64))))
+        .flatten();
     match served {
         Some(Ok(())) => 0,
         Some(Err(e)) => fail(e.0),
@@ -66,7 +71,9 @@ fn kernel_wait(
     mask: *const sigset_t,
 ) -> impl Fn(*mut epoll_event, usize, Option<u64>) -> Sys<usize> {
     move |events, room, timeout| {
-        let ms = timeout.map_or(-1, |ns| c_int::try_from(ns.div_ceil(1_000_000)).unwrap_or(c_int::MAX));
+        let ms = timeout.map_or(-1, |ns| {
+            c_int::try_from(ns.div_ceil(1_000_000)).unwrap_or(c_int::MAX)
+        });
         let max = c_int::try_from(room).unwrap_or(c_int::MAX);
         // SAFETY: the caller's array has `room` places; the mask is null or valid.
         let n = unsafe { next::epoll_pwait(epfd, events, max, ms, mask) };
@@ -88,7 +95,9 @@ unsafe fn wait(
     timeout_ns: Option<u64>,
     mask: *const sigset_t,
 ) -> Option<c_int> {
-    let room = usize::try_from(max).ok().filter(|n| *n > 0 && !events.is_null())?;
+    let room = usize::try_from(max)
+        .ok()
+        .filter(|n| *n > 0 && !events.is_null())?;
     let kernel = kernel_wait(epfd, mask);
     // SAFETY: promised by our caller.
     let served = unsafe { sockets::epoll_wait(epfd, events, room, timeout_ns, &kernel) }?;
@@ -154,7 +163,8 @@ pub(crate) unsafe extern "C" fn epoll_pwait2(
     let part = |v: i64| u64::try_from(v).unwrap_or(0);
     let ns = time.map(|t| part(t.tv_sec).saturating_mul(1_000_000_000) + part(t.tv_nsec));
     // SAFETY: forwarded.
-    match sane.then(|| unsafe { wait(epfd, events, max, ns, mask) }).flatten() {
+    let served = || unsafe { wait(epfd, events, max, ns, mask) };
+    match sane.then(served).flatten() {
         Some(n) => n,
         // SAFETY: arguments pass unchanged.
         None => unsafe { next::epoll_pwait2(epfd, events, max, timeout, mask) },

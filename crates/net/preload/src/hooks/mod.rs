@@ -19,9 +19,21 @@ fn fail(errno: c_int) -> c_int {
     -1
 }
 
+/// A register's content as an address or a size.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a long has the width of a pointer"
+)]
+fn word(register: core::ffi::c_long) -> usize {
+    register.cast_unsigned() as usize
+}
+
 /// One buffer as a vector.
 fn one(at: *const core::ffi::c_void, len: usize) -> [iovec; 1] {
-    [iovec { iov_base: at.cast_mut(), iov_len: len }]
+    [iovec {
+        iov_base: at.cast_mut(),
+        iov_len: len,
+    }]
 }
 
 /// The application's vectors; none for a count that makes no sense (libc will say EINVAL).
@@ -38,6 +50,10 @@ unsafe fn vectors<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
     }
     // SAFETY: promised by our caller.
     let all = unsafe { core::slice::from_raw_parts(iov, n) };
-    let total = all.iter().try_fold(0usize, |sum, v| sum.checked_add(v.iov_len));
-    total.filter(|sum| isize::try_from(*sum).is_ok()).map(|_| all)
+    let total = all
+        .iter()
+        .try_fold(0usize, |sum, v| sum.checked_add(v.iov_len));
+    total
+        .filter(|sum| isize::try_from(*sum).is_ok())
+        .map(|_| all)
 }

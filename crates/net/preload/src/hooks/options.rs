@@ -35,13 +35,13 @@ pub(crate) unsafe extern "C" fn setsockopt(
 ) -> c_int {
     let stays = matches!(
         (level, name),
-        (libc::SOL_SOCKET, libc::SO_ZEROCOPY | libc::SO_OOBINLINE | libc::SO_TIMESTAMPING)
-            | (libc::IPPROTO_TCP, libc::TCP_ULP | libc::TCP_REPAIR)
+        (
+            libc::SOL_SOCKET,
+            libc::SO_ZEROCOPY | libc::SO_OOBINLINE | libc::SO_TIMESTAMPING
+        ) | (libc::IPPROTO_TCP, libc::TCP_ULP | libc::TCP_REPAIR)
     );
-    if stays {
-        if let Some(handle) = lookup(fd) {
-            handle.stay_on_tcp(fd, Reason::SocketOption);
-        }
+    if stays && let Some(handle) = lookup(fd) {
+        handle.stay_on_tcp(fd, Reason::SocketOption);
     }
     // SAFETY: arguments pass unchanged.
     unsafe { next::setsockopt(fd, level, name, value, len) }
@@ -74,8 +74,10 @@ pub(crate) unsafe extern "C" fn ioctl(fd: c_int, request: c_long, arg: c_long) -
     }
     // SAFETY: arguments pass unchanged.
     let result = unsafe { next::ioctl(fd, request, arg) };
-    let Some(handle) = lookup(fd).filter(|_| result >= 0) else { return result };
-    let out: *mut c_int = core::ptr::with_exposed_provenance_mut(arg.cast_unsigned() as usize);
+    let Some(handle) = lookup(fd).filter(|_| result >= 0) else {
+        return result;
+    };
+    let out: *mut c_int = core::ptr::with_exposed_provenance_mut(super::word(arg));
     match u64::try_from(request).unwrap_or(0) {
         libc::FIONBIO => handle.flags_changed(),
         libc::FIONREAD => {

@@ -1,6 +1,10 @@
 //! poll(2) and select(2).
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
+#![expect(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "a hook and the function of libc behind it share one promise of the caller"
+)]
 
 use super::fail;
 use crate::symbols::next;
@@ -15,12 +19,19 @@ fn millis(timeout: c_int) -> Option<u64> {
 
 /// Nanoseconds of a `timespec`; `Err` when it makes no sense.
 fn nanos(sec: i64, nsec: i64, unit: i64) -> Result<u64, ()> {
-    let (Ok(s), Ok(part)) = (u64::try_from(sec), u64::try_from(nsec)) else { return Err(()) };
+    let (Ok(s), Ok(part)) = (u64::try_from(sec), u64::try_from(nsec)) else {
+        return Err(());
+    };
     if nsec >= 1_000_000_000 / unit {
         return Err(());
     }
     let unit = unit.unsigned_abs();
     Ok(s.saturating_mul(1_000_000_000).saturating_add(part * unit))
+}
+
+/// The number of records; one that no memory holds becomes the largest that could be.
+fn count_of(n: nfds_t) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
 }
 
 /// # Safety
@@ -30,7 +41,7 @@ unsafe fn records<'a>(fds: *mut pollfd, n: nfds_t) -> &'a mut [pollfd] {
         return &mut [];
     }
     // SAFETY: promised by our caller.
-    unsafe { core::slice::from_raw_parts_mut(fds, n as usize) }
+    unsafe { core::slice::from_raw_parts_mut(fds, count_of(n)) }
 }
 
 fn count(result: Sys<usize>) -> c_int {
@@ -45,11 +56,11 @@ fn count(result: Sys<usize>) -> c_int {
 pub(crate) unsafe extern "C" fn poll(fds: *mut pollfd, n: nfds_t, timeout: c_int) -> c_int {
     // SAFETY: promised by our caller.
     let list = unsafe { records(fds, n) };
-    if !sockets::concerns(list.iter().map(|p| p.fd)) {
-        if let Some(_pins) = sockets::pin_plain(list.iter().map(|p| p.fd)) {
-            // SAFETY: arguments pass unchanged.
-            return unsafe { next::poll(fds, n, timeout) };
-        }
+    if !sockets::concerns(list.iter().map(|p| p.fd))
+        && let Some(_pins) = sockets::pin_plain(list.iter().map(|p| p.fd))
+    {
+        // SAFETY: arguments pass unchanged.
+        return unsafe { next::poll(fds, n, timeout) };
     }
     count(sockets::poll(list, millis(timeout), core::ptr::null()))
 }
@@ -65,7 +76,7 @@ pub(crate) unsafe extern "C" fn __poll_chk(
     timeout: c_int,
     room: size_t,
 ) -> c_int {
-    if room / size_of::<pollfd>() < n as usize {
+    if room / size_of::<pollfd>() < count_of(n) {
         // SAFETY: libc's check fails and says so.
         return unsafe { next::__poll_chk(fds, n, timeout, room) };
     }
@@ -86,11 +97,11 @@ pub(crate) unsafe extern "C" fn ppoll(
 ) -> c_int {
     // SAFETY: promised by our caller.
     let list = unsafe { records(fds, n) };
-    if !sockets::concerns(list.iter().map(|p| p.fd)) {
-        if let Some(_pins) = sockets::pin_plain(list.iter().map(|p| p.fd)) {
-            // SAFETY: arguments pass unchanged.
-            return unsafe { next::ppoll(fds, n, timeout, mask) };
-        }
+    if !sockets::concerns(list.iter().map(|p| p.fd))
+        && let Some(_pins) = sockets::pin_plain(list.iter().map(|p| p.fd))
+    {
+        // SAFETY: arguments pass unchanged.
+        return unsafe { next::ppoll(fds, n, timeout, mask) };
     }
     // SAFETY: null or readable, as our caller promises.
     let time = unsafe { timeout.as_ref() }.map(|t| nanos(t.tv_sec, t.tv_nsec, 1));
@@ -112,7 +123,7 @@ pub(crate) unsafe extern "C" fn __ppoll_chk(
     mask: *const sigset_t,
     room: size_t,
 ) -> c_int {
-    if room / size_of::<pollfd>() < n as usize {
+    if room / size_of::<pollfd>() < count_of(n) {
         // SAFETY: libc's check fails and says so.
         return unsafe { next::__ppoll_chk(fds, n, timeout, mask, room) };
     }
@@ -171,7 +182,9 @@ impl Sets {
     }
 
     fn members(&self) -> impl Iterator<Item = c_int> + '_ {
-        (0..self.n).filter(|fd| self.events(*fd) != 0).filter_map(|fd| c_int::try_from(fd).ok())
+        (0..self.n)
+            .filter(|fd| self.events(*fd) != 0)
+            .filter_map(|fd| c_int::try_from(fd).ok())
     }
 
     /// Stores what poll found; returns the number of bits set, or EBADF.
@@ -181,7 +194,9 @@ impl Sets {
         }
         let mut bits = 0;
         for p in found {
-            let Ok(fd) = usize::try_from(p.fd) else { continue };
+            let Ok(fd) = usize::try_from(p.fd) else {
+                continue;
+            };
             for (set, kind, asked) in [
                 (self.read, READ, libc::POLLIN),
                 (self.write, WRITE, libc::POLLOUT),
@@ -203,19 +218,36 @@ fn served(sets: &Sets, timeout: Result<Option<u64>, ()>, mask: *const sigset_t) 
     if !sockets::concerns(sets.members()) {
         return None;
     }
-    let Ok(ns) = timeout else { return Some(fail(libc::EINVAL)) };
-    let mut few = [pollfd { fd: -1, events: 0, revents: 0 }; 64];
+    let Ok(ns) = timeout else {
+        return Some(fail(libc::EINVAL));
+    };
+    let mut few = [pollfd {
+        fd: -1,
+        events: 0,
+        revents: 0,
+    }; 64];
     let count = sets.members().count();
     let mut many: Vec<pollfd> = Vec::new();
     let list: &mut [pollfd] = if count <= few.len() {
         &mut few[..count]
     } else {
-        many.resize(count, pollfd { fd: -1, events: 0, revents: 0 });
+        many.resize(
+            count,
+            pollfd {
+                fd: -1,
+                events: 0,
+                revents: 0,
+            },
+        );
         &mut many
     };
     for (slot, fd) in list.iter_mut().zip(sets.members()) {
         let events = usize::try_from(fd).map_or(0, |n| sets.events(n));
-        *slot = pollfd { fd, events, revents: 0 };
+        *slot = pollfd {
+            fd,
+            events,
+            revents: 0,
+        };
     }
     let result = match sockets::poll(list, ns, mask) {
         Err(e) => {
@@ -231,7 +263,10 @@ fn served(sets: &Sets, timeout: Result<Option<u64>, ()>, mask: *const sigset_t) 
 }
 
 fn now_ns() -> u64 {
-    let mut t = timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut t = timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `t` is writable.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
     nanos(t.tv_sec, t.tv_nsec, 1).unwrap_or(0)
@@ -249,9 +284,16 @@ pub(crate) unsafe extern "C" fn select(
     e: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
-    let sets = Sets { n: usize::try_from(n).unwrap_or(0), read: r, write: w, except: e };
+    let sets = Sets {
+        n: usize::try_from(n).unwrap_or(0),
+        read: r,
+        write: w,
+        except: e,
+    };
     // SAFETY: null or valid, as our caller promises.
-    let time = unsafe { timeout.as_ref() }.map(|t| nanos(t.tv_sec, t.tv_usec, 1000)).transpose();
+    let time = unsafe { timeout.as_ref() }
+        .map(|t| nanos(t.tv_sec, t.tv_usec, 1000))
+        .transpose();
     let begun = now_ns();
     if let Some(done) = served(&sets, time, core::ptr::null()) {
         // SAFETY: as above.
@@ -282,13 +324,22 @@ pub(crate) unsafe extern "C" fn pselect(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    let sets = Sets { n: usize::try_from(n).unwrap_or(0), read: r, write: w, except: e };
+    let sets = Sets {
+        n: usize::try_from(n).unwrap_or(0),
+        read: r,
+        write: w,
+        except: e,
+    };
     // SAFETY: null or valid, as our caller promises.
-    let time = unsafe { timeout.as_ref() }.map(|t| nanos(t.tv_sec, t.tv_nsec, 1)).transpose();
+    let time = unsafe { timeout.as_ref() }
+        .map(|t| nanos(t.tv_sec, t.tv_nsec, 1))
+        .transpose();
     if let Some(done) = served(&sets, time, mask) {
         return done;
     }
-    let Some(_pins) = sockets::pin_plain(sets.members()) else { return fail(libc::EINTR) };
+    let Some(_pins) = sockets::pin_plain(sets.members()) else {
+        return fail(libc::EINTR);
+    };
     // SAFETY: arguments pass unchanged.
     unsafe { next::pselect(n, r, w, e, timeout, mask) }
 }

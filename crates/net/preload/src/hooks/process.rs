@@ -237,7 +237,10 @@ pub(crate) unsafe extern "C" fn syscall(
     e: c_long,
     f: c_long,
 ) -> c_long {
-    #[expect(clippy::cast_possible_truncation, reason = "the kernel takes the low half as well")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the kernel takes the low half as well"
+    )]
     let int = |v: c_long| v as c_int;
     // SAFETY: forwarded; our caller promises what the numbered call asks for.
     if let Some(result) = unsafe { by_number(nr, [a, b, c, d, e, f]) } {
@@ -248,8 +251,10 @@ pub(crate) unsafe extern "C" fn syscall(
         libc::SYS_close => return c_long::from(unsafe { super::descriptors::close(int(a)) }),
         // SAFETY: no pointers.
         libc::SYS_dup => return c_long::from(unsafe { super::descriptors::dup(int(a)) }),
-        // SAFETY: no pointers.
-        libc::SYS_dup3 => return c_long::from(unsafe { super::descriptors::dup3(int(a), int(b), int(c)) }),
+        libc::SYS_dup3 => {
+            // SAFETY: no pointers.
+            return c_long::from(unsafe { super::descriptors::dup3(int(a), int(b), int(c)) });
+        }
         libc::SYS_close_range => {
             let (first, last) = (int(a).cast_unsigned(), int(b).cast_unsigned());
             // SAFETY: no pointers.
@@ -268,13 +273,19 @@ pub(crate) unsafe extern "C" fn syscall(
 ///
 /// # Safety
 /// As the numbered call asks.
+#[expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "one promise for all arms: the caller's arguments are those of the numbered call"
+)]
 unsafe fn by_number(nr: c_long, args: [c_long; 6]) -> Option<c_long> {
-    #[expect(clippy::cast_possible_truncation, reason = "the kernel takes the low half as well")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the kernel takes the low half as well"
+    )]
     let int = |i: usize| args[i] as c_int;
-    let size = |i: usize| args[i].cast_unsigned() as usize;
+    let size = |i: usize| super::word(args[i]);
     let at = |i: usize| core::ptr::with_exposed_provenance_mut::<c_void>(size(i));
     let fd = int(0);
-    // SAFETY (all arms): forwarded from our caller.
     Some(match nr {
         libc::SYS_read => unsafe { receive::read(fd, at(1), size(2)) as c_long },
         libc::SYS_readv => unsafe { receive::readv(fd, at(1).cast(), int(2)) as c_long },

@@ -1,6 +1,10 @@
 //! read(2), recv(2) and their kin.
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
+#![expect(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "a hook and the function of libc behind it share one promise of the caller"
+)]
 
 use super::{fail, one, vectors};
 use crate::symbols::next;
@@ -49,7 +53,9 @@ pub(crate) unsafe extern "C" fn __read_chk(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
     // SAFETY: our caller promises `n` vectors.
-    match (lookup(fd), unsafe { vectors(iov, usize::try_from(n).unwrap_or(usize::MAX)) }) {
+    match (lookup(fd), unsafe {
+        vectors(iov, usize::try_from(n).unwrap_or(usize::MAX))
+    }) {
         // SAFETY: the vectors are writable.
         (Some(h), Some(v)) => unsafe { h.receive(fd, v, 0, || next::readv(fd, iov, n)) },
         // SAFETY: arguments pass unchanged.
@@ -70,9 +76,15 @@ pub(crate) unsafe extern "C" fn preadv2(
     flags: c_int,
 ) -> ssize_t {
     // SAFETY: our caller promises `n` vectors.
-    match (lookup(fd), unsafe { vectors(iov, usize::try_from(n).unwrap_or(usize::MAX)) }) {
+    match (lookup(fd), unsafe {
+        vectors(iov, usize::try_from(n).unwrap_or(usize::MAX))
+    }) {
         (Some(h), Some(v)) if at == -1 => {
-            let nowait = if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 };
+            let nowait = if flags & libc::RWF_NOWAIT != 0 {
+                libc::MSG_DONTWAIT
+            } else {
+                0
+            };
             // SAFETY: the vectors are writable.
             unsafe { h.receive(fd, v, nowait, || next::preadv2(fd, iov, n, at, flags)) }
         }
@@ -156,7 +168,9 @@ pub(crate) unsafe extern "C" fn recvfrom(
     let bound = handle.is_bound();
     // SAFETY: the buffer is writable for its length.
     let got = unsafe {
-        handle.receive(fd, &one(buf, n), flags, || next::recvfrom(fd, buf, n, flags, addr, len))
+        handle.receive(fd, &one(buf, n), flags, || {
+            next::recvfrom(fd, buf, n, flags, addr, len)
+        })
     };
     if bound && got >= 0 && !addr.is_null() && !len.is_null() {
         // SAFETY: writable as the caller promises.
@@ -207,7 +221,7 @@ pub(crate) unsafe extern "C" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_in
 unsafe fn receive_message(h: Handle, fd: c_int, msg: &mut msghdr, flags: c_int) -> ssize_t {
     let at = core::ptr::from_mut(msg);
     // SAFETY: promised by our caller.
-    let Some(v) = (unsafe { vectors(msg.msg_iov, msg.msg_iovlen as usize) }) else {
+    let Some(v) = (unsafe { vectors(msg.msg_iov, msg.msg_iovlen) }) else {
         // SAFETY: arguments pass unchanged.
         return unsafe { next::recvmsg(fd, at, flags) };
     };
@@ -258,7 +272,8 @@ pub(crate) unsafe extern "C" fn recvmmsg(
         // SAFETY: `n` messages are there as the caller promises.
         let m = unsafe { &mut *msgs.add(index) };
         // SAFETY: as above.
-        let got = unsafe { receive_message(handle, fd, &mut m.msg_hdr, flags & !libc::MSG_WAITFORONE) };
+        let got =
+            unsafe { receive_message(handle, fd, &mut m.msg_hdr, flags & !libc::MSG_WAITFORONE) };
         let Ok(len) = u32::try_from(got) else { break };
         m.msg_len = len;
         done += 1;

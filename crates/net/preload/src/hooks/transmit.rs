@@ -1,6 +1,10 @@
 //! write(2), send(2) and their kin; sendfile(2) and splice(2).
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
+#![expect(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "a hook and the function of libc behind it share one promise of the caller"
+)]
 
 use super::{fail, one, vectors};
 use crate::symbols::next;
@@ -29,7 +33,9 @@ pub(crate) unsafe extern "C" fn write(fd: c_int, buf: *const c_void, n: size_t) 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
     // SAFETY: our caller promises `n` vectors.
-    match (lookup(fd), unsafe { vectors(iov, usize::try_from(n).unwrap_or(usize::MAX)) }) {
+    match (lookup(fd), unsafe {
+        vectors(iov, usize::try_from(n).unwrap_or(usize::MAX))
+    }) {
         // SAFETY: the vectors are readable.
         (Some(h), Some(v)) => unsafe { h.transmit(fd, v, 0, || next::writev(fd, iov, n)) },
         // SAFETY: arguments pass unchanged.
@@ -50,9 +56,15 @@ pub(crate) unsafe extern "C" fn pwritev2(
     flags: c_int,
 ) -> ssize_t {
     // SAFETY: our caller promises `n` vectors.
-    match (lookup(fd), unsafe { vectors(iov, usize::try_from(n).unwrap_or(usize::MAX)) }) {
+    match (lookup(fd), unsafe {
+        vectors(iov, usize::try_from(n).unwrap_or(usize::MAX))
+    }) {
         (Some(h), Some(v)) if at == -1 => {
-            let nowait = if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 };
+            let nowait = if flags & libc::RWF_NOWAIT != 0 {
+                libc::MSG_DONTWAIT
+            } else {
+                0
+            };
             // SAFETY: the vectors are readable.
             unsafe { h.transmit(fd, v, nowait, || next::pwritev2(fd, iov, n, at, flags)) }
         }
@@ -115,7 +127,9 @@ pub(crate) unsafe extern "C" fn sendto(
     };
     // SAFETY: the buffer is readable for its length.
     unsafe {
-        handle.transmit(fd, &one(buf, n), flags, || next::sendto(fd, buf, n, flags, addr, len))
+        handle.transmit(fd, &one(buf, n), flags, || {
+            next::sendto(fd, buf, n, flags, addr, len)
+        })
     }
 }
 
@@ -145,7 +159,7 @@ pub(crate) unsafe extern "C" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_
 /// The message's vectors are readable.
 unsafe fn send_message(h: Handle, fd: c_int, msg: &msghdr, flags: c_int) -> ssize_t {
     // SAFETY: promised by our caller.
-    match unsafe { vectors(msg.msg_iov, msg.msg_iovlen as usize) } {
+    match unsafe { vectors(msg.msg_iov, msg.msg_iovlen) } {
         // SAFETY: promised by our caller.
         Some(v) => unsafe { h.transmit(fd, v, flags, || next::sendmsg(fd, msg, flags)) },
         // SAFETY: arguments pass unchanged.
@@ -240,27 +254,54 @@ pub(crate) unsafe extern "C" fn sendfile(
     }
 }
 
+/// Where a sendfile reads: at the caller's offset, or at the file's own position.
+struct Source {
+    file: c_int,
+    at: *mut off_t,
+}
+
+impl Source {
+    /// Reads without moving the position; as `pread(2)`.
+    fn read(&self, buffer: &mut [u8]) -> isize {
+        let from = if self.at.is_null() {
+            // SAFETY: asks for the position only.
+            unsafe { libc::lseek(self.file, 0, libc::SEEK_CUR) }
+        } else {
+            // SAFETY: not null; readable as the caller of sendfile promises.
+            unsafe { *self.at }
+        };
+        // SAFETY: the buffer is writable for its length.
+        unsafe { libc::pread(self.file, buffer.as_mut_ptr().cast(), buffer.len(), from) }
+    }
+
+    /// Moves past what was sent.
+    fn advance(&self, sent: usize) {
+        let sent = off_t::try_from(sent).unwrap_or(0);
+        if self.at.is_null() {
+            // SAFETY: moves the position only.
+            unsafe { libc::lseek(self.file, sent, libc::SEEK_CUR) };
+        } else {
+            // SAFETY: not null; writable as the caller of sendfile promises.
+            unsafe { *self.at += sent };
+        }
+    }
+}
+
 /// # Safety
 /// `at` is null or writable.
-unsafe fn send_file(h: Handle, out: c_int, input: c_int, at: *mut off_t, n: size_t) -> ssize_t {
+unsafe fn send_file(h: Handle, out: c_int, file: c_int, at: *mut off_t, n: size_t) -> ssize_t {
     let mut buffer = [0u8; 16_384];
-    // SAFETY: null or writable, as our caller promises.
-    let mut offset = if at.is_null() { None } else { Some(unsafe { *at }) };
+    let source = Source { file, at };
     let mut done: usize = 0;
     while done < n {
         let want = (n - done).min(buffer.len());
-        // SAFETY: the buffer has room for `want` bytes.
-        let got = match offset {
-            Some(o) => unsafe { libc::pread(input, buffer.as_mut_ptr().cast(), want, o) },
-            None => {
-                // SAFETY: asks for the position only.
-                let here = unsafe { libc::lseek(input, 0, libc::SEEK_CUR) };
-                // SAFETY: the buffer has room for `want` bytes.
-                unsafe { libc::pread(input, buffer.as_mut_ptr().cast(), want, here) }
-            }
-        };
+        let got = source.read(&mut buffer[..want]);
         let Ok(got @ 1..) = usize::try_from(got) else {
-            return if done > 0 || got == 0 { done.cast_signed() } else { -1 };
+            return if done > 0 || got == 0 {
+                done.cast_signed()
+            } else {
+                -1
+            };
         };
         let v = one(buffer.as_ptr().cast(), got);
         // SAFETY: `got` bytes of the buffer are filled.
@@ -269,15 +310,7 @@ unsafe fn send_file(h: Handle, out: c_int, input: c_int, at: *mut off_t, n: size
             return if done > 0 { done.cast_signed() } else { -1 };
         };
         done += sent;
-        match &mut offset {
-            Some(o) => *o += sent as off_t,
-            // SAFETY: moves the file position past what was sent.
-            None => drop(unsafe { libc::lseek(input, sent as off_t, libc::SEEK_CUR) }),
-        }
-        if let Some(o) = offset {
-            // SAFETY: `at` was not null.
-            unsafe { *at = o };
-        }
+        source.advance(sent);
         if sent < got {
             break;
         }
@@ -314,7 +347,11 @@ pub(crate) unsafe extern "C" fn splice(
     n: size_t,
     flags: u32,
 ) -> ssize_t {
-    let wait = if flags & libc::SPLICE_F_NONBLOCK != 0 { libc::MSG_DONTWAIT } else { 0 };
+    let wait = if flags & libc::SPLICE_F_NONBLOCK != 0 {
+        libc::MSG_DONTWAIT
+    } else {
+        0
+    };
     let both = lookup(from).is_some() && lookup(to).is_some();
     if both || !from_at.is_null() || !to_at.is_null() {
         // Offsets of sockets and pipes, or no pipe at all: the kernel refuses.
@@ -332,7 +369,9 @@ pub(crate) unsafe extern "C" fn splice(
         let mut buffer = [0u8; 4096]; // What a pipe promises to give at once or not at all.
         // SAFETY: the buffer has room.
         let got = unsafe { next::read(from, buffer.as_mut_ptr().cast(), n.min(buffer.len())) };
-        let Ok(got @ 1..) = usize::try_from(got) else { return got };
+        let Ok(got @ 1..) = usize::try_from(got) else {
+            return got;
+        };
         // A pipe's bytes cannot be put back: they are sent however long it takes.
         let v = one(buffer.as_ptr().cast(), got);
         // SAFETY: `got` bytes of the buffer are filled.
