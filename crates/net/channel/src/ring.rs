@@ -370,6 +370,12 @@ impl Ring {
         head != tail
     }
 
+    /// Bytes that a write would take now.
+    pub fn room(&self, max_shift: u32) -> usize {
+        let free = self.view(max_shift).map_or(0, |v| v.capacity() - v.used());
+        usize::try_from(free).unwrap_or(0)
+    }
+
     /// Bytes published and not yet consumed; `None` when the words contradict each other.
     pub fn pending(&self, max_shift: u32) -> Option<u64> {
         self.view(max_shift).map(|v| v.used())

@@ -12,6 +12,15 @@ use saiga_socket::fork;
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn(c_int, *const *const c_char, *const *const c_char) = construct;
 
+/// Run at `exit(3)`, after the program's own handlers.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = destruct;
+
+extern "C" fn destruct() {
+    saiga_socket::before_exit();
+}
+
 unsafe extern "C" fn wait(
     fds: *mut libc::pollfd,
     n: libc::nfds_t,

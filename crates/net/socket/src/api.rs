@@ -3,12 +3,12 @@
 
 #![expect(unsafe_code, reason = "buffers of the hooks' callers")]
 
-use crate::chan::{Chan, rx};
+use crate::chan::{Chan, rx, tx};
 use crate::epoll_wait as waiting;
 use crate::epoll_wait::{Call, KernelWait};
 use crate::sock::{Socket, origin, phase};
 use crate::table::Entry;
-use crate::{close, epoll, iov, kernel, recv, rt, send, table, upgrade};
+use crate::{chaos, close, epoll, iov, kernel, recv, rt, send, table, upgrade};
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
 use libc::iovec;
@@ -125,12 +125,20 @@ impl Handle {
     }
 
     /// `shutdown(2)`: noted before the kernel does it.
-    pub fn shutting_down(self, how: i32) {
+    pub fn shutting_down(self, fd: Fd, how: i32) {
         if how == libc::SHUT_WR || how == libc::SHUT_RDWR {
+            let _pin = self.0.pin();
+            if let Some(chan) = Chan::of(self.0).filter(|_| self.0.is_bound()) {
+                close::finish_recall(fd, self.0, &chan);
+            }
             self.0.tx_shut.store(true, Ordering::SeqCst);
         }
         if how == libc::SHUT_RD || how == libc::SHUT_RDWR {
             self.0.rx_shut.store(true, Ordering::SeqCst);
+        }
+        let _pin = self.0.pin();
+        if let Some(chan) = Chan::of(self.0).filter(|_| self.0.is_bound()) {
+            chan.tell_ourselves();
         }
     }
 
@@ -149,6 +157,29 @@ impl Handle {
         let chan = self.0.is_bound().then(|| Chan::of(self.0)).flatten()?;
         let all = saiga_channel::layout::STRIDE_SHIFT;
         i32::try_from(chan.tx_ring().pending(all)?).ok()
+    }
+
+    /// Room in the ring for bytes that must not fail once they are taken from elsewhere;
+    /// `None` while TCP carries what is sent.
+    #[must_use]
+    pub fn ring_room(self) -> Option<usize> {
+        let _pin = self.0.pin();
+        let chan = self.0.is_bound().then(|| Chan::of(self.0)).flatten()?;
+        let in_ring = chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING;
+        (in_ring && !chan.tx_ring().frozen())
+            .then(|| chan.tx_ring().room(saiga_channel::layout::STRIDE_SHIFT))
+    }
+
+    /// Sends all of `bytes` on a bound socket, waiting for room even if the descriptor does not
+    /// block: they come from where they cannot be put back.
+    ///
+    /// # Errors
+    /// As `send(2)`, EAGAIN excepted.
+    pub fn transmit_all(self, fd: Fd, bytes: &[u8]) -> Sys<usize> {
+        let _pin = self.0.pin();
+        let result = send::send_waiting(fd, self.0, &[bytes]);
+        show_bytes(self.0, |e| &e.channel_tx, &self.0.sent, &result);
+        result
     }
 
     /// Serves a receiving call; `next` is the same call in libc.
@@ -214,6 +245,9 @@ impl Handle {
 fn enter(fd: Fd, socket: &'static Socket) -> bool {
     if !socket.is_bound() {
         return socket.step_due() && upgrade::step(fd, socket);
+    }
+    if chaos::is_on() {
+        chaos::strike(socket);
     }
     if Chan::of(socket).is_some_and(|c| c.ours().rx_mode.load(Ordering::Relaxed) != rx::RING) {
         close::settle(fd, socket);
@@ -374,19 +408,19 @@ pub fn relay(
         return Ok(0);
     }
     let written = write(&buffer[..seen])?;
-    recv::recv(
-        fd,
-        socket,
-        &mut [&mut buffer[..written]],
-        libc::MSG_DONTWAIT,
-    )
+    let mut dropped = 0;
+    while dropped < written {
+        let rest = &mut buffer[dropped..written];
+        dropped += recv::recv(fd, socket, &mut [rest], libc::MSG_DONTWAIT)?;
+    }
+    Ok(written)
 }
 
 /// Every descriptor number that the library follows or owns, from `first` to `last`.
 pub fn known(first: Fd, last: Fd) -> impl Iterator<Item = Fd> {
     let end = usize::try_from(last)
         .unwrap_or(usize::MAX)
-        .min(table::numbers().saturating_sub(1));
+        .min(table::highest());
     (usize::try_from(first).unwrap_or(0)..=end)
         .filter_map(|n| Fd::try_from(n).ok())
         .filter(|fd| !matches!(table::get(*fd), Entry::Unknown))
@@ -403,6 +437,18 @@ pub fn sandboxed() {
     }
 }
 
+/// Before the process ends by `exit(3)`: sends what peers have recalled. What is merely unread
+/// in rings stays readable for them.
+pub fn before_exit() {
+    for fd in known(0, Fd::MAX) {
+        let Some(Handle(socket)) = lookup(fd) else { continue };
+        let _pin = socket.pin();
+        if let Some(chan) = Chan::of(socket).filter(|_| socket.is_bound()) {
+            close::finish_recall(fd, socket, &chan);
+        }
+    }
+}
+
 /// Before exec: connections that survive it lose their library, so they go back to TCP. In a
 /// vfork child, whose descriptors our records do not describe, those at 0, 1 and 2 are
 /// recognised by the kernel's name of the socket.
@@ -415,7 +461,8 @@ pub fn before_exec() {
         let Some(Handle(socket)) = lookup(fd) else {
             continue;
         };
-        if !socket.is_bound() {
+        if own && !socket.is_bound() {
+            upgrade::abandon(socket); // A proposal must not be accepted after we are gone.
             continue;
         }
         let closes =

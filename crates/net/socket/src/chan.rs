@@ -7,7 +7,7 @@ use crate::links::Link;
 use crate::sock::Socket;
 use crate::{clock, rt, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
-use saiga_channel::layout::{SideBlock, Slot};
+use saiga_channel::layout::{Side, SideBlock, Slot};
 use saiga_channel::ring::{Put, Ring};
 use saiga_channel::segment::{RingBytes, Segment};
 use saiga_channel::sys;
@@ -142,11 +142,22 @@ impl Chan {
         self.tell(self.theirs().tx_places.load(Ordering::SeqCst));
     }
 
-    fn tell(&self, mut places: u64) {
+    /// Wakes our own threads that wait on the channel: something changed on our side.
+    pub(crate) fn tell_ourselves(&self) {
+        let ours = self.ours();
+        let places = ours.rx_places.load(Ordering::SeqCst) | ours.tx_places.load(Ordering::SeqCst);
+        self.tell_at(self.segment.side, places);
+    }
+
+    fn tell(&self, places: u64) {
+        self.tell_at(self.segment.side.peer(), places);
+    }
+
+    fn tell_at(&self, side: Side, mut places: u64) {
         while places != 0 {
             let index = places.trailing_zeros() as usize;
             places &= places - 1;
-            let place = self.segment.place(self.segment.side.peer(), index);
+            let place = self.segment.place(side, index);
             if let Some(bell) = place.tell(self.index) {
                 rt::ring(bell);
             }

@@ -55,6 +55,7 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
         } else if socket.maybe_shared() {
             done = close_shared(fd, &chan);
         } else {
+            finish_recall(fd, socket, &chan);
             reset_if_unread(fd, &chan);
             end_channel(&chan);
         }
@@ -115,6 +116,7 @@ pub(crate) fn last_out(socket: &'static Socket) {
     let copy = socket.own_copy.swap(-1, Ordering::SeqCst);
     if copy >= 0 {
         if let Some(chan) = Chan::of(socket) {
+            finish_recall(copy, socket, &chan);
             reset_if_unread(copy, &chan);
             end_channel(&chan);
         }
@@ -170,6 +172,47 @@ fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan) {
         let _: sys::Sys<()> = sever::reset(fd, socket);
     }
     chan.recall_rx();
+    await_recall(fd, socket, chan);
+}
+
+/// Gives the peer a moment to send what we have left in the ring. One that sleeps in a call
+/// does so at once, one that computes at its next call; one that has gone never will, and then
+/// the stream has a hole: the connection is reset.
+fn await_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
+    let unread = || chan.rx_ring().readable();
+    for _ in 0..PATIENCE_MS {
+        if !unread() {
+            return;
+        }
+        pause_1ms();
+        if !sys::alive(chan.link.peer_pid()) {
+            break;
+        }
+    }
+    if unread() && (sever::peer_is_gone(fd) || !sys::alive(chan.link.peer_pid())) {
+        let _: sys::Sys<()> = sever::reset(fd, socket);
+    }
+}
+
+fn pause_1ms() {
+    let pause = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    let _ = sys::ppoll(&mut [], Some(pause));
+}
+
+/// Before our FIN: what the peer has recalled must go before it. Waits while TCP is full and
+/// the peer alive.
+pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
+    while chan.recall_due() {
+        send::serve_recall(fd, socket, chan);
+        if !chan.recall_due() {
+            return;
+        }
+        let mut anchor = [libc::pollfd { fd, events: libc::POLLOUT, revents: 0 }];
+        let _ = sys::ppoll(&mut anchor, None);
+        if anchor[0].revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
+            return;
+        }
+    }
 }
 
 /// How long the end of our ring may wait for the peer to notice the switch to it.
@@ -181,7 +224,7 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan) {
         if chan.ours().tx_mode.load(Ordering::SeqCst) == tx::AFTER {
             return;
         }
-        let _ = send::send(fd, socket, &[], libc::MSG_DONTWAIT);
+        let _ = send::send(fd, socket, &[], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
         if chan.ours().tx_mode.load(Ordering::SeqCst) != tx::AFTER {
             let pause = libc::timespec {
                 tv_sec: 0,

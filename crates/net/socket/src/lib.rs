@@ -7,6 +7,7 @@
 
 mod api;
 mod chan;
+mod chaos;
 mod clock;
 mod close;
 mod epoll;

@@ -13,6 +13,7 @@ use crate::chan::{Chan, rx};
 use crate::sock::Socket;
 use crate::{kernel, send, sever, wait};
 use core::sync::atomic::Ordering;
+use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::ring::Got;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 
@@ -126,7 +127,7 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
     let frozen = ring.frozen();
     let Some(total) = ring.switched() else {
         // Frozen before the switch: nothing will ever be in the ring.
-        if frozen && ring.pending(saiga_channel::layout::STRIDE_SHIFT) == Some(0) {
+        if frozen && ring.pending(STRIDE_SHIFT) == Some(0) {
             ring.acknowledge();
             chan.ours().rx_mode.store(rx::AFTER, Ordering::SeqCst);
             chan.tell_writer();
@@ -254,11 +255,11 @@ fn anchor_due(fd: Fd, socket: &Socket, flags: i32) -> bool {
 /// FIN behind an empty ring. A peer that died with our bytes unread would have reset a TCP
 /// connection (RFC 1122 §4.2.2.13); the kernel did not know of them, so we say it.
 fn end_of_stream(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
-    let unread = chan
-        .tx_ring()
-        .pending(saiga_channel::layout::STRIDE_SHIFT)
-        .unwrap_or(0);
-    if unread > 0 && sever::peer_is_gone(fd) {
+    let unread = || chan.tx_ring().pending(STRIDE_SHIFT).is_some_and(|n| n > 0);
+    // After our own FIN the kernel has forgotten a connection that a live peer still reads.
+    let ours_ended = socket.tx_shut.load(Ordering::Relaxed);
+    // Looked at twice: only what is unread once the peer is known to be gone stays unread.
+    if !ours_ended && unread() && sever::peer_is_gone(fd) && unread() {
         return sever::reset(fd, socket);
     }
     Ok(Try::Bytes(0))
@@ -303,7 +304,7 @@ pub(crate) fn readable_bytes(fd: Fd, chan: &Chan) -> u64 {
     let queued = u64::try_from(sys::ioctl_int(fd, libc::FIONREAD).unwrap_or(0)).unwrap_or(0);
     let ring = chan
         .rx_ring()
-        .pending(saiga_channel::layout::STRIDE_SHIFT)
+        .pending(STRIDE_SHIFT)
         .unwrap_or(0);
     match chan.ours().rx_mode.load(Ordering::Relaxed) {
         rx::RING => ring,

@@ -31,6 +31,29 @@ pub(crate) fn send(
     parts: Parts<'_, '_>,
     flags: i32,
 ) -> Sys<usize> {
+    let patient = flags & libc::MSG_DONTWAIT == 0 && !socket.is_nonblocking(fd);
+    send_as(fd, socket, parts, flags, patient)
+}
+
+/// As [`send`], but waits whatever the descriptor's O_NONBLOCK says.
+///
+/// # Errors
+/// As [`send`], EAGAIN excepted.
+pub(crate) fn send_waiting(
+    fd: Fd,
+    socket: &'static Socket,
+    parts: Parts<'_, '_>,
+) -> Sys<usize> {
+    send_as(fd, socket, parts, 0, true)
+}
+
+fn send_as(
+    fd: Fd,
+    socket: &'static Socket,
+    parts: Parts<'_, '_>,
+    flags: i32,
+    patient: bool,
+) -> Sys<usize> {
     let wanted: usize = parts.iter().map(|p| p.len()).sum();
     let mut done = 0;
     let mut wait = wait::Wait::new(fd, socket, wait::For::Space);
@@ -46,7 +69,7 @@ pub(crate) fn send(
             }
             Ok(Try::Again) => {}
             Ok(Try::Full) => {
-                if flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd) {
+                if !patient {
                     return if done > 0 {
                         Ok(done)
                     } else {

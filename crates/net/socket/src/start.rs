@@ -1,6 +1,6 @@
 //! The library's first moments in a process.
 
-use crate::{clock, kernel, policy, process, rt, settings, table, thread};
+use crate::{chaos, clock, kernel, policy, process, rt, settings, table, thread};
 use saiga_settings::{SYSTEM_FILE, Sources};
 use saiga_status::{Flags, Reason};
 use std::ffi::OsString;
@@ -57,6 +57,9 @@ pub fn start(with: &Start<'_>) {
             settings::switch_off(Reason::KillSwitch, "enabled = false");
         }
         Ok(s) => {
+            if let Some(seed) = variable("SAIGA_CHAOS").and_then(|v| v.to_str()?.parse().ok()) {
+                chaos::start(seed);
+            }
             clock::calibrate();
             policy::set_cpus(process::cpus());
             rt::start(s);

@@ -22,7 +22,7 @@ const TAG_HIDDEN: usize = 2;
 
 static TABLE: AtomicPtr<AtomicUsize> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Highest number that was ever a socket of ours.
+/// Highest number that was ever of interest.
 static HIGHEST: AtomicI32 = AtomicI32::new(0);
 
 /// What a descriptor number stands for.
@@ -87,6 +87,17 @@ pub(crate) fn socket(fd: Fd) -> Option<&'static Socket> {
     }
 }
 
+fn note_highest(fd: Fd) {
+    if fd > HIGHEST.load(Ordering::Relaxed) {
+        HIGHEST.fetch_max(fd, Ordering::Relaxed);
+    }
+}
+
+/// Highest number that was ever of interest; walks over the table end there.
+pub(crate) fn highest() -> usize {
+    usize::try_from(HIGHEST.load(Ordering::Relaxed)).unwrap_or(0)
+}
+
 fn swap(fd: Fd, value: usize) -> Entry {
     word(fd).map_or(Entry::Unknown, |w| decode(w.swap(value, Ordering::AcqRel)))
 }
@@ -94,7 +105,7 @@ fn swap(fd: Fd, value: usize) -> Entry {
 /// Puts a socket behind a number. False when the number is beyond the table.
 pub(crate) fn set_socket(fd: Fd, socket: &'static Socket) -> bool {
     let address = core::ptr::from_ref(socket).expose_provenance();
-    HIGHEST.fetch_max(fd, Ordering::Relaxed);
+    note_highest(fd);
     word(fd)
         .map(|w| w.store(address, Ordering::Release))
         .is_some()
@@ -103,6 +114,7 @@ pub(crate) fn set_socket(fd: Fd, socket: &'static Socket) -> bool {
 /// Puts an epoll set behind a number. False when the number is beyond the table.
 pub(crate) fn set_epoll(fd: Fd, set: &'static EpollSet) -> bool {
     let address = core::ptr::from_ref(set).expose_provenance();
+    note_highest(fd);
     word(fd)
         .map(|w| w.store(address | TAG_EPOLL, Ordering::Release))
         .is_some()
@@ -116,6 +128,7 @@ pub(crate) fn any_of(socket: &Socket) -> Option<Fd> {
 
 /// Marks a descriptor of the library's own.
 pub(crate) fn hide(fd: Fd) {
+    note_highest(fd);
     swap(fd, TAG_HIDDEN);
 }
 

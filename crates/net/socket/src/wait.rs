@@ -78,9 +78,6 @@ impl Wait {
 
     /// Whether an attempt may succeed as far as shared memory tells.
     fn ready(&self, chan: &Chan) -> bool {
-        if chan.recall_due() {
-            return true;
-        }
         match self.what {
             For::Bytes => {
                 let ring = chan.rx_ring();
@@ -117,6 +114,8 @@ impl Wait {
         match self.what {
             For::Bytes => libc::POLLIN | libc::POLLRDHUP,
             For::Space => match chan.ours().tx_mode.load(Ordering::Relaxed) {
+                // What was recalled waits for room on TCP.
+                tx::ENDED if chan.recall_due() => libc::POLLOUT | libc::POLLRDHUP,
                 tx::RING | tx::ENDED => libc::POLLRDHUP,
                 _ => libc::POLLOUT,
             },

@@ -151,8 +151,12 @@ impl Server {
 
     /// Whether its process has gone.
     pub fn is_gone(&self) -> bool {
-        // A zombie would count as alive; init reaps a daemon at once.
-        !Path::new(&format!("/proc/{}", self.pid)).exists()
+        // Until its parent, init, has come by it is a zombie.
+        fs::read_to_string(format!("/proc/{}/stat", self.pid)).map_or(true, |stat| {
+            stat.rsplit(')')
+                .next()
+                .is_some_and(|rest| rest.starts_with(" Z"))
+        })
     }
 }
 

@@ -48,8 +48,11 @@ fn crowd(count: u64, arm: Arm) -> (u64, u64) {
     client.expect("done");
     if arm == Arm::Library {
         let upgrades = Census::upgrades(client.pid());
+        println!("{upgrades} upgrades");
+        // At the very limit there is no descriptor left for a hand-shake: TCP, and no harm.
+        let room = count + 1024 < sys::descriptor_hard_limit();
         assert!(
-            upgrades >= count / 2,
+            upgrades >= count / 2 || !room,
             "only {upgrades} connections were upgraded"
         );
     }
@@ -64,17 +67,23 @@ fn crowd(count: u64, arm: Arm) -> (u64, u64) {
 }
 
 #[test]
+fn many_connections_are_upgraded() {
+    compare_crowds(4000);
+}
+
+#[test]
 fn as_many_connections_as_descriptors_allow() {
     // Both programs raise their limit to the hard one; a few numbers are theirs.
-    let count = by_scale(
-        4000,
-        sys::descriptor_hard_limit().saturating_sub(64).min(28_000),
-    );
+    let limit = sys::descriptor_hard_limit().saturating_sub(64).min(28_000);
+    compare_crowds(by_scale(limit.min(6000), limit));
+}
+
+fn compare_crowds(count: u64) {
     let kernel = crowd(count, Arm::Kernel);
     let library = crowd(count, Arm::Library);
-    let extra = |with: u64, without: u64| with.saturating_sub(without) / count;
+    let extra = |with: u64, without: u64| with.saturating_sub(without) * 1024 / count;
     println!(
-        "memory per connection beyond the kernel's: server {} KiB, client {} KiB",
+        "memory per connection beyond the kernel's: server {} bytes, client {} bytes",
         extra(library.0, kernel.0),
         extra(library.1, kernel.1)
     );

@@ -59,7 +59,7 @@ fn survives(mode: &str, step: &str, own_seed: u64) {
     let mut bystander = Bystander::start(&port);
     bystander.is_served();
     let mut before = None;
-    for round in 0..by_scale(15, 500) {
+    for round in 0..by_scale(15, 100) {
         let seed = dice.below(1 << 40);
         let reached = attack(mode, &port, seed);
         // Without this the test would pass against a library that never upgrades.

@@ -15,7 +15,7 @@ use saiga_socket::{Reason, is_hidden, lookup};
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     if let Some(handle) = lookup(fd) {
-        handle.shutting_down(how);
+        handle.shutting_down(fd, how);
     }
     // SAFETY: no pointers.
     unsafe { next::shutdown(fd, how) }

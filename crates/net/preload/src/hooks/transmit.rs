@@ -199,6 +199,13 @@ unsafe fn let_go_of_passed(msg: &msghdr) {
     }
 }
 
+/// Bytes of a message.
+fn length_of(msg: &msghdr) -> usize {
+    // SAFETY: the message has just been sent, so its vectors are readable.
+    let all = unsafe { vectors(msg.msg_iov, msg.msg_iovlen) };
+    all.map_or(0, |v| v.iter().map(|part| part.iov_len).sum())
+}
+
 /// `sendmmsg(2)`: one `sendmsg` after the other.
 ///
 /// # Safety
@@ -226,6 +233,9 @@ pub(crate) unsafe extern "C" fn sendmmsg(
         let Ok(len) = u32::try_from(sent) else { break };
         m.msg_len = len;
         done += 1;
+        if (len as usize) < length_of(&m.msg_hdr) {
+            break; // Sent in part: what follows must not overtake the rest.
+        }
     }
     if done > 0 || n == 0 { done } else { -1 }
 }
@@ -366,16 +376,8 @@ pub(crate) unsafe extern "C" fn splice(
         }));
     }
     if let Some(h) = lookup(to).filter(|h| h.is_bound()) {
-        let mut buffer = [0u8; 4096]; // What a pipe promises to give at once or not at all.
-        // SAFETY: the buffer has room.
-        let got = unsafe { next::read(from, buffer.as_mut_ptr().cast(), n.min(buffer.len())) };
-        let Ok(got @ 1..) = usize::try_from(got) else {
-            return got;
-        };
-        // A pipe's bytes cannot be put back: they are sent however long it takes.
-        let v = one(buffer.as_ptr().cast(), got);
-        // SAFETY: `got` bytes of the buffer are filled.
-        return unsafe { h.transmit(to, &v, 0, || next::write(to, v[0].iov_base, got)) };
+        // SAFETY: as our caller promises.
+        return unsafe { splice_into(h, from, to, n, flags) };
     }
     for fd in [from, to] {
         if let Some(handle) = lookup(fd) {
@@ -384,4 +386,27 @@ pub(crate) unsafe extern "C" fn splice(
     }
     // SAFETY: arguments pass unchanged.
     unsafe { next::splice(from, from_at, to, to_at, n, flags) }
+}
+
+/// A pipe into a channel. The pipe's bytes cannot be put back, so no more are taken than there
+/// is room for, and those are sent however long it takes.
+///
+/// # Safety
+/// As `splice(2)` without offsets.
+unsafe fn splice_into(h: Handle, from: c_int, to: c_int, n: size_t, flags: u32) -> ssize_t {
+    // SAFETY: asks for flags only.
+    let status = unsafe { next::fcntl(to, libc::F_GETFL, 0) };
+    let blocks = status & libc::O_NONBLOCK == 0 && flags & libc::SPLICE_F_NONBLOCK == 0;
+    let mut room = libc::pollfd { fd: to, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one record.
+    let ready = unsafe { super::poll::poll(&raw mut room, 1, if blocks { -1 } else { 0 }) };
+    if ready <= 0 {
+        return if ready == 0 { fail(libc::EAGAIN) as ssize_t } else { -1 };
+    }
+    let mut buffer = [0u8; 4096];
+    let want = n.min(h.ring_room().unwrap_or(buffer.len())).min(buffer.len());
+    // SAFETY: the buffer has room.
+    let got = unsafe { next::read(from, buffer.as_mut_ptr().cast(), want) };
+    let Ok(got @ 1..) = usize::try_from(got) else { return got };
+    c_result(h.transmit_all(to, &buffer[..got]))
 }
