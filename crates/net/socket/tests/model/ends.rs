@@ -139,7 +139,7 @@ impl End {
 
     pub(crate) fn shutdown_write(&self) -> Sys<()> {
         if let Some(handle) = self.handle() {
-            handle.shutting_down(libc::SHUT_WR);
+            handle.shutting_down(self.fd, libc::SHUT_WR);
         }
         // SAFETY: no pointers.
         done(unsafe { libc::shutdown(self.fd, libc::SHUT_WR) })

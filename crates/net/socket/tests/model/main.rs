@@ -121,6 +121,7 @@ fn check(cases: u32, tracked: bool) -> Reached {
         source_file: Some(file!()),
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         max_shrink_iters: 4000,
+        max_shrink_time: 30_000,
         ..Config::default()
     };
     let reached = Reached::default();

@@ -197,6 +197,7 @@ impl World {
             let allowed = [libc::EPIPE, libc::ECONNRESET, libc::EAGAIN];
             assert!(result.is_ok() || allowed.map(|e| Err(Errno(e))).contains(&result), "{result:?}");
             self.broken = true;
+            self.streams[side.index()].sent += result.unwrap_or(0);
             return;
         }
         match result {
@@ -335,22 +336,26 @@ impl World {
         let result = end.shutdown_write();
         // TCP leaves ESTABLISHED for good once both ends have ended.
         let over = self.at_end(side) && (self.shut[side.index()] || self.end(side.peer()).is_none());
-        let lost = result == Err(Errno(libc::ENOTCONN)) && over;
+        let lost = result == Err(Errno(libc::ENOTCONN)) && (over || self.broken);
         assert!(result.is_ok() || lost, "{side:?}: shutdown: {result:?}");
         self.shut[side.index()] = true;
         self.downgraded = true; // The peer goes back to TCP when it sees FIN.
-        self.streams[side.index()].ended = true;
-        self.new_edge(side.peer());
+        self.end_stream(side);
         let unread = self.pending(side) + self.pending(side.peer()) > 0;
         self.broken |= gaps::BOTH_SHUT_BESIDE_UNREAD_IS_RESET && self.at_end(side) && unread;
+    }
+
+    fn end_stream(&mut self, side: Side) {
+        if !core::mem::replace(&mut self.streams[side.index()].ended, true) {
+            self.new_edge(side.peer());
+        }
     }
 
     pub(crate) fn close(&mut self, side: Side) {
         self.broken |= self.ends[side.index()].is_some() && self.pending(side) > 0;
         if self.ends[side.index()].take().is_some() {
-            self.streams[side.index()].ended = true;
             self.downgraded = true;
-            self.new_edge(side.peer());
+            self.end_stream(side);
             for set in &mut self.registered {
                 set[side.index()] = None;
             }
@@ -442,6 +447,7 @@ impl World {
         let both_ends = self.at_end(side) && self.shut[side.index()];
         let peer_closed = self.end(side.peer()).is_none();
         let broken = self.broken;
+        let at_end = self.at_end(side);
         let Some(r) = &mut self.registered[set][side.index()] else { return side };
         let asked = r.mode.events() | ENDED;
         assert_eq!(events & !asked, 0, "{side:?}: {events:#x} was not asked for");
@@ -451,7 +457,7 @@ impl World {
         assert!(readable || broken || events & IN == 0, "{side:?}: readable and is not");
         let ended = both_ends || peer_closed || broken;
         assert!(ended || events & ENDED == 0, "{side:?}: {events:#x} on a sound connection");
-        assert!(self.streams[side.peer().index()].ended || events & RDHUP == 0);
+        assert!(broken || at_end || events & RDHUP == 0, "{side:?}: no FIN was sent");
         r.spent = r.mode == Mode::OneShot;
         r.due = false;
         side
