@@ -189,7 +189,9 @@ fn await_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
             break;
         }
     }
-    if unread() && (sever::peer_is_gone(fd) || !sys::alive(chan.link.peer_pid())) {
+    // After its FIN the peer cannot send them either.
+    let finished = sys::poll_now(fd, libc::POLLRDHUP) & libc::POLLRDHUP != 0;
+    if unread() && (finished || sever::peer_is_gone(fd) || !sys::alive(chan.link.peer_pid())) {
         let _: sys::Sys<()> = sever::reset(fd, socket);
     }
 }
@@ -275,5 +277,7 @@ fn both_over(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
         let _ = recv::turn(fd, socket, chan);
     }
     chan.ours().rx_mode.load(Ordering::Relaxed) == rx::AFTER
+        && !chan.rx_ring().readable()
+        && !chan.recall_due()
         && !socket.severed.load(Ordering::Relaxed)
 }

@@ -98,8 +98,28 @@ fn receive_now(
             false => before_switch(fd, socket, chan, parts, skip, flags),
         },
         rx::DRAIN => drain(fd, socket, chan, parts, skip, flags),
-        _ => from_tcp(fd, socket, parts, skip, flags, u64::MAX),
+        _ => after_ring(fd, socket, chan, parts, skip, flags),
     }
+}
+
+/// Reads from TCP after the ring has ended. A peer that finished before it could give back what
+/// we recalled left it in the ring: nothing followed it on TCP, so it comes now.
+fn after_ring(
+    fd: Fd,
+    socket: &'static Socket,
+    chan: &Chan,
+    parts: Parts<'_, '_>,
+    skip: usize,
+    flags: i32,
+) -> Sys<Try> {
+    let got = from_tcp(fd, socket, parts, skip, flags, u64::MAX)?;
+    if got == Try::Bytes(0) && chan.rx_ring().readable() {
+        let peek = flags & libc::MSG_PEEK != 0;
+        if let Got::Bytes { n, .. } = read_ring(chan, parts, skip, peek) {
+            return Ok(Try::Bytes(n));
+        }
+    }
+    Ok(got)
 }
 
 /// Reads from TCP before the peer has switched. An end of the stream counts only when the
