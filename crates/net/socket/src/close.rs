@@ -247,14 +247,19 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
     let Some(_state) = socket.state_lock.try_lock() else {
         return;
     };
-    if !socket.is_bound() || socket.pins.load(Ordering::SeqCst) != 1 {
+    if !socket.is_bound() {
+        return;
+    }
+    // First the mode, then the look: whoever comes in now finds either.
+    socket.mode.store(mode::PLAIN, Ordering::SeqCst);
+    if socket.pins.load(Ordering::SeqCst) != 1 {
+        socket.mode.store(mode::BOUND, Ordering::SeqCst);
         return;
     }
     epoll::unbind_all(socket, &chan);
     chan.ours().open.store(OPEN_CLOSED, Ordering::SeqCst);
     socket.link.store(core::ptr::null_mut(), Ordering::Release);
     socket.anchor_news.store(false, Ordering::Relaxed);
-    socket.mode.store(mode::PLAIN, Ordering::SeqCst);
     links::leave_slot(chan.link, chan.index);
     rt::header().channels.fetch_sub(1, Ordering::Relaxed);
     if socket.phase.load(Ordering::Relaxed) != phase::NEVER {
