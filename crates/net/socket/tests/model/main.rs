@@ -1,0 +1,189 @@
+//! The upgrade and downgrade of a real connection against two byte queues.
+//!
+//! Both ends of a loopback connection live in this process and nothing blocks, so a
+//! list of operations is one interleaving of sends, receives and hand-shake steps.
+//! `oracle` knows what TCP would do; the same operations are also run on the kernel
+//! alone, so that the oracle is right. Deliberately absent: threads and fork.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod ends;
+mod gaps;
+mod oracle;
+
+use oracle::{Ctl, Mode, Side, World};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// One step; a step on a closed end does nothing.
+#[derive(Debug, Clone)]
+enum Op {
+    Send(Side, usize),
+    Recv(Side, usize),
+    Peek(Side, usize),
+    Discard(Side, usize),
+    Readable(Side),
+    /// So many messages there and back, as a request and its answer.
+    Talk(Side, usize),
+    Control(usize, Side, Ctl, Mode),
+    Wait(usize, usize),
+    StayOnTcp(Side),
+    ShutdownWrite(Side),
+    Close(Side),
+    CloseSet(usize),
+}
+
+fn size() -> impl Strategy<Value = usize> {
+    prop_oneof![8 => 1usize..200, 2 => 1000usize..9000, 1 => 20_000usize..150_000]
+}
+
+fn side() -> impl Strategy<Value = Side> {
+    prop_oneof![Just(Side::A), Just(Side::B)]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let mode = prop_oneof![
+        3 => Just(Mode::Level),
+        1 => Just(Mode::LevelOut),
+        1 => Just(Mode::LevelHup),
+        3 => Just(Mode::Edge),
+        2 => Just(Mode::OneShot),
+    ];
+    let ctl = prop_oneof![4 => Just(Ctl::Add), 2 => Just(Ctl::Mod), 1 => Just(Ctl::Del)];
+    prop_oneof![
+        12 => (side(), size()).prop_map(|(s, n)| Op::Send(s, n)),
+        14 => (side(), size()).prop_map(|(s, n)| Op::Recv(s, n)),
+        2 => (side(), size()).prop_map(|(s, n)| Op::Peek(s, n)),
+        1 => (side(), size()).prop_map(|(s, n)| Op::Discard(s, n)),
+        2 => side().prop_map(Op::Readable),
+        4 => (side(), 1usize..12).prop_map(|(s, n)| Op::Talk(s, n)),
+        6 => (0usize..2, side(), ctl, mode).prop_map(|(e, s, c, m)| Op::Control(e, s, c, m)),
+        10 => (0usize..2, prop_oneof![Just(1usize), Just(8)]).prop_map(|(e, n)| Op::Wait(e, n)),
+        1 => side().prop_map(Op::StayOnTcp),
+    ]
+}
+
+/// Operations, and at times an end: half-closes, and closes in the middle of things.
+fn history() -> impl Strategy<Value = Vec<Op>> {
+    let ending = prop_oneof![
+        3 => side().prop_map(Op::ShutdownWrite),
+        2 => side().prop_map(Op::Close),
+        1 => (0usize..2).prop_map(Op::CloseSet),
+        4 => op(),
+    ];
+    let (early, late) = (proptest::collection::vec(op(), 1..60), proptest::collection::vec(ending, 0..16));
+    (early, late).prop_map(|(mut early, late)| {
+        early.extend(late);
+        early
+    })
+}
+
+fn run(world: &mut World, ops: &[Op]) {
+    for op in ops {
+        match *op {
+            Op::Send(side, n) => world.send(side, n),
+            Op::Recv(side, n) => world.recv(side, n),
+            Op::Peek(side, n) => world.peek(side, n),
+            Op::Discard(side, n) => world.discard(side, n),
+            Op::Readable(side) => world.readable_bytes(side),
+            Op::Talk(side, n) => world.talk(side, n),
+            Op::Control(set, side, ctl, mode) => world.control(set, side, ctl, mode),
+            Op::Wait(set, room) => world.wait(set, room),
+            Op::StayOnTcp(side) => world.stay_on_tcp(side),
+            Op::ShutdownWrite(side) => world.shutdown_write(side),
+            Op::Close(side) => world.close(side),
+            Op::CloseSet(set) => world.close_set(set),
+        }
+    }
+    world.finish();
+}
+
+/// Both tests look at the process's descriptors: one at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// How often a history reached a channel.
+#[derive(Default)]
+struct Reached {
+    cases: AtomicUsize,
+    one: AtomicUsize,
+    both: AtomicUsize,
+}
+
+fn check(cases: u32, tracked: bool) -> Reached {
+    let config = Config {
+        cases,
+        source_file: Some(file!()),
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        max_shrink_iters: 4000,
+        ..Config::default()
+    };
+    let reached = Reached::default();
+    let count = |counter: &AtomicUsize, yes: bool| {
+        counter.fetch_add(usize::from(yes), Ordering::Relaxed);
+    };
+    let outcome = TestRunner::new(config).run(&(any::<bool>(), history()), |(a_offers, ops)| {
+        let mut world = World::new(tracked, a_offers);
+        run(&mut world, &ops);
+        count(&reached.cases, true);
+        count(&reached.one, world.bound[0] || world.bound[1]);
+        count(&reached.both, world.bound[0] && world.bound[1]);
+        Ok(())
+    });
+    if let Err(failure) = outcome {
+        panic!("{failure}");
+    }
+    reached
+}
+
+fn start_library() {
+    // SAFETY: nothing else in this process reads or writes the environment meanwhile.
+    #[expect(unsafe_code, reason = "settings come from the environment")]
+    unsafe {
+        std::env::set_var("SAIGA_EVIDENCE_MESSAGES", "0");
+        std::env::set_var("SAIGA_RING", "64KiB");
+    }
+    saiga_socket::start(&saiga_socket::Start {
+        ppoll: libc::ppoll,
+        single_threaded: core::ptr::null_mut(),
+        program: b"model",
+        bound_program: None,
+        missing: None,
+    });
+}
+
+#[test]
+fn the_oracle_is_right_about_the_kernel() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    check(300, false);
+}
+
+#[test]
+fn a_connection_that_is_upgraded_and_downgraded_is_still_tcp() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    start_library();
+    let before = descriptors();
+    let reached = check(1500, true);
+    let cases = reached.cases.into_inner();
+    let (one, both) = (reached.one.into_inner(), reached.both.into_inner());
+    assert!(both * 2 > cases, "only {both} of {cases} connections were bound at both ends");
+    assert!(one > both, "the hand-shake was never cut in the middle");
+    // The page, sock_diag, the ringer, and a few segments kept for the next connection, at both ends.
+    let grown = descriptors().saturating_sub(before);
+    assert!(grown <= 3 + 2 * 5, "{grown} descriptors are left behind");
+}
+
+#[test]
+fn probe() {
+    use Op::*;
+    use Side::*;
+    start_library();
+    let ops = [Control(0, A, Ctl::Add, Mode::OneShot), Send(B, 1), Wait(0, 1), Talk(A, 6), Send(B, 1), Wait(0, 1)];
+    let mut world = World::new(true, std::env::var("AO").is_ok());
+    run(&mut world, &ops);
+}

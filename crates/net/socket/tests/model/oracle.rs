@@ -1,0 +1,492 @@
+//! What TCP would do: a byte queue in each direction, and who must be ready.
+//!
+//! Each operation is made on the real connection and compared at once. After a reset
+//! bytes may be lost, as on TCP; those that come must still be the right ones.
+
+use crate::ends::{self, End, Set};
+use crate::gaps;
+use saiga_socket::{Errno, Sys};
+
+/// One end of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    A,
+    B,
+}
+
+impl Side {
+    fn index(self) -> usize {
+        match self {
+            Side::A => 0,
+            Side::B => 1,
+        }
+    }
+    fn peer(self) -> Side {
+        match self {
+            Side::A => Side::B,
+            Side::B => Side::A,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ctl {
+    Add,
+    Mod,
+    Del,
+}
+
+/// What a registration asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Level,
+    LevelOut,
+    LevelHup,
+    Edge,
+    OneShot,
+}
+
+const IN: u32 = libc::EPOLLIN.cast_unsigned();
+const OUT: u32 = libc::EPOLLOUT.cast_unsigned();
+const RDHUP: u32 = libc::EPOLLRDHUP.cast_unsigned();
+const ENDED: u32 = (libc::EPOLLHUP | libc::EPOLLERR).cast_unsigned();
+
+impl Mode {
+    fn events(self) -> u32 {
+        match self {
+            Mode::Level => IN,
+            Mode::LevelOut => IN | OUT,
+            Mode::LevelHup => IN | RDHUP,
+            Mode::Edge => IN | libc::EPOLLET.cast_unsigned(),
+            Mode::OneShot => IN | libc::EPOLLONESHOT.cast_unsigned(),
+        }
+    }
+}
+
+/// So many unread bytes fit the receiver's buffer: what was sent has arrived.
+const SURELY_ARRIVED: usize = 100_000;
+
+/// How long something that must be there may take.
+pub(crate) const PATIENCE_MS: i32 = 100;
+
+/// Bytes of one direction.
+#[derive(Debug, Default)]
+struct Stream {
+    sent: usize,
+    got: usize,
+    /// The sender has closed or shut down.
+    ended: bool,
+    /// Some may still be at the sender for want of room, until all has been read.
+    stuck: bool,
+}
+
+fn pattern(from: Side, at: usize) -> u8 {
+    let mixed = at.wrapping_mul(167).wrapping_add(at >> 8).wrapping_add(from.index() * 89);
+    u8::try_from(mixed % 251).unwrap()
+}
+
+/// One registration as the application knows it.
+#[derive(Debug, Clone, Copy)]
+struct Registered {
+    mode: Mode,
+    data: u64,
+    /// Edge: something has come since the last report.
+    due: bool,
+    /// One-shot: reported.
+    spent: bool,
+}
+
+/// The connection, two epoll sets, and what must be true of them.
+pub(crate) struct World {
+    ends: [Option<End>; 2],
+    sets: [Option<Set>; 2],
+    /// By set and side.
+    registered: [[Option<Registered>; 2]; 2],
+    /// By sender.
+    streams: [Stream; 2],
+    shut: [bool; 2],
+    /// The connection may be reset: an end was closed with unread bytes, or sent to.
+    broken: bool,
+    /// A direction may wait for the peer's next call before it goes on by TCP.
+    downgraded: bool,
+    /// Ends whose next call sends again what the other end has left in the ring.
+    owes: [bool; 2],
+    next_data: u64,
+    /// Which ends were ever bound.
+    pub(crate) bound: [bool; 2],
+}
+
+impl World {
+    pub(crate) fn new(tracked: bool, a_offers: bool) -> World {
+        World {
+            ends: ends::connect(tracked, a_offers).map(Some),
+            sets: [Some(Set::new(tracked)), Some(Set::new(tracked))],
+            registered: [[None; 2]; 2],
+            streams: [Stream::default(), Stream::default()],
+            shut: [false; 2],
+            broken: false,
+            downgraded: false,
+            owes: [false; 2],
+            next_data: 1,
+            bound: [false; 2],
+        }
+    }
+
+    fn end(&self, side: Side) -> Option<&End> {
+        self.ends[side.index()].as_ref()
+    }
+
+    /// Bytes on their way to `side`.
+    fn pending(&self, side: Side) -> usize {
+        let stream = &self.streams[side.peer().index()];
+        stream.sent - stream.got
+    }
+
+    fn at_end(&self, side: Side) -> bool {
+        self.streams[side.peer().index()].ended
+    }
+
+    fn is_readable(&self, side: Side) -> bool {
+        self.pending(side) > 0 || self.at_end(side)
+    }
+
+    /// Whether bytes for `side` may not have arrived though they were sent.
+    fn is_uncertain(&self, side: Side) -> bool {
+        let (peer, stream) = (side.peer(), &self.streams[side.peer().index()]);
+        self.broken || stream.stuck || (self.owes[peer.index()] && self.end(peer).is_some())
+    }
+
+    fn note_bound(&mut self) {
+        for (bound, end) in self.bound.iter_mut().zip(&self.ends) {
+            *bound |= end.as_ref().is_some_and(End::is_bound);
+        }
+    }
+
+    /// Something new for `side`: every edge-triggered registration must report it, unless it
+    /// may still be at the sender for want of room.
+    fn new_edge(&mut self, side: Side) {
+        let pending = self.pending(side);
+        let stream = &mut self.streams[side.peer().index()];
+        stream.stuck |= pending > SURELY_ARRIVED;
+        if stream.stuck {
+            return;
+        }
+        for set in &mut self.registered {
+            if let Some(r) = &mut set[side.index()] {
+                r.due = true;
+            }
+        }
+    }
+
+    pub(crate) fn send(&mut self, side: Side, n: usize) {
+        let Some(end) = self.end(side) else { return };
+        let at = self.streams[side.index()].sent;
+        let bytes: Vec<u8> = (at..at + n).map(|i| pattern(side, i)).collect();
+        let result = end.send(&bytes);
+        self.note_bound();
+        self.owes[side.index()] = false;
+        if self.shut[side.index()] {
+            let gone = self.broken && result == Err(Errno(libc::ECONNRESET));
+            let waits = gaps::SEND_AFTER_SHUTDOWN_WAITS_FOR_THE_PEER
+                && result == Err(Errno(libc::EAGAIN));
+            let refused = gone || waits || result == Err(Errno(libc::EPIPE));
+            assert!(refused, "{side:?} sent after shutdown: {result:?}");
+            return;
+        }
+        if self.broken || self.end(side.peer()).is_none() {
+            let allowed = [libc::EPIPE, libc::ECONNRESET, libc::EAGAIN];
+            assert!(result.is_ok() || allowed.map(|e| Err(Errno(e))).contains(&result), "{result:?}");
+            self.broken = true;
+            return;
+        }
+        match result {
+            Ok(done) => {
+                assert!((1..=n).contains(&done), "{side:?} sent {done} of {n}");
+                self.streams[side.index()].sent += done;
+                self.new_edge(side.peer());
+            }
+            Err(Errno(libc::EAGAIN)) if self.pending(side.peer()) > 0 => {}
+            Err(Errno(libc::EAGAIN)) if self.downgraded => {
+                // The peer's next call lets us go on.
+                self.recv(side.peer(), 1);
+                let again = self.end(side).map(|e| e.send(&bytes[..1]));
+                assert_eq!(again, Some(Ok(1)), "{side:?} cannot send though the peer looked");
+                self.streams[side.index()].sent += 1;
+                self.new_edge(side.peer());
+            }
+            Err(e) => panic!("{side:?} sent {n}, nothing is on its way, and got {e:?}"),
+        }
+    }
+
+    fn check_bytes(&self, side: Side, got: &[u8], room: usize) {
+        let stream = &self.streams[side.peer().index()];
+        assert!(got.len() <= room.min(stream.sent - stream.got), "{side:?} got too much");
+        for (i, byte) in got.iter().enumerate() {
+            let at = stream.got + i;
+            assert_eq!(*byte, pattern(side.peer(), at), "{side:?}: byte {at} is wrong");
+        }
+    }
+
+    pub(crate) fn recv(&mut self, side: Side, n: usize) {
+        let n = self.receive(side, n, 0);
+        self.streams[side.peer().index()].got += n;
+    }
+
+    pub(crate) fn peek(&mut self, side: Side, n: usize) {
+        self.receive(side, n, libc::MSG_PEEK);
+    }
+
+    /// Drops bytes unread (`MSG_TRUNC`, `man 7 tcp`).
+    pub(crate) fn discard(&mut self, side: Side, n: usize) {
+        if self.broken || self.pending(side) == 0 {
+            return;
+        }
+        let dropped = self.receive(side, n, libc::MSG_TRUNC);
+        self.streams[side.peer().index()].got += dropped;
+    }
+
+    /// One receiving call; returns how many bytes it gave.
+    fn receive(&mut self, side: Side, n: usize, flags: i32) -> usize {
+        let Some(end) = self.end(side) else { return 0 };
+        let mut result = end.recv(n, flags);
+        if result == Err(Errno(libc::EAGAIN)) && self.pending(side) > 0 && !self.broken {
+            if let Some(peer) = self.end(side.peer()).filter(|_| self.owes[side.peer().index()]) {
+                let _ = peer.recv(1, libc::MSG_PEEK);
+            }
+            assert!(end.await_anchor(), "{side:?} cannot see {} bytes", self.pending(side));
+            result = end.recv(n, flags);
+        }
+        // A reader that only tries looks at the anchor with every sixteenth empty read.
+        for _ in 0..16 {
+            if result == Err(Errno(libc::EAGAIN)) && self.at_end(side) {
+                result = end.recv(n, flags);
+            }
+        }
+        self.note_bound();
+        self.owes[side.index()] = false;
+        let pending = self.pending(side);
+        let n = self.judge(side, n, flags, &result);
+        if n == pending {
+            self.streams[side.peer().index()].stuck = false;
+        }
+        n
+    }
+
+    fn judge(&self, side: Side, n: usize, flags: i32, result: &Sys<Vec<u8>>) -> usize {
+        let (pending, ended) = (self.pending(side), self.at_end(side));
+        match result {
+            Ok(got) if !got.is_empty() && flags & libc::MSG_TRUNC != 0 => {
+                assert!(got.len() <= n.min(pending));
+                got.len()
+            }
+            Ok(got) if !got.is_empty() => {
+                self.check_bytes(side, got, n);
+                got.len()
+            }
+            Ok(_) => {
+                let expected = ended && pending == 0;
+                assert!(expected || self.broken, "{side:?}: end of stream before {pending} bytes");
+                0
+            }
+            Err(Errno(libc::EAGAIN)) => {
+                let expected = pending == 0 && !ended;
+                assert!(expected || self.broken, "{side:?}: EAGAIN, {pending} bytes, ended {ended}");
+                0
+            }
+            Err(e) => {
+                let reset = self.broken && matches!(e.0, libc::ECONNRESET | libc::EPIPE);
+                assert!(reset, "{side:?}: {e:?} on a sound connection");
+                0
+            }
+        }
+    }
+
+    pub(crate) fn readable_bytes(&mut self, side: Side) {
+        let Some(end) = self.end(side).filter(|_| !self.is_uncertain(side)) else { return };
+        let (told, pending) = (end.readable_bytes(), self.pending(side));
+        assert!(told <= pending, "FIONREAD says {told} of {pending}");
+        let blind = gaps::FIONREAD_MISSES_A_SWITCH && end.is_bound();
+        assert!(told > 0 || pending == 0 || blind, "FIONREAD says 0 of {pending} at {side:?}");
+    }
+
+    pub(crate) fn talk(&mut self, side: Side, messages: usize) {
+        for i in 0..messages {
+            self.send(side, 20 + i);
+            self.recv(side.peer(), 4096);
+            self.send(side.peer(), 5);
+            self.recv(side, 4096);
+        }
+    }
+
+    pub(crate) fn stay_on_tcp(&mut self, side: Side) {
+        if let Some(end) = self.end(side) {
+            end.stay_on_tcp();
+            // What the peer can send no more is lost with the ring: the connection is reset.
+            let lost = self.pending(side) > 0 && self.downgraded;
+            let ended = gaps::BYTES_BEFORE_A_SHUTDOWN_ARE_LOST_BY_A_RECALL || !self.at_end(side);
+            self.broken |= lost && ended;
+            self.downgraded = true;
+            self.owes[side.peer().index()] = true;
+        }
+    }
+
+    pub(crate) fn shutdown_write(&mut self, side: Side) {
+        let Some(end) = self.end(side) else { return };
+        let result = end.shutdown_write();
+        // TCP leaves ESTABLISHED for good once both ends have ended.
+        let over = self.at_end(side) && (self.shut[side.index()] || self.end(side.peer()).is_none());
+        let lost = result == Err(Errno(libc::ENOTCONN)) && over;
+        assert!(result.is_ok() || lost, "{side:?}: shutdown: {result:?}");
+        self.shut[side.index()] = true;
+        self.downgraded = true; // The peer goes back to TCP when it sees FIN.
+        self.streams[side.index()].ended = true;
+        self.new_edge(side.peer());
+        let unread = self.pending(side) + self.pending(side.peer()) > 0;
+        self.broken |= gaps::BOTH_SHUT_BESIDE_UNREAD_IS_RESET && self.at_end(side) && unread;
+    }
+
+    pub(crate) fn close(&mut self, side: Side) {
+        self.broken |= self.ends[side.index()].is_some() && self.pending(side) > 0;
+        if self.ends[side.index()].take().is_some() {
+            self.streams[side.index()].ended = true;
+            self.downgraded = true;
+            self.new_edge(side.peer());
+            for set in &mut self.registered {
+                set[side.index()] = None;
+            }
+        }
+    }
+
+    pub(crate) fn close_set(&mut self, set: usize) {
+        self.sets[set] = None;
+        self.registered[set] = [None; 2];
+    }
+
+    pub(crate) fn control(&mut self, set: usize, side: Side, ctl: Ctl, mode: Mode) {
+        let (Some(epoll), Some(end)) = (&self.sets[set], self.end(side)) else { return };
+        let data = self.next_data;
+        let op = match ctl {
+            Ctl::Add => libc::EPOLL_CTL_ADD,
+            Ctl::Mod => libc::EPOLL_CTL_MOD,
+            Ctl::Del => libc::EPOLL_CTL_DEL,
+        };
+        let result = epoll.control(op, end, mode.events(), data);
+        let known = self.registered[set][side.index()].is_some();
+        let expected = match ctl {
+            Ctl::Add if known => Err(Errno(libc::EEXIST)),
+            Ctl::Mod | Ctl::Del if !known => Err(Errno(libc::ENOENT)),
+            _ => Ok(()),
+        };
+        assert_eq!(result, expected, "{ctl:?} of {side:?}");
+        if result.is_err() {
+            return;
+        }
+        self.next_data += 1;
+        let fresh = Registered { mode, data, due: true, spent: false };
+        self.registered[set][side.index()] = (ctl != Ctl::Del).then_some(fresh);
+    }
+
+    /// Events that must be reported of a registration at the next look.
+    fn demanded(&self, side: Side, r: Registered) -> u32 {
+        if self.is_uncertain(side) {
+            return 0;
+        }
+        let readable = if self.is_readable(side) { IN } else { 0 };
+        let sendable = self.pending(side.peer()) == 0 && !self.downgraded;
+        match r.mode {
+            Mode::Level => readable,
+            Mode::LevelOut => readable | if sendable { OUT } else { 0 },
+            // FIN may wait behind bytes that do not fit the receiver's buffer.
+            Mode::LevelHup => readable | if self.at_end(side) && self.pending(side) == 0 { RDHUP } else { 0 },
+            Mode::Edge => if r.due { readable } else { 0 },
+            Mode::OneShot => if r.spent { 0 } else { readable },
+        }
+    }
+
+    /// Waits until everything that must be reported was; nothing else may be.
+    pub(crate) fn wait(&mut self, set: usize, room: usize) {
+        let mut missing = [0; 2];
+        for side in [Side::A, Side::B] {
+            if let Some(r) = self.registered[set][side.index()] {
+                missing[side.index()] = self.demanded(side, r);
+            }
+        }
+        for _ in 0..100_000 {
+            let Some(epoll) = &self.sets[set] else { return };
+            let timeout_ms = if missing == [0; 2] { 0 } else { PATIENCE_MS };
+            let reported = epoll.wait(room, timeout_ms).unwrap();
+            assert!(reported.len() <= room);
+            let idle = reported.is_empty();
+            let mut twice = [false; 2];
+            for (events, data) in reported {
+                let side = self.reported(set, events, data);
+                assert!(!twice[side.index()], "reported twice in one call");
+                twice[side.index()] = true;
+                missing[side.index()] &= !events;
+            }
+            if missing == [0; 2] {
+                return;
+            }
+            assert!(!idle, "set {set} kept silent about {missing:x?}");
+        }
+        panic!("set {set} never reports {missing:x?}");
+    }
+
+    /// Checks one report and notes what it settles.
+    fn reported(&mut self, set: usize, events: u32, data: u64) -> Side {
+        let found = [Side::A, Side::B]
+            .into_iter()
+            .find(|s| self.registered[set][s.index()].is_some_and(|r| r.data == data));
+        let Some(side) = found else { panic!("event {events:#x} with stale data {data:#x}") };
+        let readable = self.is_readable(side);
+        let both_ends = self.at_end(side) && self.shut[side.index()];
+        let peer_closed = self.end(side.peer()).is_none();
+        let broken = self.broken;
+        let Some(r) = &mut self.registered[set][side.index()] else { return side };
+        let asked = r.mode.events() | ENDED;
+        assert_eq!(events & !asked, 0, "{side:?}: {events:#x} was not asked for");
+        let hup = gaps::SPENT_ONE_SHOT_HEARS_HUP && events & !ENDED == 0;
+        let hup = hup || gaps::SPENT_ONE_SHOT_FIRES_AFTER_UPGRADE;
+        assert!(!r.spent || hup, "{side:?}: one-shot reported {events:#x} again");
+        assert!(readable || broken || events & IN == 0, "{side:?}: readable and is not");
+        let ended = both_ends || peer_closed || broken;
+        assert!(ended || events & ENDED == 0, "{side:?}: {events:#x} on a sound connection");
+        assert!(self.streams[side.peer().index()].ended || events & RDHUP == 0);
+        r.spent = r.mode == Mode::OneShot;
+        r.due = false;
+        side
+    }
+
+    /// Everything that was sent arrives, then the end.
+    pub(crate) fn finish(&mut self) {
+        self.drain();
+        for side in [Side::A, Side::B] {
+            let both_open = self.ends.iter().all(Option::is_some);
+            if both_open && !self.shut[side.index()] && !self.broken {
+                self.send(side, 3);
+                self.drain();
+                self.shutdown_write(side);
+            }
+        }
+        for set in 0..2 {
+            self.wait(set, 8);
+        }
+        for side in [Side::A, Side::B] {
+            self.recv(side, 16);
+            self.close(side);
+        }
+    }
+
+    /// Reads at both ends until all has come.
+    fn drain(&mut self) {
+        for _ in 0..100_000 {
+            let waiting = |w: &World, s: Side| w.end(s).is_some() && w.pending(s) > 0;
+            if self.broken || ![Side::A, Side::B].iter().any(|s| waiting(self, *s)) {
+                return;
+            }
+            self.recv(Side::A, 64 * 1024);
+            self.recv(Side::B, 64 * 1024);
+        }
+        panic!("some bytes never come");
+    }
+}
