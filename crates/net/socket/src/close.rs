@@ -197,7 +197,10 @@ fn await_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
 }
 
 fn pause_1ms() {
-    let pause = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    let pause = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 1_000_000,
+    };
     let _ = sys::ppoll(&mut [], Some(pause));
 }
 
@@ -209,7 +212,11 @@ pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
         if !chan.recall_due() {
             return;
         }
-        let mut anchor = [libc::pollfd { fd, events: libc::POLLOUT, revents: 0 }];
+        let mut anchor = [libc::pollfd {
+            fd,
+            events: libc::POLLOUT,
+            revents: 0,
+        }];
         let _ = sys::ppoll(&mut anchor, None);
         if anchor[0].revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
             return;

@@ -322,10 +322,7 @@ fn from_tcp(
 /// Bytes that a read would find now (FIONREAD): what is left on TCP and in the ring.
 pub(crate) fn readable_bytes(fd: Fd, chan: &Chan) -> u64 {
     let queued = u64::try_from(sys::ioctl_int(fd, libc::FIONREAD).unwrap_or(0)).unwrap_or(0);
-    let ring = chan
-        .rx_ring()
-        .pending(STRIDE_SHIFT)
-        .unwrap_or(0);
+    let ring = chan.rx_ring().pending(STRIDE_SHIFT).unwrap_or(0);
     match chan.ours().rx_mode.load(Ordering::Relaxed) {
         rx::RING => ring,
         rx::DRAIN => queued.min(chan.ours().rx_remaining.load(Ordering::Relaxed)) + ring,
