@@ -7,7 +7,11 @@
 
 #![cfg(loom)]
 #![expect(unsafe_code, reason = "the bytes of a ring are shared cells")]
-#![expect(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test"
+)]
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU64, Ordering, fence};

@@ -441,7 +441,9 @@ pub fn sandboxed() {
 /// in rings stays readable for them.
 pub fn before_exit() {
     for fd in known(0, Fd::MAX) {
-        let Some(Handle(socket)) = lookup(fd) else { continue };
+        let Some(Handle(socket)) = lookup(fd) else {
+            continue;
+        };
         let _pin = socket.pin();
         if let Some(chan) = Chan::of(socket).filter(|_| socket.is_bound()) {
             close::finish_recall(fd, socket, &chan);

@@ -13,7 +13,10 @@ static STATE: AtomicU64 = AtomicU64::new(0);
 /// Starts with the seed of the environment.
 pub(crate) fn start(seed: u64) {
     // An odd multiplier spreads small seeds; never 0.
-    STATE.store(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, Ordering::Relaxed);
+    STATE.store(
+        seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+        Ordering::Relaxed,
+    );
 }
 
 pub(crate) fn is_on() -> bool {
@@ -37,7 +40,9 @@ pub(crate) fn strike(socket: &'static Socket) {
         0 | 1 => chan.freeze_tx(),
         2 => chan.freeze_rx(),
         3 => {
-            let Some(lock) = chan.lock_rx(socket) else { return };
+            let Some(lock) = chan.lock_rx(socket) else {
+                return;
+            };
             let reads_ring = chan.ours().rx_mode.load(Ordering::Relaxed) == rx::RING;
             if reads_ring && !lock.nested && !chan.rx_ring().frozen() {
                 chan.recall_rx();

@@ -189,13 +189,18 @@ fn await_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
             break;
         }
     }
-    if unread() && (sever::peer_is_gone(fd) || !sys::alive(chan.link.peer_pid())) {
+    // After its FIN the peer cannot send them either.
+    let finished = sys::poll_now(fd, libc::POLLRDHUP) & libc::POLLRDHUP != 0;
+    if unread() && (finished || sever::peer_is_gone(fd) || !sys::alive(chan.link.peer_pid())) {
         let _: sys::Sys<()> = sever::reset(fd, socket);
     }
 }
 
 fn pause_1ms() {
-    let pause = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    let pause = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 1_000_000,
+    };
     let _ = sys::ppoll(&mut [], Some(pause));
 }
 
@@ -207,7 +212,11 @@ pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
         if !chan.recall_due() {
             return;
         }
-        let mut anchor = [libc::pollfd { fd, events: libc::POLLOUT, revents: 0 }];
+        let mut anchor = [libc::pollfd {
+            fd,
+            events: libc::POLLOUT,
+            revents: 0,
+        }];
         let _ = sys::ppoll(&mut anchor, None);
         if anchor[0].revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
             return;
@@ -245,14 +254,19 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
     let Some(_state) = socket.state_lock.try_lock() else {
         return;
     };
-    if !socket.is_bound() || socket.pins.load(Ordering::SeqCst) != 1 {
+    if !socket.is_bound() {
+        return;
+    }
+    // First the mode, then the look: whoever comes in now finds either.
+    socket.mode.store(mode::PLAIN, Ordering::SeqCst);
+    if socket.pins.load(Ordering::SeqCst) != 1 {
+        socket.mode.store(mode::BOUND, Ordering::SeqCst);
         return;
     }
     epoll::unbind_all(socket, &chan);
     chan.ours().open.store(OPEN_CLOSED, Ordering::SeqCst);
     socket.link.store(core::ptr::null_mut(), Ordering::Release);
     socket.anchor_news.store(false, Ordering::Relaxed);
-    socket.mode.store(mode::PLAIN, Ordering::SeqCst);
     links::leave_slot(chan.link, chan.index);
     rt::header().channels.fetch_sub(1, Ordering::Relaxed);
     if socket.phase.load(Ordering::Relaxed) != phase::NEVER {
@@ -275,5 +289,7 @@ fn both_over(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
         let _ = recv::turn(fd, socket, chan);
     }
     chan.ours().rx_mode.load(Ordering::Relaxed) == rx::AFTER
+        && !chan.rx_ring().readable()
+        && !chan.recall_due()
         && !socket.severed.load(Ordering::Relaxed)
 }

@@ -89,6 +89,9 @@ pub(crate) fn arm(chan: &Chan, wanted: i16) {
 /// What the anchor must be watched for while someone sleeps for `wanted`.
 pub(crate) fn anchor_events(chan: &Chan, wanted: i16) -> i16 {
     let mut watch = wanted & (libc::POLLPRI | libc::POLLRDHUP);
+    if chan.recall_due() {
+        watch |= libc::POLLOUT; // What the peer has recalled goes as soon as TCP takes it.
+    }
     if wanted & IN != 0 {
         watch |= libc::POLLIN | libc::POLLRDHUP;
     }

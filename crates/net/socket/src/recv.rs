@@ -98,8 +98,28 @@ fn receive_now(
             false => before_switch(fd, socket, chan, parts, skip, flags),
         },
         rx::DRAIN => drain(fd, socket, chan, parts, skip, flags),
-        _ => from_tcp(fd, socket, parts, skip, flags, u64::MAX),
+        _ => after_ring(fd, socket, chan, parts, skip, flags),
     }
+}
+
+/// Reads from TCP after the ring has ended. A peer that finished before it could give back what
+/// we recalled left it in the ring: nothing followed it on TCP, so it comes now.
+fn after_ring(
+    fd: Fd,
+    socket: &'static Socket,
+    chan: &Chan,
+    parts: Parts<'_, '_>,
+    skip: usize,
+    flags: i32,
+) -> Sys<Try> {
+    let got = from_tcp(fd, socket, parts, skip, flags, u64::MAX)?;
+    if got == Try::Bytes(0) && chan.rx_ring().readable() {
+        let peek = flags & libc::MSG_PEEK != 0;
+        if let Got::Bytes { n, .. } = read_ring(chan, parts, skip, peek) {
+            return Ok(Try::Bytes(n));
+        }
+    }
+    Ok(got)
 }
 
 /// Reads from TCP before the peer has switched. An end of the stream counts only when the
@@ -302,10 +322,7 @@ fn from_tcp(
 /// Bytes that a read would find now (FIONREAD): what is left on TCP and in the ring.
 pub(crate) fn readable_bytes(fd: Fd, chan: &Chan) -> u64 {
     let queued = u64::try_from(sys::ioctl_int(fd, libc::FIONREAD).unwrap_or(0)).unwrap_or(0);
-    let ring = chan
-        .rx_ring()
-        .pending(STRIDE_SHIFT)
-        .unwrap_or(0);
+    let ring = chan.rx_ring().pending(STRIDE_SHIFT).unwrap_or(0);
     match chan.ours().rx_mode.load(Ordering::Relaxed) {
         rx::RING => ring,
         rx::DRAIN => queued.min(chan.ours().rx_remaining.load(Ordering::Relaxed)) + ring,

@@ -39,11 +39,7 @@ pub(crate) fn send(
 ///
 /// # Errors
 /// As [`send`], EAGAIN excepted.
-pub(crate) fn send_waiting(
-    fd: Fd,
-    socket: &'static Socket,
-    parts: Parts<'_, '_>,
-) -> Sys<usize> {
+pub(crate) fn send_waiting(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>) -> Sys<usize> {
     send_as(fd, socket, parts, 0, true)
 }
 

@@ -1,6 +1,5 @@
 //! Last resorts: resetting one connection, and asking whether its peer is gone.
 
-#![expect(unsafe_code, reason="dbg")]
 use crate::rt;
 use crate::sock::Socket;
 use core::sync::atomic::Ordering;
@@ -13,9 +12,7 @@ use saiga_status::{Reason, State};
 ///
 /// # Errors
 /// Always ECONNRESET.
-#[track_caller]
 pub(crate) fn reset<T>(fd: Fd, socket: &Socket) -> Sys<T> {
-    let l = core::panic::Location::caller(); let t = std::format!("RESET at {}:{} rx {} tx {}\n", l.file(), l.line(), socket.received.load(Ordering::Relaxed), socket.sent.load(Ordering::Relaxed)); unsafe { libc::write(2, t.as_ptr().cast(), t.len()) };
     if !socket.severed.swap(true, Ordering::SeqCst) {
         // connect(2) to AF_UNSPEC dissolves the association (`man 2 connect`): RST.
         let unspecified = [0u8; 16];

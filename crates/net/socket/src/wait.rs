@@ -112,6 +112,8 @@ impl Wait {
     /// What the anchor can tell while we sleep.
     fn anchor_events(&self, chan: &Chan) -> i16 {
         match self.what {
+            // What the peer has recalled goes as soon as TCP takes it.
+            For::Bytes if chan.recall_due() => libc::POLLIN | libc::POLLRDHUP | libc::POLLOUT,
             For::Bytes => libc::POLLIN | libc::POLLRDHUP,
             For::Space => match chan.ours().tx_mode.load(Ordering::Relaxed) {
                 // What was recalled waits for room on TCP.

@@ -397,16 +397,28 @@ unsafe fn splice_into(h: Handle, from: c_int, to: c_int, n: size_t, flags: u32) 
     // SAFETY: asks for flags only.
     let status = unsafe { next::fcntl(to, libc::F_GETFL, 0) };
     let blocks = status & libc::O_NONBLOCK == 0 && flags & libc::SPLICE_F_NONBLOCK == 0;
-    let mut room = libc::pollfd { fd: to, events: libc::POLLOUT, revents: 0 };
+    let mut room = libc::pollfd {
+        fd: to,
+        events: libc::POLLOUT,
+        revents: 0,
+    };
     // SAFETY: one record.
     let ready = unsafe { super::poll::poll(&raw mut room, 1, if blocks { -1 } else { 0 }) };
     if ready <= 0 {
-        return if ready == 0 { fail(libc::EAGAIN) as ssize_t } else { -1 };
+        return if ready == 0 {
+            fail(libc::EAGAIN) as ssize_t
+        } else {
+            -1
+        };
     }
     let mut buffer = [0u8; 4096];
-    let want = n.min(h.ring_room().unwrap_or(buffer.len())).min(buffer.len());
+    let want = n
+        .min(h.ring_room().unwrap_or(buffer.len()))
+        .min(buffer.len());
     // SAFETY: the buffer has room.
     let got = unsafe { next::read(from, buffer.as_mut_ptr().cast(), want) };
-    let Ok(got @ 1..) = usize::try_from(got) else { return got };
+    let Ok(got @ 1..) = usize::try_from(got) else {
+        return got;
+    };
     c_result(h.transmit_all(to, &buffer[..got]))
 }

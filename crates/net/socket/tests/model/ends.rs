@@ -16,7 +16,8 @@ pub(crate) struct End {
 }
 
 fn count(n: isize) -> Sys<usize> {
-    usize::try_from(n).map_err(|_| Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)))
+    usize::try_from(n)
+        .map_err(|_| Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)))
 }
 
 fn done(n: i32) -> Sys<()> {
@@ -57,14 +58,18 @@ fn connect_once(tracked: bool) -> ([End; 2], [u16; 2]) {
     let address = libc::sockaddr_in {
         sin_family: u16::try_from(libc::AF_INET).unwrap(),
         sin_port: port.to_be(),
-        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes([127, 0, 0, 1]) },
+        sin_addr: libc::in_addr {
+            s_addr: u32::from_ne_bytes([127, 0, 0, 1]),
+        },
         sin_zero: [0; 8],
     };
     let len = u32::try_from(size_of_val(&address)).unwrap();
     // SAFETY: the address is readable for its length.
     done(unsafe { libc::connect(first.fd, (&raw const address).cast(), len) }).unwrap();
     let (second, from) = listener.accept().unwrap();
-    let second = End { fd: OwnedFd::from(second).into_raw_fd() };
+    let second = End {
+        fd: OwnedFd::from(second).into_raw_fd(),
+    };
     if tracked {
         saiga_socket::track_connected(first.fd);
         saiga_socket::track_accepted(second.fd, false);
@@ -96,7 +101,10 @@ impl End {
     /// Sends two buffers in one call.
     pub(crate) fn send(&self, bytes: &[u8]) -> Sys<usize> {
         let (a, b) = bytes.split_at(bytes.len() / 3);
-        let part = |s: &[u8]| libc::iovec { iov_base: s.as_ptr().cast_mut().cast(), iov_len: s.len() };
+        let part = |s: &[u8]| libc::iovec {
+            iov_base: s.as_ptr().cast_mut().cast(),
+            iov_len: s.len(),
+        };
         let mut iov = [part(a), part(b)];
         let msg = message(&mut iov);
         let flags = libc::MSG_NOSIGNAL;
@@ -113,7 +121,10 @@ impl End {
     pub(crate) fn recv(&self, room: usize, flags: i32) -> Sys<Vec<u8>> {
         let mut bytes = vec![0xee; room];
         let (a, b) = bytes.split_at_mut(room / 3);
-        let part = |s: &mut [u8]| libc::iovec { iov_base: s.as_mut_ptr().cast(), iov_len: s.len() };
+        let part = |s: &mut [u8]| libc::iovec {
+            iov_base: s.as_mut_ptr().cast(),
+            iov_len: s.len(),
+        };
         let mut iov = [part(a), part(b)];
         let mut msg = message(&mut iov);
         let at = &raw mut msg;
@@ -153,7 +164,11 @@ impl End {
 
     /// Waits until the kernel has bytes, an end or an error for this end.
     pub(crate) fn await_anchor(&self) -> bool {
-        let mut fds = [libc::pollfd { fd: self.fd, events: libc::POLLIN, revents: 0 }];
+        let mut fds = [libc::pollfd {
+            fd: self.fd,
+            events: libc::POLLIN,
+            revents: 0,
+        }];
         // SAFETY: one pollfd.
         unsafe { libc::poll(fds.as_mut_ptr(), 1, PATIENCE_MS) == 1 }
     }
@@ -218,7 +233,10 @@ impl Set {
             let n = unsafe { libc::epoll_wait(self.fd, at, i32::try_from(room).unwrap(), ms) };
             count(n as isize)
         };
-        let (at, ns) = (events.as_mut_ptr(), Some(u64::try_from(timeout_ms).unwrap() * 1_000_000));
+        let (at, ns) = (
+            events.as_mut_ptr(),
+            Some(u64::try_from(timeout_ms).unwrap() * 1_000_000),
+        );
         // SAFETY: `room` events are writable at `at`.
         let served = unsafe { saiga_socket::epoll_wait(self.fd, at, room, ns, &kernel) };
         let n = served.unwrap_or_else(|| kernel(at, room, ns))?;

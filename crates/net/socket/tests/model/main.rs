@@ -73,7 +73,10 @@ fn history() -> impl Strategy<Value = Vec<Op>> {
         1 => (0usize..2).prop_map(Op::CloseSet),
         4 => op(),
     ];
-    let (early, late) = (proptest::collection::vec(op(), 1..60), proptest::collection::vec(ending, 0..16));
+    let (early, late) = (
+        proptest::collection::vec(op(), 1..60),
+        proptest::collection::vec(ending, 0..16),
+    );
     (early, late).prop_map(|(mut early, late)| {
         early.extend(late);
         early
@@ -160,19 +163,26 @@ fn start_library() {
 
 #[test]
 fn the_oracle_is_right_about_the_kernel() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _alone = ONE_AT_A_TIME
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     check(300, false);
 }
 
 #[test]
 fn a_connection_that_is_upgraded_and_downgraded_is_still_tcp() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _alone = ONE_AT_A_TIME
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     start_library();
     let before = descriptors();
     let reached = check(1500, true);
     let cases = reached.cases.into_inner();
     let (one, both) = (reached.one.into_inner(), reached.both.into_inner());
-    assert!(both * 2 > cases, "only {both} of {cases} connections were bound at both ends");
+    assert!(
+        both * 2 > cases,
+        "only {both} of {cases} connections were bound at both ends"
+    );
     assert!(one > both, "the hand-shake was never cut in the middle");
     // The page, sock_diag, the ringer, and a few segments kept for the next connection, at both ends.
     let grown = descriptors().saturating_sub(before);
@@ -184,7 +194,14 @@ fn probe() {
     use Op::*;
     use Side::*;
     start_library();
-    let ops = [Control(0, A, Ctl::Add, Mode::OneShot), Send(B, 1), Wait(0, 1), Talk(A, 6), Send(B, 1), Wait(0, 1)];
+    let ops = [
+        Control(0, A, Ctl::Add, Mode::OneShot),
+        Send(B, 1),
+        Wait(0, 1),
+        Talk(A, 6),
+        Send(B, 1),
+        Wait(0, 1),
+    ];
     let mut world = World::new(true, std::env::var("AO").is_ok());
     run(&mut world, &ops);
 }

@@ -81,7 +81,10 @@ struct Stream {
 }
 
 fn pattern(from: Side, at: usize) -> u8 {
-    let mixed = at.wrapping_mul(167).wrapping_add(at >> 8).wrapping_add(from.index() * 89);
+    let mixed = at
+        .wrapping_mul(167)
+        .wrapping_add(at >> 8)
+        .wrapping_add(from.index() * 89);
     u8::try_from(mixed % 251).unwrap()
 }
 
@@ -187,15 +190,18 @@ impl World {
         self.owes[side.index()] = false;
         if self.shut[side.index()] {
             let gone = self.broken && result == Err(Errno(libc::ECONNRESET));
-            let waits = gaps::SEND_AFTER_SHUTDOWN_WAITS_FOR_THE_PEER
-                && result == Err(Errno(libc::EAGAIN));
+            let waits =
+                gaps::SEND_AFTER_SHUTDOWN_WAITS_FOR_THE_PEER && result == Err(Errno(libc::EAGAIN));
             let refused = gone || waits || result == Err(Errno(libc::EPIPE));
             assert!(refused, "{side:?} sent after shutdown: {result:?}");
             return;
         }
         if self.broken || self.end(side.peer()).is_none() {
             let allowed = [libc::EPIPE, libc::ECONNRESET, libc::EAGAIN];
-            assert!(result.is_ok() || allowed.map(|e| Err(Errno(e))).contains(&result), "{result:?}");
+            assert!(
+                result.is_ok() || allowed.map(|e| Err(Errno(e))).contains(&result),
+                "{result:?}"
+            );
             self.broken = true;
             self.streams[side.index()].sent += result.unwrap_or(0);
             return;
@@ -211,7 +217,11 @@ impl World {
                 // The peer's next call lets us go on.
                 self.recv(side.peer(), 1);
                 let again = self.end(side).map(|e| e.send(&bytes[..1]));
-                assert_eq!(again, Some(Ok(1)), "{side:?} cannot send though the peer looked");
+                assert_eq!(
+                    again,
+                    Some(Ok(1)),
+                    "{side:?} cannot send though the peer looked"
+                );
                 self.streams[side.index()].sent += 1;
                 self.new_edge(side.peer());
             }
@@ -221,10 +231,17 @@ impl World {
 
     fn check_bytes(&self, side: Side, got: &[u8], room: usize) {
         let stream = &self.streams[side.peer().index()];
-        assert!(got.len() <= room.min(stream.sent - stream.got), "{side:?} got too much");
+        assert!(
+            got.len() <= room.min(stream.sent - stream.got),
+            "{side:?} got too much"
+        );
         for (i, byte) in got.iter().enumerate() {
             let at = stream.got + i;
-            assert_eq!(*byte, pattern(side.peer(), at), "{side:?}: byte {at} is wrong");
+            assert_eq!(
+                *byte,
+                pattern(side.peer(), at),
+                "{side:?}: byte {at} is wrong"
+            );
         }
     }
 
@@ -251,10 +268,17 @@ impl World {
         let Some(end) = self.end(side) else { return 0 };
         let mut result = end.recv(n, flags);
         if result == Err(Errno(libc::EAGAIN)) && self.pending(side) > 0 && !self.broken {
-            if let Some(peer) = self.end(side.peer()).filter(|_| self.owes[side.peer().index()]) {
+            if let Some(peer) = self
+                .end(side.peer())
+                .filter(|_| self.owes[side.peer().index()])
+            {
                 let _ = peer.recv(1, libc::MSG_PEEK);
             }
-            assert!(end.await_anchor(), "{side:?} cannot see {} bytes", self.pending(side));
+            assert!(
+                end.await_anchor(),
+                "{side:?} cannot see {} bytes",
+                self.pending(side)
+            );
             result = end.recv(n, flags);
         }
         // A reader that only tries looks at the anchor with every sixteenth empty read.
@@ -286,12 +310,18 @@ impl World {
             }
             Ok(_) => {
                 let expected = ended && pending == 0;
-                assert!(expected || self.broken, "{side:?}: end of stream before {pending} bytes");
+                assert!(
+                    expected || self.broken,
+                    "{side:?}: end of stream before {pending} bytes"
+                );
                 0
             }
             Err(Errno(libc::EAGAIN)) => {
                 let expected = pending == 0 && !ended;
-                assert!(expected || self.broken, "{side:?}: EAGAIN, {pending} bytes, ended {ended}");
+                assert!(
+                    expected || self.broken,
+                    "{side:?}: EAGAIN, {pending} bytes, ended {ended}"
+                );
                 0
             }
             Err(e) => {
@@ -303,11 +333,16 @@ impl World {
     }
 
     pub(crate) fn readable_bytes(&mut self, side: Side) {
-        let Some(end) = self.end(side).filter(|_| !self.is_uncertain(side)) else { return };
+        let Some(end) = self.end(side).filter(|_| !self.is_uncertain(side)) else {
+            return;
+        };
         let (told, pending) = (end.readable_bytes(), self.pending(side));
         assert!(told <= pending, "FIONREAD says {told} of {pending}");
         let blind = gaps::FIONREAD_MISSES_A_SWITCH && end.is_bound();
-        assert!(told > 0 || pending == 0 || blind, "FIONREAD says 0 of {pending} at {side:?}");
+        assert!(
+            told > 0 || pending == 0 || blind,
+            "FIONREAD says 0 of {pending} at {side:?}"
+        );
     }
 
     pub(crate) fn talk(&mut self, side: Side, messages: usize) {
@@ -335,7 +370,8 @@ impl World {
         let Some(end) = self.end(side) else { return };
         let result = end.shutdown_write();
         // TCP leaves ESTABLISHED for good once both ends have ended.
-        let over = self.at_end(side) && (self.shut[side.index()] || self.end(side.peer()).is_none());
+        let over =
+            self.at_end(side) && (self.shut[side.index()] || self.end(side.peer()).is_none());
         let lost = result == Err(Errno(libc::ENOTCONN)) && (over || self.broken);
         assert!(result.is_ok() || lost, "{side:?}: shutdown: {result:?}");
         self.shut[side.index()] = true;
@@ -368,7 +404,9 @@ impl World {
     }
 
     pub(crate) fn control(&mut self, set: usize, side: Side, ctl: Ctl, mode: Mode) {
-        let (Some(epoll), Some(end)) = (&self.sets[set], self.end(side)) else { return };
+        let (Some(epoll), Some(end)) = (&self.sets[set], self.end(side)) else {
+            return;
+        };
         let data = self.next_data;
         let op = match ctl {
             Ctl::Add => libc::EPOLL_CTL_ADD,
@@ -387,7 +425,12 @@ impl World {
             return;
         }
         self.next_data += 1;
-        let fresh = Registered { mode, data, due: true, spent: false };
+        let fresh = Registered {
+            mode,
+            data,
+            due: true,
+            spent: false,
+        };
         self.registered[set][side.index()] = (ctl != Ctl::Del).then_some(fresh);
     }
 
@@ -402,9 +445,28 @@ impl World {
             Mode::Level => readable,
             Mode::LevelOut => readable | if sendable { OUT } else { 0 },
             // FIN may wait behind bytes that do not fit the receiver's buffer.
-            Mode::LevelHup => readable | if self.at_end(side) && self.pending(side) == 0 { RDHUP } else { 0 },
-            Mode::Edge => if r.due { readable } else { 0 },
-            Mode::OneShot => if r.spent { 0 } else { readable },
+            Mode::LevelHup => {
+                readable
+                    | if self.at_end(side) && self.pending(side) == 0 {
+                        RDHUP
+                    } else {
+                        0
+                    }
+            }
+            Mode::Edge => {
+                if r.due {
+                    readable
+                } else {
+                    0
+                }
+            }
+            Mode::OneShot => {
+                if r.spent {
+                    0
+                } else {
+                    readable
+                }
+            }
         }
     }
 
@@ -442,22 +504,42 @@ impl World {
         let found = [Side::A, Side::B]
             .into_iter()
             .find(|s| self.registered[set][s.index()].is_some_and(|r| r.data == data));
-        let Some(side) = found else { panic!("event {events:#x} with stale data {data:#x}") };
+        let Some(side) = found else {
+            panic!("event {events:#x} with stale data {data:#x}")
+        };
         let readable = self.is_readable(side);
         let both_ends = self.at_end(side) && self.shut[side.index()];
         let peer_closed = self.end(side.peer()).is_none();
         let broken = self.broken;
         let at_end = self.at_end(side);
-        let Some(r) = &mut self.registered[set][side.index()] else { return side };
+        let Some(r) = &mut self.registered[set][side.index()] else {
+            return side;
+        };
         let asked = r.mode.events() | ENDED;
-        assert_eq!(events & !asked, 0, "{side:?}: {events:#x} was not asked for");
+        assert_eq!(
+            events & !asked,
+            0,
+            "{side:?}: {events:#x} was not asked for"
+        );
         let hup = gaps::SPENT_ONE_SHOT_HEARS_HUP && events & !ENDED == 0;
         let hup = hup || gaps::SPENT_ONE_SHOT_FIRES_AFTER_UPGRADE;
-        assert!(!r.spent || hup, "{side:?}: one-shot reported {events:#x} again");
-        assert!(readable || broken || events & IN == 0, "{side:?}: readable and is not");
+        assert!(
+            !r.spent || hup,
+            "{side:?}: one-shot reported {events:#x} again"
+        );
+        assert!(
+            readable || broken || events & IN == 0,
+            "{side:?}: readable and is not"
+        );
         let ended = both_ends || peer_closed || broken;
-        assert!(ended || events & ENDED == 0, "{side:?}: {events:#x} on a sound connection");
-        assert!(broken || at_end || events & RDHUP == 0, "{side:?}: no FIN was sent");
+        assert!(
+            ended || events & ENDED == 0,
+            "{side:?}: {events:#x} on a sound connection"
+        );
+        assert!(
+            broken || at_end || events & RDHUP == 0,
+            "{side:?}: no FIN was sent"
+        );
         r.spent = r.mode == Mode::OneShot;
         r.due = false;
         side

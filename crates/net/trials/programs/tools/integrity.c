@@ -265,7 +265,8 @@ static void by_poll(struct end *end, bool replacing)
             moved |= send_step(end, data);
         for (uint64_t i = roll(end) % 8; i > 0 && !end->finished_receiving; i--)
             moved |= recv_step(end, data);
-        if (replacing && roll(end) % 100 == 0)
+        /* After its own FIN a program that leaves its ring is reset: see docs/limits. */
+        if (replacing && !end->finished_sending && roll(end) % 100 == 0)
             replace_self(end);
         if (!moved)
             await(end, (short)((end->finished_receiving ? 0 : POLLIN) | (end->finished_sending ? 0 : POLLOUT)));
