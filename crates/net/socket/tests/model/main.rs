@@ -43,7 +43,7 @@ fn side() -> impl Strategy<Value = Side> {
     prop_oneof![Just(Side::A), Just(Side::B)]
 }
 
-fn op() -> impl Strategy<Value = Op> {
+fn step() -> impl Strategy<Value = Op> {
     let mode = prop_oneof![
         3 => Just(Mode::Level),
         1 => Just(Mode::LevelOut),
@@ -61,26 +61,33 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (side(), 1usize..12).prop_map(|(s, n)| Op::Talk(s, n)),
         6 => (0usize..2, side(), ctl, mode).prop_map(|(e, s, c, m)| Op::Control(e, s, c, m)),
         10 => (0usize..2, prop_oneof![Just(1usize), Just(8)]).prop_map(|(e, n)| Op::Wait(e, n)),
-        1 => side().prop_map(Op::StayOnTcp),
     ]
 }
 
+/// A step, or the application asks for a plain kernel socket.
+fn step_or_downgrade() -> impl Strategy<Value = Op> {
+    prop_oneof![20 => step(), 1 => side().prop_map(Op::StayOnTcp)]
+}
+
 /// Operations, and at times an end: half-closes, and closes in the middle of things.
-fn history() -> impl Strategy<Value = Vec<Op>> {
+fn history_of<S: Strategy<Value = Op>>(step: fn() -> S) -> impl Strategy<Value = Vec<Op>> {
     let ending = prop_oneof![
         3 => side().prop_map(Op::ShutdownWrite),
         2 => side().prop_map(Op::Close),
         1 => (0usize..2).prop_map(Op::CloseSet),
-        4 => op(),
+        4 => step(),
     ];
-    let (early, late) = (
-        proptest::collection::vec(op(), 1..60),
-        proptest::collection::vec(ending, 0..16),
-    );
+    let early = proptest::collection::vec(step(), 1..60);
+    let late = proptest::collection::vec(ending, 0..16);
     (early, late).prop_map(|(mut early, late)| {
         early.extend(late);
         early
     })
+}
+
+/// Few histories have downgrades: each waits a while for a peer that does not move here.
+fn history() -> impl Strategy<Value = Vec<Op>> {
+    prop_oneof![6 => history_of(step), 1 => history_of(step_or_downgrade)]
 }
 
 fn run(world: &mut World, ops: &[Op]) {
@@ -176,7 +183,7 @@ fn a_connection_that_is_upgraded_and_downgraded_is_still_tcp() {
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     start_library();
     let before = descriptors();
-    let reached = check(1500, true);
+    let reached = check(1000, true);
     let cases = reached.cases.into_inner();
     let (one, both) = (reached.one.into_inner(), reached.both.into_inner());
     assert!(
@@ -187,21 +194,4 @@ fn a_connection_that_is_upgraded_and_downgraded_is_still_tcp() {
     // The page, sock_diag, the ringer, and a few segments kept for the next connection, at both ends.
     let grown = descriptors().saturating_sub(before);
     assert!(grown <= 3 + 2 * 5, "{grown} descriptors are left behind");
-}
-
-#[test]
-fn probe() {
-    use Op::*;
-    use Side::*;
-    start_library();
-    let ops = [
-        Control(0, A, Ctl::Add, Mode::OneShot),
-        Send(B, 1),
-        Wait(0, 1),
-        Talk(A, 6),
-        Send(B, 1),
-        Wait(0, 1),
-    ];
-    let mut world = World::new(true, std::env::var("AO").is_ok());
-    run(&mut world, &ops);
 }

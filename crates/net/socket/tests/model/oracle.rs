@@ -67,7 +67,7 @@ impl Mode {
 const SURELY_ARRIVED: usize = 100_000;
 
 /// How long something that must be there may take.
-pub(crate) const PATIENCE_MS: i32 = 100;
+pub(crate) const PATIENCE_MS: i32 = 1000;
 
 /// Bytes of one direction.
 #[derive(Debug, Default)]
