@@ -543,3 +543,34 @@ fn the_switch_is_seen_with_its_total_and_before_the_first_byte() {
         assert_eq!(c.ring.switched().is_some(), !got.is_empty());
     });
 }
+
+#[test]
+fn a_recalled_ring_gives_each_byte_to_exactly_one_side() {
+    check(1, || {
+        let c = Channel::new(1, 2);
+        let writer = thread::spawn({
+            let c = c.clone();
+            move || {
+                let (all, mut sent, mut back) = (counting(3), 0, Vec::new());
+                for size in [1, 2] {
+                    match c.write(&all[sent..sent + size]) {
+                        Put::Bytes { n, .. } => sent += n,
+                        other => assert_eq!(other, Put::Frozen),
+                    }
+                }
+                if c.ring.frozen() {
+                    assert!(c.ring.recalled(), "who sees the end sees the recall");
+                    assert!(c.drain(&mut back));
+                }
+                (sent, back)
+            }
+        });
+        let mut got = Vec::new();
+        c.read(1, &mut got);
+        c.ring.recall();
+        let (sent, back) = writer.join().unwrap();
+        got.extend(back);
+        c.drain(&mut got);
+        assert_eq!(got, counting(sent));
+    });
+}

@@ -14,8 +14,8 @@ mod oracle;
 use oracle::{Ctl, Mode, Side, World};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// One step; a step on a closed end does nothing.
 #[derive(Debug, Clone)]
@@ -110,8 +110,12 @@ fn run(world: &mut World, ops: &[Op]) {
     world.finish();
 }
 
-/// Both tests look at the process's descriptors: one at a time.
+/// The tests look at the process's descriptors: one at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
@@ -153,34 +157,34 @@ fn check(cases: u32, tracked: bool) -> Reached {
 }
 
 fn start_library() {
-    // SAFETY: nothing else in this process reads or writes the environment meanwhile.
-    #[expect(unsafe_code, reason = "settings come from the environment")]
-    unsafe {
-        std::env::set_var("SAIGA_EVIDENCE_MESSAGES", "0");
-        std::env::set_var("SAIGA_RING", "64KiB");
-    }
-    saiga_socket::start(&saiga_socket::Start {
-        ppoll: libc::ppoll,
-        single_threaded: core::ptr::null_mut(),
-        program: b"model",
-        bound_program: None,
-        missing: None,
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        for (name, value) in [("SAIGA_EVIDENCE_MESSAGES", "0"), ("SAIGA_RING", "64KiB")] {
+            // SAFETY: nothing else in this process reads or writes the environment meanwhile.
+            #[expect(unsafe_code, reason = "settings come from the environment")]
+            unsafe {
+                std::env::set_var(name, value);
+            }
+        }
+        saiga_socket::start(&saiga_socket::Start {
+            ppoll: libc::ppoll,
+            single_threaded: core::ptr::null_mut(),
+            program: b"model",
+            bound_program: None,
+            missing: None,
+        });
     });
 }
 
 #[test]
 fn the_oracle_is_right_about_the_kernel() {
-    let _alone = ONE_AT_A_TIME
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _alone = alone();
     check(300, false);
 }
 
 #[test]
 fn a_connection_that_is_upgraded_and_downgraded_is_still_tcp() {
-    let _alone = ONE_AT_A_TIME
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _alone = alone();
     start_library();
     let before = descriptors();
     let reached = check(1000, true);
@@ -194,4 +198,39 @@ fn a_connection_that_is_upgraded_and_downgraded_is_still_tcp() {
     // The page, sock_diag, the ringer, and a few segments kept for the next connection, at both ends.
     let grown = descriptors().saturating_sub(before);
     assert!(grown <= 3 + 2 * 5, "{grown} descriptors are left behind");
+}
+
+/// Histories that this model found, and that are repaired.
+#[test]
+fn found_histories_stay_repaired() {
+    use Op::{Peek, Recv, Send, ShutdownWrite, Talk};
+    use Side::{A, B};
+    let _alone = alone();
+    start_library();
+    let end_beside_unread = [
+        Talk(A, 3),
+        Send(A, 57),
+        ShutdownWrite(A),
+        ShutdownWrite(B),
+        Peek(A, 1),
+        Recv(B, 100),
+    ];
+    for a_offers in [true, false] {
+        run(&mut World::new(true, a_offers), &end_beside_unread);
+    }
+}
+
+/// The peer cannot send again what it has sent before its FIN: a reset, and not a hole.
+#[test]
+fn a_recall_behind_a_fin_is_a_reset() {
+    let _alone = alone();
+    start_library();
+    for a_offers in [true, false] {
+        let mut world = World::new(true, a_offers);
+        world.talk(Side::A, 5);
+        world.send(Side::A, 1);
+        world.shutdown_write(Side::A);
+        world.stay_on_tcp(Side::B);
+        world.expect_reset(Side::B);
+    }
 }

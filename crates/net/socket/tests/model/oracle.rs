@@ -332,6 +332,12 @@ impl World {
         }
     }
 
+    /// A receive that must say that the stream has a hole.
+    pub(crate) fn expect_reset(&self, side: Side) {
+        let result = self.end(side).map(|end| end.recv(1, 0));
+        assert_eq!(result, Some(Err(Errno(libc::ECONNRESET))), "{side:?}");
+    }
+
     pub(crate) fn readable_bytes(&mut self, side: Side) {
         let Some(end) = self.end(side).filter(|_| !self.is_uncertain(side)) else {
             return;
@@ -359,7 +365,7 @@ impl World {
             end.stay_on_tcp();
             // What the peer can send no more is lost with the ring: the connection is reset.
             let lost = self.pending(side) > 0 && self.downgraded;
-            let ended = gaps::BYTES_BEFORE_A_SHUTDOWN_ARE_LOST_BY_A_RECALL || !self.at_end(side);
+            let ended = gaps::RECALL_AFTER_A_SHUTDOWN_IS_RESET || !self.at_end(side);
             self.broken |= lost && ended;
             self.downgraded = true;
             self.owes[side.peer().index()] = true;
@@ -377,8 +383,6 @@ impl World {
         self.shut[side.index()] = true;
         self.downgraded = true; // The peer goes back to TCP when it sees FIN.
         self.end_stream(side);
-        let unread = self.pending(side) + self.pending(side.peer()) > 0;
-        self.broken |= gaps::BOTH_SHUT_BESIDE_UNREAD_IS_RESET && self.at_end(side) && unread;
     }
 
     fn end_stream(&mut self, side: Side) {
@@ -418,7 +422,7 @@ impl World {
         let expected = match ctl {
             Ctl::Add if known => Err(Errno(libc::EEXIST)),
             Ctl::Mod | Ctl::Del if !known => Err(Errno(libc::ENOENT)),
-            _ => Ok(()),
+            Ctl::Add | Ctl::Mod | Ctl::Del => Ok(()),
         };
         assert_eq!(result, expected, "{ctl:?} of {side:?}");
         if result.is_err() {
