@@ -152,13 +152,12 @@ fn check(cases: u32, tracked: bool) -> Reached {
     reached
 }
 
+#[expect(unsafe_code, reason = "settings come from the environment")]
 fn start_library() {
     // SAFETY: nothing else in this process reads or writes the environment meanwhile.
-    #[expect(unsafe_code, reason = "settings come from the environment")]
-    unsafe {
-        std::env::set_var("SAIGA_EVIDENCE_MESSAGES", "0");
-        std::env::set_var("SAIGA_RING", "64KiB");
-    }
+    unsafe { std::env::set_var("SAIGA_EVIDENCE_MESSAGES", "0") };
+    // SAFETY: as above.
+    unsafe { std::env::set_var("SAIGA_RING", "64KiB") };
     saiga_socket::start(&saiga_socket::Start {
         ppoll: libc::ppoll,
         single_threaded: core::ptr::null_mut(),

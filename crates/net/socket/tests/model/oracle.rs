@@ -418,7 +418,7 @@ impl World {
         let expected = match ctl {
             Ctl::Add if known => Err(Errno(libc::EEXIST)),
             Ctl::Mod | Ctl::Del if !known => Err(Errno(libc::ENOENT)),
-            _ => Ok(()),
+            Ctl::Add | Ctl::Mod | Ctl::Del => Ok(()),
         };
         assert_eq!(result, expected, "{ctl:?} of {side:?}");
         if result.is_err() {
