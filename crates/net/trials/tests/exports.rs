@@ -1,7 +1,7 @@
 //! The library exports the symbols of its table and nothing else.
 //!
 //! The table is read as text from `preload/src/symbols.rs`; the fortified names of
-//! glibc (`__NAME_chk`) stand for table entries or are in the table themselves.
+//! glibc and the variadic exec functions are rows of it like all others.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use saiga_trials::library;
@@ -10,13 +10,26 @@ use std::process::Command;
 
 const SYMBOLS: &str = include_str!("../../preload/src/symbols.rs");
 
-/// First word of each line of the `symbols! { ... }` table.
+/// First word of each row of `symbols! { ... }`, and the variadic functions: they have no
+/// signature there, and stand as `("NAME", "why")` in the list itself.
 fn table() -> BTreeSet<String> {
-    let (_, behind) = SYMBOLS.split_once("\nsymbols! {\n").unwrap();
+    let (before, behind) = SYMBOLS.split_once("\nsymbols! {\n").unwrap();
     let (rows, _) = behind.split_once("\n}\n").unwrap();
     let name = |row: &str| Some(row.trim().split_once('(')?.0.to_owned());
     let word = |n: &String| n.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    rows.lines().filter_map(name).filter(word).collect()
+    let variadic = |row: &str| {
+        Some(
+            row.trim()
+                .strip_prefix("(\"")?
+                .split_once("\", \"")?
+                .0
+                .to_owned(),
+        )
+    };
+    let rows = rows.lines().filter_map(name);
+    rows.chain(before.lines().filter_map(variadic))
+        .filter(word)
+        .collect()
 }
 
 /// Functions that the dynamic loader can bind to.

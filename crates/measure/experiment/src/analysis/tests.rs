@@ -1,3 +1,5 @@
+//! Comparisons and headlines of made-up runs, against literal expectations.
+
 use super::*;
 use crate::result::{CellParams, ComparisonKind};
 

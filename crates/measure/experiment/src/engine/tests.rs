@@ -1,3 +1,5 @@
+//! The engine with a workload of the test's own: order, repeats, interruption.
+
 use std::cell::RefCell;
 
 use serde_json::Value;

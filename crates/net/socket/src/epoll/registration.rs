@@ -1,0 +1,404 @@
+//! Registrations: `epoll_ctl(2)`, and their way from the kernel to us and back.
+//!
+//! Locks: the socket's state lock first, then the set's.
+
+#![expect(unsafe_code, reason = "lists of pool records")]
+
+use super::{ANCHOR, EXCLUSIVE, EXCLUSIVE_MAY, EpollSet, Interest, NO_SEGMENT, POOL};
+use crate::chan::Chan;
+use crate::lock::Guard;
+use crate::sock::Socket;
+use crate::{readiness, rt, table};
+use core::sync::atomic::Ordering;
+use saiga_channel::sys::{self, Errno, Fd, Sys};
+use saiga_status::Reason;
+
+/// The registrations of a socket. Caller holds the socket's state lock.
+fn of_socket(socket: &Socket) -> impl Iterator<Item = &'static Interest> {
+    let mut at = socket.interests.load(Ordering::Relaxed);
+    core::iter::from_fn(move || {
+        // SAFETY: list members are pool records.
+        let interest = unsafe { at.as_ref() }?;
+        at = interest.next_of_socket.load(Ordering::Relaxed);
+        Some(interest)
+    })
+}
+
+fn find(socket: &Socket, set: &EpollSet, fd: Fd) -> Option<&'static Interest> {
+    of_socket(socket)
+        .filter(|i| !i.orphan.load(Ordering::Relaxed))
+        .find(|i| {
+            i.set().is_some_and(|s| core::ptr::eq(s, set)) && i.fd.load(Ordering::Relaxed) == fd
+        })
+}
+
+/// `epoll_ctl(2)` on one of our sockets in a set that we know.
+///
+/// # Errors
+/// As `man 2 epoll_ctl`.
+pub(crate) fn control(
+    epfd: Fd,
+    set: &'static EpollSet,
+    op: i32,
+    fd: Fd,
+    socket: &'static Socket,
+    event: Option<(u32, u64)>,
+) -> Sys<()> {
+    let Some(_state) = socket.state_lock.lock() else {
+        return Err(Errno(libc::EBUSY));
+    };
+    let known = find(socket, set, fd);
+    if socket.is_bound() {
+        return control_bound(epfd, set, op, fd, socket, known, event);
+    }
+    let (events, data) = event.unwrap_or((0, 0));
+    sys::epoll_ctl(epfd, op, fd, events, data)?;
+    let Some(_guard) = set.lock.lock() else {
+        return Ok(());
+    };
+    match (op, known) {
+        (libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD, Some(i)) => note(i, events, data),
+        (libc::EPOLL_CTL_ADD, None) => {
+            if let Some(i) = add(set, fd, socket) {
+                note(i, events, data);
+            } else {
+                socket.never(Reason::OutOfMemory);
+            }
+        }
+        (libc::EPOLL_CTL_DEL, Some(i)) => remove(set, socket, i),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn note(interest: &Interest, events: u32, data: u64) {
+    interest.events.store(events, Ordering::Relaxed);
+    interest.data.store(data, Ordering::Relaxed);
+    interest.spent.store(false, Ordering::Relaxed);
+    interest.active.store(true, Ordering::Relaxed);
+}
+
+fn add(set: &'static EpollSet, fd: Fd, socket: &'static Socket) -> Option<&'static Interest> {
+    let interest = POOL.take()?;
+    interest
+        .set
+        .store(core::ptr::from_ref(set).cast_mut(), Ordering::Relaxed);
+    interest
+        .generation
+        .store(set.generation.load(Ordering::Relaxed), Ordering::Relaxed);
+    interest
+        .socket
+        .store(core::ptr::from_ref(socket).cast_mut(), Ordering::Relaxed);
+    interest.fd.store(fd, Ordering::Relaxed);
+    interest.queued.store(false, Ordering::Relaxed);
+    interest.active.store(false, Ordering::Relaxed);
+    interest.orphan.store(false, Ordering::Relaxed);
+    interest.segment.store(NO_SEGMENT, Ordering::Relaxed);
+    let first = socket.interests.load(Ordering::Relaxed);
+    interest.next_of_socket.store(first, Ordering::Relaxed);
+    socket
+        .interests
+        .store(core::ptr::from_ref(interest).cast_mut(), Ordering::Relaxed);
+    Some(interest)
+}
+
+/// Forgets a registration. Caller holds both locks.
+fn remove(set: &'static EpollSet, socket: &Socket, gone: &'static Interest) {
+    set.remove_from_queue(gone);
+    unlink(socket, gone);
+}
+
+/// Takes a registration that is in no queue out of its socket's list.
+fn unlink(socket: &Socket, gone: &'static Interest) {
+    let mut at = &socket.interests;
+    // SAFETY: list members are pool records.
+    while let Some(i) = unsafe { at.load(Ordering::Relaxed).as_ref() } {
+        if core::ptr::eq(i, gone) {
+            at.store(i.next_of_socket.load(Ordering::Relaxed), Ordering::Relaxed);
+            break;
+        }
+        at = &i.next_of_socket;
+    }
+    gone.socket.store(core::ptr::null_mut(), Ordering::Relaxed);
+    gone.set.store(core::ptr::null_mut(), Ordering::Relaxed);
+    POOL.put(gone);
+}
+
+/// `epoll_ctl(2)` on a bound socket: no system call once the anchor is watched.
+fn control_bound(
+    epfd: Fd,
+    set: &'static EpollSet,
+    op: i32,
+    fd: Fd,
+    socket: &'static Socket,
+    known: Option<&'static Interest>,
+    event: Option<(u32, u64)>,
+) -> Sys<()> {
+    let active = known.filter(|i| i.active.load(Ordering::Relaxed));
+    match (op, active) {
+        (libc::EPOLL_CTL_ADD, Some(_)) => return Err(Errno(libc::EEXIST)),
+        (libc::EPOLL_CTL_MOD | libc::EPOLL_CTL_DEL, None) => return Err(Errno(libc::ENOENT)),
+        (libc::EPOLL_CTL_DEL, Some(i)) => {
+            i.active.store(false, Ordering::Relaxed);
+            return Ok(());
+        }
+        (libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD, _) => {}
+        _ => return Err(Errno(libc::EINVAL)),
+    }
+    let (events, data) = event.ok_or(Errno(libc::EFAULT))?;
+    let was_exclusive = active.is_some_and(|i| i.events.load(Ordering::Relaxed) & EXCLUSIVE != 0);
+    let wrong = events & EXCLUSIVE != 0 && (active.is_some() || events & !EXCLUSIVE_MAY != 0);
+    if wrong || was_exclusive {
+        return Err(Errno(libc::EINVAL)); // As `man 2 epoll_ctl` says of EPOLLEXCLUSIVE.
+    }
+    let Some(guard) = set.lock.lock() else {
+        return Err(Errno(libc::EBUSY));
+    };
+    let interest = match known {
+        Some(i) => i,
+        None => {
+            let i = add(set, fd, socket).ok_or(Errno(libc::ENOMEM))?;
+            let chan = Chan::of(socket).ok_or(Errno(libc::ENOTCONN))?;
+            if let Err(e) = bind_one(epfd, set, i, &chan, libc::EPOLL_CTL_ADD) {
+                remove(set, socket, i);
+                return Err(e);
+            }
+            i
+        }
+    };
+    note(interest, events, data);
+    set.queue(interest);
+    set.tell_others(&guard);
+    Ok(())
+}
+
+impl EpollSet {
+    /// Something became ready by our own doing: sleepers of this set, or whoever polls it,
+    /// must hear of it. Caller holds the lock.
+    pub(crate) fn tell_others(&self, _guard: &Guard<'_>) {
+        if self.sleepers.load(Ordering::SeqCst) > 0 || self.latched.load(Ordering::Relaxed) {
+            rt::ring(self.bell().name);
+        }
+    }
+}
+
+/// Moves one registration from the kernel to us. Caller holds both locks.
+fn bind_one(
+    epfd: Fd,
+    set: &'static EpollSet,
+    interest: &'static Interest,
+    chan: &Chan,
+    op: i32,
+) -> Sys<()> {
+    set.ensure_bell(epfd)?;
+    let index = set.segment_for(chan.link)?;
+    let data = core::ptr::from_ref(interest) as u64;
+    let exclusive = interest.events.load(Ordering::Relaxed) & EXCLUSIVE != 0;
+    register(
+        epfd,
+        op,
+        interest.fd.load(Ordering::Relaxed),
+        ANCHOR,
+        data,
+        exclusive,
+    )?;
+    let entry = &set.segments()[index];
+    entry.put(chan.index, interest);
+    interest.segment.store(
+        u32::try_from(index).unwrap_or(NO_SEGMENT),
+        Ordering::Relaxed,
+    );
+    interest
+        .slot
+        .store(u32::try_from(chan.index).unwrap_or(0), Ordering::Relaxed);
+    let bit = 1u64 << entry.place.load(Ordering::Relaxed);
+    chan.ours().rx_places.fetch_or(bit, Ordering::SeqCst);
+    chan.ours().tx_places.fetch_or(bit, Ordering::SeqCst);
+    set.queue(interest);
+    Ok(())
+}
+
+/// `epoll_ctl(2)`; an exclusive registration cannot be modified, so it is made anew.
+fn register(epfd: Fd, op: i32, fd: Fd, events: u32, data: u64, exclusive: bool) -> Sys<()> {
+    if exclusive && op == libc::EPOLL_CTL_MOD {
+        sys::epoll_ctl(epfd, libc::EPOLL_CTL_DEL, fd, 0, 0)?;
+        return sys::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, fd, events, data);
+    }
+    sys::epoll_ctl(epfd, op, fd, events, data)
+}
+
+/// Moves every registration of a socket to us. False, with all of them back in the kernel,
+/// when one cannot be. Caller holds the state lock; the socket's mode says bound already.
+pub(crate) fn bind_all(socket: &'static Socket, chan: &Chan) -> bool {
+    for interest in of_socket(socket) {
+        let Some(set) = interest.set() else { continue };
+        let Some(guard) = set.lock.lock() else {
+            return false;
+        };
+        let epfd = epfd_of(set);
+        let bound = match epfd {
+            Some(epfd) if !set.is_foreign() => {
+                bind_one(epfd, set, interest, chan, libc::EPOLL_CTL_MOD).is_ok()
+            }
+            _ => false,
+        };
+        set.tell_others(&guard);
+        drop(guard);
+        if !bound {
+            unbind_all(socket, chan);
+            return false;
+        }
+    }
+    true
+}
+
+/// Gives every registration of a socket back to the kernel, as the application asked for it.
+/// Caller holds the state lock.
+pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
+    let mut at = socket.interests.load(Ordering::Relaxed);
+    // SAFETY: list members are pool records; the next one is read before this one may go.
+    while let Some(interest) = unsafe { at.as_ref() } {
+        at = interest.next_of_socket.load(Ordering::Relaxed);
+        let Some(set) = interest.set() else { continue };
+        let Some(guard) = set.lock.lock() else {
+            continue;
+        };
+        if !interest.is_bound() {
+            continue;
+        }
+        detach(set, interest, chan);
+        let fd = interest.fd.load(Ordering::Relaxed);
+        let active = interest.active.load(Ordering::Relaxed);
+        if let Some(epfd) = epfd_of(set) {
+            let spent = interest.spent.load(Ordering::Relaxed);
+            let events = if spent {
+                0
+            } else {
+                interest.events.load(Ordering::Relaxed)
+            };
+            let op = if active {
+                libc::EPOLL_CTL_MOD
+            } else {
+                libc::EPOLL_CTL_DEL
+            };
+            let exclusive = events & EXCLUSIVE != 0;
+            let data = interest.data.load(Ordering::Relaxed);
+            let _ = register(epfd, op, fd, events, data, exclusive);
+        }
+        if active {
+            set.remove_from_queue(interest);
+        } else {
+            remove(set, socket, interest);
+        }
+        set.tell_others(&guard);
+    }
+}
+
+/// Takes a registration out of its set's segment. Caller holds both locks.
+fn detach(set: &EpollSet, interest: &Interest, chan: &Chan) {
+    let index = interest.segment.swap(NO_SEGMENT, Ordering::Relaxed) as usize;
+    let Some(entry) = set.segments().get(index) else {
+        return;
+    };
+    let slot = interest.slot.load(Ordering::Relaxed) as usize;
+    if entry.take_out(slot, interest) {
+        let bit = 1u64 << entry.place.load(Ordering::Relaxed);
+        chan.ours().rx_places.fetch_and(!bit, Ordering::SeqCst);
+        chan.ours().tx_places.fetch_and(!bit, Ordering::SeqCst);
+    }
+    if entry.members.load(Ordering::Relaxed) == 0 {
+        set.stale.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Forgets the registrations of a connection whose last descriptor is closed: the kernel drops
+/// them by itself.
+pub(crate) fn forget(socket: &'static Socket) {
+    let Some(_state) = socket.state_lock.lock() else {
+        return;
+    };
+    let chan = socket.is_bound_or_closing_bound();
+    forget_where(socket, chan.as_ref(), |_| true);
+}
+
+/// One of several descriptors is closed: its registrations live on under a dead number.
+pub(crate) fn orphan(socket: &'static Socket, fd: Fd) {
+    let Some(_state) = socket.state_lock.lock() else {
+        return;
+    };
+    for interest in of_socket(socket).filter(|i| i.fd.load(Ordering::Relaxed) == fd) {
+        interest.orphan.store(true, Ordering::Relaxed);
+    }
+}
+
+pub(super) fn forget_set(socket: &'static Socket, set: &EpollSet) {
+    let Some(_state) = socket.state_lock.lock() else {
+        return;
+    };
+    let chan = socket.is_bound_or_closing_bound();
+    forget_where(socket, chan.as_ref(), |i| {
+        core::ptr::eq(i.set.load(Ordering::Relaxed), set)
+    });
+}
+
+fn forget_where(socket: &'static Socket, chan: Option<&Chan>, which: impl Fn(&Interest) -> bool) {
+    let mut at = socket.interests.load(Ordering::Relaxed);
+    // SAFETY: list members are pool records; the next one is read before this one goes.
+    while let Some(interest) = unsafe { at.as_ref() } {
+        at = interest.next_of_socket.load(Ordering::Relaxed);
+        if !which(interest) {
+            continue;
+        }
+        let Some(set) = interest.set() else {
+            unlink(socket, interest);
+            continue;
+        };
+        let Some(_guard) = set.lock.lock() else {
+            continue;
+        };
+        if let Some(chan) = chan.filter(|_| interest.is_bound()) {
+            detach(set, interest, chan);
+        }
+        remove(set, socket, interest);
+        set.sweep();
+    }
+}
+
+impl Socket {
+    /// The channel, if the socket has one, also while it is being closed.
+    pub(crate) fn is_bound_or_closing_bound(&self) -> Option<Chan> {
+        use crate::sock::{mode, phase};
+        let plain = self.mode.load(Ordering::SeqCst) == mode::PLAIN;
+        let proposed = self.phase.load(Ordering::Relaxed) == phase::PROPOSED;
+        if plain || (proposed && !self.is_bound()) {
+            None
+        } else {
+            Chan::of(self)
+        }
+    }
+}
+
+/// A descriptor number under which this process knows the set.
+fn epfd_of(set: &EpollSet) -> Option<Fd> {
+    let fd = set.number.load(Ordering::Relaxed);
+    matches!(table::get(fd), table::Entry::Epoll(s) if core::ptr::eq(s, set)).then_some(fd)
+}
+
+/// Asks the kernel to tell when TCP has room again.
+pub(crate) fn watch_for_room(set: &EpollSet, interest: &Interest, fd: Fd) {
+    let data = core::ptr::from_ref(interest) as u64;
+    let events = ANCHOR | libc::EPOLLOUT.cast_unsigned();
+    if let Some(epfd) = epfd_of(set) {
+        let _ = sys::epoll_ctl(epfd, libc::EPOLL_CTL_MOD, fd, events, data);
+    }
+}
+
+/// Asks to be told of what a registration wants.
+pub(crate) fn arm(interest: &Interest, chan: &Chan) {
+    readiness::arm(chan, wanted(interest));
+}
+
+/// The poll events that a registration asks for.
+pub(crate) fn wanted(interest: &Interest) -> i16 {
+    i16::try_from(interest.events.load(Ordering::Relaxed) & 0x7fff).unwrap_or(0)
+}
