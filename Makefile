@@ -20,7 +20,7 @@ fish := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 # The binary is documented by itself: it shares its name, and so its folder, with the library.
 doc := --no-deps --document-private-items --locked
 
-.PHONY: all build demo test soak bench lint fmt install uninstall clean
+.PHONY: all build demo test loom soak bench lint fmt install uninstall clean
 
 all: build
 
@@ -38,6 +38,11 @@ test:
 	tools/setup test
 	$(MAKE) build
 	SAIGA_LIBRARY=$(library) $(CARGO) test --workspace --locked
+	$(MAKE) loom
+
+# The rings and waiting places under every interleaving that loom finds with two preemptions.
+loom:
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(target)/loom $(CARGO) test --locked --release -p saiga-channel --test loom
 
 # The long tests: kill -9 a thousand times, a hundred thousand connections.
 soak:
