@@ -156,9 +156,7 @@ fn check(cases: u32, tracked: bool) -> Reached {
     reached
 }
 
-#[expect(unsafe_code, reason = "settings come from the environment")]
 fn start_library() {
-<<<<<<< HEAD
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         for (name, value) in [("SAIGA_EVIDENCE_MESSAGES", "0"), ("SAIGA_RING", "64KiB")] {
@@ -175,18 +173,6 @@ fn start_library() {
             bound_program: None,
             missing: None,
         });
-=======
-    // SAFETY: nothing else in this process reads or writes the environment meanwhile.
-    unsafe { std::env::set_var("SAIGA_EVIDENCE_MESSAGES", "0") };
-    // SAFETY: as above.
-    unsafe { std::env::set_var("SAIGA_RING", "64KiB") };
-    saiga_socket::start(&saiga_socket::Start {
-        ppoll: libc::ppoll,
-        single_threaded: core::ptr::null_mut(),
-        program: b"model",
-        bound_program: None,
-        missing: None,
->>>>>>> main
     });
 }
 
