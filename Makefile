@@ -42,7 +42,7 @@ test:
 
 # The rings and waiting places under every interleaving that loom finds with two preemptions.
 loom:
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(target)/loom $(CARGO) test --locked --release -p saiga-channel --test loom
+	tools/loom
 
 # The long tests: kill -9 a thousand times, a hundred thousand connections.
 soak:

@@ -122,6 +122,14 @@ struct View {
 }
 
 impl View {
+    /// Whether the words can belong together, whoever wrote them.
+    fn is_sane(&self, max_shift: u32) -> bool {
+        self.shift <= max_shift
+            && self.head <= POSITION
+            && self.tail <= self.head
+            && self.used() <= self.capacity()
+    }
+
     fn used(&self) -> u64 {
         self.head - self.tail
     }
@@ -179,23 +187,31 @@ impl Ring {
 
     /// Reads and checks the cursors. `None` when they contradict each other.
     fn view(&self, max_shift: u32) -> Option<View> {
-        // Tail first: it never passes a head that is read later.
+        // Tail first: it never passes a head that is read later. It may move in between, when
+        // a signal handler or another thread reads; then both are read again.
+        for _ in 0..4 {
+            let view = self.look();
+            if view.is_sane(max_shift) {
+                return Some(view);
+            }
+            if self.consumer.tail.load(Ordering::Acquire) == view.tail {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn look(&self) -> View {
         let tail = self.consumer.tail.load(Ordering::Acquire);
         let word = self.producer.head.load(Ordering::Acquire);
         let geometry = self.producer.geometry.load(Ordering::Relaxed);
-        let shift = u32::try_from(geometry >> SHIFT_AT).unwrap_or(u32::MAX);
-        let view = View {
+        View {
             head: word & !FROZEN,
             tail,
             frozen: word & FROZEN != 0,
             base: geometry & POSITION,
-            shift,
-        };
-        let sane = shift <= max_shift
-            && view.head <= POSITION
-            && view.tail <= view.head
-            && view.used() <= view.capacity();
-        sane.then_some(view)
+            shift: u32::try_from(geometry >> SHIFT_AT).unwrap_or(u32::MAX),
+        }
     }
 
     /// Publishes as much of `parts`, taken in order, as fits.
@@ -257,6 +273,11 @@ impl Ring {
         let geometry = (u64::from(shift) << SHIFT_AT) | view.base;
         // Relaxed: the consumer reads it only behind the head that publishes data under it.
         self.producer.geometry.store(geometry, Ordering::Relaxed);
+    }
+
+    /// Whether the ring is larger than `shift` says; for the producer.
+    pub fn is_large(&self, shift: u32) -> bool {
+        self.producer.geometry.load(Ordering::Relaxed) >> SHIFT_AT > u64::from(shift)
     }
 
     /// Makes an empty ring small again; for the producer when the connection idles.

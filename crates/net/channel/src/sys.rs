@@ -289,6 +289,27 @@ pub unsafe fn unmap(at: *mut c_void, len: usize) {
     let _ = unsafe { call(Sysno::munmap, [at as usize, len, 0, 0, 0, 0]) };
 }
 
+/// Opens a file to read; the path ends with a NUL.
+///
+/// # Errors
+/// EINVAL for a path without a NUL; else what `openat(2)` says.
+pub fn open_to_read(path: &[u8]) -> Sys<Fd> {
+    if !path.contains(&0) {
+        return Err(Errno(libc::EINVAL));
+    }
+    let flags = reg(libc::O_RDONLY | libc::O_CLOEXEC);
+    let args = [reg(libc::AT_FDCWD), path.as_ptr() as usize, flags, 0, 0, 0];
+    // SAFETY: the path is terminated.
+    unsafe { call(Sysno::openat, args) }.map(int)
+}
+
+/// `read(2)`.
+pub fn read(fd: Fd, bytes: &mut [u8]) -> Sys<usize> {
+    let args = [reg(fd), bytes.as_mut_ptr() as usize, bytes.len(), 0, 0, 0];
+    // SAFETY: the slice is writable for its length.
+    unsafe { call(Sysno::read, args) }
+}
+
 /// Thread id of the caller.
 pub fn gettid() -> u32 {
     u32::try_from(plain(Sysno::gettid, [0; 6]).unwrap_or(0)).unwrap_or(0)

@@ -142,12 +142,18 @@ impl Handle {
         }
     }
 
+    /// Whether the library reset the connection, which the kernel's SO_ERROR does not show.
+    #[must_use]
+    pub fn was_reset(self) -> bool {
+        self.0.severed.load(Ordering::Relaxed)
+    }
+
     /// FIONREAD on a bound socket.
     #[must_use]
     pub fn readable_bytes(self, fd: Fd) -> Option<i32> {
         let _pin = self.0.pin();
         let chan = self.0.is_bound().then(|| Chan::of(self.0)).flatten()?;
-        i32::try_from(recv::readable_bytes(fd, &chan)).ok()
+        i32::try_from(recv::readable_bytes(fd, self.0, &chan)).ok()
     }
 
     /// Bytes that the peer has not taken from the ring yet, for SIOCOUTQ.

@@ -164,6 +164,20 @@ impl Chan {
         }
     }
 
+    /// Gives the memory of an idle ring back, but for the first pages.
+    pub(crate) fn slim(&self, socket: &Socket) {
+        let small = saiga_channel::layout::START_SHIFT;
+        if !self.tx_ring().is_large(small) {
+            return;
+        }
+        let Some(lock) = self.lock_tx(socket) else {
+            return;
+        };
+        if !lock.nested && self.tx_ring().shrink(rt::max_shift(), small) {
+            self.tx_bytes().depopulate(small);
+        }
+    }
+
     /// Ends the ring that we write; the peer is told.
     pub(crate) fn freeze_tx(&self) {
         self.tx_ring().freeze();

@@ -7,6 +7,7 @@
 
 #![expect(unsafe_code, reason = "lists of pool records")]
 
+mod kernel_view;
 mod registration;
 
 pub(crate) use registration::{
@@ -147,6 +148,14 @@ impl SetSegment {
         })
     }
 
+    /// All registrations in the segment. Under the set's lock.
+    pub(crate) fn members(&self) -> impl Iterator<Item = &'static Interest> {
+        let any = self.link().is_some();
+        (0..SLOTS)
+            .filter(move |_| any)
+            .flat_map(|slot| self.interests(slot))
+    }
+
     fn put(&self, slot: usize, interest: &'static Interest) {
         let head = &self.by_slot[slot % SLOTS];
         interest
@@ -196,6 +205,8 @@ pub(crate) struct EpollSet {
     pub(crate) last_ready: AtomicPtr<Interest>,
     /// Counter value of the last look at the kernel.
     pub(crate) looked: AtomicU64,
+    /// Counter value of the last look for idle rings.
+    pub(crate) slimmed: AtomicU64,
     /// Who goes first when there is room for one event only.
     pub(crate) kernel_first: AtomicBool,
     /// CPU of the peer that told us something last.
@@ -235,6 +246,7 @@ pub(crate) fn open(fd: Fd) {
         no.store(false, Ordering::Relaxed);
     }
     set.looked.store(0, Ordering::Relaxed);
+    set.slimmed.store(0, Ordering::Relaxed);
     set.peer_cpu.store(u32::MAX, Ordering::Relaxed);
     set.epoch.store(lock::epoch(), Ordering::Relaxed);
     table::set_epoll(fd, set);

@@ -153,9 +153,32 @@ fn look(call: &Call<'_>, from: usize) -> Sys<usize> {
     Ok(sift(call, from, n))
 }
 
+/// How often a set that goes to sleep looks for rings that have been idle.
+const SLIM_US: u64 = 1_000_000;
+
+/// Gives the memory of idle channels back: those that have not grown since the last look, a
+/// second or more ago, and are empty now.
+fn slim(set: &'static EpollSet) {
+    let now = clock::ticks();
+    if now.wrapping_sub(set.slimmed.load(Ordering::Relaxed)) < clock::us(SLIM_US) {
+        return;
+    }
+    set.slimmed.store(now, Ordering::Relaxed);
+    let Some(_guard) = set.lock.lock() else {
+        return;
+    };
+    for interest in set.segments().iter().flat_map(epoll::SetSegment::members) {
+        let socket = interest.socket().filter(|s| s.is_bound());
+        if let Some((socket, chan)) = socket.and_then(|s| Some((s, Chan::of(s)?))) {
+            chan.slim(socket);
+        }
+    }
+}
+
 /// Sleeps in the kernel's set. `Some(n)`: return with so many events; `None`: look again.
 fn sleep(call: &Call<'_>, left: Option<u64>) -> Sys<Option<usize>> {
     let set = call.set;
+    slim(set);
     set.sleepers.fetch_add(1, Ordering::SeqCst);
     let slept = if announce_sleep(set) || !set.first_ready.load(Ordering::SeqCst).is_null() {
         Ok(None)

@@ -36,7 +36,7 @@ pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
 }
 
 /// Takes part in the hand-over as `recv` would, so a peer that waits for our word gets it.
-fn notice_switch(fd: Fd, socket: &'static Socket, chan: &Chan) {
+pub(crate) fn notice_switch(fd: Fd, socket: &'static Socket, chan: &Chan) {
     if chan.ours().rx_mode.load(Ordering::Relaxed) != rx::TCP {
         return;
     }

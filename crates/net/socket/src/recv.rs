@@ -319,11 +319,14 @@ fn from_tcp(
     Ok(Try::Empty)
 }
 
-/// Bytes that a read would find now (FIONREAD): what is left on TCP and in the ring.
-pub(crate) fn readable_bytes(fd: Fd, chan: &Chan) -> u64 {
+/// Bytes that a read would find now (FIONREAD): what is left on TCP and in the ring. Caller
+/// holds a pin.
+pub(crate) fn readable_bytes(fd: Fd, socket: &'static Socket, chan: &Chan) -> u64 {
+    crate::readiness::notice_switch(fd, socket, chan);
     let queued = u64::try_from(sys::ioctl_int(fd, libc::FIONREAD).unwrap_or(0)).unwrap_or(0);
     let ring = chan.rx_ring().pending(STRIDE_SHIFT).unwrap_or(0);
     match chan.ours().rx_mode.load(Ordering::Relaxed) {
+        rx::RING if chan.rx_ring().frozen() => ring + queued,
         rx::RING => ring,
         rx::DRAIN => queued.min(chan.ours().rx_remaining.load(Ordering::Relaxed)) + ring,
         _ => queued,

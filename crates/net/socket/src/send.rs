@@ -104,7 +104,10 @@ fn send_now(
         chan.freeze_tx();
     }
     give_back(fd, socket, chan)?;
-    let plain_only = flags & libc::MSG_OOB != 0 || socket.tx_shut.load(Ordering::Relaxed);
+    if socket.tx_shut.load(Ordering::Relaxed) {
+        return to_tcp(fd, socket, rest, flags); // EPIPE, and SIGPIPE unless refused.
+    }
+    let plain_only = flags & libc::MSG_OOB != 0;
     match chan.ours().tx_mode.load(Ordering::Relaxed) {
         tx::TCP if !plain_only && may_switch(fd, socket, chan) => {
             chan.tx_ring().switch(socket.sent.load(Ordering::Relaxed));

@@ -60,7 +60,17 @@ pub(crate) unsafe extern "C" fn getsockopt(
     len: *mut socklen_t,
 ) -> c_int {
     // SAFETY: arguments pass unchanged.
-    unsafe { next::getsockopt(fd, level, name, value, len) }
+    let result = unsafe { next::getsockopt(fd, level, name, value, len) };
+    let asks_error = level == libc::SOL_SOCKET && name == libc::SO_ERROR && result == 0;
+    if asks_error && lookup(fd).is_some_and(saiga_socket::Handle::was_reset) {
+        // SAFETY: the kernel has just written the option there; at least an int for SO_ERROR,
+        // unless the caller gave less room, which the length says.
+        if unsafe { *len } as usize >= size_of::<c_int>() {
+            // SAFETY: as above.
+            unsafe { value.cast::<c_int>().write_unaligned(libc::ECONNRESET) };
+        }
+    }
+    result
 }
 
 /// `ioctl(2)`; its argument is passed as `fcntl`'s is.

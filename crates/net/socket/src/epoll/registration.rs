@@ -4,7 +4,8 @@
 
 #![expect(unsafe_code, reason = "lists of pool records")]
 
-use super::{ANCHOR, EXCLUSIVE, EXCLUSIVE_MAY, EpollSet, Interest, NO_SEGMENT, POOL};
+use super::kernel_view;
+use super::{ANCHOR, EXCLUSIVE, EXCLUSIVE_MAY, EpollSet, Interest, NO_SEGMENT, ONESHOT, POOL};
 use crate::chan::Chan;
 use crate::lock::Guard;
 use crate::sock::Socket;
@@ -193,6 +194,11 @@ fn bind_one(
     set.ensure_bell(epfd)?;
     let index = set.segment_for(chan.link)?;
     let data = core::ptr::from_ref(interest) as u64;
+    if op == libc::EPOLL_CTL_MOD && interest.events.load(Ordering::Relaxed) & ONESHOT != 0 {
+        // The kernel knows whether it has fired; asked for anew, it would fire once more.
+        let spent = kernel_view::is_spent(epfd, interest.fd.load(Ordering::Relaxed));
+        interest.spent.store(spent, Ordering::Relaxed);
+    }
     let exclusive = interest.events.load(Ordering::Relaxed) & EXCLUSIVE != 0;
     register(
         epfd,

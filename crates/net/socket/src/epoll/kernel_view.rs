@@ -1,0 +1,100 @@
+//! What the kernel says of a registration: `/proc/self/fdinfo/EPFD` (`man 5 proc`).
+//!
+//! Needed for one thing only: whether a one-shot registration has fired, which no
+//! system call tells. A line reads `tfd:        5 events: 40000001 data: ...`; a
+//! registration that has fired has none of its event bits left.
+
+use saiga_channel::sys::{self, Fd};
+
+/// Bits of the mask that are not events: EPOLLWAKEUP, EPOLLONESHOT, EPOLLET, EPOLLEXCLUSIVE.
+const PRIVATE: u32 = (1 << 29) | (1 << 30) | (1 << 31) | (1 << 28);
+
+/// Whether a one-shot registration of `fd` in the set has fired and waits to be armed again.
+/// False when the kernel does not say.
+pub(super) fn is_spent(epfd: Fd, fd: Fd) -> bool {
+    let mut path = *b"/proc/self/fdinfo/0000000000\0";
+    number(epfd, &mut path[18..28]);
+    let Ok(file) = sys::open_to_read(&path) else {
+        return false;
+    };
+    let found = find(file, fd);
+    sys::close(file);
+    found.is_some_and(|events| events & !PRIVATE == 0)
+}
+
+/// Writes a number in decimal, leading zeros dropped, the rest of `out` ended by NULs.
+fn number(value: Fd, out: &mut [u8]) {
+    let mut digits = [0u8; 10];
+    let mut rest = value.unsigned_abs();
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + u8::try_from(rest % 10).unwrap_or(0);
+        rest /= 10;
+        if rest == 0 || at == 0 {
+            break;
+        }
+    }
+    out.fill(0);
+    out[..digits.len() - at].copy_from_slice(&digits[at..]);
+}
+
+/// The event mask of `fd`'s line. Reads by pieces; lines are short.
+fn find(file: Fd, fd: Fd) -> Option<u32> {
+    let mut buffer = [0u8; 4096];
+    let mut filled = 0;
+    loop {
+        let n = sys::read(file, &mut buffer[filled..])
+            .ok()
+            .filter(|n| *n > 0)?;
+        filled += n;
+        let whole = buffer[..filled]
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |at| at + 1);
+        let hit = buffer[..whole]
+            .split(|b| *b == b'\n')
+            .find_map(|line| events_of(line, fd));
+        if hit.is_some() {
+            return hit;
+        }
+        buffer.copy_within(whole..filled, 0);
+        filled -= whole;
+        if filled == buffer.len() {
+            return None;
+        }
+    }
+}
+
+/// The mask in a line that speaks of `fd`.
+fn events_of(line: &[u8], fd: Fd) -> Option<u32> {
+    let text = core::str::from_utf8(line).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    let speaks = words.next()? == "tfd:" && words.next()?.parse() == Ok(fd);
+    if !speaks || words.next()? != "events:" {
+        return None;
+    }
+    u32::from_str_radix(words.next()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mask_of_the_right_line_is_read() {
+        let line = b"tfd:        5 events: 40000001 data:                5  pos:0 ino:a0 sdev:8";
+        assert_eq!(events_of(line, 5), Some(0x4000_0001));
+        assert_eq!(events_of(line, 6), None);
+        assert_eq!(events_of(b"pos:\t0", 5), None);
+    }
+
+    #[test]
+    fn numbers_are_paths() {
+        let mut out = [b'x'; 10];
+        number(4095, &mut out);
+        assert_eq!(&out, b"4095\0\0\0\0\0\0");
+        number(0, &mut out);
+        assert_eq!(&out[..2], b"0\0");
+    }
+}
