@@ -183,6 +183,9 @@ impl Handle {
     /// As `send(2)`, EAGAIN excepted.
     pub fn transmit_all(self, fd: Fd, bytes: &[u8]) -> Sys<usize> {
         let _pin = self.0.pin();
+        if !self.0.is_bound() {
+            return send::plain_waiting(fd, self.0, bytes);
+        }
         let result = send::send_waiting(fd, self.0, &[bytes]);
         show_bytes(self.0, |e| &e.channel_tx, &self.0.sent, &result);
         result
@@ -394,7 +397,7 @@ pub unsafe fn epoll_wait(
 }
 
 /// Copies bytes of a bound socket to a writer without losing any: looks, writes, then drops
-/// what was written. For `splice(2)` out of a socket.
+/// what was written. For `splice(2)` out of a socket. `None`: it is not bound any more.
 ///
 /// # Errors
 /// As `recv(2)`, or what `write` says.
@@ -404,14 +407,17 @@ pub fn relay(
     max: usize,
     flags: i32,
     write: impl FnOnce(&[u8]) -> Sys<usize>,
-) -> Sys<usize> {
+) -> Sys<Option<usize>> {
     let socket = handle.0;
     let _pin = socket.pin();
+    if !socket.is_bound() {
+        return Ok(None);
+    }
     let mut buffer = [0u8; 16_384];
     let n = max.min(buffer.len());
     let seen = recv::recv(fd, socket, &mut [&mut buffer[..n]], flags | libc::MSG_PEEK)?;
     if seen == 0 {
-        return Ok(0);
+        return Ok(Some(0));
     }
     let written = write(&buffer[..seen])?;
     let mut dropped = 0;
@@ -419,7 +425,7 @@ pub fn relay(
         let rest = &mut buffer[dropped..written];
         dropped += recv::recv(fd, socket, &mut [rest], libc::MSG_DONTWAIT)?;
     }
-    Ok(written)
+    Ok(Some(written))
 }
 
 /// Every descriptor number that the library follows or owns, from `first` to `last`.
@@ -470,7 +476,8 @@ pub fn before_exec() {
             continue;
         };
         if own && !socket.is_bound() {
-            upgrade::abandon(socket); // A proposal must not be accepted after we are gone.
+            // A proposal must not be accepted after we are gone.
+            close::hand_back(fd, socket, Reason::Exec);
             continue;
         }
         let closes =

@@ -135,21 +135,34 @@ pub(crate) fn last_out(socket: &'static Socket) {
 /// so that whoever reads or writes the descriptor without us finds every byte: what is unread
 /// in our ring is sent again by the peer, over TCP.
 pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
-    if socket.is_bound() {
-        if let Some(chan) = Chan::of(socket) {
-            leave_rx(fd, socket, &chan);
-            leave_tx(fd, socket, &chan);
-            rt::header().downgrades.fetch_add(1, Ordering::Relaxed);
-        }
-    } else {
-        upgrade::abandon(socket);
+    if !socket.is_bound() && stop_trying(socket, reason) {
+        return;
+    }
+    if let Some(chan) = Chan::of(socket) {
+        leave_rx(fd, socket, &chan);
+        leave_tx(fd, socket, &chan);
+        rt::header().downgrades.fetch_add(1, Ordering::Relaxed);
     }
     socket.phase.store(phase::NEVER, Ordering::Relaxed);
     socket.show(State::Downgraded, reason);
     // A vfork child has its parent's records but not its descriptors: the parent settles.
-    if socket.is_bound() && rt::in_own_process() {
+    if rt::in_own_process() {
         settle(fd, socket);
     }
+}
+
+/// Ends the attempts of a socket that is not bound. False when another thread has bound it
+/// meanwhile.
+fn stop_trying(socket: &'static Socket, reason: Reason) -> bool {
+    let Some(_state) = socket.state_lock.lock() else {
+        return true;
+    };
+    if socket.is_bound() {
+        return false;
+    }
+    upgrade::abandon(socket);
+    socket.never(reason);
+    true
 }
 
 fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan) {

@@ -43,6 +43,33 @@ pub(crate) fn send_waiting(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>
     send_as(fd, socket, parts, 0, true)
 }
 
+/// Sends all of `bytes` on a socket that is not bound, waiting for room.
+///
+/// # Errors
+/// As `send(2)`, EAGAIN excepted.
+pub(crate) fn plain_waiting(fd: Fd, socket: &'static Socket, bytes: &[u8]) -> Sys<usize> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match kernel::send(fd, &[&bytes[done..]], libc::MSG_DONTWAIT) {
+            Ok(n) => {
+                socket.sent.fetch_add(n as u64, Ordering::Relaxed);
+                done += n;
+            }
+            Err(Errno(libc::EAGAIN)) => {
+                let mut room = [libc::pollfd {
+                    fd,
+                    events: libc::POLLOUT,
+                    revents: 0,
+                }];
+                sys::ppoll(&mut room, None)?;
+            }
+            Err(_) if done > 0 => break,
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
+}
+
 fn send_as(
     fd: Fd,
     socket: &'static Socket,

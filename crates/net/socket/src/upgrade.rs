@@ -410,6 +410,7 @@ fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: usize) -> bo
         socket.mode.store(mode::PLAIN, Ordering::SeqCst);
         return false;
     }
+    socket.phase.store(phase::COLD, Ordering::Relaxed);
     socket.epoch.store(fork::forks(), Ordering::Relaxed);
     socket.cookie.store(sock::cookie(fd), Ordering::Relaxed);
     chan.ours().open.store(OPEN_MAPPED, Ordering::SeqCst);

@@ -369,11 +369,14 @@ pub(crate) unsafe extern "C" fn splice(
         return unsafe { next::splice(from, from_at, to, to_at, n, flags) };
     }
     if let Some(h) = lookup(from).filter(|h| h.is_bound()) {
-        return c_result(relay(h, from, n, wait, |bytes| {
+        let moved = relay(h, from, n, wait, |bytes| {
             // SAFETY: the bytes are readable.
             let put = unsafe { next::write(to, bytes.as_ptr().cast(), bytes.len()) };
             usize::try_from(put).map_err(|_| Errno(libc::EAGAIN))
-        }));
+        });
+        if let Some(result) = moved.transpose() {
+            return c_result(result);
+        }
     }
     if let Some(h) = lookup(to).filter(|h| h.is_bound()) {
         // SAFETY: as our caller promises.

@@ -255,6 +255,12 @@ static void replace_self(struct end *end)
     give_up("exec");
 }
 
+static bool peer_has_finished(struct end *end)
+{
+    struct pollfd entry = {.fd = end->fd, .events = POLLRDHUP};
+    return poll(&entry, 1, 0) > 0;
+}
+
 static void by_poll(struct end *end, bool replacing)
 {
     unsigned char *data = malloc(LARGEST);
@@ -265,8 +271,8 @@ static void by_poll(struct end *end, bool replacing)
             moved |= send_step(end, data);
         for (uint64_t i = roll(end) % 8; i > 0 && !end->finished_receiving; i--)
             moved |= recv_step(end, data);
-        /* After its own FIN a program that leaves its ring is reset: see docs/limits. */
-        if (replacing && !end->finished_sending && roll(end) % 100 == 0)
+        /* Once either side has sent its FIN, exec with unread bytes ends in a reset: docs/limits.md. */
+        if (replacing && !end->finished_sending && !peer_has_finished(end) && roll(end) % 100 == 0)
             replace_self(end);
         if (!moved)
             await(end, (short)((end->finished_receiving ? 0 : POLLIN) | (end->finished_sending ? 0 : POLLOUT)));
