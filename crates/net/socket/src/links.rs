@@ -3,7 +3,7 @@
 
 #![expect(unsafe_code, reason = "records that hold a mapped segment")]
 
-use crate::lock::Lock;
+use crate::lock::{self, Lock};
 use crate::pool::{Pool, Record};
 use crate::{rt, table};
 use core::cell::UnsafeCell;
@@ -33,6 +33,8 @@ pub(crate) struct Link {
     taken: AtomicU64,
     /// Sockets and epoll sets of this process that use the segment.
     users: AtomicU32,
+    /// Fork epoch of its registration: a child hands out no slots of its parent's segments.
+    epoch: AtomicU32,
     next: AtomicPtr<Link>,
     next_free: AtomicPtr<Link>,
 }
@@ -93,6 +95,7 @@ fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
     link.peer_uid.store(peer.uid, Ordering::Relaxed);
     link.taken.store(0, Ordering::Relaxed);
     link.users.store(1, Ordering::Relaxed);
+    link.epoch.store(lock::epoch(), Ordering::Relaxed);
     link.next
         .store(FIRST.load(Ordering::Relaxed), Ordering::Relaxed);
     FIRST.store(core::ptr::from_ref(link).cast_mut(), Ordering::Relaxed);
@@ -106,6 +109,7 @@ pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link
     let _guard = LOCK.lock().ok_or(sys::Errno(libc::EAGAIN))?;
     let known = iter().filter(|l| {
         !fresh
+            && l.epoch.load(Ordering::Relaxed) == lock::epoch()
             && peer.pid != 0
             && l.peer_pid() == peer.pid
             && l.peer_uid.load(Ordering::Relaxed) == peer.uid
@@ -177,7 +181,9 @@ pub(crate) fn cancel_slot(link: &'static Link, slot: usize) {
 }
 
 fn free_slot(link: &Link, slot: usize) {
-    if let Some(segment) = link.segment().filter(|s| s.side == Side(0)) {
+    // A forked child leaves its parent's slots to the parent, who may hand them out again.
+    let ours = link.epoch.load(Ordering::Relaxed) == lock::epoch();
+    if let Some(segment) = link.segment().filter(|s| ours && s.side == Side(0)) {
         segment.depopulate(slot);
         link.taken.fetch_and(!(1 << slot), Ordering::SeqCst);
     }

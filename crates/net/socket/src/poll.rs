@@ -239,7 +239,10 @@ fn ask_kernel(
             revents: 0,
         };
     }
-    let polling = (timeout_ns != Some(0)).then(Polling::begin);
+    // A plain socket among them could be bound meanwhile, and we would not hear of it.
+    let plain = |p: &pollfd| table::socket(p.fd).is_some_and(|s| !s.is_bound());
+    let waits_on_plain = timeout_ns != Some(0) && fds.iter().any(plain);
+    let polling = waits_on_plain.then(Polling::begin);
     // SAFETY: the mask is our caller's, null or valid.
     unsafe { kernel::ppoll(asked, timeout_ns, mask) }?;
     drop(polling);
