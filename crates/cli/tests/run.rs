@@ -67,7 +67,7 @@ fn no_process_stays_between_caller_and_program() {
             "run",
             "sh",
             "-c",
-            "echo $$; readlink /proc/$$/exe; cat /proc/$$/status",
+            "echo $$; readlink /proc/$$/exe; exec cat /proc/self/status",
         ])
         .stdout(std::process::Stdio::piped())
         .spawn()
