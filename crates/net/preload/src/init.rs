@@ -31,7 +31,7 @@ unsafe extern "C" fn wait(
     unsafe { next::ppoll(fds, n, timeout, mask) }
 }
 
-extern "C" fn construct(_argc: c_int, _argv: *const *const c_char, _envp: *const *const c_char) {
+extern "C" fn construct(argc: c_int, argv: *const *const c_char, _envp: *const *const c_char) {
     let mut path = [0u8; 4096];
     let program = program_name(&mut path);
     let named = std::env::var_os("GAZELLE_BIND_PROCNAME");
@@ -42,6 +42,7 @@ extern "C" fn construct(_argc: c_int, _argv: *const *const c_char, _envp: *const
         ppoll: wait,
         single_threaded: single.cast(),
         program,
+        invoked_as: invoked_as(argc, argv),
         bound_program: is_lstack().then_some(named),
         missing: missing_symbol(),
     });
@@ -55,6 +56,21 @@ extern "C" fn before_fork() {
 
 extern "C" fn in_child() {
     fork::child();
+}
+
+/// Base name of `argv[0]`; empty when there is none, or the loader passes no arguments.
+fn invoked_as<'a>(argc: c_int, argv: *const *const c_char) -> &'a [u8] {
+    if argc < 1 || argv.is_null() {
+        return &[];
+    }
+    // SAFETY: glibc passes the process's arguments to constructors; there is at least one.
+    let first = unsafe { argv.read() };
+    if first.is_null() {
+        return &[];
+    }
+    // SAFETY: a terminated string that lives as long as the process.
+    let name = unsafe { CStr::from_ptr(first) }.to_bytes();
+    name.rsplit(|b| *b == b'/').next().unwrap_or(&[])
 }
 
 /// Base name of the executable; empty when `/proc` does not say.

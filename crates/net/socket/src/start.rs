@@ -13,8 +13,11 @@ pub struct Start<'a> {
     pub ppoll: kernel::Ppoll,
     /// Address of glibc's `__libc_single_threaded`, null where there is none.
     pub single_threaded: *mut u8,
-    /// Base name of the program.
+    /// Base name of the executable file.
     pub program: &'a [u8],
+    /// Base name that the program was started by: another one when the file has several, as
+    /// Debian's redis-server has.
+    pub invoked_as: &'a [u8],
     /// Loaded as `liblstack.so`: only the program named here is accelerated (none: nothing).
     pub bound_program: Option<Option<&'a [u8]>>,
     /// A symbol that libc lacks, if any: then everything passes through.
@@ -32,7 +35,7 @@ pub fn start(with: &Start<'_>) {
     rt::open_page();
     if let Some(bound) = with.bound_program {
         rt::header().raise(Flags::LSTACK);
-        if bound != Some(with.program) {
+        if bound != Some(with.program) && bound != Some(with.invoked_as) {
             let text = "GAZELLE_BIND_PROCNAME";
             return settings::switch_off(Reason::ProgramNotBound, text);
         }
@@ -49,7 +52,7 @@ pub fn start(with: &Start<'_>) {
     settings::keep(watch);
     match read {
         Err(e) => settings::switch_off(Reason::BadSettings, &e.to_string()),
-        Ok(s) if s.is_program_off(with.program) => {
+        Ok(s) if s.is_program_off(with.program) || s.is_program_off(with.invoked_as) => {
             settings::switch_off(Reason::DeniedBySettings, "programs_off");
         }
         Ok(s) if !s.enabled.value => {

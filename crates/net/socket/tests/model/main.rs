@@ -170,6 +170,7 @@ fn start_library() {
             ppoll: libc::ppoll,
             single_threaded: core::ptr::null_mut(),
             program: b"model",
+            invoked_as: b"model",
             bound_program: None,
             missing: None,
         });
