@@ -6,7 +6,7 @@ use crate::{epoll, links, recv, rt, send, sever, table, upgrade};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::{OPEN_CLOSED, STRIDE_SHIFT};
 use saiga_channel::sys::{self, Fd};
-use saiga_channel::{diag, tuple::Tuple};
+use saiga_channel::tuple::Tuple;
 use saiga_status::{Reason, State};
 use table::Entry;
 
@@ -81,9 +81,7 @@ fn keep_for_callers(fd: Fd, socket: &'static Socket) {
 fn close_shared(fd: Fd, chan: &Chan) -> Closing {
     let tuple = Tuple::of(fd);
     sys::close(fd);
-    let alive = tuple.zip(rt::diag().ok()).is_some_and(|(tuple, diag)| {
-        diag::lookup(diag, &tuple).is_ok_and(|facts| facts.inode != 0)
-    });
+    let alive = tuple.is_some_and(|t| rt::look_up(&t).is_ok_and(|facts| facts.inode != 0));
     if !alive {
         end_channel(chan);
     }
@@ -140,7 +138,7 @@ pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
     }
     if let Some(chan) = Chan::of(socket) {
         leave_rx(fd, socket, &chan);
-        leave_tx(fd, socket, &chan);
+        leave_tx(fd, socket, &chan, reason);
         rt::header().downgrades.fetch_add(1, Ordering::Relaxed);
     }
     socket.phase.store(phase::NEVER, Ordering::Relaxed);
@@ -240,20 +238,25 @@ pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
 /// How long the end of our ring may wait for the peer to notice the switch to it.
 const PATIENCE_MS: u32 = 200;
 
-fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan) {
+/// Ends our ring and waits until TCP may follow it. When the descriptor goes to somebody whose
+/// writes we do not see, and the peer has not noticed the switch to the ring in time, those
+/// writes could overtake the ring: then the connection is reset.
+fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     chan.freeze_tx();
+    let over = || chan.ours().tx_mode.load(Ordering::SeqCst) == tx::AFTER;
+    if over() || socket.tx_shut.load(Ordering::Relaxed) {
+        return; // Nothing can follow our own FIN.
+    }
     for _ in 0..PATIENCE_MS {
-        if chan.ours().tx_mode.load(Ordering::SeqCst) == tx::AFTER {
+        let _ = send::send(fd, socket, &[], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+        if over() {
             return;
         }
-        let _ = send::send(fd, socket, &[], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
-        if chan.ours().tx_mode.load(Ordering::SeqCst) != tx::AFTER {
-            let pause = libc::timespec {
-                tv_sec: 0,
-                tv_nsec: 1_000_000,
-            };
-            let _ = sys::ppoll(&mut [], Some(pause));
-        }
+        pause_1ms();
+    }
+    let unseen = matches!(reason, Reason::Exec | Reason::PassedOn);
+    if unseen && !over() {
+        let _: sys::Sys<()> = sever::reset(fd, socket);
     }
 }
 

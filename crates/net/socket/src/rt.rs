@@ -3,14 +3,17 @@
 //! Everything is a constant-initialised static, so hooks that run before the
 //! constructor find a library that passes everything through.
 
+use crate::lock::Lock;
 use crate::table;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use saiga_channel::bell::Ringer;
-use saiga_channel::{diag, sys};
+use saiga_channel::diag::{self, SocketFacts};
+use saiga_channel::sys;
+use saiga_channel::tuple::Tuple;
 use saiga_settings::Settings;
 use saiga_status::{Entry, Header, Reason, State, StatusPage};
 use std::sync::OnceLock;
-use sys::{Fd, Sys};
+use sys::{Errno, Fd, Sys};
 
 /// Whether new connections may be upgraded.
 pub(crate) static ENABLED: AtomicBool = AtomicBool::new(false);
@@ -144,7 +147,7 @@ pub(crate) fn is_port_off(port: u16) -> bool {
 }
 
 /// The sock_diag socket, opened at first use.
-pub(crate) fn diag() -> Sys<Fd> {
+fn diag() -> Sys<Fd> {
     let fd = DIAG.load(Ordering::Acquire);
     if fd >= 0 {
         return Ok(fd);
@@ -157,6 +160,15 @@ pub(crate) fn diag() -> Sys<Fd> {
         unhide_and_close(fd);
     }
     Ok(DIAG.load(Ordering::Acquire))
+}
+
+/// Asks the kernel about one connection. One question at a time: threads share the socket,
+/// and an answer does not say whose question it was.
+pub(crate) fn look_up(tuple: &Tuple) -> Sys<SocketFacts> {
+    static ASKING: Lock = Lock::new();
+    let fd = diag()?;
+    let _turn = ASKING.lock().ok_or(Errno(libc::EAGAIN))?;
+    diag::lookup(fd, tuple)
 }
 
 /// Makes sure that bells can be rung.

@@ -4,7 +4,7 @@ use crate::rt;
 use crate::sock::Socket;
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
-use saiga_channel::{diag, tuple::Tuple};
+use saiga_channel::tuple::Tuple;
 use saiga_status::{Reason, State};
 
 /// Resets the connection: the channel's shared words make no sense, or the peer died with
@@ -28,8 +28,7 @@ pub(crate) fn peer_is_gone(fd: Fd) -> bool {
     let Some(tuple) = Tuple::of(fd) else {
         return true;
     };
-    let Ok(diag) = rt::diag() else { return false };
-    match diag::lookup(diag, &tuple.reversed()) {
+    match rt::look_up(&tuple.reversed()) {
         Ok(facts) => facts.inode == 0,
         Err(Errno(libc::ENOENT)) => true,
         Err(_) => false,

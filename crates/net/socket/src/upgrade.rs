@@ -15,7 +15,7 @@ use saiga_channel::layout::{
 use saiga_channel::rendezvous::{self, Credentials, Proposal, Refusal};
 use saiga_channel::segment::Segment;
 use saiga_channel::sys::{self, Errno, Fd};
-use saiga_channel::{diag, tuple::Tuple};
+use saiga_channel::tuple::Tuple;
 use saiga_status::{Reason, State};
 
 /// Messages for which an offer stays open, or a proposal waits for its answer.
@@ -105,8 +105,7 @@ fn check_totals(fd: Fd, socket: &Socket) -> Result<(), Reason> {
 
 /// The other end is an established socket of this network namespace, and of a known user.
 fn find_peer(socket: &Socket, tuple: &Tuple) -> Result<(), Reason> {
-    let diag = rt::diag().map_err(|_| Reason::OutOfDescriptors)?;
-    match diag::lookup(diag, &tuple.reversed()) {
+    match rt::look_up(&tuple.reversed()) {
         Ok(f) if f.state != ESTABLISHED => Err(Reason::HalfClosed),
         Ok(f) if f.uid == OVERFLOW_UID => Err(Reason::DifferentUser),
         Ok(f) => {
@@ -114,6 +113,7 @@ fn find_peer(socket: &Socket, tuple: &Tuple) -> Result<(), Reason> {
             Ok(())
         }
         Err(Errno(libc::ENOENT)) => Err(Reason::PeerRemote),
+        Err(Errno(libc::EMFILE | libc::ENFILE)) => Err(Reason::OutOfDescriptors),
         Err(_) => Err(Reason::DeniedBySystem),
     }
 }
@@ -367,7 +367,7 @@ fn withdraw(socket: &Socket, chan: &Chan) {
     if cancelled {
         links::cancel_slot(chan.link, chan.index);
     } else {
-        links::leave(chan.link); // Accepted at the last moment: the slot ends with the peer.
+        refuse_after_agreement(socket, chan.link, chan.index); // Accepted at the last moment.
     }
 }
 
