@@ -159,6 +159,7 @@ impl Chan {
             places &= places - 1;
             let place = self.segment.place(side, index);
             if let Some(bell) = place.tell(self.index) {
+                place.note_ring(clock::ticks(), thread::cpu());
                 rt::ring(bell);
             }
         }

@@ -13,7 +13,7 @@
 use crate::chan::{Chan, tx};
 use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT};
 use crate::lock::Guard;
-use crate::{clock, policy, readiness};
+use crate::{clock, policy, readiness, wakeups};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::Sys;
 
@@ -187,7 +187,7 @@ fn sleep(call: &Call<'_>, left: Option<u64>) -> Sys<Option<usize>> {
     };
     set.sleepers.fetch_sub(1, Ordering::SeqCst);
     for place in set.segments().iter().filter_map(epoll::SetSegment::place) {
-        place.wake();
+        wakeups::end_sleep(place);
     }
     set.looked.store(clock::ticks(), Ordering::Relaxed);
     match slept? {

@@ -12,7 +12,7 @@ use crate::chan::Chan;
 use crate::places::{self, Borrowed};
 use crate::sock::{Pin, Socket};
 use crate::table::{self, Entry};
-use crate::{clock, epoll_wait, kernel, policy, readiness};
+use crate::{clock, epoll_wait, kernel, policy, readiness, wakeups};
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::pollfd;
 use saiga_channel::segment::Segment;
@@ -353,7 +353,7 @@ impl Claims {
             }
         }
         for (segment, index) in self.held.iter().flatten() {
-            segment.place(segment.side, *index).wake();
+            wakeups::end_sleep(segment.place(segment.side, *index));
             segment.release_place(*index);
         }
     }

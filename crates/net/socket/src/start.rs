@@ -1,6 +1,6 @@
 //! The library's first moments in a process.
 
-use crate::{chaos, clock, kernel, policy, process, rt, settings, table, thread};
+use crate::{chaos, clock, company, kernel, process, rt, settings, table, thread};
 use saiga_settings::{SYSTEM_FILE, Sources};
 use saiga_status::{Flags, Reason};
 use std::ffi::OsString;
@@ -64,7 +64,7 @@ pub fn start(with: &Start<'_>) {
                 chaos::start(seed);
             }
             clock::calibrate();
-            policy::set_cpus(process::cpus());
+            company::set_cpus(process::cpus());
             rt::start(s);
             rt::header().raise(Flags::ENABLED);
         }

@@ -7,7 +7,7 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{clock, kernel, places, policy};
+use crate::{clock, kernel, places, policy, wakeups};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
@@ -70,7 +70,7 @@ impl Wait {
         word.fetch_or(1 << index, Ordering::SeqCst);
         let slept = self.sleep(chan, index, place.bell.fd, deadline);
         word.fetch_and(!(1 << index), Ordering::SeqCst);
-        chan.segment.place(chan.segment.side, index).wake();
+        wakeups::end_sleep(chan.segment.place(chan.segment.side, index));
         chan.segment.release_place(index);
         let _ = place.bell.drain();
         slept
