@@ -13,6 +13,7 @@ mod close;
 mod epoll;
 mod epoll_wait;
 pub mod fork;
+mod idle;
 mod iov;
 mod kernel;
 mod links;
