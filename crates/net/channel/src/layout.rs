@@ -6,6 +6,7 @@
 
 use crate::place::Place;
 use crate::ring::Ring;
+pub use crate::ring::START_SHIFT;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Changes with every change of meaning of shared memory or messages.
@@ -16,8 +17,6 @@ pub const SLOTS: usize = 64;
 pub const PLACES: usize = 64;
 /// Logarithm of the address space that one ring owns: 1 MiB, mostly never touched.
 pub const STRIDE_SHIFT: u32 = 20;
-/// Logarithm of a ring's capacity when it starts, or wakes: two pages hold it.
-pub const START_SHIFT: u32 = 13;
 
 /// Which end of a segment: 0 made it, 1 was given it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

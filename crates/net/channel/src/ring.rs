@@ -11,7 +11,6 @@
 //! Every word here is shared with a process that may be hostile: cursors are
 //! checked before use and offsets are masked; at worst the peer hurts itself.
 
-use crate::layout::START_SHIFT;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Set in the producer's word once no further byte will be published.
@@ -20,6 +19,8 @@ const FROZEN: u64 = 1 << 63;
 const SHIFT_AT: u32 = 56;
 /// Positions use 56 bits: 2^56 bytes, centuries at any rate seen today.
 const POSITION: u64 = (1 << SHIFT_AT) - 1;
+/// Logarithm of a ring's capacity when it starts, or wakes: two pages hold it.
+pub const START_SHIFT: u32 = 13;
 /// In place of the capacity's logarithm while the ring has no memory. It is empty then.
 const ASLEEP: u32 = 0;
 

@@ -112,9 +112,9 @@ impl Chan {
     /// Writes to the ring and tells the peer. Caller holds the sender's lock.
     pub(crate) fn put(&self, parts: &[&[u8]]) -> Put {
         let bytes = self.tx_bytes();
-        let put = self
-            .tx_ring()
-            .write(&bytes, parts, |shift| !chaos::starves() && bytes.populate(shift));
+        let put = self.tx_ring().write(&bytes, parts, |shift| {
+            !chaos::starves() && bytes.populate(shift)
+        });
         if let Put::Bytes { notify, .. } = put {
             self.say_cpu();
             if notify {
