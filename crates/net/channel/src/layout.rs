@@ -6,18 +6,17 @@
 
 use crate::place::Place;
 use crate::ring::Ring;
+pub use crate::ring::START_SHIFT;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Changes with every change of meaning of shared memory or messages.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// Channels in one segment; a waiting place's ready word has a bit for each.
 pub const SLOTS: usize = 64;
 /// Waiting places of one side that one segment can name.
 pub const PLACES: usize = 64;
 /// Logarithm of the address space that one ring owns: 1 MiB, mostly never touched.
 pub const STRIDE_SHIFT: u32 = 20;
-/// Logarithm of a ring's capacity when it starts: two pages hold it.
-pub const START_SHIFT: u32 = 13;
 
 /// Which end of a segment: 0 made it, 1 was given it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -194,16 +194,10 @@ impl RingBytes<'_> {
         sys::fallocate(self.segment.fd, 0, self.at, 1 << shift).is_ok()
     }
 
-    /// Gives everything beyond `1 << shift` bytes back.
-    pub fn depopulate(&self, shift: u32) {
+    /// Gives all of the ring's memory back. What is read there afterwards is zero.
+    pub fn depopulate(&self) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        let (from, end) = (
-            1usize << shift.min(self.max_shift),
-            1usize << self.max_shift,
-        );
-        if end > from {
-            let _ = sys::fallocate(self.segment.fd, mode, self.at + from, end - from);
-        }
+        let _ = sys::fallocate(self.segment.fd, mode, self.at, 1 << self.max_shift);
     }
 
     /// Address of `offset`, if `len` bytes from there lie inside the ring.

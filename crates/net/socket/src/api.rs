@@ -8,7 +8,7 @@ use crate::epoll_wait as waiting;
 use crate::epoll_wait::{Call, KernelWait};
 use crate::sock::{Socket, origin, phase};
 use crate::table::Entry;
-use crate::{chaos, close, epoll, iov, kernel, recv, rt, send, table, upgrade};
+use crate::{chaos, close, epoll, idle, iov, kernel, recv, rt, send, table, upgrade};
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
 use libc::iovec;
@@ -174,6 +174,14 @@ impl Handle {
         let in_ring = chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING;
         (in_ring && !chan.tx_ring().frozen())
             .then(|| chan.tx_ring().room(saiga_channel::layout::STRIDE_SHIFT))
+    }
+
+    /// Gives the memory of the ring that we write back if it is empty, as a quiet second does.
+    pub fn rest(self) {
+        let _pin = self.0.pin();
+        if let Some(chan) = self.0.is_bound().then(|| Chan::of(self.0)).flatten() {
+            idle::give_back(self.0, &chan);
+        }
     }
 
     /// Sends all of `bytes` on a bound socket, waiting for room even if the descriptor does not

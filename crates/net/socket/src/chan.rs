@@ -5,7 +5,7 @@
 
 use crate::links::Link;
 use crate::sock::Socket;
-use crate::{clock, rt, thread};
+use crate::{chaos, clock, rt, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
 use saiga_channel::layout::{Side, SideBlock, Slot};
 use saiga_channel::ring::{Put, Ring};
@@ -112,9 +112,9 @@ impl Chan {
     /// Writes to the ring and tells the peer. Caller holds the sender's lock.
     pub(crate) fn put(&self, parts: &[&[u8]]) -> Put {
         let bytes = self.tx_bytes();
-        let put = self
-            .tx_ring()
-            .write(&bytes, parts, |shift| bytes.populate(shift));
+        let put = self.tx_ring().write(&bytes, parts, |shift| {
+            !chaos::starves() && bytes.populate(shift)
+        });
         if let Put::Bytes { notify, .. } = put {
             self.say_cpu();
             if notify {
@@ -162,20 +162,6 @@ impl Chan {
                 place.note_ring(clock::ticks(), thread::cpu());
                 rt::ring(bell);
             }
-        }
-    }
-
-    /// Gives the memory of an idle ring back, but for the first pages.
-    pub(crate) fn slim(&self, socket: &Socket) {
-        let small = saiga_channel::layout::START_SHIFT;
-        if !self.tx_ring().is_large(small) {
-            return;
-        }
-        let Some(lock) = self.lock_tx(socket) else {
-            return;
-        };
-        if !lock.nested && self.tx_ring().shrink(rt::max_shift(), small) {
-            self.tx_bytes().depopulate(small);
         }
     }
 

@@ -205,8 +205,10 @@ pub(crate) struct EpollSet {
     pub(crate) last_ready: AtomicPtr<Interest>,
     /// Counter value of the last look at the kernel.
     pub(crate) looked: AtomicU64,
-    /// Counter value of the last look for idle rings.
-    pub(crate) slimmed: AtomicU64,
+    /// When to look for idle channels next (CLOCK_MONOTONIC, ns).
+    pub(crate) look_at: AtomicU64,
+    /// The last look left nothing to come back for, and there was no event since.
+    pub(crate) settled: AtomicBool,
     /// Who goes first when there is room for one event only.
     pub(crate) kernel_first: AtomicBool,
     /// CPU of the peer that told us something last.
@@ -242,11 +244,17 @@ pub(crate) fn open(fd: Fd) {
     for none in [&set.first_ready, &set.last_ready] {
         none.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
-    for no in [&set.stale, &set.latched, &set.outer, &set.kernel_first] {
+    for no in [
+        &set.stale,
+        &set.latched,
+        &set.outer,
+        &set.kernel_first,
+        &set.settled,
+    ] {
         no.store(false, Ordering::Relaxed);
     }
     set.looked.store(0, Ordering::Relaxed);
-    set.slimmed.store(0, Ordering::Relaxed);
+    set.look_at.store(0, Ordering::Relaxed);
     set.peer_cpu.store(u32::MAX, Ordering::Relaxed);
     set.epoch.store(lock::epoch(), Ordering::Relaxed);
     table::set_epoll(fd, set);

@@ -13,7 +13,7 @@
 use crate::chan::{Chan, tx};
 use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT};
 use crate::lock::Guard;
-use crate::{clock, policy, readiness, wakeups};
+use crate::{clock, idle, policy, readiness, wakeups};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::Sys;
 
@@ -127,17 +127,21 @@ fn emulate(call: &Call<'_>) -> Sys<usize> {
             n = look(call, 0)?;
             n += collect(call, n);
         }
-        let left = deadline.map(|d| d.saturating_sub(clock::monotonic_ns()));
-        if n > 0 || left == Some(0) {
+        if n > 0 || left_of(deadline) == Some(0) {
             return Ok(n);
         }
         if policy::linger(set.peer_cpu.load(Ordering::Relaxed), || has_news(set)) {
             continue;
         }
-        if let Some(n) = sleep(call, left)? {
+        if let Some(n) = sleep(call, deadline)? {
             return Ok(n);
         }
     }
+}
+
+/// Nanoseconds until a deadline (CLOCK_MONOTONIC, ns); `None`: for ever.
+fn left_of(deadline: Option<u64>) -> Option<u64> {
+    deadline.map(|d| d.saturating_sub(clock::monotonic_ns()))
 }
 
 /// Whether it is time to ask the kernel even though channels keep us busy.
@@ -153,37 +157,15 @@ fn look(call: &Call<'_>, from: usize) -> Sys<usize> {
     Ok(sift(call, from, n))
 }
 
-/// How often a set that goes to sleep looks for rings that have been idle.
-const SLIM_US: u64 = 1_000_000;
-
-/// Gives the memory of idle channels back: those that have not grown since the last look, a
-/// second or more ago, and are empty now.
-fn slim(set: &'static EpollSet) {
-    let now = clock::ticks();
-    if now.wrapping_sub(set.slimmed.load(Ordering::Relaxed)) < clock::us(SLIM_US) {
-        return;
-    }
-    set.slimmed.store(now, Ordering::Relaxed);
-    let Some(_guard) = set.lock.lock() else {
-        return;
-    };
-    for interest in set.segments().iter().flat_map(epoll::SetSegment::members) {
-        let socket = interest.socket().filter(|s| s.is_bound());
-        if let Some((socket, chan)) = socket.and_then(|s| Some((s, Chan::of(s)?))) {
-            chan.slim(socket);
-        }
-    }
-}
-
 /// Sleeps in the kernel's set. `Some(n)`: return with so many events; `None`: look again.
-fn sleep(call: &Call<'_>, left: Option<u64>) -> Sys<Option<usize>> {
+fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
     let set = call.set;
-    slim(set);
+    let nap = idle::nap(set);
     set.sleepers.fetch_add(1, Ordering::SeqCst);
     let slept = if announce_sleep(set) || !set.first_ready.load(Ordering::SeqCst).is_null() {
         Ok(None)
     } else {
-        (call.kernel)(call.events, call.room, left).map(Some)
+        rest(call, nap, deadline).map(Some)
     };
     set.sleepers.fetch_sub(1, Ordering::SeqCst);
     for place in set.segments().iter().filter_map(epoll::SetSegment::place) {
@@ -198,6 +180,19 @@ fn sleep(call: &Call<'_>, left: Option<u64>) -> Sys<Option<usize>> {
             let all = kept + collect(call, kept);
             Ok((all > 0).then_some(all))
         }
+    }
+}
+
+/// Waits in the kernel's set until the deadline, a nap first. Whoever tells us something
+/// meanwhile rings the bell, which the kernel's set remembers from one wait to the next.
+fn rest(call: &Call<'_>, mut nap: Option<u64>, deadline: Option<u64>) -> Sys<usize> {
+    loop {
+        let (time, naps) = idle::shorter(nap, left_of(deadline));
+        let n = (call.kernel)(call.events, call.room, time)?;
+        if n > 0 || !naps {
+            return Ok(n);
+        }
+        nap = idle::nap(call.set);
     }
 }
 
@@ -260,6 +255,9 @@ fn collect(call: &Call<'_>, from: usize) -> usize {
         if was_last {
             break;
         }
+    }
+    if n > from {
+        idle::stir(call.set);
     }
     n - from
 }

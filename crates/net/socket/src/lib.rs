@@ -14,6 +14,7 @@ mod company;
 mod epoll;
 mod epoll_wait;
 pub mod fork;
+mod idle;
 mod iov;
 mod kernel;
 mod links;

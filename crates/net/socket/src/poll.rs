@@ -12,7 +12,7 @@ use crate::chan::Chan;
 use crate::places::{self, Borrowed};
 use crate::sock::{Pin, Socket};
 use crate::table::{self, Entry};
-use crate::{clock, epoll_wait, kernel, policy, readiness, wakeups};
+use crate::{clock, epoll_wait, idle, kernel, policy, readiness, wakeups};
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::pollfd;
 use saiga_channel::segment::Segment;
@@ -159,6 +159,7 @@ pub fn poll(
 ) -> Sys<usize> {
     let deadline = timeout_ns.map(|t| clock::monotonic_ns().saturating_add(t));
     let mut scratch = Scratch::new(fds.len() + 1)?;
+    let mut napped = false;
     loop {
         if look(fds) > 0 {
             return ask_kernel(fds, &mut scratch, None, Some(0), core::ptr::null());
@@ -167,15 +168,18 @@ pub fn poll(
         if left == Some(0) {
             return ask_kernel(fds, &mut scratch, None, Some(0), core::ptr::null());
         }
-        if let Some(cpu) = peer_cpu(fds)
+        if !napped
+            && let Some(cpu) = peer_cpu(fds)
             && policy::linger(cpu, || any_news(fds))
         {
             continue;
         }
-        let n = sleep(fds, &mut scratch, left, mask)?;
+        let (time, naps) = idle::shorter(nap(fds), left);
+        let n = sleep(fds, &mut scratch, time, mask)?;
         if n > 0 {
             return Ok(n);
         }
+        napped = naps;
     }
 }
 
@@ -197,6 +201,15 @@ fn peer_cpu(fds: &[pollfd]) -> Option<u32> {
     fds.iter()
         .find_map(|p| bound(p.fd))
         .map(|(_, _, c)| c.theirs().cpu.load(Ordering::Relaxed))
+}
+
+/// Looks for idle channels; for how long at most the call may sleep before it does so again.
+fn nap(fds: &[pollfd]) -> Option<u64> {
+    let now = clock::monotonic_ns();
+    let bound = fds.iter().filter_map(|p| bound(p.fd));
+    bound
+        .filter_map(|(_pin, socket, chan)| idle::look(socket, &chan, now))
+        .max()
 }
 
 /// Whether shared memory alone shows something that was asked for.

@@ -3,7 +3,7 @@
 
 use crate::chan::{Chan, tx};
 use crate::sock::{Socket, origin};
-use crate::{kernel, sever, wait};
+use crate::{kernel, rt, sever, wait};
 use core::sync::atomic::Ordering;
 use saiga_channel::ring::{Got, Put};
 use saiga_channel::sys::{self, Errno, Fd, Sys};
@@ -188,6 +188,13 @@ fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Parts<'_, '_>) ->
             } else {
                 Ok(Try::Full)
             }
+        }
+        Put::NoMemory => {
+            // The whole connection goes on by TCP; a later upgrade may find memory.
+            rt::header().count_failure(Reason::OutOfMemory);
+            chan.freeze_tx();
+            chan.freeze_rx();
+            Ok(Try::Again)
         }
         Put::Frozen => {
             let mode = &chan.ours().tx_mode;

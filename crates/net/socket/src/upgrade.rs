@@ -413,6 +413,7 @@ fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: usize) -> bo
     socket.phase.store(phase::COLD, Ordering::Relaxed);
     socket.epoch.store(fork::forks(), Ordering::Relaxed);
     socket.cookie.store(sock::cookie(fd), Ordering::Relaxed);
+    socket.quiet_at.store(u64::MAX, Ordering::Relaxed); // The first look is not an idle one.
     chan.ours().open.store(OPEN_MAPPED, Ordering::SeqCst);
     chan.say_cpu();
     chan.rx_ring().set_ready();

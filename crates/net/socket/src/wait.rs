@@ -7,7 +7,7 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{clock, kernel, places, policy, wakeups};
+use crate::{clock, idle, kernel, places, policy, wakeups};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
@@ -138,9 +138,7 @@ impl Wait {
             poll(self.fd, self.anchor_events(chan)),
             poll(bell, libc::POLLIN),
         ];
-        let left = deadline.map(|d| d.saturating_sub(clock::monotonic_ns()));
-        // SAFETY: no signal mask.
-        match unsafe { kernel::ppoll(&mut fds, left, core::ptr::null()) } {
+        match self.rest(chan, &mut fds, deadline) {
             Ok(0) => Err(Errno(libc::EAGAIN)),
             Ok(_) => {
                 if fds[0].revents != 0 {
@@ -153,6 +151,21 @@ impl Wait {
             }
             Err(Errno(libc::EINTR)) if restarts(deadline) => Ok(()),
             Err(e) => Err(e),
+        }
+    }
+
+    /// Waits in the kernel until the deadline, with a nap first while the channel has memory
+    /// to give back. The bell stays readable from one wait to the next.
+    fn rest(&self, chan: &Chan, fds: &mut [libc::pollfd], deadline: Option<u64>) -> Sys<usize> {
+        loop {
+            let now = clock::monotonic_ns();
+            let left = deadline.map(|d| d.saturating_sub(now));
+            let (time, naps) = idle::shorter(idle::look(self.socket, chan, now), left);
+            // SAFETY: no signal mask.
+            let n = unsafe { kernel::ppoll(fds, time, core::ptr::null()) }?;
+            if n > 0 || !naps {
+                return Ok(n);
+            }
         }
     }
 }

@@ -148,6 +148,13 @@ impl End {
         usize::try_from(ours.unwrap_or(n)).unwrap()
     }
 
+    /// As after a quiet second.
+    pub(crate) fn rest(&self) {
+        if let Some(handle) = self.handle() {
+            handle.rest();
+        }
+    }
+
     pub(crate) fn shutdown_write(&self) -> Sys<()> {
         if let Some(handle) = self.handle() {
             handle.shutting_down(self.fd, libc::SHUT_WR);

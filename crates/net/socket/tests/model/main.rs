@@ -25,6 +25,8 @@ enum Op {
     Peek(Side, usize),
     Discard(Side, usize),
     Readable(Side),
+    /// The end gives the memory of its empty ring back.
+    Rest(Side),
     /// So many messages there and back, as a request and its answer.
     Talk(Side, usize),
     Control(usize, Side, Ctl, Mode),
@@ -58,6 +60,7 @@ fn step() -> impl Strategy<Value = Op> {
         2 => (side(), size()).prop_map(|(s, n)| Op::Peek(s, n)),
         1 => (side(), size()).prop_map(|(s, n)| Op::Discard(s, n)),
         2 => side().prop_map(Op::Readable),
+        3 => side().prop_map(Op::Rest),
         4 => (side(), 1usize..12).prop_map(|(s, n)| Op::Talk(s, n)),
         6 => (0usize..2, side(), ctl, mode).prop_map(|(e, s, c, m)| Op::Control(e, s, c, m)),
         10 => (0usize..2, prop_oneof![Just(1usize), Just(8)]).prop_map(|(e, n)| Op::Wait(e, n)),
@@ -98,6 +101,7 @@ fn run(world: &mut World, ops: &[Op]) {
             Op::Peek(side, n) => world.peek(side, n),
             Op::Discard(side, n) => world.discard(side, n),
             Op::Readable(side) => world.readable_bytes(side),
+            Op::Rest(side) => world.rest(side),
             Op::Talk(side, n) => world.talk(side, n),
             Op::Control(set, side, ctl, mode) => world.control(set, side, ctl, mode),
             Op::Wait(set, room) => world.wait(set, room),

@@ -351,6 +351,13 @@ impl World {
         );
     }
 
+    /// Nothing that the application sees may follow from it.
+    pub(crate) fn rest(&mut self, side: Side) {
+        if let Some(end) = self.end(side) {
+            end.rest();
+        }
+    }
+
     pub(crate) fn talk(&mut self, side: Side, messages: usize) {
         for i in 0..messages {
             self.send(side, 20 + i);
