@@ -123,11 +123,13 @@ fn emulate(call: &Call<'_>) -> Sys<usize> {
         if n > 0 {
             return Ok(n);
         }
-        if !first {
+        let over = left_of(deadline) == Some(0);
+        if over && !first {
+            // Who goes on to wait hears of the kernel's descriptors when it goes to sleep.
             n = look(call, 0)?;
             n += collect(call, n);
         }
-        if n > 0 || left_of(deadline) == Some(0) {
+        if n > 0 || over {
             return Ok(n);
         }
         if policy::linger(set.peer_cpu.load(Ordering::Relaxed), || has_news(set)) {
