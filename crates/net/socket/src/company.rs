@@ -1,24 +1,24 @@
 //! Who else wants our CPU, as far as yields and gaps in the time counter tell.
 //!
-//! A yield that returns at once was alone on the CPU; one that returns within a
-//! millisecond let threads run that wait and answer as we do; one that takes longer
-//! met a stranger who uses up its time slice. With strangers about, yielding costs
-//! more than sleeping, so for a while nobody in the process does.
+//! A yield that returns at once was alone on the CPU. One that returns later let
+//! others run: friends, who wait and answer as we do, or a stranger who uses up its
+//! time slice. With strangers about, yielding costs more than sleeping, so for a
+//! while nobody in the process does.
 
-use crate::clock;
+use crate::{clock, family, thread};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use saiga_channel::sys;
 
-/// A gap in a spin longer than this means that another program ran here.
+/// A gap in a spin longer than this, in which none of the family ran, was a stranger's.
 const STRANGER_GAP_US: u64 = 300;
-/// A yield that takes longer met one; friends' turns add up to less.
-const STRANGER_TURN_NS: u64 = 1_500_000;
+/// The same for a yield, which lets every friend run once: threads of our peers are friends,
+/// too, and no member of the family.
+const STRANGER_TURN_US: u64 = 1500;
 /// A yield back within this let nobody run.
-const ALONE_NS: u64 = 1_500;
+const ALONE_NS: u64 = 1500;
 /// How long nobody spins or yields after a stranger was seen.
 const SULK_US: u64 = 20_000;
-/// How long nobody yields while spinning after a stranger was met by a yield.
-const WARY_US: u64 = 1_000_000;
+/// How long nobody yields while spinning after a yield has met a stranger.
+const WARY_US: u64 = 300_000;
 
 /// Counter values until which the process sulks, and is wary of yields.
 static SULK_UNTIL: AtomicU64 = AtomicU64::new(0);
@@ -36,41 +36,71 @@ pub(crate) fn forked() {
     SPINNERS.store(0, Ordering::Relaxed);
 }
 
-/// Who had a turn while we yielded.
+/// Who had the CPU while we did not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Nobody else wanted the CPU.
+    /// Nobody else wanted it.
     Nobody,
-    /// Somebody who soon let go of it.
+    /// Some who soon let go of it.
     Friend,
     /// Somebody who used it up.
     Stranger,
 }
 
-/// Yields and tells who took the turn.
-pub(crate) fn offer_cpu() -> Turn {
-    let before = clock::ticks();
-    sys::yield_cpu();
-    let now = clock::ticks();
-    let ns = clock::to_ns(now.wrapping_sub(before));
-    if ns > STRANGER_TURN_NS {
-        sulk(now);
-        WARY_UNTIL.store(now + clock::us(WARY_US), Ordering::Relaxed);
-        Turn::Stranger
-    } else if ns > ALONE_NS {
-        Turn::Friend
-    } else {
-        Turn::Nobody
+/// A moment at which this thread had a CPU.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Presence {
+    pub(crate) at: u64,
+    pub(crate) cpu: u32,
+    turns: u32,
+}
+
+impl Presence {
+    /// Now.
+    pub(crate) fn now() -> Presence {
+        let cpu = thread::cpu();
+        Presence {
+            at: clock::ticks(),
+            cpu,
+            turns: family::turns(cpu),
+        }
+    }
+
+    /// Whether the family's own turns explain that we were away until `now`.
+    fn is_explained(&self, now: u64) -> bool {
+        let turns = family::turns(self.cpu).wrapping_sub(self.turns);
+        let each = now.wrapping_sub(self.at) / u64::from(turns.max(1));
+        turns > 0 && each < clock::us(STRANGER_TURN_US)
+    }
+
+    /// Looks for a stranger's turn since, in a spin that reads the counter all the time.
+    pub(crate) fn note_gap(&self, before: u64, now: u64) -> bool {
+        let long = now.wrapping_sub(before) > clock::us(STRANGER_GAP_US);
+        let stranger = long && !self.is_explained(now);
+        if stranger {
+            sulk(now);
+        }
+        stranger
     }
 }
 
-/// Looks for a stranger's turn between two readings of the counter while spinning.
-pub(crate) fn note_gap(before: u64, now: u64) -> bool {
-    let stranger = now.wrapping_sub(before) > clock::us(STRANGER_GAP_US);
-    if stranger {
+/// Yields and tells who took the turn.
+pub(crate) fn offer_cpu() -> Turn {
+    let before = Presence::now();
+    saiga_channel::sys::yield_cpu();
+    let now = clock::ticks();
+    let away = now.wrapping_sub(before.at);
+    let turn = if clock::to_ns(away) < ALONE_NS {
+        Turn::Nobody
+    } else if away < clock::us(STRANGER_TURN_US) || before.is_explained(now) {
+        Turn::Friend
+    } else {
         sulk(now);
-    }
-    stranger
+        WARY_UNTIL.store(now + clock::us(WARY_US), Ordering::Relaxed);
+        Turn::Stranger
+    };
+    family::take_turn(thread::cpu());
+    turn
 }
 
 fn sulk(now: u64) {

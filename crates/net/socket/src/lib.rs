@@ -13,6 +13,7 @@ mod close;
 mod company;
 mod epoll;
 mod epoll_wait;
+mod family;
 pub mod fork;
 mod idle;
 mod iov;

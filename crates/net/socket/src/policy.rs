@@ -5,9 +5,9 @@
 //! a yield comes back at once (nobody else wants this CPU), soon (our own kind had
 //! a turn) or late (a stranger), and whether such waits were worth it of late.
 
-use crate::company::{self, Turn};
+use crate::company::{self, Presence, Turn};
 use crate::luck::{self, Luck};
-use crate::{clock, rt, thread, wakeups};
+use crate::{clock, family, rt, wakeups};
 
 /// Spinning for less than this never pays for a sleep.
 const LEAST_SPIN_US: u64 = 10;
@@ -25,20 +25,21 @@ pub(crate) fn linger(peer_cpu: u32, news: impl Fn() -> bool) -> bool {
 }
 
 fn attempt(peer_cpu: u32, news: &impl Fn() -> bool) -> bool {
-    let (start, limit) = (clock::ticks(), spin_limit());
-    if limit == 0 || company::sulking(start) {
+    let (start, limit) = (Presence::now(), spin_limit());
+    family::take_turn(start.cpu);
+    if limit == 0 || company::sulking(start.at) {
         return news();
     }
-    if peer_cpu == thread::cpu() {
+    if peer_cpu == start.cpu {
         // It cannot answer while we spin.
         return luck::try_if_worth(Luck::Yield, || yield_turns(news)).unwrap_or_else(news);
     }
     let spun = luck::try_if_worth(Luck::Spin, || {
-        if company::strangers_about(start) {
+        if company::strangers_about(start.at) {
             // A yield would cost a time slice here.
-            company::Spinner::enter().is_some_and(|_one| spin(start, limit, news))
+            company::Spinner::enter().is_some_and(|_one| spin(Presence::now(), limit, news))
         } else {
-            polite_spin(start, limit, news)
+            polite_spin(start.at, limit, news)
         }
     });
     spun.unwrap_or_else(news)
@@ -70,7 +71,7 @@ fn yield_turns(news: &impl Fn() -> bool) -> bool {
 fn polite_spin(start: u64, limit: u64, news: &impl Fn() -> bool) -> bool {
     let mut turns = 0;
     loop {
-        if spin(clock::ticks(), clock::us(COURTESY_US), news) {
+        if spin(Presence::now(), clock::us(COURTESY_US), news) {
             return true;
         }
         let now = clock::ticks();
@@ -85,18 +86,18 @@ fn polite_spin(start: u64, limit: u64, news: &impl Fn() -> bool) -> bool {
     }
 }
 
-fn spin(start: u64, limit: u64, news: &impl Fn() -> bool) -> bool {
-    let mut before = start;
+fn spin(start: Presence, limit: u64, news: &impl Fn() -> bool) -> bool {
+    let mut before = start.at;
     loop {
         let found = (0..8).any(|_| {
             core::hint::spin_loop();
             news()
         });
         let now = clock::ticks();
-        if company::note_gap(before, now) {
+        if start.note_gap(before, now) {
             return found || news();
         }
-        if found || now.wrapping_sub(start) > limit {
+        if found || now.wrapping_sub(start.at) > limit {
             return found;
         }
         before = now;

@@ -1,6 +1,6 @@
 //! The library's first moments in a process.
 
-use crate::{chaos, clock, company, kernel, process, rt, settings, table, thread};
+use crate::{chaos, clock, company, family, kernel, process, rt, settings, table, thread};
 use saiga_settings::{SYSTEM_FILE, Sources};
 use saiga_status::{Flags, Reason};
 use std::ffi::OsString;
@@ -65,6 +65,7 @@ pub fn start(with: &Start<'_>) {
             }
             clock::calibrate();
             company::set_cpus(process::cpus());
+            family::begin();
             rt::start(s);
             rt::header().raise(Flags::ENABLED);
         }

@@ -4,7 +4,7 @@
 //! its own clock. Both are hints from a process that may lie: a sample is only ever
 //! used to spin less than the settings allow.
 
-use crate::{clock, rt, thread};
+use crate::{clock, family, rt, thread};
 use core::sync::atomic::{AtomicU64, Ordering};
 use saiga_channel::place::Place;
 
@@ -17,11 +17,13 @@ static COST: AtomicU64 = AtomicU64::new(0);
 
 /// Ends an announced sleep on `place` and learns from the ring that ended it.
 pub(crate) fn end_sleep(place: &Place) {
+    let here = thread::cpu();
     if let Some((at, cpu)) = place.rung()
-        && cpu != thread::cpu()
+        && cpu != here
     {
         learn(clock::ticks().wrapping_sub(at));
     }
+    family::take_turn(here);
     place.wake();
 }
 
