@@ -37,6 +37,16 @@ pub struct Identity {
     pub id: AtomicU64,
     /// Bits of waiting places in use, by side.
     pub places_used: [AtomicU64; 2],
+    /// What each side says of its threads.
+    pub turns: [LastTurn; 2],
+}
+
+/// When a thread of a side last began to wait, by the CPU's time counter. On a line of its
+/// own, for it is written at every wait and hardly ever read.
+#[repr(C, align(128))]
+pub struct LastTurn {
+    /// Ticks; 0: never.
+    pub at: AtomicU64,
 }
 
 /// What one side says about one channel. The other side only reads it.

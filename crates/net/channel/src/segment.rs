@@ -119,6 +119,19 @@ impl Segment {
         &self.header().places[side.0][index % crate::layout::PLACES]
     }
 
+    /// Says that a thread of ours had a CPU at `at` (ticks of the time counter).
+    pub fn note_turn(&self, at: u64) {
+        let turns = &self.header().identity.turns;
+        turns[self.side.0].at.store(at, Ordering::Relaxed);
+    }
+
+    /// When a thread of the peer last had one, as it says.
+    #[must_use]
+    pub fn peer_turn(&self) -> u64 {
+        let turns = &self.header().identity.turns;
+        turns[self.side.peer().0].at.load(Ordering::Relaxed)
+    }
+
     /// Claims a free waiting place of our side.
     #[must_use]
     pub fn claim_place(&self, bell: u64) -> Option<usize> {

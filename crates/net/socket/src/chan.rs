@@ -124,6 +124,11 @@ impl Chan {
         put
     }
 
+    /// CPU on which the peer last sent something (u32::MAX: unknown).
+    pub(crate) fn peer_cpu(&self) -> u32 {
+        self.theirs().cpu.load(Ordering::Relaxed)
+    }
+
     /// Publishes which CPU we run on: the peer's waiting policy wants to know.
     pub(crate) fn say_cpu(&self) {
         let (word, cpu) = (&self.ours().cpu, thread::cpu());

@@ -5,14 +5,13 @@
 //! time slice. With strangers about, yielding costs more than sleeping, so for a
 //! while nobody in the process does.
 
-use crate::{clock, family, thread};
+use crate::{clock, family, links, thread};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// A gap in a spin longer than this, in which none of the family ran, was a stranger's.
-const STRANGER_GAP_US: u64 = 300;
-/// The same for a yield, which lets every friend run once: threads of our peers are friends,
-/// too, and no member of the family.
-const STRANGER_TURN_US: u64 = 1500;
+/// A longer absence needs an explanation: somebody ran here.
+const SUSPICIOUS_US: u64 = 300;
+/// Friends' turns are no longer than this on the average; a time slice is 3 ms and more.
+const FRIENDLY_TURN_US: u64 = 1500;
 /// A yield back within this let nobody run.
 const ALONE_NS: u64 = 1500;
 /// How long nobody spins or yields after a stranger was seen.
@@ -66,16 +65,17 @@ impl Presence {
         }
     }
 
-    /// Whether the family's own turns explain that we were away until `now`.
+    /// Whether turns of our family and of our peers explain that we were away until `now`.
     fn is_explained(&self, now: u64) -> bool {
-        let turns = family::turns(self.cpu).wrapping_sub(self.turns);
-        let each = now.wrapping_sub(self.at) / u64::from(turns.max(1));
-        turns > 0 && each < clock::us(STRANGER_TURN_US)
+        let family = family::turns(self.cpu).wrapping_sub(self.turns);
+        let turns = u64::from(family) + links::peers_with_turns(self.at, now) as u64;
+        let each = now.wrapping_sub(self.at) / turns.max(1);
+        turns > 0 && each < clock::us(FRIENDLY_TURN_US)
     }
 
     /// Looks for a stranger's turn since, in a spin that reads the counter all the time.
     pub(crate) fn note_gap(&self, before: u64, now: u64) -> bool {
-        let long = now.wrapping_sub(before) > clock::us(STRANGER_GAP_US);
+        let long = now.wrapping_sub(before) > clock::us(SUSPICIOUS_US);
         let stranger = long && !self.is_explained(now);
         if stranger {
             sulk(now);
@@ -92,7 +92,7 @@ pub(crate) fn offer_cpu() -> Turn {
     let away = now.wrapping_sub(before.at);
     let turn = if clock::to_ns(away) < ALONE_NS {
         Turn::Nobody
-    } else if away < clock::us(STRANGER_TURN_US) || before.is_explained(now) {
+    } else if away < clock::us(SUSPICIOUS_US) || before.is_explained(now) {
         Turn::Friend
     } else {
         sulk(now);

@@ -12,6 +12,7 @@
 
 use crate::chan::{Chan, tx};
 use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT};
+use crate::links::Link;
 use crate::lock::Guard;
 use crate::{clock, idle, policy, readiness, wakeups};
 use core::sync::atomic::Ordering;
@@ -132,7 +133,9 @@ fn emulate(call: &Call<'_>) -> Sys<usize> {
         if n > 0 || over {
             return Ok(n);
         }
-        if policy::linger(set.peer_cpu.load(Ordering::Relaxed), || has_news(set)) {
+        let link = set.segments().iter().find_map(epoll::SetSegment::link);
+        let peer_cpu = set.peer_cpu.load(Ordering::Relaxed);
+        if policy::linger(peer_cpu, link.and_then(Link::segment), || has_news(set)) {
             continue;
         }
         if let Some(n) = sleep(call, deadline)? {
@@ -309,8 +312,7 @@ fn examine(set: &'static EpollSet, interest: &'static Interest) -> Option<u32> {
     if found == 0 {
         return None;
     }
-    set.peer_cpu
-        .store(chan.theirs().cpu.load(Ordering::Relaxed), Ordering::Relaxed);
+    set.peer_cpu.store(chan.peer_cpu(), Ordering::Relaxed);
     if asked & ONESHOT != 0 {
         interest.spent.store(true, Ordering::Relaxed);
     } else if !edge {

@@ -8,6 +8,7 @@
 use crate::company::{self, Presence, Turn};
 use crate::luck::{self, Luck};
 use crate::{clock, family, rt, wakeups};
+use saiga_channel::segment::Segment;
 
 /// Spinning for less than this never pays for a sleep.
 const LEAST_SPIN_US: u64 = 10;
@@ -17,16 +18,20 @@ const COURTESY_US: u64 = 4;
 const TURNS: u32 = 2;
 
 /// Waits a short while without sleeping, for `news`. `peer_cpu` is where the peer ran when it
-/// last told us something. True when there is news.
-pub(crate) fn linger(peer_cpu: u32, news: impl Fn() -> bool) -> bool {
-    let found = attempt(peer_cpu, &news);
+/// last told us something; `segment` is shared with it. True when there is news.
+pub(crate) fn linger(peer_cpu: u32, segment: Option<&Segment>, news: impl Fn() -> bool) -> bool {
+    let start = Presence::now();
+    family::take_turn(start.cpu);
+    if let Some(segment) = segment {
+        segment.note_turn(start.at);
+    }
+    let found = attempt(start, peer_cpu, &news);
     luck::count(found);
     found
 }
 
-fn attempt(peer_cpu: u32, news: &impl Fn() -> bool) -> bool {
-    let (start, limit) = (Presence::now(), spin_limit());
-    family::take_turn(start.cpu);
+fn attempt(start: Presence, peer_cpu: u32, news: &impl Fn() -> bool) -> bool {
+    let limit = spin_limit();
     if limit == 0 || company::sulking(start.at) {
         return news();
     }

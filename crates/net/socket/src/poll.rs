@@ -169,8 +169,8 @@ pub fn poll(
             return ask_kernel(fds, &mut scratch, None, Some(0), core::ptr::null());
         }
         if !napped
-            && let Some(cpu) = peer_cpu(fds)
-            && policy::linger(cpu, || any_news(fds))
+            && let Some((_pin, _, chan)) = fds.iter().find_map(|p| bound(p.fd))
+            && policy::linger(chan.peer_cpu(), Some(chan.segment), || any_news(fds))
         {
             continue;
         }
@@ -195,12 +195,6 @@ fn look(fds: &mut [pollfd]) -> usize {
         }
     }
     ready
-}
-
-fn peer_cpu(fds: &[pollfd]) -> Option<u32> {
-    fds.iter()
-        .find_map(|p| bound(p.fd))
-        .map(|(_, _, c)| c.theirs().cpu.load(Ordering::Relaxed))
 }
 
 /// Looks for idle channels; for how long at most the call may sleep before it does so again.

@@ -48,8 +48,7 @@ impl Wait {
     /// does not ask for a restart (`man 7 signal`).
     pub(crate) fn wait(&mut self, chan: &Chan) -> Sys<()> {
         self.fd = self.socket.anchor(self.fd);
-        let peer_cpu = chan.theirs().cpu.load(Ordering::Relaxed);
-        if policy::linger(peer_cpu, || self.ready(chan)) {
+        if policy::linger(chan.peer_cpu(), Some(chan.segment), || self.ready(chan)) {
             return Ok(());
         }
         let deadline = *self
