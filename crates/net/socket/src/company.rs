@@ -10,8 +10,9 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A longer absence needs an explanation: somebody ran here.
 const SUSPICIOUS_US: u64 = 300;
-/// Friends' turns are no longer than this on the average; a time slice is 3 ms and more.
-const FRIENDLY_TURN_US: u64 = 1500;
+/// Friends' turns are no longer than this on the average: a request's worth. A dozen of them
+/// and a stranger's time slice (3 ms and more) are.
+const FRIENDLY_TURN_US: u64 = 100;
 /// A yield back within this let nobody run.
 const ALONE_NS: u64 = 1500;
 /// How long nobody spins or yields after a stranger was seen.
@@ -55,22 +56,27 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    /// Now.
+    /// Now; the family hears of it.
     pub(crate) fn now() -> Presence {
-        let cpu = thread::cpu();
+        let (cpu, at) = (thread::cpu(), clock::ticks());
+        family::take_turn(cpu, at);
         Presence {
-            at: clock::ticks(),
+            at,
             cpu,
             turns: family::turns(cpu),
         }
     }
 
-    /// Whether turns of our family and of our peers explain that we were away until `now`.
+    /// Whether turns of our family and of our peers explain that we were away until `now`. We
+    /// wanted the CPU all the time, so somebody had it.
     fn is_explained(&self, now: u64) -> bool {
+        family::take_turn(self.cpu, now);
+        if family::was_busy_since(self.cpu, self.at) {
+            return true;
+        }
         let family = family::turns(self.cpu).wrapping_sub(self.turns);
         let turns = u64::from(family) + links::peers_with_turns(self.at, now) as u64;
-        let each = now.wrapping_sub(self.at) / turns.max(1);
-        turns > 0 && each < clock::us(FRIENDLY_TURN_US)
+        now.wrapping_sub(self.at) / turns.max(1) < clock::us(FRIENDLY_TURN_US)
     }
 
     /// Looks for a stranger's turn since, in a spin that reads the counter all the time.
@@ -99,7 +105,6 @@ pub(crate) fn offer_cpu() -> Turn {
         WARY_UNTIL.store(now + clock::us(WARY_US), Ordering::Relaxed);
         Turn::Stranger
     };
-    family::take_turn(thread::cpu());
     turn
 }
 

@@ -8,16 +8,25 @@
 
 #![expect(unsafe_code, reason = "memory that forked processes share")]
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use crate::clock;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::sys;
 
-/// CPUs that are told apart; beyond that two share a counter.
+/// CPUs that are told apart; beyond that two share a line.
 const CPUS: usize = 256;
+/// A turn so long after the one before comes late: a stranger's time slice is 3 ms and more, a
+/// request of a friend takes some ten microseconds.
+const LATE_US: u64 = 1000;
 
-/// The counter of one CPU, on a cache line of its own.
+/// What the family did on one CPU, on a cache line of its own.
 #[repr(align(128))]
 struct Line {
+    /// Turns that members had, ever.
     turns: AtomicU32,
+    /// When the last one was (ticks).
+    last: AtomicU64,
+    /// When the last one was that came long after the one before it.
+    late: AtomicU64,
 }
 
 static LINES: AtomicPtr<Line> = AtomicPtr::new(core::ptr::null_mut());
@@ -38,15 +47,25 @@ fn line(cpu: u32) -> Option<&'static Line> {
     unsafe { lines.add(cpu as usize % CPUS).as_ref() }
 }
 
-/// A member of the family runs on `cpu`.
-pub(crate) fn take_turn(cpu: u32) {
-    if let Some(line) = line(cpu) {
-        let turns = line.turns.load(Ordering::Relaxed);
-        line.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
+/// A member of the family runs on `cpu` at `now` (ticks).
+pub(crate) fn take_turn(cpu: u32, now: u64) {
+    let Some(line) = line(cpu) else { return };
+    let turns = line.turns.load(Ordering::Relaxed);
+    line.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
+    let last = line.last.load(Ordering::Relaxed);
+    line.last.store(now, Ordering::Relaxed);
+    if now.saturating_sub(last) > clock::us(LATE_US) {
+        line.late.store(now, Ordering::Relaxed);
     }
 }
 
 /// Turns that the family had on `cpu` so far.
 pub(crate) fn turns(cpu: u32) -> u32 {
     line(cpu).map_or(0, |l| l.turns.load(Ordering::Relaxed))
+}
+
+/// Whether the family had turns on `cpu` again and again since `since` (ticks), at which it had
+/// one.
+pub(crate) fn was_busy_since(cpu: u32, since: u64) -> bool {
+    line(cpu).is_some_and(|l| l.late.load(Ordering::Relaxed) < since)
 }

@@ -7,7 +7,7 @@
 
 use crate::company::{self, Presence, Turn};
 use crate::luck::{self, Luck};
-use crate::{clock, family, rt, wakeups};
+use crate::{clock, rt, wakeups};
 use saiga_channel::segment::Segment;
 
 /// Spinning for less than this never pays for a sleep.
@@ -21,7 +21,6 @@ const TURNS: u32 = 2;
 /// last told us something; `segment` is shared with it. True when there is news.
 pub(crate) fn linger(peer_cpu: u32, segment: Option<&Segment>, news: impl Fn() -> bool) -> bool {
     let start = Presence::now();
-    family::take_turn(start.cpu);
     if let Some(segment) = segment {
         segment.note_turn(start.at);
     }

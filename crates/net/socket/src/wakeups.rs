@@ -17,13 +17,13 @@ static COST: AtomicU64 = AtomicU64::new(0);
 
 /// Ends an announced sleep on `place` and learns from the ring that ended it.
 pub(crate) fn end_sleep(place: &Place) {
-    let here = thread::cpu();
+    let (here, now) = (thread::cpu(), clock::ticks());
+    family::take_turn(here, now);
     if let Some((at, cpu)) = place.rung()
         && cpu != here
     {
-        learn(clock::ticks().wrapping_sub(at));
+        learn(now.wrapping_sub(at));
     }
-    family::take_turn(here);
     place.wake();
 }
 
