@@ -10,8 +10,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A longer absence needs an explanation: somebody ran here.
 const SUSPICIOUS_US: u64 = 300;
-/// Friends' turns are no longer than this on the average: a request's worth. A dozen of them
-/// and a stranger's time slice (3 ms and more) are.
+/// Peers' turns are no longer than this on the average: a request's worth.
 const FRIENDLY_TURN_US: u64 = 100;
 /// A yield back within this let nobody run.
 const ALONE_NS: u64 = 1500;
@@ -52,7 +51,6 @@ pub(crate) enum Turn {
 pub(crate) struct Presence {
     pub(crate) at: u64,
     pub(crate) cpu: u32,
-    turns: u32,
 }
 
 impl Presence {
@@ -60,23 +58,17 @@ impl Presence {
     pub(crate) fn now() -> Presence {
         let (cpu, at) = (thread::cpu(), clock::ticks());
         family::take_turn(cpu, at);
-        Presence {
-            at,
-            cpu,
-            turns: family::turns(cpu),
-        }
+        Presence { at, cpu }
     }
 
     /// Whether turns of our family and of our peers explain that we were away until `now`. We
     /// wanted the CPU all the time, so somebody had it.
     fn is_explained(&self, now: u64) -> bool {
         family::take_turn(self.cpu, now);
-        if family::was_busy_since(self.cpu, self.at) {
-            return true;
+        family::was_busy_since(self.cpu, self.at) || {
+            let peers = links::peers_with_turns(self.at, now) as u64;
+            now.wrapping_sub(self.at) < peers * clock::us(FRIENDLY_TURN_US)
         }
-        let family = family::turns(self.cpu).wrapping_sub(self.turns);
-        let turns = u64::from(family) + links::peers_with_turns(self.at, now) as u64;
-        now.wrapping_sub(self.at) / turns.max(1) < clock::us(FRIENDLY_TURN_US)
     }
 
     /// Looks for a stranger's turn since, in a spin that reads the counter all the time.
@@ -96,7 +88,7 @@ pub(crate) fn offer_cpu() -> Turn {
     saiga_channel::sys::yield_cpu();
     let now = clock::ticks();
     let away = now.wrapping_sub(before.at);
-    let turn = if clock::to_ns(away) < ALONE_NS {
+    if clock::to_ns(away) < ALONE_NS {
         Turn::Nobody
     } else if away < clock::us(SUSPICIOUS_US) || before.is_explained(now) {
         Turn::Friend
@@ -104,8 +96,7 @@ pub(crate) fn offer_cpu() -> Turn {
         sulk(now);
         WARY_UNTIL.store(now + clock::us(WARY_US), Ordering::Relaxed);
         Turn::Stranger
-    };
-    turn
+    }
 }
 
 fn sulk(now: u64) {

@@ -1,15 +1,15 @@
-//! Turns that threads of our family had, CPU by CPU.
+//! When threads of our family had a turn, CPU by CPU.
 //!
 //! A family is a process and what it forks without exec: PostgreSQL's backends are
-//! one. Its counters lie in memory that a fork shares. They tell a waiter who comes
-//! back late to its CPU whether its own kind had turns there meanwhile. They only
-//! ever grow, so a killed member leaves nothing to clean up, and nobody reads them
-//! for anything but a guess: lost updates do not matter.
+//! one. It keeps the times of its turns in memory that a fork shares. They tell a
+//! waiter who comes back late to its CPU whether its own kind had turns there
+//! meanwhile. A killed member leaves nothing to clean up, and nobody reads them for
+//! anything but a guess: lost updates do not matter.
 
 #![expect(unsafe_code, reason = "memory that forked processes share")]
 
 use crate::clock;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use saiga_channel::sys;
 
 /// CPUs that are told apart; beyond that two share a line.
@@ -21,8 +21,6 @@ const LATE_US: u64 = 1000;
 /// What the family did on one CPU, on a cache line of its own.
 #[repr(align(128))]
 struct Line {
-    /// Turns that members had, ever.
-    turns: AtomicU32,
     /// When the last one was (ticks).
     last: AtomicU64,
     /// When the last one was that came long after the one before it.
@@ -50,18 +48,11 @@ fn line(cpu: u32) -> Option<&'static Line> {
 /// A member of the family runs on `cpu` at `now` (ticks).
 pub(crate) fn take_turn(cpu: u32, now: u64) {
     let Some(line) = line(cpu) else { return };
-    let turns = line.turns.load(Ordering::Relaxed);
-    line.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
     let last = line.last.load(Ordering::Relaxed);
     line.last.store(now, Ordering::Relaxed);
     if now.saturating_sub(last) > clock::us(LATE_US) {
         line.late.store(now, Ordering::Relaxed);
     }
-}
-
-/// Turns that the family had on `cpu` so far.
-pub(crate) fn turns(cpu: u32) -> u32 {
-    line(cpu).map_or(0, |l| l.turns.load(Ordering::Relaxed))
 }
 
 /// Whether the family had turns on `cpu` again and again since `since` (ticks), at which it had

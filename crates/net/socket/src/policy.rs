@@ -35,7 +35,10 @@ fn attempt(start: Presence, peer_cpu: u32, news: &impl Fn() -> bool) -> bool {
         return news();
     }
     if peer_cpu == start.cpu {
-        // It cannot answer while we spin.
+        // It cannot answer while we spin, and with strangers about a yield costs a time slice.
+        if company::strangers_about(start.at) {
+            return news();
+        }
         return luck::try_if_worth(Luck::Yield, || yield_turns(news)).unwrap_or_else(news);
     }
     let spun = luck::try_if_worth(Luck::Spin, || {
