@@ -8,7 +8,7 @@ use crate::epoll_wait as waiting;
 use crate::epoll_wait::{Call, KernelWait};
 use crate::sock::{Socket, origin, phase};
 use crate::table::Entry;
-use crate::{chaos, close, epoll, iov, kernel, recv, rt, send, table, upgrade};
+use crate::{chaos, close, epoll, iov, kernel, recv, rt, send, settings, table, upgrade};
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
 use libc::iovec;
@@ -64,6 +64,9 @@ pub fn track_connected(fd: Fd) {
 }
 
 fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
+    if !rt::ENABLED.load(Ordering::Relaxed) {
+        settings::look_again();
+    }
     if !rt::ENABLED.load(Ordering::Relaxed) || !matches!(table::get(fd), Entry::Unknown) {
         return;
     }
@@ -82,9 +85,9 @@ fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
     }
 }
 
-/// Notes an epoll set.
+/// Notes an epoll set; also while upgrades are off, for connections that come when they are on.
 pub fn track_epoll(fd: Fd) {
-    if rt::ENABLED.load(Ordering::Relaxed) {
+    if settings::may_enable() {
         epoll::open(fd);
     }
 }
@@ -115,6 +118,13 @@ impl Handle {
         let _pin = self.0.pin();
         if self.0.phase.load(Ordering::Relaxed) != phase::NEVER {
             close::hand_back(fd, self.0, reason);
+        }
+    }
+
+    /// After SO_RCVLOWAT was set: only the kernel waits for more than one byte.
+    pub fn low_water_changed(self, fd: Fd) {
+        if upgrade::waits_for_more_than_a_byte(fd) {
+            self.stay_on_tcp(fd, Reason::SocketOption);
         }
     }
 
@@ -467,8 +477,8 @@ pub fn before_exit() {
 /// vfork child, whose descriptors our records do not describe, those at 0, 1 and 2 are
 /// recognised by the kernel's name of the socket.
 pub fn before_exec() {
-    if !rt::ENABLED.load(Ordering::Relaxed) {
-        return;
+    if !settings::may_enable() {
+        return; // Nothing was ever upgraded. Switched off is not enough: what was, still is.
     }
     let own = rt::in_own_process();
     for fd in known(0, Fd::MAX) {
