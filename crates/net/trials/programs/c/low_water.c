@@ -44,7 +44,7 @@ static void server(int fd)
     meet();
     send_all(fd, text, 20); /* recv waits for more */
     meet();
-    send_all(fd, text, 42);
+    send_all(fd, text, 60);
     meet();
     send_all(fd, text, 7);
     MUST(shutdown(fd, SHUT_WR));
@@ -80,7 +80,7 @@ static void client(int fd)
     recv_all(fd, text, 40);
     meet();
     await_bytes(fd, 20);
-    say("recv %zd of fewer", recv(fd, text, 12, 0));
+    say("recv %zd of fewer", recv(fd, text, 20, 0));
     meet();
     say("recv %zd of enough", recv(fd, text, 100, 0));
     meet();
