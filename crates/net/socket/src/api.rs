@@ -56,14 +56,15 @@ pub fn track_created(fd: Fd, nonblocking: bool) {
 
 /// Starts to follow a socket that connects; one that is followed goes on.
 pub fn track_connected(fd: Fd) {
-    match table::socket(fd) {
-        Some(s) => s.origin.store(origin::CONNECTED, Ordering::Relaxed),
-        None if matches!(table::get(fd), Entry::Unknown) => track(fd, origin::CONNECTED, None),
-        None => {}
+    match table::get(fd) {
+        Entry::Socket(s) => s.origin.store(origin::CONNECTED, Ordering::Relaxed),
+        Entry::Unknown => track(fd, origin::CONNECTED, None),
+        Entry::Epoll(_) | Entry::Hidden => {}
     }
 }
 
 fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
+    close::forget_stale(fd);
     if !rt::ENABLED.load(Ordering::Relaxed) {
         settings::look_again();
     }
@@ -88,6 +89,7 @@ fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
 /// Notes an epoll set; also while upgrades are off, for connections that come when they are on.
 pub fn track_epoll(fd: Fd) {
     if settings::may_enable() {
+        close::forget_stale(fd);
         epoll::open(fd);
     }
 }
@@ -97,6 +99,7 @@ pub fn duplicated(old: Fd, new: Fd) {
     if old == new || !rt::in_own_process() {
         return;
     }
+    close::forget_stale(new);
     match table::get(old) {
         Entry::Socket(s) => {
             s.refs.fetch_add(1, Ordering::SeqCst);

@@ -40,6 +40,33 @@ pub fn before_close(fd: Fd) -> Closing {
     }
 }
 
+/// The kernel has just given a number out: what we knew behind it is closed, and we were not told
+/// (`fclose` closes inside libc). Nothing of it may be applied to the newcomer.
+pub(crate) fn forget_stale(fd: Fd) {
+    let stale = table::get(fd);
+    if matches!(stale, Entry::Unknown | Entry::Hidden) || !rt::in_own_process() {
+        return;
+    }
+    table::clear(fd);
+    match stale {
+        Entry::Epoll(set) => epoll::close(set),
+        Entry::Socket(socket) if socket.refs.fetch_sub(1, Ordering::SeqCst) != 1 => {
+            epoll::orphan(socket, fd);
+        }
+        Entry::Socket(socket) => {
+            let pin = socket.pin();
+            if !socket.is_bound() {
+                upgrade::abandon(socket);
+            } else if let Some(chan) = Chan::of(socket).filter(|_| !socket.maybe_shared()) {
+                end_channel(&chan);
+            }
+            epoll::forget(socket);
+            drop(pin);
+        }
+        Entry::Unknown | Entry::Hidden => {}
+    }
+}
+
 fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
     if socket.refs.fetch_sub(1, Ordering::SeqCst) != 1 {
         epoll::orphan(socket, fd);
