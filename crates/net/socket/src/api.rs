@@ -8,7 +8,7 @@ use crate::epoll_wait as waiting;
 use crate::epoll_wait::{Call, KernelWait};
 use crate::sock::{Socket, origin, phase};
 use crate::table::Entry;
-use crate::{chaos, close, epoll, idle, iov, kernel, recv, rt, send, table, upgrade};
+use crate::{chaos, close, epoll, idle, iov, kernel, recv, rt, send, settings, table, upgrade};
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
 use libc::iovec;
@@ -56,14 +56,18 @@ pub fn track_created(fd: Fd, nonblocking: bool) {
 
 /// Starts to follow a socket that connects; one that is followed goes on.
 pub fn track_connected(fd: Fd) {
-    match table::socket(fd) {
-        Some(s) => s.origin.store(origin::CONNECTED, Ordering::Relaxed),
-        None if matches!(table::get(fd), Entry::Unknown) => track(fd, origin::CONNECTED, None),
-        None => {}
+    match table::get(fd) {
+        Entry::Socket(s) => s.origin.store(origin::CONNECTED, Ordering::Relaxed),
+        Entry::Unknown => track(fd, origin::CONNECTED, None),
+        Entry::Epoll(_) | Entry::Hidden => {}
     }
 }
 
 fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
+    close::forget_stale(fd);
+    if !rt::ENABLED.load(Ordering::Relaxed) {
+        settings::look_again();
+    }
     if !rt::ENABLED.load(Ordering::Relaxed) || !matches!(table::get(fd), Entry::Unknown) {
         return;
     }
@@ -82,9 +86,10 @@ fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
     }
 }
 
-/// Notes an epoll set.
+/// Notes an epoll set; also while upgrades are off, for connections that come when they are on.
 pub fn track_epoll(fd: Fd) {
-    if rt::ENABLED.load(Ordering::Relaxed) {
+    if settings::may_enable() {
+        close::forget_stale(fd);
         epoll::open(fd);
     }
 }
@@ -94,6 +99,7 @@ pub fn duplicated(old: Fd, new: Fd) {
     if old == new || !rt::in_own_process() {
         return;
     }
+    close::forget_stale(new);
     match table::get(old) {
         Entry::Socket(s) => {
             s.refs.fetch_add(1, Ordering::SeqCst);
@@ -115,6 +121,13 @@ impl Handle {
         let _pin = self.0.pin();
         if self.0.phase.load(Ordering::Relaxed) != phase::NEVER {
             close::hand_back(fd, self.0, reason);
+        }
+    }
+
+    /// After SO_RCVLOWAT was set: only the kernel waits for more than one byte.
+    pub fn low_water_changed(self, fd: Fd) {
+        if upgrade::waits_for_more_than_a_byte(fd) {
+            self.stay_on_tcp(fd, Reason::SocketOption);
         }
     }
 
@@ -475,8 +488,8 @@ pub fn before_exit() {
 /// vfork child, whose descriptors our records do not describe, those at 0, 1 and 2 are
 /// recognised by the kernel's name of the socket.
 pub fn before_exec() {
-    if !rt::ENABLED.load(Ordering::Relaxed) {
-        return;
+    if !settings::may_enable() {
+        return; // Nothing was ever upgraded. Switched off is not enough: what was, still is.
     }
     let own = rt::in_own_process();
     for fd in known(0, Fd::MAX) {

@@ -6,7 +6,7 @@
 use crate::links::Link;
 use crate::sock::Socket;
 use crate::{chaos, clock, rt, thread};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use saiga_channel::layout::{Side, SideBlock, Slot};
 use saiga_channel::ring::{Put, Ring};
 use saiga_channel::segment::{RingBytes, Segment};
@@ -197,14 +197,26 @@ impl Chan {
         self.tell_writer();
     }
 
-    /// Whether unread bytes of ours must go by TCP; cheap while the ring has not ended.
+    /// Whether unread bytes of ours must go by TCP; cheap while the ring has not ended. Never once
+    /// TCP has gone on: they would come behind bytes that were written later.
     pub(crate) fn recall_due(&self) -> bool {
         let ring = self.tx_ring();
-        ring.frozen()
-            && ring.recalled()
+        ring.frozen() && self.ours().tx_mode.load(Ordering::SeqCst) != tx::AFTER && self.recalled()
+    }
+
+    /// Whether the peer has left bytes of ours unread in the ring for good.
+    pub(crate) fn recalled(&self) -> bool {
+        let ring = self.tx_ring();
+        ring.recalled()
             && ring
                 .pending(saiga_channel::layout::STRIDE_SHIFT)
                 .is_some_and(|n| n > 0)
+    }
+
+    /// Whether a thread of the peer is inside a receive. One that is not will see, when it comes
+    /// in, what we had published before a barrier on all threads.
+    pub(crate) fn peer_receives(&self) -> bool {
+        self.theirs().rx_lock.load(Ordering::SeqCst) != 0
     }
 
     /// Takes the sender's lock of our side; `None`: the peer scribbles on it, sever.
@@ -237,6 +249,8 @@ impl SideLock {
         }
         if now == 0 && thread::alone() && !socket.maybe_shared() {
             word.store(me, Ordering::Relaxed);
+            // For a peer that makes us pass a barrier and then looks who is inside.
+            compiler_fence(Ordering::SeqCst);
             return Some(SideLock {
                 word,
                 nested: false,

@@ -37,10 +37,9 @@ static PAGE_FD: AtomicI32 = AtomicI32::new(-1);
 static RINGER: Ringer = Ringer::new();
 
 static PAGE: OnceLock<StatusPage> = OnceLock::new();
-static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-/// Takes the settings over; upgrades may begin.
-pub(crate) fn start(settings: Settings) {
+/// Takes over the settings that hold as long as the process lives: rings and waiting.
+pub(crate) fn start(settings: &Settings) {
     let spin = u64::try_from(settings.spin.value.get().as_micros()).unwrap_or(50);
     SPIN_US.store(spin, Ordering::Relaxed);
     EVIDENCE.store(settings.evidence_messages.value, Ordering::Relaxed);
@@ -51,9 +50,6 @@ pub(crate) fn start(settings: Settings) {
         .max(1 << saiga_channel::layout::START_SHIFT);
     let shift = ring.ilog2().min(saiga_channel::layout::STRIDE_SHIFT);
     MAX_SHIFT.store(shift, Ordering::Relaxed);
-    let enabled = settings.enabled.value;
-    let _ = SETTINGS.set(settings);
-    ENABLED.store(enabled, Ordering::Release);
 }
 
 /// Notes the process id and chooses where the library's descriptors live.
@@ -139,11 +135,6 @@ pub(crate) fn max_shift() -> u32 {
 /// Longest spin, microseconds.
 pub(crate) fn spin_us() -> u64 {
     SPIN_US.load(Ordering::Relaxed)
-}
-
-/// Whether a port is excluded by the settings.
-pub(crate) fn is_port_off(port: u16) -> bool {
-    SETTINGS.get().is_some_and(|s| s.is_port_off(port))
 }
 
 /// The sock_diag socket, opened at first use.

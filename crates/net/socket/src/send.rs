@@ -274,16 +274,34 @@ fn leave_ring(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
         return Ok(Try::Full);
     }
     if ring.acknowledged() || unused || sever::peer_is_gone(fd) {
-        chan.ours().tx_mode.store(tx::AFTER, Ordering::SeqCst);
-        if chan.recall_due() {
-            // Recalled this very moment: what is unread goes first.
-            chan.ours().tx_mode.store(tx::ENDED, Ordering::SeqCst);
-            return Ok(Try::Again);
-        }
-        socket.show(State::Downgraded, Reason::PeerAsked);
+        go_on_by_tcp(socket, chan);
         return Ok(Try::Again);
     }
     Ok(Try::Full)
+}
+
+/// From here TCP carries what is sent, unless the peer recalls the ring this very moment: then
+/// what is unread goes first.
+fn go_on_by_tcp(socket: &Socket, chan: &Chan) {
+    chan.ours().tx_mode.store(tx::AFTER, Ordering::SeqCst);
+    if chan.recalled() {
+        chan.ours().tx_mode.store(tx::ENDED, Ordering::SeqCst);
+    } else {
+        socket.show(State::Downgraded, Reason::PeerAsked);
+    }
+}
+
+/// Lets TCP go on behind an ended ring although the peer has not acknowledged the switch to it:
+/// no thread of the peer is inside a receive, and whichever comes in next sees the switch before
+/// it reads from TCP. Only after a barrier on all threads that followed the switch.
+pub(crate) fn leave_unnoticed(socket: &'static Socket, chan: &Chan) {
+    let Some(lock) = chan.lock_tx(socket) else {
+        return;
+    };
+    let ended = chan.ours().tx_mode.load(Ordering::SeqCst) == tx::ENDED;
+    if ended && !lock.nested && !chan.recall_due() && !chan.peer_receives() {
+        go_on_by_tcp(socket, chan);
+    }
 }
 
 fn to_tcp(fd: Fd, socket: &'static Socket, rest: Parts<'_, '_>, flags: i32) -> Sys<Try> {

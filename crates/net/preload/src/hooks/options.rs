@@ -44,7 +44,13 @@ pub(crate) unsafe extern "C" fn setsockopt(
         handle.stay_on_tcp(fd, Reason::SocketOption);
     }
     // SAFETY: arguments pass unchanged.
-    unsafe { next::setsockopt(fd, level, name, value, len) }
+    let result = unsafe { next::setsockopt(fd, level, name, value, len) };
+    if (level, name, result) == (libc::SOL_SOCKET, libc::SO_RCVLOWAT, 0)
+        && let Some(handle) = lookup(fd)
+    {
+        handle.low_water_changed(fd);
+    }
+    result
 }
 
 /// `getsockopt(2)`.
