@@ -318,7 +318,7 @@ impl EpollSet {
 
     /// Whether some connection in it is, or was, bound: waits are emulated then.
     pub(crate) fn has_bell(&self) -> bool {
-        self.bell_fd.load(Ordering::Acquire) >= 0
+        self.bell_fd.load(Ordering::SeqCst) >= 0
     }
 
     pub(crate) fn bell(&self) -> Bell {
@@ -475,7 +475,7 @@ impl EpollSet {
             return Err(e);
         }
         self.bell_name.store(bell.name, Ordering::Relaxed);
-        self.bell_fd.store(bell.fd, Ordering::Release);
+        self.bell_fd.store(bell.fd, Ordering::SeqCst); // Then look for sleepers: see `plain`.
         Ok(())
     }
 }

@@ -62,27 +62,45 @@ pub(crate) fn wait(call: &Call<'_>) -> Sys<usize> {
     if call.set.outer.load(Ordering::Relaxed) {
         refresh_latched();
     }
-    if !call.set.has_bell() {
-        let n = plain(call)?;
-        if n > 0 || !call.set.has_bell() {
-            return Ok(n);
-        }
-        // Only the new bell woke us: the set has bound connections now.
+    let deadline = call
+        .timeout_ns
+        .map(|t| clock::monotonic_ns().saturating_add(t));
+    if !call.set.has_bell()
+        && let Some(n) = plain(call)?
+    {
+        return Ok(n);
     }
     enter(call.set);
-    let result = emulate(call);
+    let result = emulate(call, deadline);
     leave(call.set);
     result
 }
 
-/// A set without bound connections: the kernel's own wait, minus a bell that came meanwhile.
-fn plain(call: &Call<'_>) -> Sys<usize> {
-    let n = (call.kernel)(call.events, call.room, call.timeout_ns)?;
-    if call.set.has_bell() {
-        Ok(sift(call, 0, n))
+/// A set without bound connections: the kernel's own wait. `None`: the set has a bell by now,
+/// which is all that woke us.
+///
+/// The caller counts as a sleeper all the while: whoever binds a connection of the set first
+/// makes the bell and then looks for sleepers, so either we see the bell or it rings for us.
+fn plain(call: &Call<'_>) -> Sys<Option<usize>> {
+    let set = call.set;
+    set.sleepers.fetch_add(1, Ordering::SeqCst);
+    let slept = if set.has_bell() {
+        Ok(None)
     } else {
-        Ok(n)
+        (call.kernel)(call.events, call.room, call.timeout_ns).map(Some)
+    };
+    set.sleepers.fetch_sub(1, Ordering::SeqCst);
+    let Some(n) = slept? else { return Ok(None) };
+    if !set.has_bell() {
+        return Ok(Some(n));
     }
+    let kept = sift(call, 0, n);
+    if kept > 0
+        && let Some(guard) = set.lock.lock()
+    {
+        hand_over(set, &guard); // The bell may have been for others that sleep here.
+    }
+    Ok((kept > 0).then_some(kept))
 }
 
 fn enter(set: &'static EpollSet) {
@@ -111,11 +129,8 @@ fn hand_over(set: &'static EpollSet, guard: &Guard<'_>) {
     }
 }
 
-fn emulate(call: &Call<'_>) -> Sys<usize> {
+fn emulate(call: &Call<'_>, deadline: Option<u64>) -> Sys<usize> {
     let set = call.set;
-    let deadline = call
-        .timeout_ns
-        .map(|t| clock::monotonic_ns().saturating_add(t));
     loop {
         let due = kernel_due(set);
         let first = due && (call.room > 1 || !set.kernel_first.fetch_xor(true, Ordering::Relaxed));
