@@ -10,7 +10,7 @@ pub use crate::ring::START_SHIFT;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Changes with every change of meaning of shared memory or messages.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 1;
 /// Channels in one segment; a waiting place's ready word has a bit for each.
 pub const SLOTS: usize = 64;
 /// Waiting places of one side that one segment can name.
