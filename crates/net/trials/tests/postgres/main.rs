@@ -1,0 +1,23 @@
+//! A real PostgreSQL under the library, with clients on both arms: a process per
+//! connection that is forked after accept, and latches beside the socket in one
+//! epoll set. Whatever the kernel shows, the channel must show.
+
+mod copying;
+mod crashes;
+mod load;
+mod replication;
+mod sessions;
+
+use saiga_trials::parity::Arm::{self, Kernel, Library};
+
+/// Server and client: both accelerated, and each alone.
+const PAIRS: [(Arm, Arm); 3] = [(Library, Library), (Library, Kernel), (Kernel, Library)];
+
+/// Runs `scene` on the kernel and on every pair: it must tell the same story.
+fn same_story(scene: impl Fn(Arm, Arm) -> String) {
+    let wanted = scene(Kernel, Kernel);
+    for (server, client) in PAIRS {
+        let told = scene(server, client);
+        assert_eq!(told, wanted, "server on {server:?}, client on {client:?}");
+    }
+}
