@@ -33,7 +33,7 @@ const SHUTDOWN: Duration = Duration::from_secs(30);
 /// A client program that has not ended after this long will not.
 const CLIENT: Duration = Duration::from_secs(150);
 /// What every server is started with: crashes of processes, not of machines, are tested.
-const SETTINGS: [&str; 7] = [
+const SETTINGS: [&str; 8] = [
     "listen_addresses=127.0.0.1,::1",
     "fsync=off",
     "max_connections=120",
@@ -41,6 +41,8 @@ const SETTINGS: [&str; 7] = [
     "max_wal_size=64MB",
     "wal_receiver_status_interval=1s",
     "log_line_prefix=%p ",
+    // Or the order of a table's rows would depend on who reads it beside.
+    "synchronize_seqscans=off",
 ];
 
 /// One PostgreSQL server.
@@ -303,7 +305,8 @@ impl Server {
         self.reap();
     }
 
-    fn reap(&mut self) {
+    /// Takes leave of a postmaster that has ended; until then its lock file holds.
+    pub fn reap(&mut self) {
         if let Some(mut child) = self.child.take() {
             // After a restart by pg_ctl this is the former postmaster, which has ended.
             let _ = child.wait();

@@ -81,6 +81,14 @@ impl Client {
         assert!(Census::upgrades(self.pid()) > 0, "psql is on TCP");
     }
 
+    /// Runs `sql` on a connection that may be gone and ends: what psql still said, and how it
+    /// ended.
+    pub fn farewell(mut self, sql: &str) -> String {
+        self.peer.tell(sql);
+        let (rest, status) = self.peer.finish();
+        format!("{rest}\n{status}\n")
+    }
+
     /// Sends a signal to psql.
     pub fn signal(&self, signal: Signal) {
         self.peer.signal(signal);

@@ -1,11 +1,6 @@
 //! pgbench: many sessions at once, sums that must hold, and what they leave behind.
 
-use saiga_trials::{
-    census::Census,
-    parity::Arm::Library,
-    postgres::Server,
-    scale::by_scale,
-};
+use saiga_trials::{census::Census, parity::Arm::Library, postgres::Server, scale::by_scale};
 
 use crate::PAIRS;
 
@@ -93,7 +88,6 @@ fn every_way_of_pgbench_keeps_the_sums() {
             &["-c", "8", "-j", "2", "-M", "extended"],
             &["-c", "8", "-j", "2", "-M", "prepared"],
             &["-c", "4", "-j", "2", "-C"],
-            &["-c", "4", "-j", "2", "-N"],
         ] {
             let words: Vec<&str> = [&["-n", "-t", count], way].concat();
             committed += processed(&server.must("pgbench", arm, &words));

@@ -3,8 +3,10 @@
 use std::process::Command;
 
 use saiga_trials::{
+    census::Census,
     compile,
     parity::Arm::{self, Kernel, Library},
+    peer::Peer,
     postgres::{Account, Client, Server},
     sys::Signal,
 };
@@ -59,7 +61,7 @@ fn notifications_reach_idle_listeners() {
             let mut command = Command::new(compile::tool("listener"));
             server.dress(&mut command, Account::Ours, arm);
             command.args([&server.port.to_string(), "news"]);
-            saiga_trials::peer::Peer::spawn(command)
+            Peer::spawn(command)
         };
         let backend = listener.expect("listening");
         let mut speaker = warm_client(&server, server_arm, arm);
@@ -69,7 +71,7 @@ fn notifications_reach_idle_listeners() {
         }
         if (server_arm, arm) == (Library, Library) {
             let backend = backend.parse().expect("a pid");
-            assert!(saiga_trials::census::Census::upgrades(backend) > 0);
+            assert!(Census::upgrades(backend) > 0, "the backend is on TCP");
         }
     }
 }
@@ -127,11 +129,12 @@ fn a_terminated_session_is_told() {
                 "t"
             );
             await_end(&server, backend);
-            if !at_work {
-                client.send("select 1;");
+            if at_work {
+                let (rest, status) = client.finish();
+                story += &format!("{rest}\n{status}\n");
+            } else {
+                story += &client.farewell("select 'too late';");
             }
-            let (rest, status) = client.finish();
-            story += &format!("{rest}\n{status}\n");
         }
         story
     });
@@ -152,14 +155,12 @@ fn time_outs_end_what_they_must() {
         ] {
             let mut client = warm_client(&server, server_arm, arm);
             let backend = client.backend();
-            client.ask(&format!("set {setting} = '20ms'; begin;"));
-            if setting == "idle_session_timeout" {
-                client.send("rollback;");
+            if setting == "idle_in_transaction_session_timeout" {
+                client.ask("begin;");
             }
+            client.ask(&format!("set {setting} = '20ms';"));
             await_end(&server, backend);
-            client.send("select 'too late';");
-            let (rest, status) = client.finish();
-            story += &format!("{rest}\n{status}\n");
+            story += &client.farewell("select 'too late';");
         }
         story
     });
@@ -275,7 +276,7 @@ fn backends_talk_to_each_other() {
     assert_eq!(client.ask("select count(*) from here;"), "23000");
     // The backend has two upgraded connections: the client's and its own.
     let backend = client.backend();
-    assert!(saiga_trials::census::Census::upgrades(backend) >= 2);
+    assert!(Census::upgrades(backend) >= 2);
 }
 
 #[test]
@@ -289,10 +290,8 @@ fn a_fast_restart_ends_the_sessions_and_takes_new_ones() {
                 warm_client(&server, server_arm, arm),
             ];
             server.restart();
-            for mut client in before {
-                client.send("select 'too late';");
-                let (rest, status) = client.finish();
-                story += &format!("{rest}\n{status}\n");
+            for client in before {
+                story += &client.farewell("select 'too late';");
             }
             warm_client(&server, server_arm, arm);
         }
