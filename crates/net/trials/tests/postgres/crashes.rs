@@ -1,15 +1,15 @@
 //! `kill -9` of backends and servers: recovery, and sums that must hold after it.
 
 use saiga_trials::{
-    parity::Arm::{Kernel, Library},
+    parity::Arm::Library,
     postgres::Server,
     scale::{Dice, by_scale, seed},
     sys::{self, Signal},
 };
 
 use crate::{
-    PAIRS,
     load::{assert_sums, history, processed},
+    some_pairs,
 };
 
 /// One backend dies; the postmaster ends the others, recovers and goes on.
@@ -47,7 +47,7 @@ fn a_killed_backend_takes_the_sessions_with_it_and_no_data() {
 #[test]
 fn a_killed_server_recovers_every_committed_transaction() {
     let mut dice = Dice::new(seed(31));
-    for (server_arm, arm) in PAIRS {
+    for &(server_arm, arm) in some_pairs() {
         let mut server = Server::start(server_arm, &[]);
         server.must("pgbench", arm, &["-i", "-q", "-s", "1"]);
         for _ in 0..by_scale(2, 30) {
@@ -74,7 +74,7 @@ fn a_killed_server_recovers_every_committed_transaction() {
 /// The postmaster alone dies: its backends notice by a pipe beside the socket, and end.
 #[test]
 fn backends_of_a_killed_postmaster_end() {
-    for (server_arm, arm) in [(Kernel, Kernel)].into_iter().chain(PAIRS) {
+    for &(server_arm, arm) in some_pairs() {
         let mut server = Server::start(server_arm, &[]);
         let mut client = server.client(arm);
         client.warm();
@@ -100,7 +100,7 @@ fn backends_of_a_killed_postmaster_end() {
 #[test]
 fn killed_clients_leave_the_sums_alone() {
     let mut dice = Dice::new(seed(32));
-    for (server_arm, arm) in PAIRS {
+    for &(server_arm, arm) in some_pairs() {
         let server = Server::start(server_arm, &[]);
         server.must("pgbench", arm, &["-i", "-q", "-s", "1"]);
         let steady = server.background(

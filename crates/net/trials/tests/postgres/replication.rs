@@ -4,12 +4,15 @@ use std::fs;
 
 use saiga_trials::{
     census::Census,
-    parity::Arm::{self, Kernel, Library},
+    parity::Arm::{self, Library},
     postgres::Server,
     scale::by_scale,
 };
 
-use crate::load::{assert_sums, history, processed};
+use crate::{
+    load::{assert_sums, history, processed},
+    some_pairs,
+};
 
 /// The standby has replayed everything that the primary has written so far.
 fn await_replay(primary: &Server, standby: &Server) {
@@ -49,7 +52,7 @@ fn loaded(primary: &Server, arm: Arm) -> u64 {
 
 #[test]
 fn a_standby_follows_through_a_channel() {
-    for (first, second) in [(Library, Library), (Library, Kernel), (Kernel, Library)] {
+    for &(first, second) in some_pairs() {
         let primary = Server::start(first, &[]);
         primary.must("pgbench", first, &["-i", "-q", "-s", "1"]);
         let standby = primary.standby(second, &[]);
