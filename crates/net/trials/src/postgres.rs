@@ -321,6 +321,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("port {}, last said:\n{}", self.port, self.log.tail());
+        }
         let Some(pid) = self.running() else { return };
         let named = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         if !named.starts_with("postgres") {

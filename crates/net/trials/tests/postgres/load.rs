@@ -140,7 +140,7 @@ fn coming_and_going_leaves_nothing_in_the_postmaster() {
         Census::of(server.pid()).expect("it lives")
     };
     let before = churn("50");
-    let after = churn(by_scale("150", "20000"));
+    let after = churn(by_scale("150", "5000"));
     before.assert_no_growth(&after, 0, 256, "sessions that came and went");
 }
 
