@@ -2,7 +2,7 @@
 
 use saiga_trials::{census::Census, parity::Arm::Library, postgres::Server, scale::by_scale};
 
-use crate::{PAIRS, some_pairs};
+use crate::{PAIRS, channels, some_pairs};
 
 /// TPC-B's promise: every transaction adds one amount to one row of each table.
 pub(crate) fn assert_sums(server: &Server) {
@@ -62,13 +62,9 @@ fn assert_all_upgraded(server: &Server, clients: u32) {
     let backends = backends(server);
     assert_eq!(backends.len().to_string(), count);
     for backend in &backends {
-        assert_eq!(
-            Census::upgrades(*backend),
-            1,
-            "backend {backend} of {count}"
-        );
+        assert_eq!(channels(*backend), 1, "backend {backend} of {count}");
     }
-    assert_eq!(Census::upgrades(load.pid()), u64::from(clients), "pgbench");
+    assert_eq!(channels(load.pid()), u64::from(clients), "pgbench");
     gate.ask("select pg_advisory_unlock(1);");
     let (report, status) = load.finish();
     assert!(status.success(), "pgbench: {status}");

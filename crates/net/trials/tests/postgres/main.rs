@@ -21,6 +21,12 @@ fn some_pairs() -> &'static [(Arm, Arm)] {
     by_scale(&PAIRS[..1], &PAIRS)
 }
 
+/// How many connections of the process `pid` are on a channel now.
+fn channels(pid: u32) -> u64 {
+    let page = saiga_status::reader::Page::open(pid).expect("it runs under the library");
+    page.snapshot(0).expect("the page can be read").channels
+}
+
 /// Runs `scene` on the kernel and on the pairs: it must tell the same story.
 fn same_story(scene: impl Fn(Arm, Arm) -> String) {
     let wanted = scene(Kernel, Kernel);

@@ -10,6 +10,7 @@ use saiga_trials::{
 };
 
 use crate::{
+    channels,
     load::{assert_sums, history, processed},
     some_pairs,
 };
@@ -39,9 +40,7 @@ fn assert_link_upgraded(primary: &Server, standby: &Server) {
         process(primary, "walsender"),
         process(standby, "walreceiver"),
     ] {
-        let page = saiga_status::reader::Page::open(pid).expect("it runs under the library");
-        let shown = page.snapshot(100).expect("the page can be read");
-        assert_eq!(shown.channels, 1, "{shown:?}");
+        assert_eq!(channels(pid), 1, "process {pid}");
     }
 }
 
