@@ -21,6 +21,9 @@ use saiga_channel::sys::{self, Fd, Sys};
 /// Descriptors that a call can have without a mapping of its own.
 const SMALL: usize = 64;
 
+/// Time between two looks of a poll that nobody can wake.
+const BRIEF_NS: u64 = 1_000_000;
+
 /// An array of `pollfd` for the kernel, on the stack when small.
 struct Scratch {
     small: [pollfd; SMALL],
@@ -290,7 +293,11 @@ fn sleep(
     left: Option<u64>,
     mask: *const libc::sigset_t,
 ) -> Sys<usize> {
-    let place = places::borrow()?;
+    let Ok(place) = places::borrow() else {
+        // No descriptor for a bell: look again soon instead of sleeping.
+        let brief = left.map_or(BRIEF_NS, |l| l.min(BRIEF_NS));
+        return ask_kernel(fds, scratch, None, Some(brief), mask);
+    };
     // A plain socket among them could be bound meanwhile, and we would not hear of it.
     let pins = pin_unbound(fds);
     let claims = Claims::new(fds, &place);
@@ -302,7 +309,7 @@ fn sleep(
     } else {
         // There is news, or not every segment has a waiting place for us: look again soon
         // instead of sleeping.
-        let brief = if claims.complete { 0 } else { 1_000_000 };
+        let brief = if claims.complete { 0 } else { BRIEF_NS };
         let brief = left.map_or(brief, |l| l.min(brief));
         ask_kernel(fds, scratch, Some(place.bell.fd), Some(brief), mask)
     };
