@@ -12,7 +12,7 @@ use std::{
 /// After this long without the awaited line the server counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Everything that the processes holding [`Log::writer`] have written.
+/// Everything that the processes of a server have written.
 #[derive(Debug)]
 pub struct Log {
     lines: Arc<Lines>,
