@@ -235,7 +235,6 @@ pub(crate) fn open(fd: Fd) {
     let Some(set) = SET_POOL.take() else { return };
     set.refs.store(1, Ordering::Relaxed);
     set.number.store(fd, Ordering::Relaxed);
-    set.generation.fetch_add(1, Ordering::Relaxed);
     for zero in [&set.waiters, &set.sleepers, &set.used_segments] {
         zero.store(0, Ordering::Relaxed);
     }
@@ -414,7 +413,7 @@ impl EpollSet {
         }
     }
 
-    /// Unregisters everything when the set is closed.
+    /// Unregisters everything when the set is closed. Notes of plain sockets go stale.
     fn retire(&'static self) {
         for s in self.segments() {
             for interest in (0..SLOTS).flat_map(|slot| s.interests(slot)) {
@@ -423,6 +422,7 @@ impl EpollSet {
                 }
             }
         }
+        self.generation.fetch_add(1, Ordering::Relaxed);
         let Some(_guard) = self.lock.lock() else {
             return;
         };

@@ -54,12 +54,12 @@ impl Wait {
         let deadline = *self
             .deadline
             .get_or_insert_with(|| deadline_of(self.fd, self.what));
-        let place = places::borrow()?;
+        let Ok(place) = places::borrow() else {
+            go_by_tcp(chan); // No descriptor for a bell.
+            return Ok(());
+        };
         let Some(index) = chan.segment.claim_place(place.bell.name) else {
-            // Every place of this segment is taken: go on by TCP, where the kernel waits.
-            chan.freeze_tx();
-            chan.freeze_rx();
-            sys::yield_cpu();
+            go_by_tcp(chan); // Every place of this segment is taken.
             return Ok(());
         };
         let word = match self.what {
@@ -167,6 +167,13 @@ impl Wait {
             }
         }
     }
+}
+
+/// Leaves the ring of a connection on which nobody can be woken: on TCP the kernel waits.
+fn go_by_tcp(chan: &Chan) {
+    chan.freeze_tx();
+    chan.freeze_rx();
+    sys::yield_cpu();
 }
 
 /// When the socket's own time-out ends a wait that begins now.

@@ -59,6 +59,13 @@ pub struct Outcome {
     pub ending: Ending,
 }
 
+impl Outcome {
+    /// Whether it exited with 0.
+    pub fn is_success(&self) -> bool {
+        self.ending == Ending::Exited(0)
+    }
+}
+
 /// Runs `command` in its own process group for at most `limit`.
 ///
 /// # Panics

@@ -15,6 +15,7 @@ pub mod compile;
 pub mod library;
 pub mod parity;
 pub mod peer;
+pub mod postgres;
 pub mod program;
 pub mod redis;
 pub mod scale;

@@ -48,6 +48,7 @@ pub(crate) fn control(
     let Some(_state) = socket.state_lock.lock() else {
         return Err(Errno(libc::EBUSY));
     };
+    drop_stale(socket);
     let known = find(socket, set, fd);
     if socket.is_bound() {
         return control_bound(epfd, set, op, fd, socket, known, event);
@@ -107,6 +108,16 @@ fn add(set: &'static EpollSet, fd: Fd, socket: &'static Socket) -> Option<&'stat
 fn remove(set: &'static EpollSet, socket: &Socket, gone: &'static Interest) {
     set.remove_from_queue(gone);
     unlink(socket, gone);
+}
+
+/// Gives back the notes about sets that were closed: a program may make a set for every wait.
+/// Caller holds the socket's state lock.
+fn drop_stale(socket: &Socket) {
+    let stale = |i: &&'static Interest| i.set().is_none() && !i.is_bound();
+    // One that is put back keeps its link to the next, which is read first all the same.
+    for interest in of_socket(socket).filter(stale) {
+        unlink(socket, interest);
+    }
 }
 
 /// Takes a registration that is in no queue out of its socket's list.
