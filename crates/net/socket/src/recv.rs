@@ -163,8 +163,9 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
     chan.ours().rx_remaining.store(remaining, Ordering::Relaxed);
     let next = if remaining == 0 { rx::RING } else { rx::DRAIN };
     chan.ours().rx_mode.store(next, Ordering::SeqCst);
-    if frozen {
-        chan.tell_writer(); // It may wait for the acknowledgement.
+    if ring.frozen() {
+        // It may wait for the acknowledgement. Looked at behind it, as it looks behind its freeze.
+        chan.tell_writer();
     }
     Ok(true)
 }

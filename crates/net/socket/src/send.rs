@@ -3,8 +3,9 @@
 
 use crate::chan::{Chan, tx};
 use crate::sock::{Socket, origin};
-use crate::{kernel, sever, wait};
+use crate::{epoll, kernel, sever, wait};
 use core::sync::atomic::Ordering;
+use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::ring::{Got, Put};
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::{Reason, State};
@@ -93,6 +94,9 @@ fn send_as(
             Ok(Try::Again) => {}
             Ok(Try::Full) => {
                 if !patient {
+                    if is_room_after_all(socket, &chan) {
+                        continue;
+                    }
                     return if done > 0 {
                         Ok(done)
                     } else {
@@ -107,6 +111,16 @@ fn send_as(
             Err(e) => return Err(e),
         }
     }
+}
+
+/// Before a caller is told that nothing more fits: an edge-triggered set owes it an event once
+/// there is room, and nobody would look otherwise. True when there is room already.
+fn is_room_after_all(socket: &'static Socket, chan: &Chan) -> bool {
+    if chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING {
+        return chan.tx_ring().arm_space(STRIDE_SHIFT);
+    }
+    epoll::watch_edges_for_room(socket);
+    false
 }
 
 fn send_now(
@@ -238,7 +252,7 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
             Ok(sent) => {
                 socket.sent.fetch_add(sent as u64, Ordering::Relaxed);
                 chan.tx_ring()
-                    .skip(saiga_channel::layout::STRIDE_SHIFT, sent as u64);
+                    .skip(STRIDE_SHIFT, sent as u64);
             }
             Err(_) => break, // No room now: the next call goes on. An error: it will say so.
         }
@@ -262,7 +276,7 @@ pub(crate) fn serve_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
 /// or will never read again.
 fn leave_ring(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
     let ring = chan.tx_ring();
-    let unused = ring.tail() == 0 && ring.pending(saiga_channel::layout::STRIDE_SHIFT) == Some(0);
+    let unused = ring.tail() == 0 && ring.pending(STRIDE_SHIFT) == Some(0);
     if chan.recall_due() {
         return Ok(Try::Full);
     }
