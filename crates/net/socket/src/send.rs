@@ -251,8 +251,7 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
         match kernel::send(fd, &[&bytes[..n]], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
             Ok(sent) => {
                 socket.sent.fetch_add(sent as u64, Ordering::Relaxed);
-                chan.tx_ring()
-                    .skip(STRIDE_SHIFT, sent as u64);
+                chan.tx_ring().skip(STRIDE_SHIFT, sent as u64);
             }
             Err(_) => break, // No room now: the next call goes on. An error: it will say so.
         }

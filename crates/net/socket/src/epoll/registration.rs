@@ -5,7 +5,9 @@
 #![expect(unsafe_code, reason = "lists of pool records")]
 
 use super::kernel_view;
-use super::{ANCHOR, EDGE, EXCLUSIVE, EXCLUSIVE_MAY, EpollSet, Interest, NO_SEGMENT, ONESHOT, POOL};
+use super::{
+    ANCHOR, EDGE, EXCLUSIVE, EXCLUSIVE_MAY, EpollSet, Interest, NO_SEGMENT, ONESHOT, POOL,
+};
 use crate::chan::Chan;
 use crate::lock::Guard;
 use crate::sock::Socket;
