@@ -326,10 +326,28 @@ unsafe fn receive_bound(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i
     if flags & libc::MSG_TRUNC != 0 {
         return discard(fd, socket, iov, flags);
     }
-    let mut slots: [&'static mut [u8]; iov::STEP] = Default::default();
-    // SAFETY: promised by our caller.
-    let parts = unsafe { iov::writable(iov, &mut slots) }?;
-    recv::recv(fd, socket, parts, flags)
+    let later = if flags & libc::MSG_WAITALL != 0 {
+        flags
+    } else {
+        flags | libc::MSG_DONTWAIT
+    };
+    if iov.is_empty() {
+        return recv::recv(fd, socket, &mut [], flags);
+    }
+    let mut done = 0;
+    for step in iov.chunks(iov::STEP) {
+        let mut slots: [&'static mut [u8]; iov::STEP] = Default::default();
+        // SAFETY: promised by our caller.
+        let parts = unsafe { iov::writable(step, &mut slots) }?;
+        let wanted: usize = parts.iter().map(|p| p.len()).sum();
+        match recv::recv(fd, socket, parts, if done > 0 { later } else { flags }) {
+            Ok(n) if n < wanted || flags & libc::MSG_PEEK != 0 => return Ok(done + n),
+            Ok(n) => done += n,
+            Err(_) if done > 0 => return Ok(done),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
 }
 
 /// MSG_TRUNC on TCP: the bytes are dropped (`man 7 tcp`).

@@ -52,13 +52,14 @@ pub(crate) fn recv(
         match got {
             Ok(Try::Bytes(n)) => {
                 done += n;
-                if n == 0 || !whole || done >= wanted {
+                if n == 0 || done >= wanted || !(whole || goes_on(&chan, flags)) {
                     return Ok(done);
                 }
             }
             Ok(Try::Again) => {}
             Ok(Try::Empty) => {
-                if flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd) {
+                let enough = done > 0 && !whole;
+                if enough || flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd) {
                     return if done > 0 {
                         Ok(done)
                     } else {
@@ -73,6 +74,15 @@ pub(crate) fn recv(
             Err(e) => return Err(e),
         }
     }
+}
+
+/// Whether bytes may be there behind those that were just received. Less than was asked for means
+/// to callers that nothing is left (`man 7 epoll`), so the way from TCP to the ring and back must
+/// not show.
+fn goes_on(chan: &Chan, flags: i32) -> bool {
+    let ring = chan.rx_ring();
+    let in_ring = chan.ours().rx_mode.load(Ordering::Relaxed) == rx::RING;
+    flags & libc::MSG_PEEK == 0 && (!in_ring || ring.readable() || ring.frozen())
 }
 
 /// One attempt under the receiver's lock.

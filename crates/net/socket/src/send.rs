@@ -22,6 +22,25 @@ enum Try {
     Again,
 }
 
+/// Whether a send waits for room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    None,
+    /// As O_NONBLOCK says.
+    OfDescriptor,
+    Endless,
+}
+
+impl Patience {
+    fn lasts(self, fd: Fd, socket: &Socket) -> bool {
+        match self {
+            Patience::None => false,
+            Patience::OfDescriptor => !socket.is_nonblocking(fd),
+            Patience::Endless => true,
+        }
+    }
+}
+
 /// `send(2)` of several parts on a bound, pinned socket.
 ///
 /// # Errors
@@ -32,8 +51,12 @@ pub(crate) fn send(
     parts: Parts<'_, '_>,
     flags: i32,
 ) -> Sys<usize> {
-    let patient = flags & libc::MSG_DONTWAIT == 0 && !socket.is_nonblocking(fd);
-    send_as(fd, socket, parts, flags, patient)
+    let patience = if flags & libc::MSG_DONTWAIT != 0 {
+        Patience::None
+    } else {
+        Patience::OfDescriptor
+    };
+    send_as(fd, socket, parts, flags, patience)
 }
 
 /// As [`send`], but waits whatever the descriptor's O_NONBLOCK says.
@@ -41,7 +64,7 @@ pub(crate) fn send(
 /// # Errors
 /// As [`send`], EAGAIN excepted.
 pub(crate) fn send_waiting(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>) -> Sys<usize> {
-    send_as(fd, socket, parts, 0, true)
+    send_as(fd, socket, parts, 0, Patience::Endless)
 }
 
 /// Sends all of `bytes` on a socket that is not bound, waiting for room.
@@ -76,7 +99,7 @@ fn send_as(
     socket: &'static Socket,
     parts: Parts<'_, '_>,
     flags: i32,
-    patient: bool,
+    patience: Patience,
 ) -> Sys<usize> {
     let wanted: usize = parts.iter().map(|p| p.len()).sum();
     let mut done = 0;
@@ -93,7 +116,7 @@ fn send_as(
             }
             Ok(Try::Again) => {}
             Ok(Try::Full) => {
-                if !patient {
+                if !patience.lasts(fd, socket) {
                     if is_room_after_all(socket, &chan) {
                         continue;
                     }
