@@ -493,6 +493,18 @@ pub fn before_exit() {
     }
 }
 
+/// Before another program is started that inherits what is not closed on exec: it may use those
+/// connections beside us, and has no records of them.
+pub fn before_spawn() {
+    for fd in known(0, Fd::MAX) {
+        let inherited =
+            || sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|f| f & libc::FD_CLOEXEC == 0);
+        if let Some(handle) = lookup(fd).filter(|h| h.is_bound() && inherited()) {
+            handle.stay_on_tcp(fd, Reason::Exec);
+        }
+    }
+}
+
 /// Before exec: connections that survive it lose their library, so they go back to TCP. In a
 /// vfork child, whose descriptors our records do not describe, those at 0, 1 and 2 are
 /// recognised by the kernel's name of the socket.

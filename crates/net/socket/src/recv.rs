@@ -52,7 +52,7 @@ pub(crate) fn recv(
         match got {
             Ok(Try::Bytes(n)) => {
                 done += n;
-                if n == 0 || done >= wanted || !(whole || goes_on(&chan, flags)) {
+                if n == 0 || done >= wanted || !(whole || goes_on(fd, &chan, parts, done, flags)) {
                     return Ok(done);
                 }
             }
@@ -78,11 +78,30 @@ pub(crate) fn recv(
 
 /// Whether bytes may be there behind those that were just received. Less than was asked for means
 /// to callers that nothing is left (`man 7 epoll`), so the way from TCP to the ring and back must
-/// not show.
-fn goes_on(chan: &Chan, flags: i32) -> bool {
+/// not show; but a read ends before the urgent mark (`man 7 tcp`).
+fn goes_on(fd: Fd, chan: &Chan, parts: &[&mut [u8]], done: usize, flags: i32) -> bool {
+    if flags & libc::MSG_PEEK != 0 {
+        return false;
+    }
     let ring = chan.rx_ring();
-    let in_ring = chan.ours().rx_mode.load(Ordering::Relaxed) == rx::RING;
-    flags & libc::MSG_PEEK == 0 && (!in_ring || ring.readable() || ring.frozen())
+    let may = if chan.ours().rx_mode.load(Ordering::Relaxed) == rx::RING {
+        if ring.readable() {
+            return true;
+        }
+        ring.frozen()
+    } else {
+        ends_a_part(parts, done)
+    };
+    may && sys::poll_now(fd, libc::POLLPRI) & libc::POLLPRI == 0
+}
+
+/// Whether the first `done` bytes are exactly some of the parts: TCP is asked for one at a time.
+fn ends_a_part(parts: &[&mut [u8]], done: usize) -> bool {
+    let mut end = 0;
+    parts.iter().any(|part| {
+        end += part.len();
+        end == done
+    })
 }
 
 /// One attempt under the receiver's lock.

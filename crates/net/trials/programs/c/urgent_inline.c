@@ -16,6 +16,7 @@ static void server(int fd)
     memset(text, 0, sizeof text);
     got = recv(fd, text, sizeof text, 0);
     say("from the mark on: %zd %s", got, text);
+    meet();
     round_trips(fd, SERVER, 200, 64);
 }
 
@@ -25,6 +26,7 @@ static void client(int fd)
     send_all(fd, "normal", 6);
     SAY(send(fd, "!", 1, MSG_OOB));
     send_all(fd, "ly", 2);
+    meet();
     round_trips(fd, CLIENT, 200, 64);
 }
 

@@ -9,7 +9,7 @@ static void server(int fd)
 
 static void client(int fd)
 {
-    for (int way = 0; way < 4; way++) {
+    for (volatile int way = 0; way < 4; way++) {
         pid_t child = vfork();
         if (child == 0) {
             if (way == 0)
