@@ -1,6 +1,6 @@
 //! A private nginx with several workers, which becomes a daemon as it does on real hosts.
 
-use std::{fs, os::unix::process::CommandExt as _, path::Path, process::Command};
+use std::{fs, os::unix::process::CommandExt as _, path::Path, process::Command, sync::LazyLock};
 
 use crate::{
     bounded::{self, Ending},
@@ -10,7 +10,10 @@ use crate::{
 };
 
 /// Sizes of the files that it serves: none, small, one buffer, many.
-pub const SIZES: [usize; 6] = [0, 1, 1000, 65_536, 300_000, 3_000_000];
+pub const SIZES: [usize; 6] = [0, 1, 1000, 65_536, 300_000, 1_500_000];
+
+/// How many rounds of files of which sizes.
+pub type Load<'a> = (u32, &'a [usize]);
 
 /// How it is set up.
 #[derive(Debug, Clone, Copy)]
@@ -37,10 +40,22 @@ pub struct Nginx<'a> {
 /// number stands for everybody who is unknown, so it is never taken for the peer's.
 const WWW_DATA: u32 = 33;
 
-/// The content of the file of `size` bytes.
-pub fn content(size: usize) -> Vec<u8> {
-    let text = (0_u32..).flat_map(|line| format!("{size} {line}\n").into_bytes());
-    text.take(size).collect()
+/// The content of the file of `size` bytes; every size begins elsewhere in one text.
+///
+/// # Panics
+/// Beyond five million bytes.
+pub fn content(size: usize) -> &'static [u8] {
+    static TEXT: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let mut text = Vec::new();
+        for line in 0_u32..500_000 {
+            text.extend_from_slice(b"line ");
+            text.extend_from_slice(&line.to_le_bytes());
+            text.extend_from_slice(b" ;\n");
+        }
+        text
+    });
+    let from = size % 9973;
+    &TEXT[from..from + size]
 }
 
 fn configuration(site: &Site, setup: Setup, ports: (u16, u16)) -> String {
@@ -54,7 +69,7 @@ fn configuration(site: &Site, setup: Setup, ports: (u16, u16)) -> String {
     let shared = if setup.reuseport { " reuseport" } else { "" };
     let (port, proxy) = ports;
     format!(
-        "{user} worker_processes 3; pid {root}/run/pid; error_log {root}/run/log notice;
+        "{user} env LD_PRELOAD; env SAIGA_EVIDENCE_MESSAGES; worker_processes 3; pid {root}/run/pid; error_log {root}/run/log notice;
          events {{ worker_connections 256; }}
          http {{
            access_log off; sendfile on; keepalive_requests 1000000; client_max_body_size 64m;
@@ -150,7 +165,8 @@ impl<'a> Nginx<'a> {
         self.await_gone(&before, &[master]);
     }
 
-    /// USR2, then QUIT to the old master: the new binary inherits the listeners over exec.
+    /// USR2, then QUIT to the old master: the new binary inherits the listeners over exec. nginx
+    /// gives it the variables only that its configuration names by `env`.
     ///
     /// # Panics
     /// When the new master does not come, or the old one does not go.
@@ -227,11 +243,11 @@ fn program() -> &'static Path {
     Path::new("/usr/sbin/nginx")
 }
 
-/// curl for every file of `nginx`, `rounds` times on kept connections, from `port`.
-pub fn fetch_all(site: &Site, arm: Arm, port: u16, rounds: u32, mark: &str) -> Command {
+/// curl for the files of `sizes`, `rounds` times on kept connections, from `port`.
+pub fn fetch(site: &Site, arm: Arm, port: u16, (rounds, sizes): Load<'_>, mark: &str) -> Command {
     let mut list = String::new();
     for round in 0..rounds {
-        for size in SIZES {
+        for size in sizes {
             let out = site.path(&format!("{mark}-{round}-{size}"));
             list += &format!(
                 "url=http://127.0.0.1:{port}/f{size}\noutput={}\n",
@@ -246,13 +262,13 @@ pub fn fetch_all(site: &Site, arm: Arm, port: u16, rounds: u32, mark: &str) -> C
     curl
 }
 
-/// Checks, and removes, what [`fetch_all`] fetched.
+/// Checks, and removes, what [`fetch`] fetched.
 ///
 /// # Panics
 /// When a file is missing or differs.
-pub fn check_all(site: &Site, rounds: u32, mark: &str) {
+pub fn check(site: &Site, (rounds, sizes): Load<'_>, mark: &str) {
     for round in 0..rounds {
-        for size in SIZES {
+        for &size in sizes {
             let path = site.path(&format!("{mark}-{round}-{size}"));
             let got = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             assert!(

@@ -5,7 +5,7 @@ use saiga_trials::{
     peer::Peer,
     witness::{
         EVIDENCE, Evidence, Site,
-        nginx::{Nginx, Setup, check_all, content, fetch_all},
+        nginx::{Nginx, SIZES, Setup, check, content, fetch},
     },
 };
 
@@ -13,6 +13,9 @@ const USUAL: Setup = Setup {
     reuseport: true,
     by_root: true,
 };
+
+/// Every file three times.
+const USUAL_LOAD: (u32, &[usize]) = (3, &SIZES);
 
 #[test]
 fn nginx_serves_and_proxies_files_of_every_size() {
@@ -23,8 +26,8 @@ fn nginx_serves_and_proxies_files_of_every_size() {
                 let nginx = Nginx::start(&site, Library, Setup { reuseport, by_root });
                 for arm in [Kernel, Library] {
                     for port in [nginx.port, nginx.proxy] {
-                        site.done(fetch_all(&site, arm, port, 6, "get"));
-                        check_all(&site, 6, "get");
+                        site.done(fetch(&site, arm, port, USUAL_LOAD, "get"));
+                        check(&site, USUAL_LOAD, "get");
                     }
                 }
                 // By curl to either port, and from proxy to files.
@@ -65,44 +68,41 @@ fn nginx_loses_no_request_over_reload_and_binary_upgrade() {
     for evidence in EVIDENCE {
         for reuseport in [true, false] {
             let site = Site::new(evidence);
-            let nginx = Nginx::start(
-                &site,
-                Library,
-                Setup {
-                    reuseport,
-                    by_root: true,
-                },
-            );
-            let rounds = 150;
-            let load = |port, mark: &str| {
-                let mut curl = fetch_all(&site, Library, port, rounds, mark);
-                curl.stderr(
-                    std::fs::File::create(site.path(&format!("{mark}.err"))).expect("room"),
-                );
-                Peer::spawn(curl)
-            };
-            let loads = [load(nginx.port, "files"), load(nginx.proxy, "proxy")];
-            nginx.reload();
-            nginx.replace_binary();
-            nginx.reload();
-            for (load, mark) in loads.into_iter().zip(["files", "proxy"]) {
-                let (_, status) = load.finish();
-                let errors = site.read(&format!("{mark}.err"));
-                assert!(
-                    status.success(),
-                    "{mark}: {status}: {errors}\n{}",
-                    nginx.log()
-                );
-                check_all(&site, rounds, mark);
-            }
-            site.done(fetch_all(&site, Library, nginx.port, 6, "after"));
-            check_all(&site, 6, "after");
+            let by_root = true;
+            let nginx = Nginx::start(&site, Library, Setup { reuseport, by_root });
+            under_load(&site, &nginx, Nginx::reload);
+            under_load(&site, &nginx, Nginx::replace_binary);
+            under_load(&site, &nginx, Nginx::reload);
+            site.done(fetch(&site, Library, nginx.port, USUAL_LOAD, "after"));
+            check(&site, USUAL_LOAD, "after");
             assert!(
                 nginx.upgrades() > 0,
                 "{evidence:?}: the new binary upgrades nothing"
             );
             nginx.end();
         }
+    }
+}
+
+/// Does `what` to nginx while two curls fetch small files; every request must succeed.
+fn under_load(site: &Site, nginx: &Nginx<'_>, what: impl FnOnce(&Nginx<'_>)) {
+    let load = (400, &SIZES[..4]);
+    let curls = [(nginx.port, "files"), (nginx.proxy, "proxy")].map(|(port, mark)| {
+        let mut curl = fetch(site, Library, port, load, mark);
+        let errors = std::fs::File::create(site.path(&format!("{mark}.err")));
+        curl.stderr(errors.expect("room in the folder"));
+        (Peer::spawn(curl), mark)
+    });
+    what(nginx);
+    for (curl, mark) in curls {
+        let (_, status) = curl.finish();
+        let errors = site.read(&format!("{mark}.err"));
+        assert!(
+            status.success(),
+            "{mark}: {status}: {errors}\n{}",
+            nginx.log()
+        );
+        check(site, load, mark);
     }
 }
 
@@ -118,8 +118,8 @@ fn an_accelerated_proxy_passes_on_to_a_plain_nginx() {
     );
     front_site.write("nginx.conf", passed);
     front.reload();
-    front_site.done(fetch_all(&front_site, Library, front.proxy, 6, "get"));
-    check_all(&front_site, 6, "get");
+    front_site.done(fetch(&front_site, Library, front.proxy, USUAL_LOAD, "get"));
+    check(&front_site, USUAL_LOAD, "get");
     assert_eq!(front.upgrades(), 1, "curl's connection");
     front.end();
     back.end();

@@ -105,7 +105,8 @@ fn java_selectors_and_blocking_sockets_echo() {
             ask: &ask,
             said: "checked 6000\n",
         };
-        check(&site, &[port], &runtime, 4);
+        // A client that reads while another of its threads writes may never find the moment.
+        check(&site, &[port], &runtime, 2);
     }
 }
 
@@ -140,8 +141,8 @@ fn go_keeps_working() {
 fn http_server_of_python_serves_curl() {
     for evidence in EVIDENCE {
         let (site, port) = (Site::new(evidence), free_port());
-        let page: Vec<u8> = (0..3_000_000u32).map(|at| (at % 251) as u8).collect();
-        site.write("page", &page);
+        let page = saiga_trials::witness::nginx::content(3_000_000);
+        site.write("page", page);
         let mut command = site.command(saiga_trials::parity::python(), Library);
         command.args([
             "-m",
