@@ -14,6 +14,7 @@ mod library;
 mod man;
 mod process;
 mod run;
+mod service;
 mod status;
 mod table;
 mod top;
@@ -28,6 +29,8 @@ fn main() -> ExitCode {
     };
     exit::code(match verb {
         args::Verb::Run(args) => run::run(args),
+        args::Verb::Enable(args) => service::enable(args),
+        args::Verb::Disable(args) => service::disable(args),
         args::Verb::Status(args) => status::run(args),
         args::Verb::Top(args) => top::run(args),
         args::Verb::Compare(args) => compare::run(args),

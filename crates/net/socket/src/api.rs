@@ -243,6 +243,18 @@ impl Handle {
         c_result(result)
     }
 
+    /// Makes a call of the kernel that sends bytes we never see, and counts them as evidence.
+    /// `None`, and nothing is called: the socket is bound.
+    pub fn transmit_plain(self, fd: Fd, next: impl FnOnce() -> isize) -> Option<isize> {
+        let _pin = self.0.pin();
+        if enter(fd, self.0) {
+            return None;
+        }
+        let n = next();
+        count(self.0, n, &self.0.sent);
+        Some(n)
+    }
+
     /// Serves a sending call; `next` is the same call in libc.
     ///
     /// # Safety
@@ -335,10 +347,28 @@ unsafe fn receive_bound(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i
     if flags & libc::MSG_TRUNC != 0 {
         return discard(fd, socket, iov, flags);
     }
-    let mut slots: [&'static mut [u8]; iov::STEP] = Default::default();
-    // SAFETY: promised by our caller.
-    let parts = unsafe { iov::writable(iov, &mut slots) }?;
-    recv::recv(fd, socket, parts, flags)
+    let later = if flags & libc::MSG_WAITALL != 0 {
+        flags
+    } else {
+        flags | libc::MSG_DONTWAIT
+    };
+    if iov.is_empty() {
+        return recv::recv(fd, socket, &mut [], flags);
+    }
+    let mut done = 0;
+    for step in iov.chunks(iov::STEP) {
+        let mut slots: [&'static mut [u8]; iov::STEP] = Default::default();
+        // SAFETY: promised by our caller.
+        let parts = unsafe { iov::writable(step, &mut slots) }?;
+        let wanted: usize = parts.iter().map(|p| p.len()).sum();
+        match recv::recv(fd, socket, parts, if done > 0 { later } else { flags }) {
+            Ok(n) if n < wanted || flags & libc::MSG_PEEK != 0 => return Ok(done + n),
+            Ok(n) => done += n,
+            Err(_) if done > 0 => return Ok(done),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
 }
 
 /// MSG_TRUNC on TCP: the bytes are dropped (`man 7 tcp`).
@@ -480,6 +510,18 @@ pub fn before_exit() {
         let _pin = socket.pin();
         if let Some(chan) = Chan::of(socket).filter(|_| socket.is_bound()) {
             close::finish_recall(fd, socket, &chan);
+        }
+    }
+}
+
+/// Before another program is started that inherits what is not closed on exec: it may use those
+/// connections beside us, and has no records of them.
+pub fn before_spawn() {
+    for fd in known(0, Fd::MAX) {
+        let inherited =
+            || sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|f| f & libc::FD_CLOEXEC == 0);
+        if let Some(handle) = lookup(fd).filter(|h| h.is_bound() && inherited()) {
+            handle.stay_on_tcp(fd, Reason::Exec);
         }
     }
 }

@@ -288,7 +288,13 @@ impl Socket {
 
     /// Whether the descriptor does not block.
     pub(crate) fn is_nonblocking(&self, fd: Fd) -> bool {
-        match self.nonblock.load(Ordering::Relaxed) {
+        // The flag is the description's: another process may have changed it.
+        let known = if self.maybe_shared() {
+            0
+        } else {
+            self.nonblock.load(Ordering::Relaxed)
+        };
+        match known {
             1 => false,
             2 => true,
             _ => {

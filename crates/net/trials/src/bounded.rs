@@ -151,7 +151,11 @@ fn whereabouts(leader: u32) -> String {
     places.join("\n")
 }
 
-fn group_members(leader: u32) -> io::Result<Vec<u32>> {
+/// The processes of the group that `leader` made.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn group_members(leader: u32) -> io::Result<Vec<u32>> {
     let mut members = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();

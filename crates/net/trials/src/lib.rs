@@ -20,5 +20,6 @@ pub mod program;
 pub mod redis;
 pub mod scale;
 pub mod sys;
+pub mod witness;
 
 pub use sys::Signal;

@@ -154,7 +154,10 @@ fn show(outcome: &Outcome) -> String {
 }
 
 /// The interpreter itself, not a version manager's shim in front of it.
-fn python() -> &'static Path {
+///
+/// # Panics
+/// When there is none.
+pub fn python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON.get_or_init(|| {
         let output = Command::new("python3")

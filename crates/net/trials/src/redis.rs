@@ -5,7 +5,6 @@
 
 use std::{
     fs,
-    net::TcpListener,
     path::Path,
     process::{Command, Stdio},
 };
@@ -15,6 +14,7 @@ use crate::{
     parity::{self, Arm},
     peer::Peer,
     sys::{self, Signal},
+    witness,
 };
 
 /// One running redis-server.
@@ -35,7 +35,7 @@ impl Server {
     /// When it is not installed or does not come up.
     pub fn start(arm: Arm, host: &'static str, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
-        let port = free_port();
+        let port = witness::free_port();
         let pidfile = folder.path().join("pid");
         let mut command = Command::new("redis-server");
         parity::dress(&mut command, arm);
@@ -229,9 +229,4 @@ impl Client {
     pub fn line(&mut self) -> String {
         self.peer.line().expect("redis-cli stays")
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("it is bound").port()
 }

@@ -25,8 +25,14 @@ pub enum Signal {
     Terminate,
     /// SIGINT.
     Interrupt,
-    /// SIGQUIT.
+    /// SIGQUIT: nginx ends when its connections have.
     Quit,
+    /// SIGHUP: servers read their configuration again.
+    HangUp,
+    /// SIGUSR2: nginx replaces its binary.
+    User2,
+    /// SIGWINCH: nginx's workers end when their connections have.
+    Window,
 }
 
 impl Signal {
@@ -38,6 +44,9 @@ impl Signal {
             Self::Terminate => libc::SIGTERM,
             Self::Interrupt => libc::SIGINT,
             Self::Quit => libc::SIGQUIT,
+            Self::HangUp => libc::SIGHUP,
+            Self::User2 => libc::SIGUSR2,
+            Self::Window => libc::SIGWINCH,
         }
     }
 }
@@ -118,6 +127,18 @@ pub fn readable(fd: RawFd, limit: Duration) -> io::Result<bool> {
     } else {
         Ok(rc > 0)
     }
+}
+
+/// Lets other processes go on for a millisecond, between two looks at what they do.
+pub fn between_looks() {
+    // SAFETY: no descriptors.
+    unsafe { libc::poll(std::ptr::null_mut(), 0, 1) };
+}
+
+/// Whether this process may do everything.
+pub fn is_root() -> bool {
+    // SAFETY: no preconditions.
+    unsafe { libc::geteuid() == 0 }
 }
 
 /// The hard limit on descriptors of this process, which its children inherit.

@@ -96,6 +96,7 @@ pub(crate) unsafe extern "C" fn ioctl(fd: c_int, request: c_long, arg: c_long) -
     let out: *mut c_int = core::ptr::with_exposed_provenance_mut(super::word(arg));
     match u64::try_from(request).unwrap_or(0) {
         libc::FIONBIO => handle.flags_changed(),
+        libc::FIOASYNC => handle.stay_on_tcp(fd, saiga_socket::Reason::SocketOption),
         libc::FIONREAD => {
             if let Some(n) = handle.readable_bytes(fd) {
                 // SAFETY: the kernel has just written one int there.

@@ -5,7 +5,9 @@
 #![expect(unsafe_code, reason = "lists of pool records")]
 
 use super::kernel_view;
-use super::{ANCHOR, EXCLUSIVE, EXCLUSIVE_MAY, EpollSet, Interest, NO_SEGMENT, ONESHOT, POOL};
+use super::{
+    ANCHOR, EDGE, EXCLUSIVE, EXCLUSIVE_MAY, EpollSet, Interest, NO_SEGMENT, ONESHOT, POOL,
+};
 use crate::chan::Chan;
 use crate::lock::Guard;
 use crate::sock::Socket;
@@ -407,6 +409,23 @@ pub(crate) fn watch_for_room(set: &EpollSet, interest: &Interest, fd: Fd) {
     let events = ANCHOR | libc::EPOLLOUT.cast_unsigned();
     if let Some(epfd) = epfd_of(set) {
         let _ = sys::epoll_ctl(epfd, libc::EPOLL_CTL_MOD, fd, events, data);
+    }
+}
+
+/// TCP took no more of what a bound connection sends: its edge-triggered registrations, which are
+/// not looked at until something happens, wait for the kernel's word.
+pub(crate) fn watch_edges_for_room(socket: &'static Socket) {
+    let Some(_state) = socket.state_lock.lock() else {
+        return;
+    };
+    let waits = |i: &Interest| {
+        let events = i.events.load(Ordering::Relaxed);
+        events & EDGE != 0 && events & libc::EPOLLOUT.cast_unsigned() != 0 && i.is_bound()
+    };
+    for interest in of_socket(socket).filter(|i| waits(i)) {
+        if let Some(set) = interest.set() {
+            watch_for_room(set, interest, interest.anchor(socket));
+        }
     }
 }
 
