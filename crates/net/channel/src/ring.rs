@@ -290,19 +290,22 @@ impl Ring {
         self.producer.geometry.store(geometry, Ordering::Relaxed);
     }
 
-    /// Bytes published so far if the ring is empty, has memory and is sane; for the producer.
-    pub fn could_sleep(&self, max_shift: u32) -> Option<u64> {
+    /// Bytes published so far, if the ring has memory and is sane; for the producer.
+    pub fn head_while_awake(&self, max_shift: u32) -> Option<u64> {
         let view = self.view(max_shift)?;
-        (view.used() == 0 && view.shift != ASLEEP).then_some(view.head)
+        (view.shift != ASLEEP).then_some(view.head)
     }
 
     /// Leaves an empty ring without memory until the next write; for the producer when the
     /// connection idles. True when all of the ring's bytes may be given back.
     pub fn sleep(&self, max_shift: u32) -> bool {
-        let Some(head) = self.could_sleep(max_shift) else {
+        let Some(view) = self.view(max_shift) else {
             return false;
         };
-        let geometry = (u64::from(ASLEEP) << SHIFT_AT) | head;
+        if view.used() != 0 || view.shift == ASLEEP {
+            return false;
+        }
+        let geometry = (u64::from(ASLEEP) << SHIFT_AT) | view.head;
         // Relaxed: as in `rewind`. Whoever reads bytes reads a later head and geometry.
         self.producer.geometry.store(geometry, Ordering::Relaxed);
         true

@@ -16,10 +16,10 @@ use core::sync::atomic::Ordering;
 const QUIET_NS: u64 = 1_000_000_000;
 
 /// Looks at the ring that we write, and gives its memory back if it is idle by now. Otherwise
-/// says in how many nanoseconds that may be; `None`: it holds nothing, or unread bytes. Caller
-/// holds a pin.
+/// says in how many nanoseconds that may be; `None`: it has no memory, or bytes that stay unread.
+/// Caller holds a pin.
 pub(crate) fn look(socket: &Socket, chan: &Chan, now_ns: u64) -> Option<u64> {
-    let head = chan.tx_ring().could_sleep(rt::max_shift())?;
+    let head = chan.tx_ring().head_while_awake(rt::max_shift())?;
     if socket.quiet_at.load(Ordering::Relaxed) != head {
         socket.quiet_at.store(head, Ordering::Relaxed);
         socket.quiet_since.store(now_ns, Ordering::Relaxed);

@@ -126,9 +126,9 @@ fn an_empty_ring_grows_for_a_large_message_and_sleeps_when_it_is_empty_again() {
             notify: false
         }
     );
-    assert_eq!(r.could_sleep(6), Some(40));
+    assert_eq!(r.head_while_awake(6), Some(40));
     assert!(r.sleep(6));
-    assert_eq!(r.could_sleep(6), None, "it sleeps already");
+    assert_eq!(r.head_while_awake(6), None, "it sleeps already");
     assert!(!r.sleep(6), "its memory is given back once");
 }
 
@@ -160,7 +160,7 @@ fn a_ring_asleep_that_gets_no_memory_takes_nothing_and_says_so() {
     assert!(r.sleep(3));
     assert_eq!(r.write(&s, &[b"abc"], |_| false), Put::NoMemory);
     assert_eq!(r.write(&s, &[b""], |_| false), Put::Full);
-    assert_eq!((r.pending(3), r.could_sleep(3)), (Some(0), None));
+    assert_eq!((r.pending(3), r.head_while_awake(3)), (Some(0), None));
     r.freeze();
     assert_eq!(r.write(&s, &[b"abc"], |_| true), Put::Frozen);
     assert_eq!(r.read(&s, &mut [&mut [0; 8]], false), Got::Ended);
