@@ -91,17 +91,23 @@ fn nginx_loses_no_request_over_reload_and_binary_upgrade() {
     }
 }
 
-/// Does `what` to nginx while two curls fetch small files; every request must succeed.
+/// Does `what` to nginx while two curls fetch small files; every request must succeed. The proxy
+/// passes on only what fits one of nginx's buffers: nginx 1.22 forgets that it waits for the rest
+/// of a response when a read has taken exactly what FIONREAD had announced (its event stays
+/// "ready", no timer runs), and a worker that is told to leave then leaves at once.
 fn under_load<'a>(site: &Site, nginx: &Nginx<'a>, what: impl FnOnce(&Nginx<'a>)) {
-    let load = (400, &SIZES[..4]);
-    let curls = [(nginx.port, "files"), (nginx.proxy, "proxy")].map(|(port, mark)| {
+    let loads = [
+        (nginx.port, "files", (400, &SIZES[..4])),
+        (nginx.proxy, "proxy", (400, &SIZES[..3])),
+    ];
+    let curls = loads.map(|(port, mark, load)| {
         let mut curl = fetch(site, Library, port, load, mark);
         let errors = std::fs::File::create(site.path(&format!("{mark}.err")));
         curl.stderr(errors.expect("room in the folder"));
-        (Peer::spawn(curl), mark)
+        (Peer::spawn(curl), mark, load)
     });
     what(nginx);
-    for (curl, mark) in curls {
+    for (curl, mark, load) in curls {
         let (_, status) = curl.finish();
         let errors = site.read(&format!("{mark}.err"));
         assert!(
