@@ -17,6 +17,7 @@ pub mod parity;
 pub mod peer;
 pub mod program;
 pub mod redis;
+pub mod redis_topology;
 pub mod scale;
 pub mod sys;
 
