@@ -25,18 +25,26 @@ const BUS: u16 = 10_000;
 /// Ports of nodes; those of their buses lie below the ephemeral ones.
 const NODE_PORTS: [u16; 2] = [11_000, 21_000];
 
-/// Waits until `replica` follows its master and has all that the master has.
+/// Waits until `replica` follows `master` and has all that it has.
 ///
 /// # Panics
 /// When it does not get there.
 pub fn await_in_step(master: &Server, replica: &Server) {
     replica.until("follow its master", |replica| {
-        replica.info("replication", "master_link_status") == "up"
-            && replica.info("replication", "master_port") == master.port.to_string()
+        replica.info("replication", "master_port") == master.port.to_string()
     });
+    await_same_data(master, replica);
+}
+
+/// The same when the port on which they meet is another than [`Server::port`].
+///
+/// # Panics
+/// When the replica does not get there.
+pub fn await_same_data(master: &Server, replica: &Server) {
     replica.until("have what its master has", |replica| {
         let wanted = master.info("replication", "master_repl_offset");
-        replica.info("replication", "slave_repl_offset") == wanted
+        replica.info("replication", "master_link_status") == "up"
+            && replica.info("replication", "slave_repl_offset") == wanted
     });
     let digest = ["DEBUG", "DIGEST"];
     assert_eq!(
