@@ -18,6 +18,7 @@ mod status;
 mod table;
 mod top;
 mod units;
+mod writer;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         args::Verb::Top(args) => top::run(args),
         args::Verb::Compare(args) => compare::run(args),
         args::Verb::Bench(args) => bench::run(args),
+        args::Verb::RedisWriter(args) => writer::run(args),
         args::Verb::Config(args) => config::run(args),
         args::Verb::Completions(args) => completions::run(args),
         args::Verb::Man(args) => man::run(args),
