@@ -26,7 +26,7 @@ pub(crate) fn steps(
         ArmKind::Kernel | ArmKind::Saiga(_) => format!("redis-cli -p {}", places[0].0),
         ArmKind::Unix => "redis-cli -s {dir}/redis.sock".to_owned(),
     };
-    steps.extend(joining(arm, load.topology, &places, &reach));
+    steps.extend(joining(arm, cell, &places, &reach));
     steps.extend(filling(load, &reach));
     let hog = |cpu: &usize| format!("taskset -c {cpu} sh -c 'while :; do :; done'");
     steps.extend(cell.hogged.iter().map(hog));
@@ -80,10 +80,11 @@ fn servers(arm: &RedisArm, cell: &Cell<RedisLoad>, places: &[(String, String)]) 
 /// How they become one, and the questions that show it.
 fn joining(
     arm: &RedisArm,
-    topology: Topology,
+    cell: &Cell<RedisLoad>,
     places: &[(String, String)],
     reach: &str,
 ) -> Vec<String> {
+    let topology = cell.load.topology;
     let master = &places[0].0;
     let follow = || {
         let told = topology.roles().iter().zip(places);
@@ -109,7 +110,9 @@ fn joining(
         Topology::Cluster => {
             let ports: Vec<String> = places.iter().map(|(port, _)| port.clone()).collect();
             let ask = |port: &String| format!("redis-cli -p {port} CLUSTER INFO");
-            let mut steps = vec![arm.join(&ports).to_string()];
+            let mut join = arm.join(&ports);
+            join.cpus.clone_from(&cell.cpus[0]);
+            let mut steps = vec![join.to_string()];
             steps.extend(ports.iter().map(ask));
             steps
         }

@@ -60,6 +60,29 @@ impl Topology {
         }
     }
 
+    /// What a reader of its figures must know, and what to do about it.
+    pub(crate) fn caveat(self) -> Option<[&'static str; 2]> {
+        match self {
+            Self::Standalone => None,
+            Self::Replica => Some([
+                "Master, replicas and client share the cores of this machine, and the server's CPU \
+                 is that of all three.",
+                "With more cores than processes the ratio is another one: measure there.",
+            ]),
+            Self::Sentinel => Some([
+                "Sentinels call a master down after 1 s here (down-after-milliseconds); the time \
+                 without service contains that second.",
+                "With the usual 30 s a fail-over takes 29 s more on every arm.",
+            ]),
+            Self::Cluster => Some([
+                "Six nodes and the client share the cores of this machine, and the server's CPU is \
+                 that of all six. Before Redis 7.4 redis-benchmark --cluster uses one slot of each \
+                 master.",
+                "With more cores than processes the ratio is another one: measure there.",
+            ]),
+        }
+    }
+
     /// Its processes in the order in which they start; sentinels come last.
     pub(crate) fn roles(self) -> &'static [Role] {
         match self {

@@ -186,11 +186,17 @@ impl Workload for RedisWorkload {
             action: Some(action.to_owned()),
             cells: Vec::new(),
         };
-        vec![caveat(
+        let mut caveats = vec![caveat(
             "redis-benchmark makes five epoll_ctl calls per request, which cost nothing on a channel: \
              the client's share of every ratio is flattered.",
             "Judge by the server's CPU per operation, which has no such bias.",
-        )]
+        )];
+        caveats.extend(
+            self.topology
+                .caveat()
+                .map(|[text, action]| caveat(text, action)),
+        );
+        caveats
     }
 
     fn calibrates(&self, load: &RedisLoad) -> bool {

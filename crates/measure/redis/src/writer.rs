@@ -154,6 +154,7 @@ fn write_one(orders: &Orders, name: u32, shared: &Shared) -> Vec<u64> {
             }
             shared.acknowledge(port);
         }
+        thread::sleep(SEARCH_PAUSE);
     }
     acknowledged
 }
