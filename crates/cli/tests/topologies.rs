@@ -7,8 +7,10 @@ mod marked;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Stdio};
 
 use marked::Marked;
+use rustix::process::{Pid, Signal, kill_process};
 use saiga_experiment::result::{ExperimentResult, Run};
 
 const TOPOLOGIES: [&str; 3] = ["replica", "sentinel", "cluster"];
@@ -64,7 +66,11 @@ fn a_fail_over_is_measured_and_reported_for_both_arms() {
     }
     assert!(result.headline[0].starts_with("Fail-over on the kernel arm: "));
     let report = fs::read_to_string(test.path("out/report.html")).unwrap();
-    for wanted in ["redis sentinel: ", "Without service, s", "Of them lost"] {
+    for wanted in [
+        "sentinel: kernel-2 against kernel",
+        "Without service, s",
+        "Of them lost",
+    ] {
         assert!(report.contains(wanted), "{wanted}");
     }
     assert!(
@@ -73,6 +79,34 @@ fn a_fail_over_is_measured_and_reported_for_both_arms() {
         said.stdout
     );
     test.assert_nothing_left();
+}
+
+/// A cluster under an endless load, each of whose nodes has begun to serve.
+fn endless(test: &Marked) -> Child {
+    let mut saiga = test.saiga(&["bench", "redis", "--arm", "kernel", "--cluster"]);
+    saiga.args(["-n", "2000000000"]).stderr(Stdio::null());
+    let child = saiga.stdout(Stdio::null()).spawn().unwrap();
+    let loads = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        line.starts_with("redis-benchmark") && line.contains("2000000000")
+    };
+    while !test.processes_but(child.id()).iter().any(loads) {
+        std::thread::yield_now();
+    }
+    child
+}
+
+#[test]
+fn an_interrupt_and_a_kill_leave_no_node_behind() {
+    for (signal, code) in [(Signal::INT, Some(2)), (Signal::KILL, None)] {
+        let test = Marked::new();
+        let mut child = endless(&test);
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), code);
+        test.wait_until_gone();
+    }
 }
 
 #[test]
@@ -145,8 +179,7 @@ fn a_dry_run_prints_what_an_operator_would_type() {
 
 #[test]
 fn what_cannot_be_done_is_said_once_and_is_exit_2() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port();
+    let (taken, port) = port_behind_two_free_ones();
     let before = (port - 2).to_string();
     let test = Marked::new();
     let bench = ["bench", "redis", "--arm", "kernel"];
@@ -185,12 +218,27 @@ fn what_cannot_be_done_is_said_once_and_is_exit_2() {
         );
         assert_eq!(said.stdout, "", "{line:?}");
     }
+    drop(taken);
     test.assert_nothing_left();
+}
+
+fn port_behind_two_free_ones() -> (TcpListener, u16) {
+    let listen = |port| TcpListener::bind(("127.0.0.1", port));
+    loop {
+        let taken = listen(0).unwrap();
+        let port = taken.local_addr().unwrap().port();
+        if [port - 2, port - 1]
+            .into_iter()
+            .all(|free| listen(free).is_ok())
+        {
+            return (taken, port);
+        }
+    }
 }
 
 /// Programs of redis of which `name` is replaced by a script.
 fn with_script(test: &Marked, name: &str, script: &str) -> String {
-    let folder = test.path("bin");
+    let folder = test.path("programs");
     fs::create_dir(&folder).unwrap();
     for program in ["redis-server", "redis-cli", "redis-benchmark"] {
         if program != name {
