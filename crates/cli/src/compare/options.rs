@@ -39,8 +39,6 @@ pub(crate) struct Args {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) pace: Pace,
-    #[command(flatten)]
-    pub(crate) load: LoadFlags,
     /// What to compare, the reference first; an arm given twice is compared with itself
     /// (default: kernel,unix,saiga; without unix where servers are joined)
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -51,6 +49,9 @@ pub(crate) struct Args {
     /// First port of the private servers on 127.0.0.1 (default: any free ones)
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
+    // The last, for its heading holds for all that follow.
+    #[command(flatten)]
+    pub(crate) load: LoadFlags,
 }
 
 /// How much is measured.

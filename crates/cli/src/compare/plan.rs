@@ -54,6 +54,9 @@ pub(super) fn of(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
 fn chosen_cells(args: &Args, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad>>> {
     let topology = args.topology();
     let own = own_loads(&args.load, topology)?;
+    if own.is_some() && args.full {
+        bail!("--full chooses the loads; leave it out beside -t, -c, -d, -r and --threads");
+    }
     let few = own.is_some() || !args.full || topology != Topology::Standalone;
     if few {
         let hog = args.hog.map_or(Hog::None, HogName::hog);
