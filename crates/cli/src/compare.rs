@@ -19,8 +19,8 @@ use saiga_redis::RedisWorkload;
 
 use crate::exit;
 use options::Expectation;
-pub(crate) use options::{Args, ArmName, HogName};
-pub(crate) use plan::{arm_kinds, raise_descriptor_limit};
+pub(crate) use options::{Args, ArmName, HogName, TestName, TopologyName};
+pub(crate) use plan::{arm_kinds, check_arms, check_test, raise_descriptor_limit, this_tool};
 use progress::Progress;
 
 /// Runs the comparison, or with `--dry-run` says what it would run.
@@ -31,19 +31,27 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             args.workload
         );
     }
-    let kinds = arm_kinds(&args.arms)?;
+    let topology = args.topology();
+    plan::check_arms(args.arms(), topology)?;
+    let kinds = arm_kinds(args.arms())?;
     if kinds.len() < 2 {
         bail!("--arms needs two arms at least, such as kernel,saiga");
     }
     let plan = plan::of(&args)?;
     if args.dry_run {
-        let workload = RedisWorkload::without_programs(&kinds, args.port);
+        let workload = RedisWorkload::without_programs(&kinds, topology, args.port, this_tool()?);
         return plan::print_steps(&workload, &plan);
     }
     let Some(out) = &args.out else {
         bail!("--out DIR is missing: the folder for result.json and report.html");
     };
-    let workload = RedisWorkload::new(&kinds, args.port, Some(probe::status_pages()))?;
+    let workload = RedisWorkload::new(
+        &kinds,
+        topology,
+        args.port,
+        this_tool()?,
+        Some(probe::status_pages()),
+    )?;
     output::claim_folder(out)?;
     raise_descriptor_limit();
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;

@@ -19,6 +19,7 @@ mod status;
 mod table;
 mod top;
 mod units;
+mod writer;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         args::Verb::Top(args) => top::run(args),
         args::Verb::Compare(args) => compare::run(args),
         args::Verb::Bench(args) => bench::run(args),
+        args::Verb::RedisWriter(args) => writer::run(args),
         args::Verb::Config(args) => config::run(args),
         args::Verb::Completions(args) => completions::run(args),
         args::Verb::Man(args) => man::run(args),

@@ -1,6 +1,7 @@
 //! From options to a plan, and the plan as text for `--dry-run`.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,11 +10,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use saiga_experiment::cores::{Cores, Hog};
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::workload::Workload;
-use saiga_redis::{ArmKind, RedisLoad, RedisWorkload, cells};
+use saiga_redis::{ArmKind, RedisLoad, RedisWorkload, Topology, cells};
 
 use crate::library;
 
-use super::options::{Args, ArmName, HogName};
+use super::options::{Args, ArmName, HogName, LoadFlags, TestName};
 
 /// With ten loads, three placements, three arms and six pairs: 3.5 minutes.
 const DEFAULT_RUN: f64 = 0.27;
@@ -51,9 +52,21 @@ pub(super) fn of(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
 }
 
 fn chosen_cells(args: &Args, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad>>> {
-    if !args.full {
+    let topology = args.topology();
+    let own = own_loads(&args.load, topology)?;
+    if own.is_some() && args.full {
+        bail!("--full chooses the loads; leave it out beside -t, -c, -d, -r and --threads");
+    }
+    let few = own.is_some() || !args.full || topology != Topology::Standalone;
+    if few {
         let hog = args.hog.map_or(Hog::None, HogName::hog);
-        let cells = cells::cells(&cells::default_loads(), hog, cores);
+        let loads = own.unwrap_or_else(|| match topology {
+            Topology::Standalone => cells::default_loads(),
+            Topology::Replica | Topology::Sentinel | Topology::Cluster => {
+                cells::topology_loads(topology, args.full)
+            }
+        });
+        let cells = cells::cells(&loads, hog, cores);
         if cells.is_empty() {
             bail!(
                 "--hog {}: needs two CPUs, this process may use one",
@@ -67,6 +80,63 @@ fn chosen_cells(args: &Args, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad
         all.extend(cells::cells(&cells::hog_loads(), hog, cores));
     }
     Ok(all)
+}
+
+/// The loads that redis-benchmark's flags describe; `None` when none of them is given.
+fn own_loads(flags: &LoadFlags, topology: Topology) -> anyhow::Result<Option<Vec<RedisLoad>>> {
+    let LoadFlags {
+        tests,
+        clients,
+        value_bytes,
+        keys,
+        threads,
+        cluster: _,
+    } = flags;
+    let numbers = [clients, value_bytes, keys, threads];
+    if tests.is_empty() && numbers.iter().all(|number| number.is_none()) {
+        return Ok(None);
+    }
+    let tests = match tests.as_slice() {
+        [] => &[TestName::Set, TestName::Get],
+        tests => tests,
+    };
+    let load = |test: &TestName| {
+        check_test(*test, topology)?;
+        let usual = RedisLoad::new(test.test(), clients.unwrap_or(50));
+        Ok(RedisLoad {
+            value_bytes: value_bytes.unwrap_or(usual.value_bytes),
+            keys: keys.unwrap_or(usual.keys),
+            client_threads: threads.unwrap_or(usual.client_threads),
+            topology,
+            ..usual
+        })
+    };
+    tests
+        .iter()
+        .map(load)
+        .collect::<anyhow::Result<_>>()
+        .map(Some)
+}
+
+/// Only sentinels fail over to another master.
+pub(crate) fn check_test(test: TestName, topology: Topology) -> anyhow::Result<()> {
+    if test == TestName::Failover && topology != Topology::Sentinel {
+        bail!("-t failover needs --topology sentinel, not {topology}");
+    }
+    Ok(())
+}
+
+/// Servers reach each other by TCP only.
+pub(crate) fn check_arms(arms: &[ArmName], topology: Topology) -> anyhow::Result<()> {
+    if arms.contains(&ArmName::Unix) && topology != Topology::Standalone {
+        bail!("the unix arm has no {topology} topology: servers reach each other by TCP");
+    }
+    Ok(())
+}
+
+/// The file of this program, which is also the writer of fail-overs.
+pub(crate) fn this_tool() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("cannot tell which file this program is")
 }
 
 impl HogName {

@@ -18,6 +18,7 @@ pub mod peer;
 pub mod postgres;
 pub mod program;
 pub mod redis;
+pub mod redis_topology;
 pub mod scale;
 pub mod sys;
 pub mod witness;
