@@ -10,12 +10,14 @@
 mod ends;
 mod gaps;
 mod oracle;
+mod terms;
 
-use oracle::{Ctl, Mode, Side, World};
+use oracle::World;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use terms::{Ctl, Mode, Side};
 
 /// One step; a step on a closed end does nothing.
 #[derive(Debug, Clone)]
