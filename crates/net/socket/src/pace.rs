@@ -35,8 +35,10 @@ impl Moment {
     }
 
     /// Whether a look that is due at `self` is due by now; the clock is read only if it matters.
+    /// The largest number of either kind means never: messages are not counted beyond it.
     pub(crate) fn has_come(self, messages: u32, ns: impl FnOnce() -> u64) -> bool {
-        messages >= self.messages || (self.ns != u64::MAX && ns() >= self.ns)
+        let by_messages = messages >= self.messages && self.messages != u32::MAX;
+        by_messages || (self.ns != u64::MAX && ns() >= self.ns)
     }
 }
 

@@ -75,6 +75,8 @@ pub(crate) struct Socket {
     pub(crate) messages: AtomicU32,
     /// When the next step towards a channel is due.
     pub(crate) pace: Pace,
+    /// Place of our offer among the process's, as of the last one.
+    pub(crate) place: AtomicU32,
     /// The kernel shows the other end that this one is Saiga's.
     pub(crate) marked: AtomicBool,
     /// The other end was seen to be Saiga's.
@@ -176,6 +178,7 @@ impl Socket {
             refs,
             messages,
             pace,
+            place,
             marked,
             peer_marked,
             sent,
@@ -207,6 +210,7 @@ impl Socket {
             pins,
             messages,
             slot,
+            place,
             peer_uid,
             empty_reads,
             unread_writes,

@@ -49,7 +49,7 @@ impl End {
             let began = *self.began.get_or_insert(now);
             self.next = began.after_look_at(now);
         }
-        self.messages += self.per_call;
+        self.messages = self.messages.saturating_add(self.per_call);
         due
     }
 
@@ -176,4 +176,6 @@ fn the_pause_grows_with_what_has_passed() {
     assert!(at(5, 1000).has_come(5, || 0));
     assert!(at(5, 1000).has_come(0, || 1_000_000_000));
     assert!(!at(5, 1000).has_come(4, || 999_999_999));
+    // A counter that has reached its end says nothing any more.
+    assert!(!at(u32::MAX, 1000).has_come(u32::MAX, || 0));
 }

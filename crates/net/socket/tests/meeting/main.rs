@@ -27,6 +27,14 @@ fn start_library() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
+        let few = libc::rlimit {
+            rlim_cur: 1024,
+            rlim_max: 1024,
+        };
+        // SAFETY: the limit is readable.
+        #[expect(unsafe_code, reason = "half of our own descriptor numbers is then 64")]
+        let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const few) };
+        assert_eq!(set, 0);
         saiga_socket::start(&saiga_socket::Start {
             ppoll: libc::ppoll,
             single_threaded: core::ptr::null_mut(),
