@@ -160,7 +160,7 @@ pub(crate) fn last_out(socket: &'static Socket) {
 /// so that whoever reads or writes the descriptor without us finds every byte: what is unread
 /// in our ring is sent again by the peer, over TCP.
 pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
-    if !socket.is_bound() && stop_trying(socket, reason) {
+    if !socket.is_bound() && stop_trying(fd, socket, reason) {
         return;
     }
     if let Some(chan) = Chan::of(socket) {
@@ -168,6 +168,7 @@ pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
         leave_tx(fd, socket, &chan, reason);
         rt::header().downgrades.fetch_add(1, Ordering::Relaxed);
     }
+    socket.unmark(fd);
     socket.phase.store(phase::NEVER, Ordering::Relaxed);
     socket.show(State::Downgraded, reason);
     // A vfork child has its parent's records but not its descriptors: the parent settles.
@@ -178,7 +179,7 @@ pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
 
 /// Ends the attempts of a socket that is not bound. False when another thread has bound it
 /// meanwhile.
-fn stop_trying(socket: &'static Socket, reason: Reason) -> bool {
+fn stop_trying(fd: Fd, socket: &'static Socket, reason: Reason) -> bool {
     let Some(_state) = socket.state_lock.lock() else {
         return true;
     };
@@ -186,7 +187,7 @@ fn stop_trying(socket: &'static Socket, reason: Reason) -> bool {
         return false;
     }
     upgrade::abandon(socket);
-    socket.never(reason);
+    socket.never(fd, reason);
     true
 }
 

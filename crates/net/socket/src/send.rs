@@ -362,7 +362,7 @@ fn may_switch(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
     }
     chan.freeze_tx();
     chan.freeze_rx();
-    socket.never(Reason::MovedOutside);
+    socket.never(fd, Reason::MovedOutside);
     false
 }
 

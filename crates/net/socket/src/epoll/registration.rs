@@ -66,7 +66,7 @@ pub(crate) fn control(
             if let Some(i) = add(set, fd, socket) {
                 note(i, events, data);
             } else {
-                socket.never(Reason::OutOfMemory);
+                socket.never(fd, Reason::OutOfMemory);
             }
         }
         (libc::EPOLL_CTL_DEL, Some(i)) => remove(set, socket, i),
