@@ -11,7 +11,7 @@ mod kernel_view;
 mod registration;
 
 pub(crate) use registration::{
-    arm, bind_all, control, forget, orphan, unbind_all, wanted, watch_edges_for_room,
+    arm, bind_all, control, forget, look_again, orphan, unbind_all, wanted, watch_edges_for_room,
     watch_for_room,
 };
 

@@ -82,7 +82,15 @@ pub(crate) fn control(
 fn unpark(epfd: Fd, op: i32, fd: Fd, parked: &Interest, events: u32, data: u64) -> Sys<()> {
     match op {
         libc::EPOLL_CTL_ADD => return Err(Errno(libc::EEXIST)),
-        libc::EPOLL_CTL_MOD => sys::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, fd, events, data)?,
+        libc::EPOLL_CTL_MOD => {
+            let added = sys::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, fd, events, data);
+            if added == Err(Errno(libc::EEXIST)) {
+                // A process that shares the set with us over a fork was first.
+                sys::epoll_ctl(epfd, op, fd, events, data)?;
+            } else {
+                added?;
+            }
+        }
         libc::EPOLL_CTL_DEL => {}
         _ => return Err(Errno(libc::EINVAL)),
     }
@@ -228,6 +236,7 @@ fn bind_one(
     if op == libc::EPOLL_CTL_MOD && interest.events.load(Ordering::Relaxed) & ONESHOT != 0 {
         // The kernel knows whether it has fired; asked for anew, it would fire once more.
         let spent = kernel_view::is_spent(epfd, interest.fd.load(Ordering::Relaxed));
+        let spent = spent.ok_or(Errno(libc::ENOENT))?; // To guess is to fire twice, or never.
         interest.spent.store(spent, Ordering::Relaxed);
     }
     let exclusive = interest.events.load(Ordering::Relaxed) & EXCLUSIVE != 0;
@@ -315,6 +324,18 @@ pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
         } else {
             remove(set, socket, interest);
         }
+        set.tell_others(&guard);
+    }
+}
+
+/// Has every registration of a bound socket looked at once more. Caller holds the state lock.
+pub(crate) fn look_again(socket: &Socket) {
+    for interest in of_socket(socket).filter(|i| i.is_bound()) {
+        let Some(set) = interest.set() else { continue };
+        let Some(guard) = set.lock.lock() else {
+            continue;
+        };
+        set.queue(interest);
         set.tell_others(&guard);
     }
 }
