@@ -13,6 +13,7 @@ pub mod bounded;
 pub mod census;
 pub mod compile;
 pub mod library;
+pub mod mariadb;
 pub mod parity;
 pub mod peer;
 pub mod postgres;
