@@ -15,6 +15,8 @@ use std::{
     time::Duration,
 };
 
+use saiga_status::reader::Page;
+
 use crate::{
     census::Census,
     parity::{self, Arm},
@@ -180,6 +182,16 @@ impl Server {
         } else {
             0
         }
+    }
+
+    /// What its status page shows of its connections and why they stayed on TCP.
+    ///
+    /// # Panics
+    /// When it does not run under the library.
+    pub fn shown(&self) -> String {
+        let page = Page::open(self.pid()).expect("it runs under the library");
+        let shown = page.snapshot(u32::MAX).expect("the page can be read");
+        format!("{:#?}\n{:?}", shown.sockets, shown.failures)
     }
 
     /// SIGKILL, and waits for its end.

@@ -40,7 +40,7 @@ impl Server {
         bounded::run(command, LIMIT)
     }
 
-    /// `statements` by a `mariadb` of their own, in database `trial` if it exists; the rows.
+    /// `statements` by a `mariadb` of their own; the rows.
     ///
     /// # Panics
     /// When one fails; with the client's words and the server's log.
@@ -205,22 +205,28 @@ impl Session {
         }
     }
 
-    /// Sends `statement`, whose answer is one line, with nothing behind it: for a connection
-    /// that may be gone.
+    /// Sends `statement` with nothing behind it, on a connection that should have ended;
+    /// the error.
     ///
     /// # Panics
-    /// When no line comes within the limit.
-    pub fn ask_line(&mut self, statement: &str) -> String {
+    /// When no error comes within the limit.
+    pub fn fail(&mut self, statement: &str) -> String {
         self.peer.tell(&format!("{statement};"));
-        self.line()
+        self.error()
     }
 
-    /// The next line.
+    /// The next error; `mariadb` repeats the statement in front of it.
     ///
     /// # Panics
     /// When none comes within the limit.
-    pub fn line(&mut self) -> String {
-        self.peer.line().unwrap_or_else(|| "(end)".to_owned())
+    pub fn error(&mut self) -> String {
+        loop {
+            let line = self.peer.line().expect("mariadb stays");
+            assert!(!line.starts_with("end of answer"), "no error came");
+            if line.starts_with("ERROR") {
+                return line;
+            }
+        }
     }
 
     /// Its connection's number at the server.

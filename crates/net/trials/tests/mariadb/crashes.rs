@@ -9,7 +9,7 @@ use saiga_trials::{
     scale::{Dice, by_scale, seed},
 };
 
-use crate::{HANDLING, PAIRS, await_answer, through_channels, warm};
+use crate::{await_answer, cells, through_channels, warm};
 
 const ACCOUNTS: u64 = 20;
 const OPENING: u64 = 1000;
@@ -73,11 +73,15 @@ fn last_acknowledged(worker: &mut Peer, so_far: u64) -> u64 {
 fn check_bank(server: &Server, under: Under, told: &[u64]) -> Vec<u64> {
     let sums = server.must(under, "SELECT SUM(balance), COUNT(*) FROM trial.account");
     assert_eq!(sums, format!("{}\t{ACCOUNTS}", ACCOUNTS * OPENING));
-    let query = "SELECT worker, COUNT(*), MAX(number) FROM trial.done GROUP BY worker ORDER BY worker";
+    let query =
+        "SELECT worker, COUNT(*), MAX(number) FROM trial.done GROUP BY worker ORDER BY worker";
     let rows = server.must(under, query);
     let mut done = Vec::new();
     for (row, &told) in rows.lines().zip(told) {
-        let fields: Vec<u64> = row.split('\t').map(|n| n.parse().expect("a number")).collect();
+        let fields: Vec<u64> = row
+            .split('\t')
+            .map(|n| n.parse().expect("a number"))
+            .collect();
         assert_eq!(fields[1], fields[2], "a hole in worker {}'s", fields[0]);
         assert!(
             (told..=told + 1).contains(&fields[2]),
@@ -94,29 +98,31 @@ fn check_bank(server: &Server, under: Under, told: &[u64]) -> Vec<u64> {
 #[test]
 fn a_killed_server_keeps_what_it_acknowledged() {
     let mut dice = Dice::new(seed(31));
-    for handling in HANDLING {
-        for pair in PAIRS {
-            let mut server = Server::start(pair.0, handling);
-            open_bank(&server);
-            let mut done = vec![0; 4];
-            for _ in 0..by_scale(2, 40) {
+    for (handling, pair) in cells() {
+        let mut server = Server::start(pair.0, handling);
+        open_bank(&server);
+        let mut done = vec![0; 4];
+        for _ in 0..by_scale(2, 40) {
+            let (mut workers, mut told) = through_channels(&server, pair, WORKERS, || {
                 let mut workers: Vec<Peer> = (0..WORKERS)
                     .zip(&done)
                     .map(|(worker, done)| {
                         server.batch(pair.1, &transfers(&server, &mut dice, worker, done + 1))
                     })
                     .collect();
-                let mut told: Vec<u64> = through_channels(&server, pair, WORKERS, || {
-                    let count = 30 + dice.below(60);
-                    workers.iter_mut().map(|worker| acknowledged(worker, count)).collect()
-                });
-                server.kill();
-                for (worker, told) in workers.iter_mut().zip(&mut told) {
-                    *told = last_acknowledged(worker, *told);
-                }
-                server.resume();
-                done = check_bank(&server, pair.1, &told);
+                let count = 30 + dice.below(60);
+                let told: Vec<u64> = workers
+                    .iter_mut()
+                    .map(|worker| acknowledged(worker, count))
+                    .collect();
+                (workers, told)
+            });
+            server.kill();
+            for (worker, told) in workers.iter_mut().zip(&mut told) {
+                *told = last_acknowledged(worker, *told);
             }
+            server.resume();
+            done = check_bank(&server, pair.1, &told);
         }
     }
 }
@@ -124,39 +130,37 @@ fn a_killed_server_keeps_what_it_acknowledged() {
 #[test]
 fn killed_clients_leave_no_half_transfer_and_no_lock() {
     let mut dice = Dice::new(seed(32));
-    for handling in HANDLING {
-        for pair in PAIRS {
-            let server = Server::start(pair.0, handling);
-            open_bank(&server);
-            let mut watcher = server.session(pair.1);
-            warm(&mut watcher);
-            let mut next = 1;
-            for _ in 0..by_scale(4, 100) {
-                let script = transfers(&server, &mut dice, 0, next);
-                let mut worker = server.batch(pair.1, &script);
-                let count = 1 + dice.below(40);
-                acknowledged(&mut worker, count);
-                worker.kill();
-                // A transaction that stays open on locked rows: its client is killed in it.
-                let mut holder = server.session(pair.1);
-                warm(&mut holder);
-                assert_eq!(holder.ask("BEGIN"), "");
-                let grab = "UPDATE trial.account SET balance = balance - 1";
-                assert_eq!(holder.ask(grab), "");
-                holder.kill();
-                await_answer(
-                    &mut watcher,
-                    "SELECT COUNT(*) FROM information_schema.processlist WHERE command <> 'Daemon'",
-                    "1",
-                );
-                // Nobody holds a lock: this would wait for it.
-                let free = "SELECT SUM(balance) FROM trial.account FOR UPDATE";
-                assert_eq!(watcher.ask(free), (ACCOUNTS * OPENING).to_string());
-                let highest = watcher.ask("SELECT MAX(number), COUNT(*) FROM trial.done");
-                let (highest, count) = highest.split_once('\t').expect("two columns");
-                assert_eq!(highest, count, "a hole in the transfers");
-                next = 1 + highest.parse::<u64>().expect("a number");
-            }
+    for (handling, pair) in cells() {
+        let server = Server::start(pair.0, handling);
+        open_bank(&server);
+        let mut watcher = server.session(pair.1);
+        warm(&mut watcher);
+        let mut next = 1;
+        for _ in 0..by_scale(4, 100) {
+            let script = transfers(&server, &mut dice, 0, next);
+            let mut worker = server.batch(pair.1, &script);
+            let count = 1 + dice.below(40);
+            acknowledged(&mut worker, count);
+            worker.kill();
+            // A transaction that stays open on locked rows: its client is killed in it.
+            let mut holder = server.session(pair.1);
+            warm(&mut holder);
+            assert_eq!(holder.ask("BEGIN"), "");
+            let grab = "UPDATE trial.account SET balance = balance - 1";
+            assert_eq!(holder.ask(grab), "");
+            holder.kill();
+            await_answer(
+                &mut watcher,
+                "SELECT COUNT(*) FROM information_schema.processlist WHERE command <> 'Daemon'",
+                "1",
+            );
+            // Nobody holds a lock: this would wait for it.
+            let free = "SELECT SUM(balance) FROM trial.account FOR UPDATE";
+            assert_eq!(watcher.ask(free), (ACCOUNTS * OPENING).to_string());
+            let highest = watcher.ask("SELECT MAX(number), COUNT(*) FROM trial.done");
+            let (highest, count) = highest.split_once('\t').expect("two columns");
+            assert_eq!(highest, count, "a hole in the transfers");
+            next = 1 + highest.parse::<u64>().expect("a number");
         }
     }
 }

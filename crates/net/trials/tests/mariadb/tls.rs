@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use saiga_trials::mariadb::{Server, Under};
+use saiga_trials::mariadb::Server;
 
-use crate::{HANDLING, PAIRS, through_channels, warm};
+use crate::{cells, through_channels, warm};
 
 /// A key and a certificate signed by itself, in a folder of their own.
 fn certificate() -> tempfile::TempDir {
@@ -27,36 +27,22 @@ fn certificate() -> tempfile::TempDir {
 #[test]
 fn encrypted_connections_are_upgraded_too() {
     let folder = certificate();
-    let option = |name: &str, file: &str| format!("--{name}={}", folder.path().join(file).display());
+    let option =
+        |name: &str, file: &str| format!("--{name}={}", folder.path().join(file).display());
     let (cert, key) = (option("ssl-cert", "cert.pem"), option("ssl-key", "key.pem"));
     let ca = option("ssl-ca", "cert.pem");
-    for handling in HANDLING {
-        for pair in PAIRS {
-            let mut options = handling.to_vec();
-            options.extend([cert.as_str(), &key, "--require-secure-transport=1"]);
-            let server = start(pair.0, &options, &ca);
-            through_channels(&server, pair, 1, || {
-                let mut session = server.session_with(pair.1, &ca);
-                warm(&mut session);
-                let cipher = session.ask("SHOW STATUS LIKE 'Ssl_cipher'");
-                assert!(cipher.len() > "Ssl_cipher\t".len(), "{cipher}");
-                let large = session.ask("SELECT REPEAT('0123456789abcdef', 300000)");
-                assert_eq!(large, "0123456789abcdef".repeat(300_000));
-                warm(&mut session);
-            });
-        }
+    for (handling, pair) in cells() {
+        let mut options = handling.to_vec();
+        options.extend([cert.as_str(), &key]);
+        let server = Server::start(pair.0, &options);
+        through_channels(&server, pair, 1, || {
+            let mut session = server.session_with(pair.1, &ca);
+            warm(&mut session);
+            let cipher = session.ask("SHOW STATUS LIKE 'Ssl_cipher'");
+            assert!(cipher.len() > "Ssl_cipher\t".len(), "{cipher}");
+            let large = session.ask("SELECT REPEAT('0123456789abcdef', 300000)");
+            assert_eq!(large, "0123456789abcdef".repeat(300_000));
+            warm(&mut session);
+        });
     }
-}
-
-/// Without encryption nobody gets in, the harness included: it is demanded by the sessions only.
-fn start(under: Under, options: &[&str], ca: &str) -> Server {
-    let optional: Vec<&str> = options
-        .iter()
-        .copied()
-        .filter(|option| !option.starts_with("--require"))
-        .collect();
-    let server = Server::start(under, &optional);
-    let refused = server.session_with(Under::Kernel, "--skip-ssl").ask("SHOW STATUS LIKE 'Ssl_cipher'");
-    assert_eq!(refused, "Ssl_cipher\t", "TLS is the client's wish, with {ca}");
-    server
 }
