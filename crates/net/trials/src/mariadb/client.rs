@@ -151,6 +151,27 @@ impl Server {
         );
     }
 
+    /// Runs `queries` on each of `connections` connections at a time by mariadb-slap.
+    ///
+    /// # Panics
+    /// When one fails.
+    pub fn slap(&self, under: Under, connections: u32, queries: u32) {
+        let mut command = Command::new("mariadb-slap");
+        under.dress(&mut command);
+        command
+            .args(["--no-defaults", "-uroot", "-h", self.host])
+            .args(["-P", &self.port.to_string()])
+            .args(["--no-drop", "--create-schema=trial", "--query=SELECT 1"])
+            .arg(format!("--concurrency={connections}"))
+            .arg(format!("--number-of-queries={}", connections * queries));
+        let outcome = bounded::run(command, LIMIT);
+        assert!(
+            outcome.ending == Ending::Exited(0) && !outcome.stderr.contains("ERROR"),
+            "mariadb-slap {under:?}: {outcome:?}\n{}",
+            self.log()
+        );
+    }
+
     /// A sysbench that goes on until it is killed.
     pub fn load(&self, under: Under, test: &str, threads: u32) -> Peer {
         let threads = format!("--threads={threads}");

@@ -25,20 +25,18 @@ fn sysbench_works_on_every_pair_of_arms() {
     }
 }
 
+/// mariadb-slap gives every connection the same number of queries; sysbench would starve some.
 #[test]
 fn two_hundred_and_fifty_six_connections() {
     for handling in HANDLING {
-        let server = Server::start(Under::AtOnce, handling);
-        server.prepare_sysbench(Under::Kernel);
+        // The default backlog is below 256: the kernel answers with SYN cookies and forgets some.
+        let mut options = handling.to_vec();
+        options.push("--back-log=512");
+        let server = Server::start(Under::AtOnce, &options);
         let pair = (Under::AtOnce, Under::AtOnce);
-        through_channels(&server, pair, 256, || {
-            server.sysbench(
-                Under::AtOnce,
-                "oltp_point_select",
-                256,
-                by_scale(10_000, 500_000),
-            );
-        });
+        for _ in 0..by_scale(2, 40) {
+            through_channels(&server, pair, 256, || server.slap(pair.1, 256, 300));
+        }
     }
 }
 
