@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use saiga_experiment::arm::ArmKind;
 use saiga_experiment::cores::{Cores, Hog};
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::workload::Workload;
-use saiga_redis::{ArmKind, RedisLoad, RedisWorkload, cells};
+use saiga_redis::{RedisLoad, RedisWorkload, cells};
 
 use crate::library;
 
@@ -120,7 +121,7 @@ pub(super) fn print_steps(
         plan.seed
     )?;
     match plan.size {
-        RunSize::Operations(_) => {}
+        RunSize::Operations(_) | RunSize::Timed(_) => {}
         RunSize::Lasting(length) => writeln!(
             out,
             "# -n stands for the first guess; calibration makes runs last about {} s, more with many clients",
@@ -133,7 +134,7 @@ pub(super) fn print_steps(
         for arm in visit.order {
             let operations = match plan.size {
                 RunSize::Operations(operations) => operations,
-                RunSize::Lasting(_) => workload.first_guess(&cell.load),
+                RunSize::Lasting(_) | RunSize::Timed(_) => workload.first_guess(&cell.load),
             };
             writeln!(out, "# arm {}", arms[arm].name)?;
             for step in workload.steps(arm, cell, operations) {

@@ -6,13 +6,13 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::log::last_line;
 use saiga_experiment::plan::Cell;
+use saiga_experiment::port::{self, PortError};
 use saiga_experiment::process::{Child, Waited};
 use saiga_experiment::workload::Failure;
 use tempfile::TempDir;
@@ -37,14 +37,6 @@ pub(crate) const PACKAGE: &str = "redis-server";
 /// Why a server did not come up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServerError {
-    /// The port that the user chose.
-    #[error(
-        "port {port} on 127.0.0.1 is taken; choose another with --port, or leave it out for a free one"
-    )]
-    PortTaken {
-        /// The port.
-        port: u16,
-    },
     /// No folder or descriptor for it.
     #[error("cannot prepare a private redis-server: {0}")]
     Prepare(#[from] io::Error),
@@ -76,7 +68,7 @@ impl Server {
         let mut tries = PORT_TRIES;
         loop {
             tries -= 1;
-            let chosen = choose_port(port).map_err(Failure::impossible)?;
+            let chosen = port::choose(port).map_err(Failure::impossible)?;
             let mut server = Self::spawn(arm, cell, chosen)?;
             match server.wait_until_ready(interrupt) {
                 Ok(mut control) => {
@@ -91,7 +83,7 @@ impl Server {
                     let taken = last_words.contains("Address already in use");
                     match port {
                         Some(port) if taken => {
-                            return Err(Failure::impossible(ServerError::PortTaken { port }));
+                            return Err(Failure::impossible(PortError::Taken { port }));
                         }
                         None if taken && tries > 0 => {}
                         _ => return Err(Failure::impossible(ServerError::Died { last_words })),
@@ -183,17 +175,6 @@ impl Server {
     }
 }
 
-/// The user's port when it is free, else any that is free now.
-fn choose_port(wanted: Option<u16>) -> Result<u16, ServerError> {
-    match TcpListener::bind((Ipv4Addr::LOCALHOST, wanted.unwrap_or(0))) {
-        Ok(listener) => Ok(listener.local_addr()?.port()),
-        Err(error) => match (wanted, error.kind()) {
-            (Some(port), io::ErrorKind::AddrInUse) => Err(ServerError::PortTaken { port }),
-            _ => Err(error.into()),
-        },
-    }
-}
-
 /// Creates the keys that a GET will ask for, as redis-benchmark spells them.
 fn fill(control: &mut Control, load: &RedisLoad) -> io::Result<()> {
     if load.test != Test::Get {
@@ -215,15 +196,4 @@ fn fill(control: &mut Control, load: &RedisLoad) -> io::Result<()> {
         next = end;
     }
     Ok(())
-}
-
-/// The last line that is not empty.
-pub(crate) fn last_line(path: &Path) -> String {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let line = text
-        .lines()
-        .rev()
-        .map(str::trim)
-        .find(|line| !line.is_empty());
-    line.unwrap_or("nothing").to_owned()
 }

@@ -7,6 +7,8 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use saiga_experiment::acceleration::AccelerationProbe;
+use saiga_experiment::arm::ArmKind;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::Cell;
 use saiga_experiment::process::{CommandLine, SpawnError, Waited};
@@ -14,8 +16,8 @@ use saiga_experiment::result::{Arm, Warning};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Target, Workload};
 use serde_json::Value;
 
-use crate::acceleration::{AccelerationProbe, ChannelWatch};
-use crate::arm::{ArmKind, RedisArm};
+use crate::acceleration::ChannelWatch;
+use crate::arm::RedisArm;
 use crate::benchmark;
 use crate::load::{RedisLoad, Test};
 use crate::server::{PACKAGE, Server};
