@@ -12,15 +12,19 @@ and stopped again; no server of this host is touched.\nA first Ctrl-C stops ever
 what was measured, a second one ends at once."
 )]
 pub(crate) struct Args {
-    /// The workload: redis
+    /// The workload: redis or sql
     #[arg(value_name = "WORKLOAD")]
     pub(crate) workload: String,
     /// Folder for result.json and report.html; made if it is not there
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Add 1000 clients, 4096-byte values, threads on either side, short connections and hogs
+    /// Measure everything. redis: also 1000 clients, 4096-byte values, threads on either side,
+    /// short connections and hogs (20 min). sql: both engines, 256 connections and hogs (hours)
     #[arg(long)]
     pub(crate) full: bool,
+    /// sql: the database systems, mariadb with sysbench and postgres with pgbench
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "ENGINE")]
+    pub(crate) engine: Vec<EngineName>,
     /// How servers are connected to each other
     #[arg(long, value_enum, default_value_t = Topology::Standalone)]
     pub(crate) topology: Topology,
@@ -60,10 +64,11 @@ pub(crate) struct Pace {
     /// Runs of each arm in each cell; a verdict needs six
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) pairs: u32,
-    /// Length of a run with 50 clients, in seconds (default: 0.27, with --full 0.6)
+    /// Length of a run in seconds. redis: with 50 clients (default: 0.27, with --full 0.6).
+    /// sql: after warming up (default: 0.4, with --full 0.6)
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "requests")]
     pub(crate) seconds: Option<f64>,
-    /// Requests of a run, instead of a length
+    /// redis: requests of a run, instead of a length
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
     pub(crate) requests: Option<u64>,
     /// Seed of the random order (default: a new one, printed)
@@ -79,6 +84,15 @@ pub(crate) struct Pace {
 pub(crate) enum Topology {
     /// One server
     Standalone,
+}
+
+/// A database system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineName {
+    /// A thread per connection; sysbench as load
+    Mariadb,
+    /// A process per connection; pgbench as load
+    Postgres,
 }
 
 /// Which cores are kept busy.

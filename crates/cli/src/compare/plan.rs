@@ -10,29 +10,102 @@ use saiga_experiment::arm::ArmKind;
 use saiga_experiment::cores::{Cores, Hog};
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::workload::Workload;
-use saiga_redis::{RedisLoad, RedisWorkload, cells};
+use saiga_redis::{RedisLoad, cells};
+use saiga_sql::{Engine, SqlLoad};
 
 use crate::library;
 
-use super::options::{Args, ArmName, HogName};
+use super::options::{Args, ArmName, EngineName, HogName};
 
-/// With ten loads, three placements, three arms and six pairs: 3.5 minutes.
-const DEFAULT_RUN: f64 = 0.27;
+/// Redis, with ten loads, three placements, three arms and six pairs: 3.5 minutes.
+const REDIS_RUN: f64 = 0.27;
 /// About twenty minutes.
-const FULL_RUN: f64 = 0.6;
+const REDIS_FULL_RUN: f64 = 0.6;
+/// SQL, with five loads, three placements, three arms and six pairs: five minutes, in which
+/// servers start and warm up for longer than they are measured.
+const SQL_RUN: f64 = 0.4;
+/// Hours.
+const SQL_FULL_RUN: f64 = 0.6;
+const HOGS: [Hog; 3] = [Hog::First, Hog::Second, Hog::Both];
 
-/// Everything that the options ask for.
-pub(super) fn of(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
-    let cores = Cores::choose().context("cannot tell which CPUs this process may use")?;
-    let pace = &args.pace;
-    let seconds = pace
-        .seconds
-        .unwrap_or(if args.full { FULL_RUN } else { DEFAULT_RUN });
-    let size = match pace.requests {
+/// Everything that the options ask for, with Redis.
+pub(super) fn redis(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
+    let cores = cores()?;
+    let seconds = seconds(args, REDIS_RUN, REDIS_FULL_RUN);
+    let size = match args.pace.requests {
         Some(requests) => RunSize::Operations(requests),
-        None => RunSize::Lasting(Duration::from_secs_f64(seconds)),
+        None => RunSize::Lasting(seconds),
     };
-    let mut cells = chosen_cells(args, &cores)?;
+    let found = if args.full {
+        let mut all = cells::cells(&cells::full_loads(), Hog::None, &cores);
+        all.extend(
+            HOGS.iter()
+                .flat_map(|hog| cells::cells(&cells::hog_loads(), *hog, &cores)),
+        );
+        all
+    } else {
+        cells::cells(&cells::default_loads(), hog(args), &cores)
+    };
+    of(args, found, size)
+}
+
+/// The same with these database systems, and how long each run is measured.
+pub(super) fn sql(args: &Args, engines: &[Engine]) -> anyhow::Result<(Plan<SqlLoad>, Duration)> {
+    if args.pace.requests.is_some() {
+        bail!("--requests is for `saiga compare redis`; give --seconds");
+    }
+    let cores = cores()?;
+    let window = seconds(args, SQL_RUN, SQL_FULL_RUN);
+    let cells = |engine: &Engine| {
+        if args.full {
+            let loads = saiga_sql::cells::full_loads(*engine);
+            let hogs = [Hog::None].into_iter().chain(HOGS);
+            hogs.flat_map(|hog| saiga_sql::cells::cells(&loads, hog, &cores))
+                .collect()
+        } else {
+            let loads = saiga_sql::cells::default_loads(*engine);
+            saiga_sql::cells::cells(&loads, hog(args), &cores)
+        }
+    };
+    let found: Vec<_> = engines.iter().flat_map(cells).collect();
+    Ok((of(args, found, RunSize::Timed(window))?, window))
+}
+
+/// The database systems of `compare sql`, each once.
+pub(super) fn engines(args: &Args) -> anyhow::Result<Vec<Engine>> {
+    let mut engines: Vec<Engine> = args.engine.iter().map(|name| name.engine()).collect();
+    engines.sort();
+    engines.dedup();
+    if engines.is_empty() && args.full {
+        engines = Engine::ALL.to_vec();
+    }
+    if engines.is_empty() {
+        bail!("--engine is missing: mariadb, postgres, or both with a comma between them");
+    }
+    Ok(engines)
+}
+
+fn cores() -> anyhow::Result<Cores> {
+    Cores::choose().context("cannot tell which CPUs this process may use")
+}
+
+fn hog(args: &Args) -> Hog {
+    args.hog.map_or(Hog::None, HogName::hog)
+}
+
+fn seconds(args: &Args, short: f64, full: f64) -> Duration {
+    let usual = if args.full { full } else { short };
+    Duration::from_secs_f64(args.pace.seconds.unwrap_or(usual))
+}
+
+/// The cells that the user wants, at the pace that the user wants.
+fn of<L>(args: &Args, mut cells: Vec<Cell<L>>, size: RunSize) -> anyhow::Result<Plan<L>> {
+    if cells.is_empty() {
+        bail!(
+            "--hog {}: needs two CPUs, this process may use one",
+            hog(args).name()
+        );
+    }
     if !args.only.is_empty() {
         cells.retain(|cell| args.only.iter().any(|text| cell.id.contains(text.as_str())));
         if cells.is_empty() {
@@ -42,6 +115,7 @@ pub(super) fn of(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
             );
         }
     }
+    let pace = &args.pace;
     Ok(Plan {
         cells,
         pairs: pace.pairs,
@@ -51,25 +125,6 @@ pub(super) fn of(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
     })
 }
 
-fn chosen_cells(args: &Args, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad>>> {
-    if !args.full {
-        let hog = args.hog.map_or(Hog::None, HogName::hog);
-        let cells = cells::cells(&cells::default_loads(), hog, cores);
-        if cells.is_empty() {
-            bail!(
-                "--hog {}: needs two CPUs, this process may use one",
-                hog.name()
-            );
-        }
-        return Ok(cells);
-    }
-    let mut all = cells::cells(&cells::full_loads(), Hog::None, cores);
-    for hog in [Hog::First, Hog::Second, Hog::Both] {
-        all.extend(cells::cells(&cells::hog_loads(), hog, cores));
-    }
-    Ok(all)
-}
-
 impl HogName {
     /// The same for the engine.
     pub(crate) fn hog(self) -> Hog {
@@ -77,6 +132,16 @@ impl HogName {
             Self::First => Hog::First,
             Self::Second => Hog::Second,
             Self::Both => Hog::Both,
+        }
+    }
+}
+
+impl EngineName {
+    /// The same for the workload.
+    fn engine(self) -> Engine {
+        match self {
+            Self::Mariadb => Engine::MariaDb,
+            Self::Postgres => Engine::Postgres,
         }
     }
 }
@@ -105,9 +170,9 @@ pub(crate) fn raise_descriptor_limit() {
 }
 
 /// Prints every command of every visit, in order.
-pub(super) fn print_steps(
-    workload: &RedisWorkload,
-    plan: &Plan<RedisLoad>,
+pub(super) fn print_steps<W: Workload>(
+    workload: &W,
+    plan: &Plan<W::Load>,
 ) -> anyhow::Result<ExitCode> {
     let arms = workload.arms();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());

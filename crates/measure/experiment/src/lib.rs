@@ -19,4 +19,5 @@ pub mod process;
 pub mod result;
 pub mod stats;
 pub mod tree;
+pub mod version;
 pub mod workload;

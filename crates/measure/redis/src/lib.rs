@@ -15,4 +15,4 @@ mod workload;
 
 pub use arm::RedisArm;
 pub use load::{RedisLoad, Test};
-pub use workload::{RedisTarget, RedisWorkload, SetupError};
+pub use workload::{RedisTarget, RedisWorkload};

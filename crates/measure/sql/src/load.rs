@@ -1,0 +1,119 @@
+//! One load of sysbench or pgbench, as an identifier and as the keys of a cell.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::engine::Engine;
+
+/// What each transaction does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Test {
+    /// One row by its key: sysbench `oltp_point_select`, pgbench `select-only`.
+    Select,
+    /// A transaction that reads and writes: sysbench `oltp_read_write`, pgbench `tpcb-like`.
+    ReadWrite,
+}
+
+/// The conditions of a load besides placement and hog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqlLoad {
+    /// The database system, and with it the load generator.
+    pub engine: Engine,
+    /// What each transaction does.
+    pub test: Test,
+    /// Parallel connections.
+    pub connections: u32,
+    /// Whether each transaction has a connection of its own.
+    pub reconnect: bool,
+}
+
+impl SqlLoad {
+    /// One with lasting connections.
+    #[must_use]
+    pub fn new(engine: Engine, test: Test, connections: u32) -> Self {
+        Self {
+            engine,
+            test,
+            connections,
+            reconnect: false,
+        }
+    }
+
+    /// The test by the name that its load generator has for it.
+    pub(crate) fn test_name(&self) -> &'static str {
+        match (self.engine, self.test) {
+            (Engine::MariaDb, Test::Select) => "oltp_point_select",
+            (Engine::MariaDb, Test::ReadWrite) => "oltp_read_write",
+            (Engine::Postgres, Test::Select) => "select-only",
+            (Engine::Postgres, Test::ReadWrite) => "tpcb-like",
+        }
+    }
+
+    /// As an identifier: `mariadb-point-select-c16`.
+    #[must_use]
+    pub fn slug(&self) -> String {
+        let test = match (self.engine, self.test) {
+            _ if self.reconnect => "churn",
+            (Engine::MariaDb, Test::Select) => "point-select",
+            (Engine::MariaDb, Test::ReadWrite) => "read-write",
+            (Engine::Postgres, Test::Select) => "select",
+            (Engine::Postgres, Test::ReadWrite) => "tpcb",
+        };
+        format!("{}-{test}-c{}", self.engine.name(), self.connections)
+    }
+
+    /// As the keys of a cell.
+    #[must_use]
+    pub fn params(&self) -> BTreeMap<String, Value> {
+        let mut params = BTreeMap::from([
+            ("engine".to_owned(), json!(self.engine.name())),
+            ("test".to_owned(), json!(self.test_name())),
+            ("clients".to_owned(), json!(self.connections)),
+        ]);
+        if self.reconnect {
+            params.insert("reconnect".to_owned(), json!(true));
+        }
+        params
+    }
+
+    /// How long the load runs before it is measured: connections are made one by one, and
+    /// each begins on TCP and must earn its channel (DESIGN.md) before it shows its pace.
+    /// Beside hogs all of that takes twice as long.
+    #[must_use]
+    pub fn warm_up(&self, hogs: usize) -> Duration {
+        let each = Duration::from_millis(if self.reconnect { 0 } else { 5 });
+        let alone = Duration::from_millis(300) + each * self.connections;
+        alone * if hogs > 0 { 2 } else { 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_names_its_engine_test_and_connections() {
+        let select = SqlLoad::new(Engine::MariaDb, Test::Select, 16);
+        assert_eq!(select.slug(), "mariadb-point-select-c16");
+        let write = SqlLoad::new(Engine::Postgres, Test::ReadWrite, 256);
+        assert_eq!(write.slug(), "postgres-tpcb-c256");
+        let churn = SqlLoad {
+            reconnect: true,
+            ..SqlLoad::new(Engine::Postgres, Test::Select, 4)
+        };
+        assert_eq!(churn.slug(), "postgres-churn-c4");
+        assert_eq!(
+            serde_json::to_value(churn.params()).unwrap(),
+            json!({"engine": "postgres", "test": "select-only", "clients": 4, "reconnect": true})
+        );
+    }
+
+    #[test]
+    fn many_connections_and_hogs_need_longer_to_warm_up() {
+        let load = SqlLoad::new(Engine::Postgres, Test::Select, 256);
+        assert_eq!(load.warm_up(0), Duration::from_millis(1580));
+        assert_eq!(load.warm_up(2), Duration::from_millis(3160));
+    }
+}
