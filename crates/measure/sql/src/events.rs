@@ -53,6 +53,17 @@ impl Events {
     }
 }
 
+/// Whether a load generator has noted anything: then its connections are made.
+pub(crate) fn any(dir: &Path) -> io::Result<bool> {
+    let sizes = files(dir)?
+        .into_iter()
+        .map(|path| Ok(fs::metadata(path)?.len()));
+    Ok(sizes
+        .collect::<io::Result<Vec<u64>>>()?
+        .into_iter()
+        .any(|size| size > 0))
+}
+
 /// Removes the files of an earlier run.
 pub(crate) fn remove(dir: &Path) -> io::Result<()> {
     files(dir)?.iter().try_for_each(fs::remove_file)
@@ -133,7 +144,11 @@ mod tests {
         }
         let events = Events::read(Engine::MariaDb, dir.path(), WINDOW).unwrap();
         assert_eq!(events.took_us, [3, 5]);
+        assert!(any(dir.path()).unwrap());
         remove(dir.path()).unwrap();
+        assert!(!any(dir.path()).unwrap());
+        fs::write(dir.path().join("events.1"), "").unwrap();
+        assert!(!any(dir.path()).unwrap());
         assert_eq!(
             Events::read(Engine::MariaDb, dir.path(), WINDOW)
                 .unwrap()

@@ -1,5 +1,6 @@
 -- Runs one of sysbench's own tests until it is told to stop, and notes when each transaction
 -- ended and how long it took. sysbench alone counts in whole seconds, from its first connection.
+-- It calls thread_run when every thread is connected.
 
 local ffi = require("ffi")
 
@@ -45,8 +46,19 @@ local function transaction()
    error(problem)
 end
 
+local function note(name, count, line)
+   local file = assert(io.open(sysbench.opt.load_events .. "." .. name, "w"))
+   for i = 1, count do
+      file:write(line(i))
+   end
+   file:close()
+end
+
 function thread_run(thread)
    local stop = stop_flag()
+   if thread == 0 then
+      note("begun", 1, function() return "\n" end)
+   end
    local reconnect = sysbench.opt.load_reconnect
    local ended, took, count = {}, {}, 0
    local before = now_us()
@@ -63,9 +75,5 @@ function thread_run(thread)
       end
       before = after
    end
-   local file = assert(io.open(sysbench.opt.load_events .. "." .. thread, "w"))
-   for i = 1, count do
-      file:write(string.format("%.0f %.0f\n", ended[i], took[i]))
-   end
-   file:close()
+   note(thread, count, function(i) return string.format("%.0f %.0f\n", ended[i], took[i]) end)
 end

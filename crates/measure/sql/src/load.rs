@@ -1,7 +1,6 @@
 //! One load of sysbench or pgbench, as an identifier and as the keys of a cell.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -77,16 +76,6 @@ impl SqlLoad {
         }
         params
     }
-
-    /// How long the load runs before it is measured: connections are made one by one, and
-    /// each begins on TCP and must earn its channel (DESIGN.md) before it shows its pace.
-    /// Beside hogs all of that takes twice as long.
-    #[must_use]
-    pub fn warm_up(&self, hogs: usize) -> Duration {
-        let each = Duration::from_millis(if self.reconnect { 0 } else { 5 });
-        let alone = Duration::from_millis(300) + each * self.connections;
-        alone * if hogs > 0 { 2 } else { 1 }
-    }
 }
 
 #[cfg(test)]
@@ -108,12 +97,5 @@ mod tests {
             serde_json::to_value(churn.params()).unwrap(),
             json!({"engine": "postgres", "test": "select-only", "clients": 4, "reconnect": true})
         );
-    }
-
-    #[test]
-    fn many_connections_and_hogs_need_longer_to_warm_up() {
-        let load = SqlLoad::new(Engine::Postgres, Test::Select, 256);
-        assert_eq!(load.warm_up(0), Duration::from_millis(1580));
-        assert_eq!(load.warm_up(2), Duration::from_millis(3160));
     }
 }

@@ -51,6 +51,8 @@ pub(crate) fn server(site: &Site, endpoint: &Endpoint, connections: u32) -> Comm
     args.push(format!("--max-connections={}", connections + 20));
     args.extend(
         [
+            // sysbench connects all threads at once; a queue that overflows costs seconds.
+            "--back-log=1024",
             "--skip-name-resolve",
             "--skip-log-bin",
             "--innodb-buffer-pool-size=128M",

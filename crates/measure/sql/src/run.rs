@@ -1,14 +1,15 @@
 //! One run: the load warms up, is measured between two moments of our own clock, and ends.
 //!
 //! Nothing that happens once counts, neither the connections that are made nor what they
-//! did before they earned their channels. At both moments we read the CPU time of the
+//! did before they earned their channels (DESIGN.md): it is warm when all work, and under
+//! Saiga when all are upgraded, or should long be. At both moments we read the CPU time of the
 //! server's whole tree and of the client; transactions are counted by when they ended.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use saiga_experiment::acceleration::{Acceleration, AccelerationProbe};
 use saiga_experiment::log::last_lines;
@@ -23,6 +24,12 @@ use crate::site::Site;
 
 /// Share of the bytes in the window that must have gone by channel.
 const LEAST_SHARE: f64 = 0.9;
+/// Between two looks whether the load is warm.
+const LOOK_PAUSE: Duration = Duration::from_millis(10);
+/// Caches fill and the scheduler finds its ways.
+const SETTLING: Duration = Duration::from_millis(200);
+/// Connections that are not upgraded by then are measured as they are.
+const UPGRADE_LIMIT: Duration = Duration::from_secs(10);
 const CLIENT_LOG: &str = "client.log";
 
 /// What stands ready for one run.
@@ -32,7 +39,6 @@ pub(crate) struct Ready<'a> {
     pub(crate) load: &'a SqlLoad,
     /// The client with its cores and environment.
     pub(crate) line: &'a CommandLine,
-    pub(crate) warm_up: Duration,
     pub(crate) window: Duration,
     /// Where the client must prove that its connections are accelerated.
     pub(crate) probe: Option<&'a dyn AccelerationProbe>,
@@ -61,7 +67,7 @@ impl Ready<'_> {
             .spawn(package, out, err)
             .map_err(Failure::impossible)?;
 
-        self.pass(&mut client, self.warm_up, conditions)?;
+        self.warm_up(&mut client, dir, conditions)?;
         let before = self.moment(&client).map_err(Failure::impossible)?;
         let meter = Meter::start(conditions).map_err(Failure::impossible)?;
         self.pass(&mut client, self.window, conditions)?;
@@ -88,6 +94,39 @@ impl Ready<'_> {
         };
         judge(&mut measured, before, after, self.load.connections);
         Ok(measured)
+    }
+
+    /// Lets the load run until it is at its pace.
+    fn warm_up(
+        &self,
+        client: &mut Child,
+        dir: &Path,
+        conditions: &Conditions<'_>,
+    ) -> Result<(), Failure> {
+        let began = Instant::now();
+        while !events::any(dir).map_err(Failure::impossible)? {
+            if began.elapsed() > conditions.limit {
+                let seconds = conditions.limit.as_secs();
+                return Err(self.failure(&format!("began nothing within {seconds} s")));
+            }
+            self.pass(client, LOOK_PAUSE, conditions)?;
+        }
+        self.pass(client, SETTLING, conditions)?;
+        let Some(probe) = self.probe else {
+            return Ok(());
+        };
+        let settled = Instant::now();
+        let connections = self.load.connections;
+        let all = u64::from(connections);
+        // Whoever cannot be asked is judged when the run is over.
+        while probe
+            .observe(client.pid(), connections)
+            .is_ok_and(|seen| seen.upgraded_sockets < all)
+            && settled.elapsed() < UPGRADE_LIMIT
+        {
+            self.pass(client, LOOK_PAUSE, conditions)?;
+        }
+        Ok(())
     }
 
     /// Lets the load run for some time.

@@ -302,9 +302,8 @@ impl Workload for SqlWorkload {
         steps.extend(hogs);
         steps.push(client.to_string());
         steps.push(format!(
-            "# measured for {} s after {} s",
-            self.window.as_secs_f64(),
-            load.warm_up(cell.hogged.len()).as_secs_f64()
+            "# measured for {} s once every connection works",
+            self.window.as_secs_f64()
         ));
         steps.push(match load.engine {
             Engine::MariaDb => "printf '\\001' >{dir}/stop; kill -TERM {mariadbd}".to_owned(),
@@ -341,7 +340,6 @@ impl Workload for SqlWorkload {
             site,
             client,
             load: load.clone(),
-            warm_up: load.warm_up(cell.hogged.len()),
             window: self.window,
             probe: self.probe.clone().filter(|_| expects),
         })
@@ -354,7 +352,6 @@ pub struct SqlTarget {
     site: Rc<Site>,
     client: CommandLine,
     load: SqlLoad,
-    warm_up: Duration,
     window: Duration,
     probe: Option<Rc<dyn AccelerationProbe>>,
 }
@@ -374,7 +371,6 @@ impl Target for SqlTarget {
             server: &mut self.server,
             load: &self.load,
             line: &self.client,
-            warm_up: self.warm_up,
             window: self.window,
             probe: self.probe.as_deref(),
         };

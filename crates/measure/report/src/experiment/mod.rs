@@ -90,7 +90,7 @@ impl<'a> View<'a> {
     }
 
     fn title(&self) -> String {
-        let experiment = words::spaced(&self.result.experiment);
+        let experiment = words::experiment(&self.result.experiment);
         format!("{experiment}: {} against {}", self.subject, self.reference)
     }
 
