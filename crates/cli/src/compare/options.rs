@@ -65,7 +65,7 @@ pub(crate) struct Pace {
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) pairs: u32,
     /// Length of a run in seconds. redis: with 50 clients (default: 0.27, with --full 0.6).
-    /// sql: after warming up (default: 0.4, with --full 0.6)
+    /// sql: with few connections, after warming up (default: 0.4, with --full 0.6)
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "requests")]
     pub(crate) seconds: Option<f64>,
     /// redis: requests of a run, instead of a length

@@ -5,7 +5,7 @@
 local ffi = require("ffi")
 
 -- The test's name comes by environment: options are known only after it has defined its own.
-require(assert(os.getenv("SAIGA_LOAD"), "SAIGA_LOAD names no test"))
+require(assert(os.getenv("SYSBENCH_TEST"), "SYSBENCH_TEST names no test"))
 
 sysbench.cmdline.options.load_stop = {"File whose first byte ends the load", ""}
 sysbench.cmdline.options.load_events = {"Files for events, one for each thread", ""}

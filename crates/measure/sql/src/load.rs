@@ -76,6 +76,15 @@ impl SqlLoad {
         }
         params
     }
+
+    /// How much longer than others its runs are measured: many connections share the same
+    /// two cores, and each must get its turns; CPU time of backends that come and go is
+    /// counted in ticks of 10 ms.
+    #[must_use]
+    pub fn length_factor(&self) -> f64 {
+        let churn = if self.reconnect { 2.0 } else { 1.0 };
+        churn * (1.0 + f64::from(self.connections) / 128.0)
+    }
 }
 
 #[cfg(test)]
@@ -97,5 +106,11 @@ mod tests {
             serde_json::to_value(churn.params()).unwrap(),
             json!({"engine": "postgres", "test": "select-only", "clients": 4, "reconnect": true})
         );
+    }
+    #[test]
+    fn many_connections_are_measured_for_longer() {
+        let factor =
+            |connections| SqlLoad::new(Engine::Postgres, Test::Select, connections).length_factor();
+        assert_eq!([0, 64, 256].map(factor), [1.0, 1.5, 3.0]);
     }
 }

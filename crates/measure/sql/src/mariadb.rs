@@ -97,7 +97,7 @@ pub(crate) fn client(site: &Site, endpoint: &Endpoint, load: &SqlLoad) -> Comman
     args.push("run".to_owned());
     let mut line = site.line("sysbench", args);
     let test = load.test_name().to_owned();
-    line.env.insert("SAIGA_LOAD".to_owned(), test);
+    line.env.insert("SYSBENCH_TEST".to_owned(), test);
     line
 }
 

@@ -255,8 +255,8 @@ impl Workload for SqlWorkload {
         1
     }
 
-    fn length_factor(&self, _load: &SqlLoad) -> f64 {
-        1.0
+    fn length_factor(&self, load: &SqlLoad) -> f64 {
+        load.length_factor()
     }
 
     fn versions(&self) -> BTreeMap<String, String> {
@@ -303,7 +303,7 @@ impl Workload for SqlWorkload {
         steps.push(client.to_string());
         steps.push(format!(
             "# measured for {} s once every connection works",
-            self.window.as_secs_f64()
+            self.window.mul_f64(load.length_factor()).as_secs_f64()
         ));
         steps.push(match load.engine {
             Engine::MariaDb => "printf '\\001' >{dir}/stop; kill -TERM {mariadbd}".to_owned(),
@@ -340,7 +340,7 @@ impl Workload for SqlWorkload {
             site,
             client,
             load: load.clone(),
-            window: self.window,
+            window: self.window.mul_f64(load.length_factor()),
             probe: self.probe.clone().filter(|_| expects),
         })
     }
