@@ -56,8 +56,8 @@ fn redis(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn sql(args: &Args) -> anyhow::Result<ExitCode> {
     let engines = plan::engines(args)?;
-    let kinds = arms(args)?;
     let (plan, window) = plan::sql(args, &engines)?;
+    let kinds = arms(args)?;
     if args.dry_run {
         let workload = SqlWorkload::without_programs(&engines, &kinds, args.port, window);
         return plan::print_steps(&workload, &plan);
