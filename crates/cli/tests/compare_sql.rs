@@ -52,7 +52,7 @@ fn assert_complete(result: &ExperimentResult, cells: &[&str]) {
     for cell in cells {
         for arm in &arms {
             let of = |run: &&Run| run.cell == *cell && run.arm == *arm;
-            let run = result.runs.iter().filter(of).next_back().unwrap();
+            let run = result.runs.iter().rfind(of).unwrap();
             assert_eq!(run.rejected, None, "{cell} {arm}");
             let churn = cell.contains("churn");
             for metric in METRICS

@@ -20,9 +20,12 @@ GRANT ALL ON sbtest.* TO sbtest@'%';
 /// Makes the data directory.
 pub(crate) fn initialise(site: &Site) -> CommandLine {
     let data = format!("--datadir={}", site.file("data"));
+    // TMPDIR may be closed to the server's account.
+    let tmp = format!("--tmpdir={}", site.dir);
     let args = [
         "--no-defaults",
         &data,
+        &tmp,
         "--auth-root-authentication-method=normal",
         "--skip-test-db",
         "--innodb-log-file-size=16M",
