@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::exit;
-use crate::{bench, compare, completions, config, man, run, status, top};
+use crate::{bench, compare, completions, config, man, run, service, status, top, writer};
 
 const EXIT_STATUS: &str = "Exit status: 0 done, 1 done and the answer is no, 2 could not.";
 
@@ -36,6 +36,10 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     /// Starts a program with its connections accelerated
     Run(run::Args),
+    /// Makes systemd start a service with its connections accelerated
+    Enable(service::Enable),
+    /// Makes systemd start a service as it did before
+    Disable(service::Disable),
     /// Shows what is accelerated, and why the rest is not
     Status(status::Args),
     /// Shows the traffic of accelerated processes, refreshed each second
@@ -44,6 +48,9 @@ pub(crate) enum Verb {
     Compare(compare::Args),
     /// Runs one load and prints its figures
     Bench(bench::Args),
+    /// Writes to Redis through a fail-over, for `compare` and `bench`
+    #[command(hide = true)]
+    RedisWriter(writer::Args),
     /// Shows the settings in force
     Config(config::Args),
     /// Prints a completion script for a shell

@@ -1,6 +1,6 @@
 //! `saiga bench redis`: one load run, and its record as in `result.json`.
 //!
-//! Starts a private server, runs one load, stops the server. Deliberately absent:
+//! Starts private servers, runs one load, stops them. Deliberately absent:
 //! comparisons and verdicts; one run shows nothing about another.
 
 use std::io::Write;
@@ -13,9 +13,12 @@ use saiga_experiment::engine;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::{Plan, RunSize};
 use saiga_experiment::result::Run;
-use saiga_redis::{RedisLoad, RedisWorkload, Test, cells};
+use saiga_redis::{RedisLoad, RedisWorkload, Topology, cells};
 
-use crate::compare::{ArmName, HogName, arm_kinds, probe, raise_descriptor_limit};
+use crate::compare::{
+    ArmName, HogName, TestName, TopologyName, arm_kinds, check_arms, check_test, probe,
+    raise_descriptor_limit, this_tool,
+};
 
 /// Options of `saiga bench`; short ones are redis-benchmark's.
 #[derive(Debug, clap::Args)]
@@ -26,6 +29,12 @@ pub(crate) struct Args {
     /// How client and server reach each other
     #[arg(long, value_enum, default_value_t = ArmName::Saiga)]
     arm: ArmName,
+    /// How servers are joined to each other
+    #[arg(long, value_enum, default_value_t = TopologyName::Standalone)]
+    topology: TopologyName,
+    /// The same as --topology cluster
+    #[arg(long, conflicts_with = "topology")]
+    cluster: bool,
     /// Where they run
     #[arg(long, value_enum, default_value_t = PlacementName::Unpinned)]
     placement: PlacementName,
@@ -59,7 +68,7 @@ pub(crate) struct Args {
     /// Close each connection after one request
     #[arg(long)]
     reconnect: bool,
-    /// Port of the private server on 127.0.0.1 (default: any free one)
+    /// First port of the private servers on 127.0.0.1 (default: any free ones)
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
     /// Print the record as JSON
@@ -78,17 +87,6 @@ enum PlacementName {
     Unpinned,
 }
 
-/// What each request does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum TestName {
-    /// SET of a value
-    Set,
-    /// GET of a value that exists
-    Get,
-    /// PING
-    Ping,
-}
-
 /// Runs one load and prints its record.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.workload != "redis" {
@@ -97,9 +95,18 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             args.workload
         );
     }
+    let topology = args.topology();
+    check_test(args.test, topology)?;
+    check_arms(&[args.arm], topology)?;
     let plan = plan(&args)?;
     let kinds = arm_kinds(&[args.arm])?;
-    let workload = RedisWorkload::new(&kinds, args.port, Some(probe::status_pages()))?;
+    let workload = RedisWorkload::new(
+        &kinds,
+        topology,
+        args.port,
+        this_tool()?,
+        Some(probe::status_pages()),
+    )?;
     raise_descriptor_limit();
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
     let outcome = engine::execute(&workload, &plan, &interrupt, &mut |_| {})?;
@@ -117,15 +124,21 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+impl Args {
+    fn topology(&self) -> Topology {
+        if self.cluster {
+            Topology::Cluster
+        } else {
+            self.topology.topology()
+        }
+    }
+}
+
 /// A plan of one visit with one arm, in which strangers may do what they want.
 fn plan(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
     let cores = Cores::choose().context("cannot tell which CPUs this process may use")?;
     let load = RedisLoad {
-        test: match args.test {
-            TestName::Set => Test::Set,
-            TestName::Get => Test::Get,
-            TestName::Ping => Test::Ping,
-        },
+        test: args.test.test(),
         clients: args.clients,
         pipeline: args.pipeline,
         value_bytes: args.value_bytes,
@@ -133,6 +146,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
         io_threads: args.io_threads,
         reconnect: args.reconnect,
         keys: args.keys,
+        topology: args.topology(),
     };
     let placement = match args.placement {
         PlacementName::OneCore => Placement::OneCore,

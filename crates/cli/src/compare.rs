@@ -24,8 +24,8 @@ use saiga_sql::SqlWorkload;
 
 use crate::exit;
 use options::Expectation;
-pub(crate) use options::{Args, ArmName, HogName};
-pub(crate) use plan::{arm_kinds, raise_descriptor_limit};
+pub(crate) use options::{Args, ArmName, HogName, TestName, TopologyName};
+pub(crate) use plan::{arm_kinds, check_arms, check_test, raise_descriptor_limit, this_tool};
 use progress::Progress;
 
 /// Runs the comparison, or with `--dry-run` says what it would run.
@@ -43,14 +43,17 @@ fn redis(args: &Args) -> anyhow::Result<ExitCode> {
     if !args.engine.is_empty() {
         bail!("--engine is for `saiga compare sql`");
     }
+    let topology = args.topology();
+    plan::check_arms(args.arms(), topology)?;
     let kinds = arms(args)?;
     let plan = plan::redis(args)?;
     if args.dry_run {
-        let workload = RedisWorkload::without_programs(&kinds, args.port);
+        let workload = RedisWorkload::without_programs(&kinds, topology, args.port, this_tool()?);
         return plan::print_steps(&workload, &plan);
     }
     let out = out(args)?;
-    let workload = RedisWorkload::new(&kinds, args.port, Some(probe::status_pages()))?;
+    let probe = Some(probe::status_pages());
+    let workload = RedisWorkload::new(&kinds, topology, args.port, this_tool()?, probe)?;
     experiment(&workload, &plan, args, out)
 }
 
@@ -69,7 +72,7 @@ fn sql(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn arms(args: &Args) -> anyhow::Result<Vec<ArmKind>> {
-    let kinds = arm_kinds(&args.arms)?;
+    let kinds = arm_kinds(args.arms())?;
     if kinds.len() < 2 {
         bail!("--arms needs two arms at least, such as kernel,saiga");
     }

@@ -14,10 +14,12 @@ mod library;
 mod man;
 mod process;
 mod run;
+mod service;
 mod status;
 mod table;
 mod top;
 mod units;
+mod writer;
 
 use std::process::ExitCode;
 
@@ -28,10 +30,13 @@ fn main() -> ExitCode {
     };
     exit::code(match verb {
         args::Verb::Run(args) => run::run(args),
+        args::Verb::Enable(args) => service::enable(args),
+        args::Verb::Disable(args) => service::disable(args),
         args::Verb::Status(args) => status::run(args),
         args::Verb::Top(args) => top::run(args),
         args::Verb::Compare(args) => compare::run(args),
         args::Verb::Bench(args) => bench::run(args),
+        args::Verb::RedisWriter(args) => writer::run(args),
         args::Verb::Config(args) => config::run(args),
         args::Verb::Completions(args) => completions::run(args),
         args::Verb::Man(args) => man::run(args),

@@ -7,7 +7,7 @@
 
 mod exec;
 mod obstacle;
-mod program;
+pub(crate) mod program;
 mod resolve;
 
 use std::ffi::{OsStr, OsString};
@@ -20,6 +20,7 @@ use crate::config;
 use crate::exit;
 use crate::library;
 use obstacle::Obstacle;
+pub(crate) use obstacle::in_library;
 use resolve::Command;
 
 /// Options of `saiga run`.
@@ -78,7 +79,7 @@ fn accelerate(
     settings: &saiga_settings::Settings,
 ) -> Result<OsString, Obstacle> {
     let library = library::find().map_err(|error| Obstacle::NoLibrary(error.to_string()))?;
-    obstacle::in_library(&library)?;
+    in_library(&library)?;
     let executed = program::check(&command.program, &library)?;
     let file_name = executed.file_name().unwrap_or_default();
     obstacle::in_settings(settings, file_name)?;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -17,7 +18,7 @@ use crate::units;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Without PID, lists the accelerated processes of this user; of every user \
-when asked by root.\nExit status: 1 when PID is not accelerated."
+when asked by root; then the services that `saiga enable` has set up.\nExit status: 1 when PID is not accelerated."
 )]
 pub(crate) struct Args {
     /// The process whose sockets to show
@@ -26,19 +27,22 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Look for enabled services of the system below this folder
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    root: PathBuf,
 }
 
 /// Prints the list, or one process.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (text, code) = match args.pid {
-        None => (list(args.json)?, ExitCode::SUCCESS),
+        None => (list(args.json, &args.root)?, ExitCode::SUCCESS),
         Some(pid) => one(pid, args.json)?,
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(code)
 }
 
-fn list(json: bool) -> anyhow::Result<String> {
+fn list(json: bool, root: &Path) -> anyhow::Result<String> {
     let pages = reader::accelerated().context("cannot list processes; is /proc mounted?")?;
     // A process that ends while it is looked at is not in the list.
     let processes: Vec<Process> = pages
@@ -49,7 +53,8 @@ fn list(json: bool) -> anyhow::Result<String> {
         return Ok(serde_json::to_string_pretty(&processes)? + "\n");
     }
     if processes.is_empty() {
-        return Ok("no accelerated process; start one with `saiga run -- CMD`\n".to_owned());
+        let none = "no accelerated process; start one with `saiga run -- CMD`\n";
+        return Ok(none.to_owned() + &services(root));
     }
     let header = [
         "pid",
@@ -86,7 +91,16 @@ fn list(json: bool) -> anyhow::Result<String> {
             process.disabled.clone().unwrap_or_default(),
         ]);
     }
-    Ok(table.to_string())
+    Ok(table.to_string() + &services(root))
+}
+
+/// The services that systemd starts under Saiga; nothing when there is none.
+fn services(root: &Path) -> String {
+    let enabled = crate::service::enabled(root);
+    if enabled.is_empty() {
+        return String::new();
+    }
+    format!("\nenabled services: {}\n", enabled.join(", "))
 }
 
 fn one(pid: u32, json: bool) -> anyhow::Result<(String, ExitCode)> {

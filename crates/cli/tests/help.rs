@@ -12,7 +12,9 @@ use support::{Installation, said};
 #[test]
 fn help_is_as_committed() {
     let saiga = Installation::bare();
-    for verb in ["run", "status", "top", "config", "compare"] {
+    for verb in [
+        "run", "enable", "disable", "status", "top", "config", "compare",
+    ] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/help/{verb}.txt"));
         let out = said(&mut saiga.saiga(&[verb, "--help"]));
         assert_eq!(out.code, Some(0));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use saiga_redis::{Test, Topology};
 
 /// Options of `saiga compare`.
 #[derive(Debug, clap::Args)]
@@ -25,9 +26,9 @@ pub(crate) struct Args {
     /// sql: the database systems, mariadb with sysbench and postgres with pgbench
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ENGINE")]
     pub(crate) engine: Vec<EngineName>,
-    /// How servers are connected to each other
-    #[arg(long, value_enum, default_value_t = Topology::Standalone)]
-    pub(crate) topology: Topology,
+    /// redis: how servers are joined to each other
+    #[arg(long, value_enum, default_value_t = TopologyName::Standalone)]
+    pub(crate) topology: TopologyName,
     /// Keep the server's core (0), the client's (1) or both busy with a process of our own
     #[arg(long, value_enum, conflicts_with = "full")]
     pub(crate) hog: Option<HogName>,
@@ -43,19 +44,18 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) pace: Pace,
     /// What to compare, the reference first; an arm given twice is compared with itself
-    #[arg(
-        long,
-        value_enum,
-        value_delimiter = ',',
-        default_value = "kernel,unix,saiga"
-    )]
+    /// (default: kernel,unix,saiga; without unix where servers are joined)
+    #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) arms: Vec<ArmName>,
     /// Run only cells whose name contains TEXT, such as set-c50-one-core; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Vec<String>,
-    /// Port of the private servers on 127.0.0.1 (default: any free one)
+    /// First port of the private servers on 127.0.0.1 (default: any free ones)
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
+    // The last, for its heading holds for all that follow.
+    #[command(flatten)]
+    pub(crate) load: LoadFlags,
 }
 
 /// How much is measured.
@@ -69,7 +69,7 @@ pub(crate) struct Pace {
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "requests")]
     pub(crate) seconds: Option<f64>,
     /// redis: requests of a run, instead of a length
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
     pub(crate) requests: Option<u64>,
     /// Seed of the random order (default: a new one, printed)
     #[arg(long, value_name = "N")]
@@ -79,11 +79,129 @@ pub(crate) struct Pace {
     pub(crate) max_foreign: f64,
 }
 
-/// How servers are connected to each other.
+/// Flags of redis-benchmark: any of them replaces the loads of the plan.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Instead of the loads of the plan, as redis-benchmark names them")]
+pub(crate) struct LoadFlags {
+    /// What the requests do, such as set,get
+    #[arg(
+        short = 't',
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "TESTS"
+    )]
+    pub(crate) tests: Vec<TestName>,
+    /// Parallel connections
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) clients: Option<u32>,
+    /// Size of a value in bytes
+    #[arg(short = 'd', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_073_741_824))]
+    pub(crate) value_bytes: Option<u32>,
+    /// Use N random keys; a GET finds every one of them
+    #[arg(short = 'r', long, value_name = "N")]
+    pub(crate) keys: Option<u32>,
+    /// Threads of redis-benchmark
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
+    pub(crate) threads: Option<u32>,
+    /// The same as --topology cluster
+    #[arg(long, conflicts_with = "topology")]
+    pub(crate) cluster: bool,
+}
+
+/// What each request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Topology {
+pub(crate) enum TestName {
+    /// SET of a value
+    Set,
+    /// GET of a value that exists
+    Get,
+    /// PING
+    Ping,
+    /// SETs under which the master is killed (with --topology sentinel)
+    Failover,
+}
+
+/// How servers are joined to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TopologyName {
     /// One server
     Standalone,
+    /// A master and two replicas; GET goes to a replica
+    Replica,
+    /// The same with three sentinels, and a fail-over
+    Sentinel,
+    /// Three masters with a replica each
+    Cluster,
+}
+
+impl TopologyName {
+    /// The same for the workload.
+    pub(crate) fn topology(self) -> Topology {
+        match self {
+            Self::Standalone => Topology::Standalone,
+            Self::Replica => Topology::Replica,
+            Self::Sentinel => Topology::Sentinel,
+            Self::Cluster => Topology::Cluster,
+        }
+    }
+}
+
+impl TestName {
+    /// The same for the workload.
+    pub(crate) fn test(self) -> Test {
+        match self {
+            Self::Set => Test::Set,
+            Self::Get => Test::Get,
+            Self::Ping => Test::Ping,
+            Self::Failover => Test::Failover,
+        }
+    }
+}
+
+impl LoadFlags {
+    /// The first flag given that describes a load; `--cluster` describes the servers.
+    pub(crate) fn first_load_flag(&self) -> Option<&'static str> {
+        let Self {
+            tests,
+            clients,
+            value_bytes,
+            keys,
+            threads,
+            cluster: _,
+        } = self;
+        let flags = [
+            ("-t", !tests.is_empty()),
+            ("-c", clients.is_some()),
+            ("-d", value_bytes.is_some()),
+            ("-r", keys.is_some()),
+            ("--threads", threads.is_some()),
+        ];
+        flags
+            .iter()
+            .find(|(_, given)| *given)
+            .map(|(flag, _)| *flag)
+    }
+}
+
+impl Args {
+    /// How the servers are joined.
+    pub(crate) fn topology(&self) -> Topology {
+        if self.load.cluster {
+            Topology::Cluster
+        } else {
+            self.topology.topology()
+        }
+    }
+
+    /// What is compared.
+    pub(crate) fn arms(&self) -> &[ArmName] {
+        match (self.arms.as_slice(), self.topology()) {
+            ([], Topology::Standalone) => &[ArmName::Kernel, ArmName::Unix, ArmName::Saiga],
+            ([], _) => &[ArmName::Kernel, ArmName::Saiga],
+            (chosen, _) => chosen,
+        }
+    }
 }
 
 /// A database system.

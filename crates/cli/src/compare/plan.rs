@@ -1,6 +1,7 @@
 //! From options to a plan, and the plan as text for `--dry-run`.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,12 +11,12 @@ use saiga_experiment::arm::ArmKind;
 use saiga_experiment::cores::{Cores, Hog};
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::workload::Workload;
-use saiga_redis::{RedisLoad, cells};
+use saiga_redis::{RedisLoad, Topology, cells};
 use saiga_sql::{Engine, SqlLoad};
 
 use crate::library;
 
-use super::options::{Args, ArmName, EngineName, HogName};
+use super::options::{Args, ArmName, EngineName, HogName, LoadFlags, TestName};
 
 /// Redis, with ten loads, three placements, three arms and six pairs: 3.5 minutes.
 const REDIS_RUN: f64 = 0.27;
@@ -36,24 +37,11 @@ pub(super) fn redis(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
         Some(requests) => RunSize::Operations(requests),
         None => RunSize::Lasting(seconds),
     };
-    let found = if args.full {
-        let mut all = cells::cells(&cells::full_loads(), Hog::None, &cores);
-        all.extend(
-            HOGS.iter()
-                .flat_map(|hog| cells::cells(&cells::hog_loads(), *hog, &cores)),
-        );
-        all
-    } else {
-        cells::cells(&cells::default_loads(), hog(args), &cores)
-    };
-    of(args, found, size)
+    of(args, redis_cells(args, &cores)?, size)
 }
 
 /// The same with these database systems, and how long each run is measured.
 pub(super) fn sql(args: &Args, engines: &[Engine]) -> anyhow::Result<(Plan<SqlLoad>, Duration)> {
-    if args.pace.requests.is_some() {
-        bail!("--requests is for `saiga compare redis`; give --seconds");
-    }
     let cores = cores()?;
     let window = seconds(args, SQL_RUN, SQL_FULL_RUN);
     let cells = |engine: &Engine| {
@@ -73,6 +61,7 @@ pub(super) fn sql(args: &Args, engines: &[Engine]) -> anyhow::Result<(Plan<SqlLo
 
 /// The database systems of `compare sql`, each once.
 pub(super) fn engines(args: &Args) -> anyhow::Result<Vec<Engine>> {
+    check_sql(args)?;
     let mut engines: Vec<Engine> = args.engine.iter().map(|name| name.engine()).collect();
     engines.sort();
     engines.dedup();
@@ -123,6 +112,105 @@ fn of<L>(args: &Args, mut cells: Vec<Cell<L>>, size: RunSize) -> anyhow::Result<
         size,
         max_foreign_cores: pace.max_foreign,
     })
+}
+
+/// The cells of `compare redis`.
+fn redis_cells(args: &Args, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad>>> {
+    let topology = args.topology();
+    let own = own_loads(&args.load, topology)?;
+    if own.is_some() && args.full {
+        bail!("--full chooses the loads; leave it out beside -t, -c, -d, -r and --threads");
+    }
+    let few = own.is_some() || !args.full || topology != Topology::Standalone;
+    if few {
+        let loads = own.unwrap_or_else(|| match topology {
+            Topology::Standalone => cells::default_loads(),
+            Topology::Replica | Topology::Sentinel | Topology::Cluster => {
+                cells::topology_loads(topology, args.full)
+            }
+        });
+        return Ok(cells::cells(&loads, hog(args), cores));
+    }
+    let mut all = cells::cells(&cells::full_loads(), Hog::None, cores);
+    for hog in HOGS {
+        all.extend(cells::cells(&cells::hog_loads(), hog, cores));
+    }
+    Ok(all)
+}
+
+/// The loads that redis-benchmark's flags describe; `None` when none of them is given.
+fn own_loads(flags: &LoadFlags, topology: Topology) -> anyhow::Result<Option<Vec<RedisLoad>>> {
+    let LoadFlags {
+        tests,
+        clients,
+        value_bytes,
+        keys,
+        threads,
+        cluster: _,
+    } = flags;
+    if flags.first_load_flag().is_none() {
+        return Ok(None);
+    }
+    let tests = match tests.as_slice() {
+        [] => &[TestName::Set, TestName::Get],
+        tests => tests,
+    };
+    let load = |test: &TestName| {
+        check_test(*test, topology)?;
+        let usual = RedisLoad::new(test.test(), clients.unwrap_or(50));
+        Ok(RedisLoad {
+            value_bytes: value_bytes.unwrap_or(usual.value_bytes),
+            keys: keys.unwrap_or(usual.keys),
+            client_threads: threads.unwrap_or(usual.client_threads),
+            topology,
+            ..usual
+        })
+    };
+    tests
+        .iter()
+        .map(load)
+        .collect::<anyhow::Result<_>>()
+        .map(Some)
+}
+
+/// Only sentinels fail over to another master.
+pub(crate) fn check_test(test: TestName, topology: Topology) -> anyhow::Result<()> {
+    if test == TestName::Failover && topology != Topology::Sentinel {
+        bail!("-t failover needs --topology sentinel, not {topology}");
+    }
+    Ok(())
+}
+
+/// Servers reach each other by TCP only.
+pub(crate) fn check_arms(arms: &[ArmName], topology: Topology) -> anyhow::Result<()> {
+    if arms.contains(&ArmName::Unix) && topology != Topology::Standalone {
+        bail!("the unix arm has no {topology} topology: servers reach each other by TCP");
+    }
+    Ok(())
+}
+
+/// What only redis-server and redis-benchmark can do, `compare sql` refuses.
+fn check_sql(args: &Args) -> anyhow::Result<()> {
+    let topology = args.topology();
+    if topology != Topology::Standalone {
+        bail!(
+            "--topology {topology} is for `saiga compare redis`; `compare sql` has standalone servers only"
+        );
+    }
+    if let Some(flag) = args.load.first_load_flag() {
+        bail!(
+            "{flag} is for `saiga compare redis`; `compare sql` has loads of its own (see --only)"
+        );
+    }
+    if args.pace.requests.is_some() {
+        bail!("--requests is for `saiga compare redis`; give --seconds");
+    }
+    Ok(())
+}
+
+/// The file of this program, which is also the writer of fail-overs.
+pub(crate) fn this_tool() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("cannot tell which file this program is")
 }
 
 impl HogName {

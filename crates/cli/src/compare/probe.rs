@@ -1,6 +1,7 @@
 //! Asks a process's status page whether its connections run through channels.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use saiga_experiment::acceleration::{Acceleration, AccelerationProbe};
@@ -9,10 +10,13 @@ use saiga_status::reader::{Page, Socket};
 /// The servers' few descriptors besides those of their clients, with room to spare.
 const OTHER_DESCRIPTORS: u32 = 64;
 
-/// Keeps the page that it read last: finding it anew costs a look at every descriptor.
+/// Pages kept at most: more than the servers of any one run.
+const MAX_PAGES: usize = 16;
+
+/// Keeps the pages that it read last: finding one anew costs a look at every descriptor.
 #[derive(Default)]
 struct StatusPages {
-    last: RefCell<Option<Page>>,
+    last: RefCell<BTreeMap<u32, Page>>,
 }
 
 /// The probe that reads status pages.
@@ -23,11 +27,15 @@ pub(crate) fn status_pages() -> Rc<dyn AccelerationProbe> {
 impl AccelerationProbe for StatusPages {
     fn observe(&self, pid: u32, clients: u32) -> Result<Acceleration, String> {
         let mut last = self.last.borrow_mut();
-        let page = match last.take().filter(|page| page.pid() == pid) {
-            Some(page) => page,
-            None => Page::open(pid).map_err(|error| error.to_string())?,
+        if !last.contains_key(&pid) {
+            if last.len() >= MAX_PAGES {
+                last.clear();
+            }
+            last.insert(pid, Page::open(pid).map_err(|error| error.to_string())?);
+        }
+        let Some(page) = last.get(&pid) else {
+            return Err("its page is gone".to_owned());
         };
-        let page = last.insert(page);
         let snapshot = page
             .snapshot(clients.saturating_add(OTHER_DESCRIPTORS))
             .map_err(|error| error.to_string())?;

@@ -21,6 +21,35 @@ const PT_INTERP: u32 = 3;
 /// Finds what stands against loading `library` into `program`; the answer is the file that
 /// the kernel will execute in the end (a script's interpreter).
 pub(crate) fn check(program: &Path, library: &Path) -> Result<PathBuf, Obstacle> {
+    check_as(program, library, &As::caller())
+}
+
+/// Who will run the program.
+pub(crate) struct As {
+    /// `None`: a user that owns nothing.
+    pub(crate) user: Option<u32>,
+    /// `None`: likewise.
+    pub(crate) group: Option<u32>,
+    /// No bit of a file gives it more rights (`PR_SET_NO_NEW_PRIVS`).
+    pub(crate) gains_nothing: bool,
+}
+
+impl As {
+    fn caller() -> Self {
+        // SAFETY: getuid has no preconditions.
+        let user = unsafe { libc::getuid() };
+        // SAFETY: getgid has no preconditions.
+        let group = unsafe { libc::getgid() };
+        Self {
+            user: Some(user),
+            group: Some(group),
+            gains_nothing: has_no_new_privileges(),
+        }
+    }
+}
+
+/// As [`check`], for a program that somebody else will start.
+pub(crate) fn check_as(program: &Path, library: &Path, who: &As) -> Result<PathBuf, Obstacle> {
     let ours = Elf::read(library)
         .map_err(|source| Obstacle::LibraryUnreadable {
             library: shown(library),
@@ -35,7 +64,7 @@ pub(crate) fn check(program: &Path, library: &Path) -> Result<PathBuf, Obstacle>
         };
         program = interpreter;
     }
-    check_privileges(&program)?;
+    check_privileges(&program, who)?;
     let Ok(Some(elf)) = Elf::read(&program) else {
         return Ok(program);
     };
@@ -80,7 +109,7 @@ fn script_interpreter(program: &Path) -> Option<PathBuf> {
 }
 
 /// Finds bits that make the loader ignore `LD_PRELOAD` (`AT_SECURE`, `man 8 ld.so`).
-fn check_privileges(program: &Path) -> Result<(), Obstacle> {
+fn check_privileges(program: &Path, who: &As) -> Result<(), Obstacle> {
     let (Ok(path), Ok(metadata)) = (
         CString::new(program.as_os_str().as_bytes()),
         program.metadata(),
@@ -88,20 +117,16 @@ fn check_privileges(program: &Path) -> Result<(), Obstacle> {
         return Ok(());
     };
     let is_ignored = mount_flags(&path).is_ok_and(|flags| flags & libc::ST_NOSUID != 0);
-    if is_ignored || has_no_new_privileges() {
+    if is_ignored || who.gains_nothing {
         return Ok(());
     }
-    // SAFETY: getuid has no preconditions.
-    let user = unsafe { libc::getuid() };
-    // SAFETY: getgid has no preconditions.
-    let group = unsafe { libc::getgid() };
-    if has_mode(&metadata, libc::S_ISUID) && metadata.uid() != user {
+    if has_mode(&metadata, libc::S_ISUID) && Some(metadata.uid()) != who.user {
         return Err(Obstacle::SetUser(shown(program)));
     }
-    if has_mode(&metadata, libc::S_ISGID | libc::S_IXGRP) && metadata.gid() != group {
+    if has_mode(&metadata, libc::S_ISGID | libc::S_IXGRP) && Some(metadata.gid()) != who.group {
         return Err(Obstacle::SetGroup(shown(program)));
     }
-    if user != 0 && has_capabilities(&path) {
+    if who.user != Some(0) && has_capabilities(&path) {
         return Err(Obstacle::Capabilities(shown(program)));
     }
     Ok(())

@@ -272,6 +272,9 @@ impl<W: Workload> Engine<'_, W> {
             return Ok(());
         };
         let cell = &plan.cells[cell_index];
+        if !self.workload.calibrates(&cell.load) {
+            return Ok(());
+        }
         let key = self.calibration_key(cell, arm);
         if self.operations.contains_key(&key) || self.broken.contains(&(cell_index, arm)) {
             return Ok(());

@@ -64,6 +64,14 @@ pub struct Visit {
     pub order: Vec<usize>,
 }
 
+impl<L> Cell<L> {
+    /// What a shell would take to make its hogs.
+    pub fn hog_steps(&self) -> impl Iterator<Item = String> + '_ {
+        let hog = |cpu: &usize| format!("taskset -c {cpu} sh -c 'while :; do :; done'");
+        self.hogged.iter().map(hog)
+    }
+}
+
 impl<L> Plan<L> {
     /// Every visit in order of execution, for `arms` arms.
     #[must_use]

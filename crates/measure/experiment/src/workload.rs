@@ -34,6 +34,10 @@ pub trait Workload {
     fn params(&self, load: &Self::Load) -> BTreeMap<String, Value>;
     /// Loads with one key run about equally fast, and share a calibration.
     fn calibration_key(&self, load: &Self::Load) -> String;
+    /// Whether the number of operations decides how long a run of this load is.
+    fn calibrates(&self, _load: &Self::Load) -> bool {
+        true
+    }
     /// Operations with which calibration begins.
     fn first_guess(&self, load: &Self::Load) -> u64;
     /// Operations below which a run does not show the load's steady pace.

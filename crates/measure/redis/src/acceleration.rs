@@ -11,45 +11,83 @@ use saiga_experiment::workload::Measured;
 /// Between two looks at a server: a look costs some 10 µs of our own CPU time.
 pub(crate) const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// The looks at one server during one run.
+/// The looks at the servers that serve one run.
 pub(crate) struct ChannelWatch<'a> {
     probe: &'a dyn AccelerationProbe,
-    pid: u32,
     clients: u32,
-    seen: Result<Acceleration, String>,
+    seen: Vec<Seen>,
+}
+
+/// What one server said at its best, and how many upgrades it had before the run: links
+/// between servers are no proof that clients are accelerated.
+struct Seen {
+    pid: u32,
+    before: u64,
+    best: Result<Acceleration, String>,
 }
 
 impl<'a> ChannelWatch<'a> {
-    pub(crate) fn new(probe: &'a dyn AccelerationProbe, pid: u32, clients: u32) -> Self {
-        let seen = Err("its server was never asked".to_owned());
+    /// For the servers `pids` that are joined to others when `joined`.
+    pub(crate) fn new(
+        probe: &'a dyn AccelerationProbe,
+        pids: &[u32],
+        clients: u32,
+        joined: bool,
+    ) -> Self {
+        let before = |pid| {
+            let seen = probe.observe(pid, clients).ok();
+            seen.map_or(0, |seen| seen.upgraded_sockets)
+        };
+        let seen = |&pid: &u32| Seen {
+            pid,
+            before: if joined { before(pid) } else { 0 },
+            best: Err("its server was never asked".to_owned()),
+        };
         Self {
             probe,
-            pid,
             clients,
-            seen,
+            seen: pids.iter().map(seen).collect(),
         }
     }
 
     /// Looks once; the most that was ever seen stays.
     pub(crate) fn look(&mut self) {
-        let now = self.probe.observe(self.pid, self.clients);
-        self.seen = match (self.seen.clone(), now) {
-            (Ok(before), Ok(now)) => Ok(Acceleration {
-                upgraded_sockets: before.upgraded_sockets.max(now.upgraded_sockets),
-                channel_bytes: before.channel_bytes.max(now.channel_bytes),
-                tcp_bytes: before.tcp_bytes.max(now.tcp_bytes),
-            }),
-            (Err(_), Ok(now)) => Ok(now),
-            (Ok(before), Err(_)) => Ok(before),
-            (Err(_), Err(now)) => Err(now),
+        for Seen { pid, best, .. } in &mut self.seen {
+            let now = self.probe.observe(*pid, self.clients);
+            *best = match (best.clone(), now) {
+                (Ok(before), Ok(now)) => Ok(Acceleration {
+                    upgraded_sockets: before.upgraded_sockets.max(now.upgraded_sockets),
+                    channel_bytes: before.channel_bytes.max(now.channel_bytes),
+                    tcp_bytes: before.tcp_bytes.max(now.tcp_bytes),
+                }),
+                (Err(_), Ok(now)) => Ok(now),
+                (Ok(before), Err(_)) => Ok(before),
+                (Err(_), Err(now)) => Err(now),
+            };
+        }
+    }
+
+    /// All servers together, without the upgrades of before.
+    fn total(&self) -> Result<Acceleration, String> {
+        let mut total = Acceleration {
+            upgraded_sockets: 0,
+            channel_bytes: 0,
+            tcp_bytes: 0,
         };
+        for Seen { before, best, .. } in &self.seen {
+            let best = best.clone()?;
+            total.upgraded_sockets += best.upgraded_sockets.saturating_sub(*before);
+            total.channel_bytes += best.channel_bytes;
+            total.tcp_bytes += best.tcp_bytes;
+        }
+        Ok(total)
     }
 
     /// Adds what was seen to the run, and makes it invalid unless at least half of the
     /// clients' connections were upgraded and their bytes went by channel: they were counted
     /// there, or less than half of `bytes`, the least traffic of the run, was counted on TCP.
     pub(crate) fn judge(self, measured: &mut Measured, bytes: u64) {
-        let seen = match self.seen {
+        let seen = match self.total() {
             Ok(seen) => seen,
             Err(reason) => {
                 measured.invalid = Some(format!("not accelerated: {reason}"));
@@ -111,7 +149,7 @@ mod tests {
         let probe = Script(RefCell::new(
             answers.into_iter().rev().map(answer).collect(),
         ));
-        let mut watch = ChannelWatch::new(&probe, 1, 50);
+        let mut watch = ChannelWatch::new(&probe, &[1], 50, false);
         (0..looks).for_each(|_| watch.look());
         let mut measured = Measured {
             seconds: 1.0,
@@ -135,6 +173,24 @@ mod tests {
     fn what_is_missing_on_tcp_went_by_channel() {
         assert_eq!(invalid_after(vec![Ok((50, 0, 9_999))]), None);
         assert!(invalid_after(vec![Ok((50, 0, 10_000))]).is_some());
+    }
+
+    #[test]
+    fn several_servers_share_the_clients_and_links_of_before_do_not_count() {
+        let seen = |upgraded_sockets| {
+            Ok(Acceleration {
+                upgraded_sockets,
+                channel_bytes: 100,
+                tcp_bytes: 0,
+            })
+        };
+        // Two servers: a look at each before the run, then one during it.
+        let answers = vec![seen(20), seen(13), seen(7), seen(3)];
+        let probe = Script(RefCell::new(answers));
+        let mut watch = ChannelWatch::new(&probe, &[1, 2], 50, true);
+        watch.look();
+        let total = watch.total().unwrap();
+        assert_eq!((total.upgraded_sockets, total.channel_bytes), (23, 200));
     }
 
     #[test]

@@ -7,9 +7,7 @@ use saiga_experiment::process::CommandLine;
 use saiga_experiment::result::Arm;
 
 use crate::load::RedisLoad;
-
-/// The `maxclients` of a redis-server that is not told otherwise.
-const USUAL_MAX_CLIENTS: u32 = 10_000;
+use crate::topology::{Role, Topology};
 
 /// One arm with its unique name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,19 +61,43 @@ impl RedisArm {
         };
         args.extend(["--protected-mode", "yes", "--daemonize", "no", "--dir", dir]);
         args.extend(["--save", "", "--appendonly", "no"]);
-        let (io_threads, max_clients) = (
-            load.io_threads.to_string(),
-            (load.clients + 100).to_string(),
-        );
-        if load.clients > USUAL_MAX_CLIENTS - 100 {
-            args.extend(["--maxclients", &max_clients]);
+        let io_threads = load.io_threads.to_string();
+        let max_clients = load.max_clients().map(|most| most.to_string());
+        if let Some(most) = &max_clients {
+            args.extend(["--maxclients", most]);
         }
         if load.io_threads != 1 {
             args.extend(["--io-threads", &io_threads, "--io-threads-do-reads", "yes"]);
         }
+        self.dressed("redis-server", args)
+    }
+
+    /// The command line of one process of a topology, which finds its orders in `dir`.
+    pub(crate) fn member(&self, role: Role, dir: &str) -> CommandLine {
+        let mut args = vec![format!("{dir}/redis.conf")];
+        if role == Role::Sentinel {
+            args.push("--sentinel".to_owned());
+        }
+        self.dressed("redis-server", args)
+    }
+
+    /// The command line that joins six nodes.
+    pub(crate) fn join(&self, nodes: &[String]) -> CommandLine {
+        let mut args = ["--cluster", "create"].map(str::to_owned).to_vec();
+        args.extend(nodes.iter().map(|port| format!("127.0.0.1:{port}")));
+        args.extend(["--cluster-replicas", "1", "--cluster-yes"].map(str::to_owned));
+        self.dressed("redis-cli", args)
+    }
+
+    /// A program as both sides of this arm run theirs.
+    pub(crate) fn dressed(
+        &self,
+        program: &str,
+        args: impl IntoIterator<Item = impl Into<String>>,
+    ) -> CommandLine {
         CommandLine {
             env: self.kind.env(),
-            ..CommandLine::new("redis-server", args)
+            ..CommandLine::new(program, args)
         }
     }
 
@@ -105,17 +127,20 @@ impl RedisArm {
         if load.reconnect {
             option("-k", "0".to_owned());
         }
-        args.push("--csv".to_owned());
-        CommandLine {
-            env: self.kind.env(),
-            ..CommandLine::new("redis-benchmark", args)
+        if load.topology == Topology::Cluster {
+            args.push("--cluster".to_owned());
         }
+        args.push("--csv".to_owned());
+        self.dressed("redis-benchmark", args)
     }
 
     /// For the result: commands with placeholders for what changes from run to run.
-    pub(crate) fn described(&self) -> Arm {
+    pub(crate) fn described(&self, topology: Topology) -> Arm {
         let endpoint = self.endpoint("{port}", "{dir}");
-        let load = RedisLoad::new(crate::Test::Set, 50);
+        let load = RedisLoad {
+            topology,
+            ..RedisLoad::new(crate::Test::Set, 50)
+        };
         let bare = |line: CommandLine| {
             CommandLine {
                 env: BTreeMap::new(),
@@ -132,9 +157,15 @@ impl RedisArm {
         ]
         .iter()
         .fold(client, |line, (from, to)| line.replace(from, to));
+        let server = match topology {
+            Topology::Standalone => self.server(&endpoint, "{dir}", &load),
+            Topology::Replica | Topology::Sentinel | Topology::Cluster => {
+                self.member(Role::Master, "{dir}")
+            }
+        };
         Arm {
             name: self.name.clone(),
-            server: bare(self.server(&endpoint, "{dir}", &load)),
+            server: bare(server),
             client,
             env: self.kind.env(),
             description: Some(self.kind.description().to_owned()),
@@ -180,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_described_arm_has_placeholders() {
-        let arm = RedisArm::named(&[ArmKind::Unix])[0].described();
+        let arm = RedisArm::named(&[ArmKind::Unix])[0].described(Topology::Standalone);
         assert_eq!(
             arm.client,
             "redis-benchmark -s {dir}/redis.sock -t {test} -c {clients} -n {requests} -P {pipeline} \

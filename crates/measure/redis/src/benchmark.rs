@@ -1,4 +1,4 @@
-//! One run of redis-benchmark against one server, and what its CSV says.
+//! One run of redis-benchmark against the servers of a run, and what its CSV says.
 //!
 //! Throughput is the number of requests by the seconds that redis-benchmark itself
 //! reports: they begin when its event loop begins, so neither the start of the process
@@ -17,38 +17,39 @@ use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
 
 use crate::acceleration::{ChannelWatch, LOOK_PAUSE};
-use crate::server::{PACKAGE, Server};
+use crate::fleet::Fleet;
+use crate::server::PACKAGE;
 
 /// How often a client with threads is looked at.
 const SAMPLE_PAUSE: Duration = Duration::from_millis(4);
 /// CPU time between two looks above which a client with threads is at work.
 const AT_WORK: Duration = Duration::from_micros(400);
 
-/// Runs `line` once against `server`.
+/// Runs `line` once against `fleet`.
 pub(crate) fn run(
-    server: &mut Server,
+    fleet: &mut Fleet,
     line: &CommandLine,
     operations: u64,
     threads: u32,
     conditions: &Conditions<'_>,
     mut channels: Option<&mut ChannelWatch<'_>>,
 ) -> Result<Measured, Failure> {
-    let out = server.dir.path().join("client.csv");
-    let err = server.dir.path().join("client.log");
+    let out = fleet.master().dir.path().join("client.csv");
+    let err = fleet.master().dir.path().join("client.log");
     let files = File::create(&out).and_then(|out| Ok((out, File::create(&err)?)));
     let (stdout, stderr) = files.map_err(Failure::impossible)?;
     let meter = Meter::start(conditions).map_err(Failure::impossible)?;
-    let server_before = server.child.cpu_time().map_err(Failure::impossible)?;
+    let server_before = fleet.cpu_time().map_err(Failure::impossible)?;
     let mut client = line
         .spawn(PACKAGE, stdout, stderr)
         .map_err(Failure::impossible)?;
     let (ended, idle_tail) = watch(&mut client, threads, conditions, channels.as_deref_mut())?;
-    let server_after = server.child.cpu_time();
+    let server_after = fleet.cpu_time();
     if let Some(channels) = channels {
         channels.look();
     }
     let said = || last_line(&err);
-    if let Some(obituary) = server.obituary() {
+    if let Some(obituary) = fleet.obituary() {
         return Err(Failure::run(obituary));
     }
     if !ended.status.success() {

@@ -4,8 +4,11 @@ use saiga_experiment::cores::{Cores, Hog, Placement};
 use saiga_experiment::plan::{Cell, everywhere};
 
 use crate::load::{RedisLoad, Test};
+use crate::topology::Topology;
 
 const LARGE_VALUE: u32 = 100_000;
+/// Connections that write through a fail-over.
+const FAILOVER_WRITERS: u32 = 4;
 const BOTH: [Test; 2] = [Test::Set, Test::Get];
 
 /// Set and get at 1, 50 and 200 clients, pipelined, and with large values.
@@ -61,14 +64,30 @@ pub fn hog_loads() -> Vec<RedisLoad> {
     vec![RedisLoad::new(Test::Set, 1), RedisLoad::new(Test::Set, 50)]
 }
 
+/// What a topology is measured with: set and get, and for sentinels a fail-over. Most of
+/// a run is spent on making the topology, so there are few.
+#[must_use]
+pub fn topology_loads(topology: Topology, full: bool) -> Vec<RedisLoad> {
+    let joined = |load: RedisLoad| RedisLoad { topology, ..load };
+    let counts: &[u32] = if full { &[1, 50, 1000] } else { &[50] };
+    let both = |&clients: &u32| BOTH.map(|test| joined(RedisLoad::new(test, clients)));
+    let mut loads: Vec<RedisLoad> = counts.iter().flat_map(both).collect();
+    if topology == Topology::Sentinel {
+        loads.push(joined(RedisLoad::new(Test::Failover, FAILOVER_WRITERS)));
+    }
+    loads
+}
+
 /// Each load in each placement that these cores allow, beside `hog`; none when the
 /// hog needs a core that is not there. Loads with several threads on one side run
 /// unpinned only: pinned, these threads would share a core, which nobody wants to know.
+/// So does a fail-over: where its processes run is not what it is about.
 #[must_use]
 pub fn cells(loads: &[RedisLoad], hog: Hog, cores: &Cores) -> Vec<Cell<RedisLoad>> {
     let fits = |load: &RedisLoad, placement: Placement| {
         let threads = load.client_threads > 1 || load.io_threads > 1;
-        !threads || placement == Placement::Unpinned
+        let anywhere = threads || load.test == Test::Failover;
+        !anywhere || placement == Placement::Unpinned
     };
     everywhere(loads, hog, cores, RedisLoad::slug, fits)
 }

@@ -1,4 +1,5 @@
-//! The Redis workload: private redis-servers under test, redis-benchmark as load.
+//! The Redis workload: private redis-servers under test, alone or joined, redis-benchmark
+//! as load, and a writer of our own for fail-overs.
 //!
 //! [`RedisWorkload`] plugs into the experiment engine; [`cells`] holds the default and
 //! the full plan. Deliberately absent: any server that we did not start, and any
@@ -8,11 +9,22 @@ mod acceleration;
 mod arm;
 mod benchmark;
 pub mod cells;
+mod configuration;
+mod converge;
+mod failover;
+mod fill;
+mod fleet;
+mod hits;
 mod load;
+mod ports;
 mod resp;
 mod server;
+mod steps;
+mod topology;
 mod workload;
+pub mod writer;
 
 pub use arm::RedisArm;
 pub use load::{RedisLoad, Test};
+pub use topology::Topology;
 pub use workload::{RedisTarget, RedisWorkload};

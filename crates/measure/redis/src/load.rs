@@ -4,6 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::topology::Topology;
+
+/// The `maxclients` of a redis-server that is not told otherwise.
+const USUAL_MAX_CLIENTS: u32 = 10_000;
+/// Threads of redis-benchmark that is told `--cluster` and no number: one for each master.
+const CLUSTER_THREADS: u32 = 3;
+
 /// What each request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Test {
@@ -13,6 +20,8 @@ pub enum Test {
     Get,
     /// PING.
     Ping,
+    /// SETs under which the master is killed; a writer of ours, not redis-benchmark.
+    Failover,
 }
 
 /// The conditions of a load besides placement and hog.
@@ -34,16 +43,19 @@ pub struct RedisLoad {
     pub reconnect: bool,
     /// Number of random keys (`-r`); 0 is one key.
     pub keys: u32,
+    /// How the servers are joined.
+    pub topology: Topology,
 }
 
 impl Test {
-    /// The name that `redis-benchmark -t` takes.
+    /// The name that `redis-benchmark -t` takes; `failover` is none of them.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Set => "set",
             Self::Get => "get",
             Self::Ping => "ping_mbulk",
+            Self::Failover => "failover",
         }
     }
 }
@@ -61,6 +73,7 @@ impl RedisLoad {
             io_threads: 1,
             reconnect: false,
             keys: 0,
+            topology: Topology::Standalone,
         }
     }
 
@@ -91,6 +104,10 @@ impl RedisLoad {
         );
         part(self.io_threads != 1, format!("io{}", self.io_threads));
         part(self.keys != 0, format!("r{}", self.keys));
+        part(
+            self.topology != Topology::Standalone,
+            self.topology.name().to_owned(),
+        );
         slug
     }
 
@@ -125,13 +142,21 @@ impl RedisLoad {
         unusual(*io_threads != 1, "io_threads", json!(io_threads));
         unusual(self.reconnect, "reconnect", json!(true));
         unusual(self.keys != 0, "keys", json!(self.keys));
+        let topology = self.topology;
+        unusual(
+            topology != Topology::Standalone,
+            "topology",
+            json!(topology.name()),
+        );
         params
     }
 
-    /// The same load with SET in place of GET: both run about equally fast.
+    /// The same load with SET in place of GET: both run about equally fast, unless a SET is
+    /// the work of the replicas, too.
     #[must_use]
     pub fn calibration_key(&self) -> String {
-        let test = if self.test == Test::Get {
+        let alone = matches!(self.topology, Topology::Standalone);
+        let test = if self.test == Test::Get && alone {
             Test::Set
         } else {
             self.test
@@ -170,14 +195,34 @@ impl RedisLoad {
     /// fifty 1, two hundred 1.9, a thousand 6.7.
     #[must_use]
     pub fn length_factor(&self) -> f64 {
-        0.7 + 0.006 * f64::from(self.clients)
+        let clients = 0.7 + 0.006 * f64::from(self.clients);
+        // Threads see the end at a tick of 250 ms: a run must be longer than that.
+        if self.threads() > 1 && self.topology == Topology::Cluster {
+            3.0 * clients
+        } else {
+            clients
+        }
+    }
+
+    /// Threads that redis-benchmark has: without `--threads` a cluster decides.
+    pub(crate) fn threads(&self) -> u32 {
+        if self.client_threads == 1 && self.topology == Topology::Cluster {
+            CLUSTER_THREADS
+        } else {
+            self.client_threads
+        }
+    }
+
+    /// What `maxclients` must be, when the usual number is too small.
+    pub(crate) fn max_clients(&self) -> Option<u32> {
+        (self.clients > USUAL_MAX_CLIENTS - 100).then(|| self.clients + 100)
     }
 
     /// A request and its answer have at least this many bytes.
     pub(crate) fn least_bytes_per_request(&self) -> u64 {
         match self.test {
             Test::Ping => 21,
-            Test::Set | Test::Get => 30 + u64::from(self.value_bytes),
+            Test::Set | Test::Get | Test::Failover => 30 + u64::from(self.value_bytes),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The few RESP commands with which we prepare and stop our own servers.
 //!
-//! Spec: the Redis serialization protocol, version 2. Deliberately absent: arrays in
-//! answers, pub/sub, anything on the path of a measurement.
+//! Spec: the Redis serialization protocol, version 2. Deliberately absent: pub/sub, and
+//! anything on the path of a measurement of throughput.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -14,6 +14,8 @@ use crate::arm::Endpoint;
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// Longest bulk answer that we accept.
 const MAX_BULK: usize = 1 << 20;
+/// Most words of an answer that we accept.
+const MAX_WORDS: usize = 10_000;
 
 /// A connection of ours to a server of ours.
 pub(crate) struct Control {
@@ -24,15 +26,23 @@ pub(crate) trait Duplex: Read + Write {}
 impl<T: Read + Write> Duplex for T {}
 
 impl Control {
+    /// Connects to a port of 127.0.0.1; no answer takes longer than `limit`.
+    pub(crate) fn to_port(port: u16, limit: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(limit))?;
+        stream.set_write_timeout(Some(limit))?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
+            stream: BufReader::new(Box::new(stream)),
+        })
+    }
+
     /// Connects; refused until the server listens.
     pub(crate) fn connect(endpoint: &Endpoint) -> io::Result<Self> {
         let stream: Box<dyn Duplex> = match endpoint {
             Endpoint::Tcp(port) => {
                 let port = port.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
-                let stream = TcpStream::connect(("127.0.0.1", port))?;
-                stream.set_read_timeout(Some(ANSWER_LIMIT))?;
-                stream.set_write_timeout(Some(ANSWER_LIMIT))?;
-                Box::new(stream)
+                return Self::to_port(port, ANSWER_LIMIT);
             }
             Endpoint::Unix(path) => {
                 let stream = UnixStream::connect(path)?;
@@ -50,6 +60,14 @@ impl Control {
     pub(crate) fn ask(&mut self, command: &[&[u8]]) -> io::Result<String> {
         self.send(command)?;
         self.answer()
+    }
+
+    /// Sends one command and reads an answer of several words, however they are nested.
+    pub(crate) fn list(&mut self, command: &[&[u8]]) -> io::Result<Vec<String>> {
+        self.send(command)?;
+        let mut words = Vec::new();
+        read_words(&mut self.stream, &mut words)?;
+        Ok(words)
     }
 
     /// Sends one command.
@@ -72,6 +90,28 @@ pub(crate) fn encode(command: &[&[u8]]) -> Vec<u8> {
         text.extend(b"\r\n");
     }
     text
+}
+
+/// Appends the words of one answer; an array of arrays becomes one row of words, and what
+/// is null leaves none.
+fn read_words(stream: &mut impl BufRead, words: &mut Vec<String>) -> io::Result<()> {
+    let mut open = 1;
+    while open > 0 {
+        open -= 1;
+        let array = stream.fill_buf()?.first() == Some(&b'*');
+        if !array {
+            words.push(read_answer(stream)?);
+            continue;
+        }
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        let length: i64 = line[1..].trim_end().parse().unwrap_or(-1);
+        open += usize::try_from(length).unwrap_or(0);
+        if words.len() + open > MAX_WORDS {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+    }
+    Ok(())
 }
 
 fn read_answer(stream: &mut impl BufRead) -> io::Result<String> {
@@ -122,6 +162,14 @@ mod tests {
         assert_eq!(read(":12\r\n").unwrap(), "12");
         assert_eq!(read("$4\r\na\r\nb\r\n").unwrap(), "a\r\nb");
         assert_eq!(read("-ERR no\r\n").unwrap_err().to_string(), "ERR no");
+        let words = |text: &str| {
+            let mut words = Vec::new();
+            read_words(&mut text.as_bytes(), &mut words).map(|()| words)
+        };
+        let nested = "*2\r\n*2\r\n$4\r\nname\r\n$5\r\nsaiga\r\n:7\r\n";
+        assert_eq!(words(nested).unwrap(), ["name", "saiga", "7"]);
+        assert_eq!(words("*-1\r\n").unwrap(), [""; 0]);
+        assert!(words("*99999\r\n").is_err() && words("*2\r\n:1\r\n").is_err());
         for bad in [
             "",
             "HTTP/1.1 400\r\n",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use saiga_experiment::acceleration::AccelerationProbe;
@@ -15,14 +16,20 @@ use serde_json::Value;
 
 use crate::acceleration::ChannelWatch;
 use crate::arm::RedisArm;
-use crate::benchmark;
+use crate::fleet::Fleet;
+use crate::hits::Hits;
 use crate::load::{RedisLoad, Test};
 use crate::server::{PACKAGE, Server};
+use crate::topology::Topology;
+use crate::{benchmark, failover, steps};
 
 /// redis-server under test, redis-benchmark as load.
 pub struct RedisWorkload {
     arms: Vec<RedisArm>,
+    topology: Topology,
     port: Option<u16>,
+    /// This tool, which is also the writer of fail-overs.
+    writer: PathBuf,
     probe: Option<Rc<dyn AccelerationProbe>>,
     versions: BTreeMap<String, String>,
 }
@@ -36,32 +43,46 @@ impl fmt::Debug for RedisWorkload {
 }
 
 impl RedisWorkload {
-    /// Finds both programs. Servers listen on `port`, or on any free one.
+    /// Finds every program that `topology` needs. Servers listen on `port` and those that
+    /// follow it, or on any free ones; `writer` is this tool.
     ///
     /// # Errors
     /// [`ProgramError`], when a program is missing or broken.
     pub fn new(
         kinds: &[ArmKind],
+        topology: Topology,
         port: Option<u16>,
+        writer: PathBuf,
         probe: Option<Rc<dyn AccelerationProbe>>,
     ) -> Result<Self, ProgramError> {
-        let versions = ["redis-server", "redis-benchmark"]
+        let mut programs = vec!["redis-server", "redis-benchmark"];
+        if topology == Topology::Cluster {
+            programs.push("redis-cli");
+        }
+        let versions = programs
             .into_iter()
             .map(|program| Ok((program.to_owned(), version::of(program, PACKAGE)?)))
             .collect::<Result<_, ProgramError>>()?;
         Ok(Self {
             probe,
             versions,
-            ..Self::without_programs(kinds, port)
+            ..Self::without_programs(kinds, topology, port, writer)
         })
     }
 
     /// One that can say what it would run; the programs need not be there.
     #[must_use]
-    pub fn without_programs(kinds: &[ArmKind], port: Option<u16>) -> Self {
+    pub fn without_programs(
+        kinds: &[ArmKind],
+        topology: Topology,
+        port: Option<u16>,
+        writer: PathBuf,
+    ) -> Self {
         Self {
             arms: RedisArm::named(kinds),
+            topology,
             port,
+            writer,
             probe: None,
             versions: BTreeMap::new(),
         }
@@ -77,7 +98,8 @@ impl Workload for RedisWorkload {
     }
 
     fn arms(&self) -> Vec<Arm> {
-        self.arms.iter().map(RedisArm::described).collect()
+        let described = |arm: &RedisArm| arm.described(self.topology);
+        self.arms.iter().map(described).collect()
     }
 
     fn slug(&self, load: &RedisLoad) -> String {
@@ -115,45 +137,25 @@ impl Workload for RedisWorkload {
             action: Some(action.to_owned()),
             cells: Vec::new(),
         };
-        vec![caveat(
+        let mut caveats = vec![caveat(
             "redis-benchmark makes five epoll_ctl calls per request, which cost nothing on a channel: \
              the client's share of every ratio is flattered.",
             "Judge by the server's CPU per operation, which has no such bias.",
-        )]
+        )];
+        caveats.extend(
+            self.topology
+                .caveat()
+                .map(|[text, action]| caveat(text, action)),
+        );
+        caveats
+    }
+
+    fn calibrates(&self, load: &RedisLoad) -> bool {
+        load.test != Test::Failover
     }
 
     fn steps(&self, arm: usize, cell: &Cell<RedisLoad>, operations: u64) -> Vec<String> {
-        let arm = &self.arms[arm];
-        let port = self
-            .port
-            .map_or("{port}".to_owned(), |port| port.to_string());
-        let endpoint = arm.endpoint(&port, "{dir}");
-        let mut server = arm.server(&endpoint, "{dir}", &cell.load);
-        server.cpus.clone_from(&cell.cpus[0]);
-        let mut client = arm.client(&endpoint, &cell.load, &operations.to_string());
-        client.cpus.clone_from(&cell.cpus[1]);
-        let hogs = cell
-            .hogged
-            .iter()
-            .map(|cpu| format!("taskset -c {cpu} sh -c 'while :; do :; done'"));
-        let reach = match arm.kind {
-            ArmKind::Kernel | ArmKind::Saiga(_) => format!("redis-cli -p {port}"),
-            ArmKind::Unix => "redis-cli -s {dir}/redis.sock".to_owned(),
-        };
-        let bytes = cell.load.value_bytes;
-        let fill = match (cell.load.test, cell.load.keys) {
-            (Test::Get, 0) => Some(format!("{reach} SET key:__rand_int__ ({bytes} bytes)")),
-            (Test::Get, keys) => Some(format!(
-                "{reach} SET key:000000000000 ... ({keys} keys, {bytes} bytes)"
-            )),
-            (Test::Set | Test::Ping, _) => None,
-        };
-        let mut steps = vec![server.to_string(), format!("{reach} PING")];
-        steps.extend(fill);
-        steps.extend(hogs);
-        steps.push(client.to_string());
-        steps.push(format!("{reach} SHUTDOWN NOSAVE"));
-        steps
+        steps::steps(&self.arms[arm], cell, self.port, &self.writer, operations)
     }
 
     fn prepare(
@@ -163,11 +165,12 @@ impl Workload for RedisWorkload {
         interrupt: &Interrupt,
     ) -> Result<RedisTarget, Failure> {
         let arm = &self.arms[arm];
-        let server = Server::start(arm, cell, self.port, interrupt)?;
+        let fleet = Fleet::start(arm, cell, self.port, interrupt)?;
         // Connections that end after one request are meant to stay on TCP.
         let expects = arm.kind.library().is_some() && !cell.load.reconnect;
         Ok(RedisTarget {
-            server,
+            fleet,
+            writer: self.writer.clone(),
             arm: arm.clone(),
             load: cell.load.clone(),
             client_cpus: cell.cpus[1].clone(),
@@ -176,9 +179,10 @@ impl Workload for RedisWorkload {
     }
 }
 
-/// A filled server that waits for its load.
+/// Filled servers that wait for their load.
 pub struct RedisTarget {
-    server: Server,
+    fleet: Fleet,
+    writer: PathBuf,
     arm: RedisArm,
     load: RedisLoad,
     client_cpus: Vec<usize>,
@@ -189,7 +193,7 @@ pub struct RedisTarget {
 impl fmt::Debug for RedisTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisTarget")
-            .field("server", &self.server)
+            .field("fleet", &self.fleet)
             .finish_non_exhaustive()
     }
 }
@@ -197,20 +201,38 @@ impl fmt::Debug for RedisTarget {
 impl Target for RedisTarget {
     fn run(&mut self, operations: u64, conditions: &Conditions<'_>) -> Result<Measured, Failure> {
         let Self {
-            server,
+            fleet,
+            writer,
             arm,
             load,
             client_cpus,
             probe,
         } = self;
-        let mut line = arm.client(&server.endpoint, load, &operations.to_string());
+        if load.test == Test::Failover {
+            return failover::run(fleet, arm, writer, load, client_cpus, conditions);
+        }
+        let mut line = arm.client(
+            &fleet.entry(load.test).endpoint,
+            load,
+            &operations.to_string(),
+        );
         line.cpus.clone_from(client_cpus);
+        let serving = fleet.serving(load.test).map_err(Failure::impossible)?;
+        let pids: Vec<u32> = serving.iter().map(|server| server.child.pid()).collect();
+        let hits = hits_before(load.test, &serving)?;
+        let joined = load.topology != Topology::Standalone;
         let mut watch = probe
             .as_deref()
-            .map(|probe| ChannelWatch::new(probe, server.child.pid(), load.clients));
-        let threads = load.client_threads;
-        let look = watch.as_mut();
-        let mut measured = benchmark::run(server, &line, operations, threads, conditions, look)?;
+            .map(|probe| ChannelWatch::new(probe, &pids, load.clients, joined));
+        let (threads, look) = (load.threads(), watch.as_mut());
+        let mut measured = benchmark::run(fleet, &line, operations, threads, conditions, look)?;
+        if let Some(before) = hits {
+            let serving = fleet.serving(load.test).map_err(Failure::impossible)?;
+            let after = Hits::count(&serving).map_err(Failure::impossible)?;
+            if let Some(share) = after.share_since(before) {
+                measured.metrics.insert("hit_share".to_owned(), share);
+            }
+        }
         if let Some(watch) = watch {
             let least_bytes = operations.saturating_mul(load.least_bytes_per_request());
             watch.judge(&mut measured, least_bytes);
@@ -219,6 +241,14 @@ impl Target for RedisTarget {
     }
 
     fn teardown(self) -> Result<(), Failure> {
-        self.server.stop().map_err(Failure::impossible)
+        self.fleet.stop().map_err(Failure::impossible)
     }
+}
+
+/// What was found before the run, where the run reads.
+fn hits_before(test: Test, serving: &[&Server]) -> Result<Option<Hits>, Failure> {
+    if test != Test::Get {
+        return Ok(None);
+    }
+    Hits::count(serving).map(Some).map_err(Failure::impossible)
 }

@@ -26,8 +26,6 @@ const READY_LIMIT: Duration = Duration::from_secs(30);
 const READY_PAUSE: Duration = Duration::from_millis(3);
 /// Making and loading data takes seconds.
 const LOADING_LIMIT: Duration = Duration::from_secs(120);
-/// Ports that we try when strangers take the ones that were free a moment ago.
-const PORT_TRIES: u32 = 3;
 /// Connections while the data are loaded.
 const FEW: u32 = 4;
 const SERVER_LOG: &str = "server.log";
@@ -182,7 +180,7 @@ impl Server {
         finish: impl Fn(&mut CommandLine),
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        let mut tries = PORT_TRIES;
+        let mut tries = port::TRIES;
         loop {
             tries -= 1;
             let endpoint = match tcp {
@@ -198,9 +196,9 @@ impl Server {
                 Ok(server) => return Ok(server),
                 Err(failure) => failure,
             };
-            let taken = failure.to_string().contains("Address already in use");
+            let taken = port::is_lost(&failure.to_string());
             match tcp.flatten() {
-                Some(port) if taken => return Err(Failure::impossible(PortError::Taken { port })),
+                Some(port) if taken => return Err(Failure::impossible(PortError::taken(port))),
                 None if taken && tries > 0 => {}
                 _ => return Err(failure),
             }

@@ -294,12 +294,8 @@ impl Workload for SqlWorkload {
         let mut client = client_line(&site, &endpoint, load);
         client.cpus.clone_from(&cell.cpus[1]);
         client.env.extend(self.kinds[arm].env());
-        let hogs = cell
-            .hogged
-            .iter()
-            .map(|cpu| format!("taskset -c {cpu} sh -c 'while :; do :; done'"));
         let mut steps = vec![server.to_string()];
-        steps.extend(hogs);
+        steps.extend(cell.hog_steps());
         steps.push(client.to_string());
         steps.push(format!(
             "# measured for {} s once every connection works",

@@ -6,6 +6,7 @@
 
 use crate::place::Place;
 use crate::ring::Ring;
+pub use crate::ring::START_SHIFT;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Changes with every change of meaning of shared memory or messages.
@@ -16,8 +17,6 @@ pub const SLOTS: usize = 64;
 pub const PLACES: usize = 64;
 /// Logarithm of the address space that one ring owns: 1 MiB, mostly never touched.
 pub const STRIDE_SHIFT: u32 = 20;
-/// Logarithm of a ring's capacity when it starts: two pages hold it.
-pub const START_SHIFT: u32 = 13;
 
 /// Which end of a segment: 0 made it, 1 was given it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +37,16 @@ pub struct Identity {
     pub id: AtomicU64,
     /// Bits of waiting places in use, by side.
     pub places_used: [AtomicU64; 2],
+    /// What each side says of its threads.
+    pub turns: [LastTurn; 2],
+}
+
+/// When a thread of a side last began to wait, by the CPU's time counter. On a line of its
+/// own, for it is written at every wait and hardly ever read.
+#[repr(C, align(128))]
+pub struct LastTurn {
+    /// Ticks; 0: never.
+    pub at: AtomicU64,
 }
 
 /// What one side says about one channel. The other side only reads it.

@@ -16,6 +16,10 @@ pub struct Place {
     bell: AtomicU64,
     /// 1 while nobody looks at `ready`.
     sleeping: AtomicU32,
+    /// CPU of whoever rang the bell last.
+    rung_on: AtomicU32,
+    /// When the bell was rung last, by the CPU's time counter; 0: not since the sleep began.
+    rung_at: AtomicU64,
 }
 
 impl Place {
@@ -26,6 +30,8 @@ impl Place {
             ready: AtomicU64::new(0),
             bell: AtomicU64::new(0),
             sleeping: AtomicU32::new(0),
+            rung_on: AtomicU32::new(0),
+            rung_at: AtomicU64::new(0),
         }
     }
 
@@ -45,6 +51,19 @@ impl Place {
         wake.then(|| self.bell.load(Ordering::Relaxed))
     }
 
+    /// Notes when and on which CPU the bell is rung: a hint for the sleeper, who learns from it
+    /// what a wake-up costs.
+    pub fn note_ring(&self, at: u64, cpu: u32) {
+        self.rung_on.store(cpu, Ordering::Relaxed);
+        self.rung_at.store(at, Ordering::Relaxed);
+    }
+
+    /// When and on which CPU the bell was rung since the sleep began, as the ringer says.
+    pub fn rung(&self) -> Option<(u64, u32)> {
+        let at = self.rung_at.load(Ordering::Relaxed);
+        (at != 0).then(|| (at, self.rung_on.load(Ordering::Relaxed)))
+    }
+
     /// Whether any slot has news; a plain load for spinning.
     pub fn has_news(&self) -> bool {
         self.ready.load(Ordering::Relaxed) != 0
@@ -60,6 +79,7 @@ impl Place {
 
     /// Announces sleep; true when there is news already and the caller must not sleep.
     pub fn sleep(&self) -> bool {
+        self.rung_at.store(0, Ordering::Relaxed);
         self.sleeping.store(1, Ordering::SeqCst);
         self.ready.load(Ordering::SeqCst) != 0
     }

@@ -8,7 +8,7 @@
 
 #![expect(unsafe_code, reason = "sendmsg and recvmsg with a descriptor")]
 
-use crate::layout::PROTOCOL;
+use crate::layout::{PROTOCOL, SLOTS, START_SHIFT, STRIDE_SHIFT};
 use crate::sys::{self, Errno, Fd, Sys};
 use crate::tuple::Tuple;
 use syscalls::Sysno;
@@ -19,7 +19,8 @@ const NAME_BYTES: usize = 2 + 1 + PREFIX.len() + 2 * KEY_BYTES;
 const KIND: i32 = libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
 const MAGIC: u64 = u64::from_le_bytes(*b"saiga/ch");
 
-/// The proposal that the connecting end sends.
+/// The proposal that the connecting end sends. One that was received is in our protocol, its
+/// slot exists and its rings fit their storage; the key is for the caller to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proposal {
     /// Protocol of the sender.
@@ -140,7 +141,9 @@ impl Proposal {
         }
     }
 
-    fn encode(&self) -> [u8; PROPOSAL_BYTES] {
+    /// The message: magic, protocol, slot, segment, ring, key; little-endian.
+    #[must_use]
+    pub fn encode(&self) -> [u8; PROPOSAL_BYTES] {
         let Self {
             protocol,
             slot,
@@ -158,27 +161,51 @@ impl Proposal {
         out
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-        let long = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-        if bytes.len() != PROPOSAL_BYTES || long(0)? != MAGIC {
-            return None;
+    /// Reads a message. Another protocol is recognised by its number alone: what follows may
+    /// have any length and meaning.
+    ///
+    /// # Errors
+    /// [`Refusal::Version`] for another protocol, [`Refusal::No`] for anything that no sender
+    /// of ours writes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Refusal> {
+        let (magic, rest) = bytes.split_first_chunk().ok_or(Refusal::No)?;
+        let (protocol, rest) = rest.split_first_chunk().ok_or(Refusal::No)?;
+        if u64::from_le_bytes(*magic) != MAGIC {
+            return Err(Refusal::No);
         }
-        let key = bytes.get(28..)?.try_into().ok()?;
-        let (protocol, slot, segment) = (word(8)?, word(12)?, long(16)?);
+        let protocol = u32::from_le_bytes(*protocol);
+        if protocol != PROTOCOL {
+            return Err(Refusal::Version);
+        }
+        Self::decode_body(protocol, rest)
+            .filter(Self::is_sane)
+            .ok_or(Refusal::No)
+    }
+
+    fn decode_body(protocol: u32, body: &[u8]) -> Option<Self> {
+        let (slot, rest) = body.split_first_chunk()?;
+        let (segment, rest) = rest.split_first_chunk()?;
+        let (max_shift, key) = rest.split_first_chunk()?;
         Some(Self {
             protocol,
-            slot,
-            segment,
-            max_shift: word(24)?,
-            key,
+            slot: u32::from_le_bytes(*slot),
+            segment: u64::from_le_bytes(*segment),
+            max_shift: u32::from_le_bytes(*max_shift),
+            key: key.try_into().ok()?,
         })
+    }
+
+    fn is_sane(&self) -> bool {
+        let slots = u32::try_from(SLOTS).unwrap_or(0);
+        self.slot < slots && (START_SHIFT..=STRIDE_SHIFT).contains(&self.max_shift)
     }
 }
 
 /// Room for one descriptor in a control message, aligned as `struct cmsghdr` is.
 #[repr(C, align(8))]
 struct Control([u8; 24]);
+/// CMSG_LEN of one descriptor.
+const ONE_DESCRIPTOR: usize = 20;
 
 fn message(iov: &mut libc::iovec, control: Option<&mut Control>) -> libc::msghdr {
     // SAFETY: all-zero is a valid msghdr: no name, no vectors, no control data.
@@ -204,7 +231,7 @@ pub fn propose(fd: Fd, proposal: &Proposal, segment: Option<Fd>) -> Sys<()> {
     };
     let mut control = Control([0; 24]);
     let carried = segment.map(|passed| {
-        control.0[..8].copy_from_slice(&20usize.to_ne_bytes());
+        control.0[..8].copy_from_slice(&ONE_DESCRIPTOR.to_ne_bytes());
         control.0[8..12].copy_from_slice(&libc::SOL_SOCKET.to_ne_bytes());
         control.0[12..16].copy_from_slice(&libc::SCM_RIGHTS.to_ne_bytes());
         control.0[16..20].copy_from_slice(&passed.to_ne_bytes());
@@ -225,7 +252,8 @@ pub fn propose(fd: Fd, proposal: &Proposal, segment: Option<Fd>) -> Sys<()> {
 /// Receives a proposal and, if it carries one, a descriptor that is now ours.
 ///
 /// # Errors
-/// EAGAIN while there is none; EPROTO for nonsense (a descriptor that came along is closed).
+/// EAGAIN while there is none; EPROTONOSUPPORT for another protocol and EPROTO for nonsense (a
+/// descriptor that came along is closed).
 pub fn receive(fd: Fd) -> Sys<(Proposal, Option<Fd>)> {
     let mut bytes = [0u8; PROPOSAL_BYTES + 1];
     let mut iov = libc::iovec {
@@ -234,20 +262,23 @@ pub fn receive(fd: Fd) -> Sys<(Proposal, Option<Fd>)> {
     };
     let mut control = Control([0; 24]);
     let mut msg = message(&mut iov, Some(&mut control));
+    msg.msg_controllen = ONE_DESCRIPTOR as _; // With the padding, the kernel would give us two.
     let flags = sys::reg(libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC);
     let args = [sys::reg(fd), &raw mut msg as usize, flags, 0, 0, 0];
     // SAFETY: the message and all that it points to outlive the call.
     let len = unsafe { sys::call(Sysno::recvmsg, args) }?;
     let got = passed_descriptor(&control, msg.msg_controllen);
-    match Proposal::decode(bytes.get(..len).unwrap_or(&[])) {
-        Some(proposal) => Ok((proposal, got)),
-        None => {
+    Proposal::decode(bytes.get(..len).unwrap_or(&[]))
+        .map(|proposal| (proposal, got))
+        .map_err(|refusal| {
             if let Some(fd) = got {
                 sys::close(fd);
             }
-            Err(Errno(libc::EPROTO))
-        }
-    }
+            Errno(match refusal {
+                Refusal::Version => libc::EPROTONOSUPPORT,
+                Refusal::UnknownSegment | Refusal::No => libc::EPROTO,
+            })
+        })
 }
 
 /// The descriptor in a received control message.
@@ -258,7 +289,9 @@ fn passed_descriptor(control: &Control, len: usize) -> Option<Fd> {
             .get(at..at + 4)
             .map(|b| i32::from_ne_bytes([b[0], b[1], b[2], b[3]]))
     };
-    let rights = len >= 20 && int(8) == Some(libc::SOL_SOCKET) && int(12) == Some(libc::SCM_RIGHTS);
+    let rights = len >= ONE_DESCRIPTOR
+        && int(8) == Some(libc::SOL_SOCKET)
+        && int(12) == Some(libc::SCM_RIGHTS);
     if rights { int(16) } else { None }
 }
 
@@ -283,3 +316,6 @@ pub fn refusal(fd: Fd) -> Option<Refusal> {
         Ok(_) | Err(_) => Some(Refusal::No),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,8 @@
 //! position beside it, because publishing is a compare-and-swap that fails from
 //! then on. That is how a direction goes back to TCP at an exact byte, decided
 //! by either end alone. An empty ring is rewound to its first byte, so small
-//! traffic stays within a few KiB, and may change its size then.
+//! traffic stays within a few KiB, and may change its size then. One that has been
+//! idle gives all of its memory up, and gets some again with the next byte.
 //!
 //! Every word here is shared with a process that may be hostile: cursors are
 //! checked before use and offsets are masked; at worst the peer hurts itself.
@@ -18,6 +19,10 @@ const FROZEN: u64 = 1 << 63;
 const SHIFT_AT: u32 = 56;
 /// Positions use 56 bits: 2^56 bytes, centuries at any rate seen today.
 const POSITION: u64 = (1 << SHIFT_AT) - 1;
+/// Logarithm of a ring's capacity when it starts, or wakes: two pages hold it.
+pub const START_SHIFT: u32 = 13;
+/// In place of the capacity's logarithm while the ring has no memory. It is empty then.
+const ASLEEP: u32 = 0;
 
 /// Words that the producer writes, apart from `want_space` being cleared by the consumer.
 #[repr(C, align(128))]
@@ -87,6 +92,8 @@ pub enum Put {
     },
     /// No space.
     Full,
+    /// The ring has no memory, and `grow` got none: waiting for space would last for ever.
+    NoMemory,
     /// The ring has ended; nothing was published.
     Frozen,
     /// The shared words contradict each other.
@@ -133,13 +140,14 @@ impl View {
     fn used(&self) -> u64 {
         self.head - self.tail
     }
+    /// No ring has a capacity of one byte: that bit is cleared for [`ASLEEP`].
     fn capacity(&self) -> u64 {
-        1 << self.shift
+        (1 << self.shift) & !(1 << ASLEEP)
     }
     /// Physical offset of a position; always below the capacity.
     fn offset(&self, position: u64) -> usize {
         // The mask bounds the value by the capacity, which fits any usize.
-        usize::try_from(position.wrapping_sub(self.base) & (self.capacity() - 1)).unwrap_or(0)
+        usize::try_from(position.wrapping_sub(self.base) & ((1 << self.shift) - 1)).unwrap_or(0)
     }
 }
 
@@ -217,7 +225,8 @@ impl Ring {
     /// Publishes as much of `parts`, taken in order, as fits.
     ///
     /// `grow` is called with the wanted logarithm when an empty ring is too small for the
-    /// message and below its storage's limit; it makes the memory real and says whether it could.
+    /// message and below its storage's limit, so always when it is asleep; it makes the memory
+    /// real and says whether it could.
     pub fn write(
         &self,
         storage: &impl Storage,
@@ -236,7 +245,8 @@ impl Ring {
         }
         let n = wanted.min(view.capacity() - view.used());
         if n == 0 {
-            return Put::Full;
+            let starved = view.shift == ASLEEP && wanted > 0;
+            return if starved { Put::NoMemory } else { Put::Full };
         }
         copy_in(storage, &view, parts, n);
         let published = self.producer.head.compare_exchange(
@@ -260,7 +270,12 @@ impl Ring {
         let mut shift = view.shift;
         if wanted > view.capacity() && shift < max {
             let fitting = 64 - (wanted - 1).leading_zeros();
-            let target = fitting.clamp(shift + 1, max);
+            let least = if shift == ASLEEP {
+                START_SHIFT.min(max)
+            } else {
+                shift + 1
+            };
+            let target = fitting.clamp(least, max);
             if grow(target) {
                 shift = target;
             }
@@ -275,21 +290,23 @@ impl Ring {
         self.producer.geometry.store(geometry, Ordering::Relaxed);
     }
 
-    /// Whether the ring is larger than `shift` says; for the producer.
-    pub fn is_large(&self, shift: u32) -> bool {
-        self.producer.geometry.load(Ordering::Relaxed) >> SHIFT_AT > u64::from(shift)
+    /// Bytes published so far, if the ring has memory and is sane; for the producer.
+    pub fn head_while_awake(&self, max_shift: u32) -> Option<u64> {
+        let view = self.view(max_shift)?;
+        (view.shift != ASLEEP).then_some(view.head)
     }
 
-    /// Makes an empty ring small again; for the producer when the connection idles.
-    /// True when the storage beyond `shift` may be given back.
-    pub fn shrink(&self, max_shift: u32, shift: u32) -> bool {
+    /// Leaves an empty ring without memory until the next write; for the producer when the
+    /// connection idles. True when all of the ring's bytes may be given back.
+    pub fn sleep(&self, max_shift: u32) -> bool {
         let Some(view) = self.view(max_shift) else {
             return false;
         };
-        if view.used() != 0 || view.shift <= shift {
+        if view.used() != 0 || view.shift == ASLEEP {
             return false;
         }
-        let geometry = (u64::from(shift) << SHIFT_AT) | view.head;
+        let geometry = (u64::from(ASLEEP) << SHIFT_AT) | view.head;
+        // Relaxed: as in `rewind`. Whoever reads bytes reads a later head and geometry.
         self.producer.geometry.store(geometry, Ordering::Relaxed);
         true
     }
@@ -376,7 +393,7 @@ impl Ring {
         self.writable(max_shift)
     }
 
-    /// Whether a quarter of the ring is free, or the ring has ended.
+    /// Whether a quarter of the ring is free (a ring asleep is), or the ring has ended.
     pub fn writable(&self, max_shift: u32) -> bool {
         match self.view(max_shift) {
             None => true,
@@ -391,9 +408,12 @@ impl Ring {
         head != tail
     }
 
-    /// Bytes that a write would take now.
+    /// Bytes that a write would take now, if a ring that is asleep gets its memory.
     pub fn room(&self, max_shift: u32) -> usize {
-        let free = self.view(max_shift).map_or(0, |v| v.capacity() - v.used());
+        let free = self.view(max_shift).map_or(0, |v| match v.shift {
+            ASLEEP => 1 << START_SHIFT.min(max_shift),
+            _ => v.capacity() - v.used(),
+        });
         usize::try_from(free).unwrap_or(0)
     }
 

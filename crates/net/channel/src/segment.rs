@@ -119,6 +119,19 @@ impl Segment {
         &self.header().places[side.0][index % crate::layout::PLACES]
     }
 
+    /// Says that a thread of ours had a CPU at `at` (ticks of the time counter).
+    pub fn note_turn(&self, at: u64) {
+        let turns = &self.header().identity.turns;
+        turns[self.side.0].at.store(at, Ordering::Relaxed);
+    }
+
+    /// When a thread of the peer last had one, as it says.
+    #[must_use]
+    pub fn peer_turn(&self) -> u64 {
+        let turns = &self.header().identity.turns;
+        turns[self.side.peer().0].at.load(Ordering::Relaxed)
+    }
+
     /// Claims a free waiting place of our side.
     #[must_use]
     pub fn claim_place(&self, bell: u64) -> Option<usize> {
@@ -194,16 +207,10 @@ impl RingBytes<'_> {
         sys::fallocate(self.segment.fd, 0, self.at, 1 << shift).is_ok()
     }
 
-    /// Gives everything beyond `1 << shift` bytes back.
-    pub fn depopulate(&self, shift: u32) {
+    /// Gives all of the ring's memory back. What is read there afterwards is zero.
+    pub fn depopulate(&self) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        let (from, end) = (
-            1usize << shift.min(self.max_shift),
-            1usize << self.max_shift,
-        );
-        if end > from {
-            let _ = sys::fallocate(self.segment.fd, mode, self.at + from, end - from);
-        }
+        let _ = sys::fallocate(self.segment.fd, mode, self.at, 1 << self.max_shift);
     }
 
     /// Address of `offset`, if `len` bytes from there lie inside the ring.

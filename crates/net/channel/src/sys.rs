@@ -266,13 +266,28 @@ pub fn file_size(fd: Fd) -> Sys<usize> {
 }
 
 /// Maps `len` bytes of `fd` shared (or, with -1, anonymous memory private to the process).
+///
+/// # Errors
+/// ENOMEM and what else `man 2 mmap` says.
 pub fn map(fd: Fd, len: usize) -> Sys<*mut c_void> {
-    let prot = libc::PROT_READ | libc::PROT_WRITE;
     let flags = if fd >= 0 {
         libc::MAP_SHARED
     } else {
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS
     };
+    map_with(flags, fd, len)
+}
+
+/// Maps `len` zeroed bytes that processes forked from now on share with us.
+///
+/// # Errors
+/// ENOMEM and what else `man 2 mmap` says.
+pub fn map_shared(len: usize) -> Sys<*mut c_void> {
+    map_with(libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1, len)
+}
+
+fn map_with(flags: i32, fd: Fd, len: usize) -> Sys<*mut c_void> {
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
     let flags = flags | libc::MAP_NORESERVE;
     let args = [0, len, reg(prot), reg(flags), reg(fd), 0];
     // SAFETY: a new mapping at a place that the kernel chooses touches no existing memory.
@@ -328,6 +343,17 @@ pub fn geteuid() -> u32 {
 /// Whether a process or thread with this id exists (`kill(2)` with signal 0).
 pub fn alive(pid: u32) -> bool {
     plain(Sysno::kill, [pid as usize, 0, 0, 0, 0, 0]) != Err(Errno(libc::ESRCH))
+}
+
+/// Orders every running thread of the host with us (`man 2 membarrier`, MEMBARRIER_CMD_GLOBAL):
+/// what it did before is seen by our next load, and its next load sees what we did before.
+/// Takes milliseconds.
+///
+/// # Errors
+/// ENOSYS and EPERM where the kernel or a sandbox does not offer it; EINVAL with nohz_full.
+pub fn barrier_everywhere() -> Sys<()> {
+    const GLOBAL: usize = 1;
+    plain(Sysno::membarrier, [GLOBAL, 0, 0, 0, 0, 0]).map(drop)
 }
 
 /// `sched_yield(2)`.

@@ -24,6 +24,8 @@ macro_rules! symbols {
             ("execl", "as execve; its arguments are passed on untouched"),
             ("execlp", "as execl"),
             ("execle", "as execl"),
+            ("dprintf", "stdio writes beside us: back to TCP; its arguments are passed on untouched"),
+            ("__dprintf_chk", "fortified dprintf"),
         ];
 
         /// The functions behind our hooks.
@@ -132,6 +134,8 @@ symbols! {
     epoll_pwait(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int, mask: *const sigset_t) -> c_int = "readiness of channels";
     epoll_pwait2(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int = "readiness of channels";
     fdopen(fd: c_int, mode: *const c_char) -> *mut FILE = "stdio reads and writes beside us: back to TCP";
+    vdprintf(fd: c_int, format: *const c_char, list: *mut c_void) -> c_int = "as dprintf";
+    __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char, list: *mut c_void) -> c_int = "fortified vdprintf";
     __read_chk(fd: c_int, buf: *mut c_void, n: size_t, room: size_t) -> ssize_t = "fortified read";
     __recv_chk(fd: c_int, buf: *mut c_void, n: size_t, room: size_t, flags: c_int) -> ssize_t = "fortified recv";
     __recvfrom_chk(fd: c_int, buf: *mut c_void, n: size_t, room: size_t, flags: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> ssize_t = "fortified recvfrom";
@@ -145,7 +149,8 @@ symbols! {
     execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int = "as execve";
     fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int = "as execve";
     execveat(dir: c_int, path: *const c_char, argv: Strings, envp: Strings, flags: c_int) -> c_int = "as execve";
-    posix_spawn(pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int = "the child shares our memory until it execs; passed on, and tested";
+    posix_spawn_file_actions_adddup2(actions: *mut c_void, fd: c_int, new: c_int) -> c_int = "the new program gets the connection, by another number";
+    posix_spawn(pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int = "connections that the new program inherits go back to TCP";
     posix_spawnp(pid: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int = "as posix_spawn";
     prctl(option: c_int, a: c_long, b: c_long, c: c_long, d: c_long) -> c_int = "PR_SET_SECCOMP: a sandboxed process is not upgraded";
     seccomp(operation: u32, flags: u32, args: *mut c_void) -> c_int = "as prctl";

@@ -8,7 +8,7 @@ use crate::epoll_wait as waiting;
 use crate::epoll_wait::{Call, KernelWait};
 use crate::sock::{Socket, origin, phase};
 use crate::table::Entry;
-use crate::{chaos, close, epoll, iov, kernel, recv, rt, send, table, upgrade};
+use crate::{chaos, close, epoll, idle, iov, kernel, recv, rt, send, settings, table, upgrade};
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
 use libc::iovec;
@@ -56,14 +56,18 @@ pub fn track_created(fd: Fd, nonblocking: bool) {
 
 /// Starts to follow a socket that connects; one that is followed goes on.
 pub fn track_connected(fd: Fd) {
-    match table::socket(fd) {
-        Some(s) => s.origin.store(origin::CONNECTED, Ordering::Relaxed),
-        None if matches!(table::get(fd), Entry::Unknown) => track(fd, origin::CONNECTED, None),
-        None => {}
+    match table::get(fd) {
+        Entry::Socket(s) => s.origin.store(origin::CONNECTED, Ordering::Relaxed),
+        Entry::Unknown => track(fd, origin::CONNECTED, None),
+        Entry::Epoll(_) | Entry::Hidden => {}
     }
 }
 
 fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
+    close::forget_stale(fd);
+    if !rt::ENABLED.load(Ordering::Relaxed) {
+        settings::look_again();
+    }
     if !rt::ENABLED.load(Ordering::Relaxed) || !matches!(table::get(fd), Entry::Unknown) {
         return;
     }
@@ -82,9 +86,10 @@ fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
     }
 }
 
-/// Notes an epoll set.
+/// Notes an epoll set; also while upgrades are off, for connections that come when they are on.
 pub fn track_epoll(fd: Fd) {
-    if rt::ENABLED.load(Ordering::Relaxed) {
+    if settings::may_enable() {
+        close::forget_stale(fd);
         epoll::open(fd);
     }
 }
@@ -94,6 +99,7 @@ pub fn duplicated(old: Fd, new: Fd) {
     if old == new || !rt::in_own_process() {
         return;
     }
+    close::forget_stale(new);
     match table::get(old) {
         Entry::Socket(s) => {
             s.refs.fetch_add(1, Ordering::SeqCst);
@@ -115,6 +121,13 @@ impl Handle {
         let _pin = self.0.pin();
         if self.0.phase.load(Ordering::Relaxed) != phase::NEVER {
             close::hand_back(fd, self.0, reason);
+        }
+    }
+
+    /// After SO_RCVLOWAT was set: only the kernel waits for more than one byte.
+    pub fn low_water_changed(self, fd: Fd) {
+        if upgrade::waits_for_more_than_a_byte(fd) {
+            self.stay_on_tcp(fd, Reason::SocketOption);
         }
     }
 
@@ -176,6 +189,14 @@ impl Handle {
             .then(|| chan.tx_ring().room(saiga_channel::layout::STRIDE_SHIFT))
     }
 
+    /// Gives the memory of the ring that we write back if it is empty, as a quiet second does.
+    pub fn rest(self) {
+        let _pin = self.0.pin();
+        if let Some(chan) = self.0.is_bound().then(|| Chan::of(self.0)).flatten() {
+            idle::give_back(self.0, &chan);
+        }
+    }
+
     /// Sends all of `bytes` on a bound socket, waiting for room even if the descriptor does not
     /// block: they come from where they cannot be put back.
     ///
@@ -220,6 +241,18 @@ impl Handle {
             show_bytes(socket, |e| &e.channel_rx, &socket.received, &result);
         }
         c_result(result)
+    }
+
+    /// Makes a call of the kernel that sends bytes we never see, and counts them as evidence.
+    /// `None`, and nothing is called: the socket is bound.
+    pub fn transmit_plain(self, fd: Fd, next: impl FnOnce() -> isize) -> Option<isize> {
+        let _pin = self.0.pin();
+        if enter(fd, self.0) {
+            return None;
+        }
+        let n = next();
+        count(self.0, n, &self.0.sent);
+        Some(n)
     }
 
     /// Serves a sending call; `next` is the same call in libc.
@@ -314,10 +347,28 @@ unsafe fn receive_bound(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i
     if flags & libc::MSG_TRUNC != 0 {
         return discard(fd, socket, iov, flags);
     }
-    let mut slots: [&'static mut [u8]; iov::STEP] = Default::default();
-    // SAFETY: promised by our caller.
-    let parts = unsafe { iov::writable(iov, &mut slots) }?;
-    recv::recv(fd, socket, parts, flags)
+    let later = if flags & libc::MSG_WAITALL != 0 {
+        flags
+    } else {
+        flags | libc::MSG_DONTWAIT
+    };
+    if iov.is_empty() {
+        return recv::recv(fd, socket, &mut [], flags);
+    }
+    let mut done = 0;
+    for step in iov.chunks(iov::STEP) {
+        let mut slots: [&'static mut [u8]; iov::STEP] = Default::default();
+        // SAFETY: promised by our caller.
+        let parts = unsafe { iov::writable(step, &mut slots) }?;
+        let wanted: usize = parts.iter().map(|p| p.len()).sum();
+        match recv::recv(fd, socket, parts, if done > 0 { later } else { flags }) {
+            Ok(n) if n < wanted || flags & libc::MSG_PEEK != 0 => return Ok(done + n),
+            Ok(n) => done += n,
+            Err(_) if done > 0 => return Ok(done),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
 }
 
 /// MSG_TRUNC on TCP: the bytes are dropped (`man 7 tcp`).
@@ -463,12 +514,24 @@ pub fn before_exit() {
     }
 }
 
+/// Before another program is started that inherits what is not closed on exec: it may use those
+/// connections beside us, and has no records of them.
+pub fn before_spawn() {
+    for fd in known(0, Fd::MAX) {
+        let inherited =
+            || sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|f| f & libc::FD_CLOEXEC == 0);
+        if let Some(handle) = lookup(fd).filter(|h| h.is_bound() && inherited()) {
+            handle.stay_on_tcp(fd, Reason::Exec);
+        }
+    }
+}
+
 /// Before exec: connections that survive it lose their library, so they go back to TCP. In a
 /// vfork child, whose descriptors our records do not describe, those at 0, 1 and 2 are
 /// recognised by the kernel's name of the socket.
 pub fn before_exec() {
-    if !rt::ENABLED.load(Ordering::Relaxed) {
-        return;
+    if !settings::may_enable() {
+        return; // Nothing was ever upgraded. Switched off is not enough: what was, still is.
     }
     let own = rt::in_own_process();
     for fd in known(0, Fd::MAX) {

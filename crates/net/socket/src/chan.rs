@@ -5,8 +5,8 @@
 
 use crate::links::Link;
 use crate::sock::Socket;
-use crate::{clock, rt, thread};
-use core::sync::atomic::{AtomicU32, Ordering};
+use crate::{chaos, clock, rt, thread};
+use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use saiga_channel::layout::{Side, SideBlock, Slot};
 use saiga_channel::ring::{Put, Ring};
 use saiga_channel::segment::{RingBytes, Segment};
@@ -112,9 +112,9 @@ impl Chan {
     /// Writes to the ring and tells the peer. Caller holds the sender's lock.
     pub(crate) fn put(&self, parts: &[&[u8]]) -> Put {
         let bytes = self.tx_bytes();
-        let put = self
-            .tx_ring()
-            .write(&bytes, parts, |shift| bytes.populate(shift));
+        let put = self.tx_ring().write(&bytes, parts, |shift| {
+            !chaos::starves() && bytes.populate(shift)
+        });
         if let Put::Bytes { notify, .. } = put {
             self.say_cpu();
             if notify {
@@ -122,6 +122,11 @@ impl Chan {
             }
         }
         put
+    }
+
+    /// CPU on which the peer last sent something (u32::MAX: unknown).
+    pub(crate) fn peer_cpu(&self) -> u32 {
+        self.theirs().cpu.load(Ordering::Relaxed)
     }
 
     /// Publishes which CPU we run on: the peer's waiting policy wants to know.
@@ -159,22 +164,9 @@ impl Chan {
             places &= places - 1;
             let place = self.segment.place(side, index);
             if let Some(bell) = place.tell(self.index) {
+                place.note_ring(clock::ticks(), thread::cpu());
                 rt::ring(bell);
             }
-        }
-    }
-
-    /// Gives the memory of an idle ring back, but for the first pages.
-    pub(crate) fn slim(&self, socket: &Socket) {
-        let small = saiga_channel::layout::START_SHIFT;
-        if !self.tx_ring().is_large(small) {
-            return;
-        }
-        let Some(lock) = self.lock_tx(socket) else {
-            return;
-        };
-        if !lock.nested && self.tx_ring().shrink(rt::max_shift(), small) {
-            self.tx_bytes().depopulate(small);
         }
     }
 
@@ -205,14 +197,26 @@ impl Chan {
         self.tell_writer();
     }
 
-    /// Whether unread bytes of ours must go by TCP; cheap while the ring has not ended.
+    /// Whether unread bytes of ours must go by TCP; cheap while the ring has not ended. Never once
+    /// TCP has gone on: they would come behind bytes that were written later.
     pub(crate) fn recall_due(&self) -> bool {
         let ring = self.tx_ring();
-        ring.frozen()
-            && ring.recalled()
+        ring.frozen() && self.ours().tx_mode.load(Ordering::SeqCst) != tx::AFTER && self.recalled()
+    }
+
+    /// Whether the peer has left bytes of ours unread in the ring for good.
+    pub(crate) fn recalled(&self) -> bool {
+        let ring = self.tx_ring();
+        ring.recalled()
             && ring
                 .pending(saiga_channel::layout::STRIDE_SHIFT)
                 .is_some_and(|n| n > 0)
+    }
+
+    /// Whether a thread of the peer is inside a receive. One that is not will see, when it comes
+    /// in, what we had published before a barrier on all threads.
+    pub(crate) fn peer_receives(&self) -> bool {
+        self.theirs().rx_lock.load(Ordering::SeqCst) != 0
     }
 
     /// Takes the sender's lock of our side; `None`: the peer scribbles on it, sever.
@@ -245,6 +249,8 @@ impl SideLock {
         }
         if now == 0 && thread::alone() && !socket.maybe_shared() {
             word.store(me, Ordering::Relaxed);
+            // For a peer that makes us pass a barrier and then looks who is inside.
+            compiler_fence(Ordering::SeqCst);
             return Some(SideLock {
                 word,
                 nested: false,

@@ -1,9 +1,12 @@
-//! Fault injection for tests: `SAIGA_CHAOS=SEED` makes the library end rings at random calls.
+//! Fault injection for tests: `SAIGA_CHAOS=SEED` makes the library end rings at random calls,
+//! give their memory back, and get none.
 //!
-//! Every end is one that could happen anyway (a freeze by either side, a recall), only
-//! far more often, so data must survive it. Off, it costs one relaxed load.
+//! Everything is something that could happen anyway (a freeze by either side, a recall, a quiet
+//! second, a full memory), only far more often, so data must survive it. Off, it costs one
+//! relaxed load.
 
 use crate::chan::{Chan, rx};
+use crate::idle;
 use crate::sock::Socket;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,7 +36,12 @@ fn dice() -> u64 {
     x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33
 }
 
-/// Ends a ring of the channel, one call in a hundred or so.
+/// Whether a ring that wants memory gets none; one time in sixteen.
+pub(crate) fn starves() -> bool {
+    is_on() && dice().is_multiple_of(16)
+}
+
+/// Ends a ring of the channel, one call in a hundred or so; gives its memory back more often.
 pub(crate) fn strike(socket: &'static Socket) {
     let Some(chan) = Chan::of(socket) else { return };
     match dice() % 400 {
@@ -48,6 +56,7 @@ pub(crate) fn strike(socket: &'static Socket) {
                 chan.recall_rx();
             }
         }
+        4..40 => idle::give_back(socket, &chan),
         _ => {}
     }
 }

@@ -57,3 +57,8 @@ pub(crate) fn calibrate() {
 pub(crate) fn us(micros: u64) -> u64 {
     micros * TICKS_PER_US_X1024.load(Ordering::Relaxed) / 1024
 }
+
+/// Nanoseconds in so many ticks.
+pub(crate) fn to_ns(ticks: u64) -> u64 {
+    ticks.saturating_mul(1024 * 1000) / TICKS_PER_US_X1024.load(Ordering::Relaxed)
+}

@@ -40,6 +40,33 @@ pub fn before_close(fd: Fd) -> Closing {
     }
 }
 
+/// The kernel has just given a number out: what we knew behind it is closed, and we were not told
+/// (`fclose` closes inside libc). Nothing of it may be applied to the newcomer.
+pub(crate) fn forget_stale(fd: Fd) {
+    let stale = table::get(fd);
+    if matches!(stale, Entry::Unknown | Entry::Hidden) || !rt::in_own_process() {
+        return;
+    }
+    table::clear(fd);
+    match stale {
+        Entry::Epoll(set) => epoll::close(set),
+        Entry::Socket(socket) if socket.refs.fetch_sub(1, Ordering::SeqCst) != 1 => {
+            epoll::orphan(socket, fd);
+        }
+        Entry::Socket(socket) => {
+            let pin = socket.pin();
+            if !socket.is_bound() {
+                upgrade::abandon(socket);
+            } else if let Some(chan) = Chan::of(socket).filter(|_| !socket.maybe_shared()) {
+                end_channel(&chan);
+            }
+            epoll::forget(socket);
+            drop(pin);
+        }
+        Entry::Unknown | Entry::Hidden => {}
+    }
+}
+
 fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
     if socket.refs.fetch_sub(1, Ordering::SeqCst) != 1 {
         epoll::orphan(socket, fd);
@@ -187,8 +214,8 @@ fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan) {
 }
 
 /// Gives the peer a moment to send what we have left in the ring. One that sleeps in a call
-/// does so at once, one that computes at its next call; one that has gone never will, and then
-/// the stream has a hole: the connection is reset.
+/// does so at once, one that computes at its next call; one that has gone, or went on by TCP at
+/// the moment of our recall, never will. Then the stream has a hole: the connection is reset.
 fn await_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
     let unread = || chan.rx_ring().readable();
     for _ in 0..PATIENCE_MS {
@@ -202,7 +229,9 @@ fn await_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
     }
     // After its FIN the peer cannot send them either.
     let finished = sys::poll_now(fd, libc::POLLRDHUP) & libc::POLLRDHUP != 0;
-    if unread() && (finished || sever::peer_is_gone(fd) || !sys::alive(chan.link.peer_pid())) {
+    let passed_by = || chan.theirs().tx_mode.load(Ordering::SeqCst) == tx::AFTER;
+    let gone = || sever::peer_is_gone(fd) || !sys::alive(chan.link.peer_pid());
+    if unread() && (finished || passed_by() || gone()) {
         let _: sys::Sys<()> = sever::reset(fd, socket);
     }
 }
@@ -235,26 +264,38 @@ pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
     }
 }
 
-/// How long the end of our ring may wait for the peer to notice the switch to it.
+/// How long a hand-over waits for the peer's part in it.
 const PATIENCE_MS: u32 = 200;
 
-/// Ends our ring and waits until TCP may follow it. When the descriptor goes to somebody whose
-/// writes we do not see, and the peer has not noticed the switch to the ring in time, those
-/// writes could overtake the ring: then the connection is reset.
+/// Ends our ring and waits until TCP may follow it: the peer has noticed the switch to the ring,
+/// or cannot miss it. A peer that is stopped in the middle of a receive can; when the descriptor
+/// goes to somebody whose writes we do not see, they could overtake the ring then, so the
+/// connection is reset.
 fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     chan.freeze_tx();
     let over = || chan.ours().tx_mode.load(Ordering::SeqCst) == tx::AFTER;
     if over() || socket.tx_shut.load(Ordering::Relaxed) {
         return; // Nothing can follow our own FIN.
     }
-    for _ in 0..PATIENCE_MS {
+    let unseen = matches!(reason, Reason::Exec | Reason::PassedOn | Reason::Stdio);
+    if unseen {
+        finish_recall(fd, socket, chan);
+    }
+    let mut ordered = false;
+    for round in 0..PATIENCE_MS {
         let _ = send::send(fd, socket, &[], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+        if ordered && !over() {
+            send::leave_unnoticed(socket, chan);
+        }
         if over() {
             return;
         }
-        pause_1ms();
+        if round == 0 {
+            ordered = sys::barrier_everywhere().is_ok();
+        } else {
+            pause_1ms();
+        }
     }
-    let unseen = matches!(reason, Reason::Exec | Reason::PassedOn);
     if unseen && !over() {
         let _: sys::Sys<()> = sever::reset(fd, socket);
     }

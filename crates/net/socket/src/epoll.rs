@@ -11,7 +11,8 @@ mod kernel_view;
 mod registration;
 
 pub(crate) use registration::{
-    arm, bind_all, control, forget, orphan, unbind_all, wanted, watch_for_room,
+    arm, bind_all, control, forget, orphan, unbind_all, wanted, watch_edges_for_room,
+    watch_for_room,
 };
 
 use crate::links::{self, Link};
@@ -205,8 +206,10 @@ pub(crate) struct EpollSet {
     pub(crate) last_ready: AtomicPtr<Interest>,
     /// Counter value of the last look at the kernel.
     pub(crate) looked: AtomicU64,
-    /// Counter value of the last look for idle rings.
-    pub(crate) slimmed: AtomicU64,
+    /// When to look for idle channels next (CLOCK_MONOTONIC, ns).
+    pub(crate) look_at: AtomicU64,
+    /// The last look left nothing to come back for, and there was no event since.
+    pub(crate) settled: AtomicBool,
     /// Who goes first when there is room for one event only.
     pub(crate) kernel_first: AtomicBool,
     /// CPU of the peer that told us something last.
@@ -233,7 +236,6 @@ pub(crate) fn open(fd: Fd) {
     let Some(set) = SET_POOL.take() else { return };
     set.refs.store(1, Ordering::Relaxed);
     set.number.store(fd, Ordering::Relaxed);
-    set.generation.fetch_add(1, Ordering::Relaxed);
     for zero in [&set.waiters, &set.sleepers, &set.used_segments] {
         zero.store(0, Ordering::Relaxed);
     }
@@ -242,11 +244,17 @@ pub(crate) fn open(fd: Fd) {
     for none in [&set.first_ready, &set.last_ready] {
         none.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
-    for no in [&set.stale, &set.latched, &set.outer, &set.kernel_first] {
+    for no in [
+        &set.stale,
+        &set.latched,
+        &set.outer,
+        &set.kernel_first,
+        &set.settled,
+    ] {
         no.store(false, Ordering::Relaxed);
     }
     set.looked.store(0, Ordering::Relaxed);
-    set.slimmed.store(0, Ordering::Relaxed);
+    set.look_at.store(0, Ordering::Relaxed);
     set.peer_cpu.store(u32::MAX, Ordering::Relaxed);
     set.epoch.store(lock::epoch(), Ordering::Relaxed);
     table::set_epoll(fd, set);
@@ -310,7 +318,7 @@ impl EpollSet {
 
     /// Whether some connection in it is, or was, bound: waits are emulated then.
     pub(crate) fn has_bell(&self) -> bool {
-        self.bell_fd.load(Ordering::Acquire) >= 0
+        self.bell_fd.load(Ordering::SeqCst) >= 0
     }
 
     pub(crate) fn bell(&self) -> Bell {
@@ -406,7 +414,7 @@ impl EpollSet {
         }
     }
 
-    /// Unregisters everything when the set is closed.
+    /// Unregisters everything when the set is closed. Notes of plain sockets go stale.
     fn retire(&'static self) {
         for s in self.segments() {
             for interest in (0..SLOTS).flat_map(|slot| s.interests(slot)) {
@@ -415,6 +423,7 @@ impl EpollSet {
                 }
             }
         }
+        self.generation.fetch_add(1, Ordering::Relaxed);
         let Some(_guard) = self.lock.lock() else {
             return;
         };
@@ -467,7 +476,7 @@ impl EpollSet {
             return Err(e);
         }
         self.bell_name.store(bell.name, Ordering::Relaxed);
-        self.bell_fd.store(bell.fd, Ordering::Release);
+        self.bell_fd.store(bell.fd, Ordering::SeqCst); // Then look for sleepers: see `plain`.
         Ok(())
     }
 }

@@ -12,8 +12,9 @@
 
 use crate::chan::{Chan, tx};
 use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT};
+use crate::links::Link;
 use crate::lock::Guard;
-use crate::{clock, policy, readiness};
+use crate::{clock, idle, policy, readiness, wakeups};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::Sys;
 
@@ -61,27 +62,45 @@ pub(crate) fn wait(call: &Call<'_>) -> Sys<usize> {
     if call.set.outer.load(Ordering::Relaxed) {
         refresh_latched();
     }
-    if !call.set.has_bell() {
-        let n = plain(call)?;
-        if n > 0 || !call.set.has_bell() {
-            return Ok(n);
-        }
-        // Only the new bell woke us: the set has bound connections now.
+    let deadline = call
+        .timeout_ns
+        .map(|t| clock::monotonic_ns().saturating_add(t));
+    if !call.set.has_bell()
+        && let Some(n) = plain(call)?
+    {
+        return Ok(n);
     }
     enter(call.set);
-    let result = emulate(call);
+    let result = emulate(call, deadline);
     leave(call.set);
     result
 }
 
-/// A set without bound connections: the kernel's own wait, minus a bell that came meanwhile.
-fn plain(call: &Call<'_>) -> Sys<usize> {
-    let n = (call.kernel)(call.events, call.room, call.timeout_ns)?;
-    if call.set.has_bell() {
-        Ok(sift(call, 0, n))
+/// A set without bound connections: the kernel's own wait. `None`: the set has a bell by now,
+/// which is all that woke us.
+///
+/// The caller counts as a sleeper all the while: whoever binds a connection of the set first
+/// makes the bell and then looks for sleepers, so either we see the bell or it rings for us.
+fn plain(call: &Call<'_>) -> Sys<Option<usize>> {
+    let set = call.set;
+    set.sleepers.fetch_add(1, Ordering::SeqCst);
+    let slept = if set.has_bell() {
+        Ok(None)
     } else {
-        Ok(n)
+        (call.kernel)(call.events, call.room, call.timeout_ns).map(Some)
+    };
+    set.sleepers.fetch_sub(1, Ordering::SeqCst);
+    let Some(n) = slept? else { return Ok(None) };
+    if !set.has_bell() {
+        return Ok(Some(n));
     }
+    let kept = sift(call, 0, n);
+    if kept > 0
+        && let Some(guard) = set.lock.lock()
+    {
+        hand_over(set, &guard); // The bell may have been for others that sleep here.
+    }
+    Ok((kept > 0).then_some(kept))
 }
 
 fn enter(set: &'static EpollSet) {
@@ -110,11 +129,8 @@ fn hand_over(set: &'static EpollSet, guard: &Guard<'_>) {
     }
 }
 
-fn emulate(call: &Call<'_>) -> Sys<usize> {
+fn emulate(call: &Call<'_>, deadline: Option<u64>) -> Sys<usize> {
     let set = call.set;
-    let deadline = call
-        .timeout_ns
-        .map(|t| clock::monotonic_ns().saturating_add(t));
     loop {
         let due = kernel_due(set);
         let first = due && (call.room > 1 || !set.kernel_first.fetch_xor(true, Ordering::Relaxed));
@@ -123,21 +139,29 @@ fn emulate(call: &Call<'_>) -> Sys<usize> {
         if n > 0 {
             return Ok(n);
         }
-        if !first {
+        let over = left_of(deadline) == Some(0);
+        if over && !first {
+            // Who goes on to wait hears of the kernel's descriptors when it goes to sleep.
             n = look(call, 0)?;
             n += collect(call, n);
         }
-        let left = deadline.map(|d| d.saturating_sub(clock::monotonic_ns()));
-        if n > 0 || left == Some(0) {
+        if n > 0 || over {
             return Ok(n);
         }
-        if policy::linger(set.peer_cpu.load(Ordering::Relaxed), || has_news(set)) {
+        let link = set.segments().iter().find_map(epoll::SetSegment::link);
+        let peer_cpu = set.peer_cpu.load(Ordering::Relaxed);
+        if policy::linger(peer_cpu, link.and_then(Link::segment), || has_news(set)) {
             continue;
         }
-        if let Some(n) = sleep(call, left)? {
+        if let Some(n) = sleep(call, deadline)? {
             return Ok(n);
         }
     }
+}
+
+/// Nanoseconds until a deadline (CLOCK_MONOTONIC, ns); `None`: for ever.
+fn left_of(deadline: Option<u64>) -> Option<u64> {
+    deadline.map(|d| d.saturating_sub(clock::monotonic_ns()))
 }
 
 /// Whether it is time to ask the kernel even though channels keep us busy.
@@ -153,41 +177,19 @@ fn look(call: &Call<'_>, from: usize) -> Sys<usize> {
     Ok(sift(call, from, n))
 }
 
-/// How often a set that goes to sleep looks for rings that have been idle.
-const SLIM_US: u64 = 1_000_000;
-
-/// Gives the memory of idle channels back: those that have not grown since the last look, a
-/// second or more ago, and are empty now.
-fn slim(set: &'static EpollSet) {
-    let now = clock::ticks();
-    if now.wrapping_sub(set.slimmed.load(Ordering::Relaxed)) < clock::us(SLIM_US) {
-        return;
-    }
-    set.slimmed.store(now, Ordering::Relaxed);
-    let Some(_guard) = set.lock.lock() else {
-        return;
-    };
-    for interest in set.segments().iter().flat_map(epoll::SetSegment::members) {
-        let socket = interest.socket().filter(|s| s.is_bound());
-        if let Some((socket, chan)) = socket.and_then(|s| Some((s, Chan::of(s)?))) {
-            chan.slim(socket);
-        }
-    }
-}
-
 /// Sleeps in the kernel's set. `Some(n)`: return with so many events; `None`: look again.
-fn sleep(call: &Call<'_>, left: Option<u64>) -> Sys<Option<usize>> {
+fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
     let set = call.set;
-    slim(set);
+    let nap = idle::nap(set);
     set.sleepers.fetch_add(1, Ordering::SeqCst);
     let slept = if announce_sleep(set) || !set.first_ready.load(Ordering::SeqCst).is_null() {
         Ok(None)
     } else {
-        (call.kernel)(call.events, call.room, left).map(Some)
+        rest(call, nap, deadline).map(Some)
     };
     set.sleepers.fetch_sub(1, Ordering::SeqCst);
     for place in set.segments().iter().filter_map(epoll::SetSegment::place) {
-        place.wake();
+        wakeups::end_sleep(place);
     }
     set.looked.store(clock::ticks(), Ordering::Relaxed);
     match slept? {
@@ -198,6 +200,19 @@ fn sleep(call: &Call<'_>, left: Option<u64>) -> Sys<Option<usize>> {
             let all = kept + collect(call, kept);
             Ok((all > 0).then_some(all))
         }
+    }
+}
+
+/// Waits in the kernel's set until the deadline, a nap first. Whoever tells us something
+/// meanwhile rings the bell, which the kernel's set remembers from one wait to the next.
+fn rest(call: &Call<'_>, mut nap: Option<u64>, deadline: Option<u64>) -> Sys<usize> {
+    loop {
+        let (time, naps) = idle::shorter(nap, left_of(deadline));
+        let n = (call.kernel)(call.events, call.room, time)?;
+        if n > 0 || !naps {
+            return Ok(n);
+        }
+        nap = idle::nap(call.set);
     }
 }
 
@@ -261,6 +276,9 @@ fn collect(call: &Call<'_>, from: usize) -> usize {
             break;
         }
     }
+    if n > from {
+        idle::stir(call.set);
+    }
     n - from
 }
 
@@ -309,8 +327,7 @@ fn examine(set: &'static EpollSet, interest: &'static Interest) -> Option<u32> {
     if found == 0 {
         return None;
     }
-    set.peer_cpu
-        .store(chan.theirs().cpu.load(Ordering::Relaxed), Ordering::Relaxed);
+    set.peer_cpu.store(chan.peer_cpu(), Ordering::Relaxed);
     if asked & ONESHOT != 0 {
         interest.spent.store(true, Ordering::Relaxed);
     } else if !edge {

@@ -1,6 +1,6 @@
 //! What fork changes: the child keeps the records and is another process.
 
-use crate::{lock, policy, poll, rt, thread};
+use crate::{company, lock, poll, rt, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Forks on this process's line of descent, our own included.
@@ -20,7 +20,7 @@ pub fn prepare() {
 pub fn child() {
     lock::forked();
     thread::forked();
-    policy::forked();
+    company::forked();
     poll::forked();
     rt::forked();
 }

@@ -152,6 +152,16 @@ pub(crate) fn find(peer: Credentials, id: u64) -> Option<&'static Link> {
     Some(found)
 }
 
+/// How many peers had a CPU between two moments (ticks), as they say. 0 when somebody else is
+/// busy with the list.
+pub(crate) fn peers_with_turns(since: u64, until: u64) -> usize {
+    let Some(_guard) = LOCK.try_lock() else {
+        return 0;
+    };
+    let turns = iter().filter_map(|l| Some(l.segment()?.peer_turn()));
+    turns.filter(|at| (since..until).contains(at)).count()
+}
+
 /// Registers a segment that the process behind `peer` has sent. The caller becomes a user.
 pub(crate) fn adopt(segment: Segment, peer: Credentials) -> Option<&'static Link> {
     let _guard = LOCK.lock()?;

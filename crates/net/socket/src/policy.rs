@@ -1,107 +1,112 @@
-//! How a waiting side waits: yield, spin, or sleep at once.
+//! How a waiting side waits: spin, yield, or sleep at once.
 //!
-//! Measured rules (docs/waiting.md): a peer on our own CPU cannot run while we spin,
-//! so we yield at most twice; a peer elsewhere answers within a wake-up's cost or
-//! not soon, so we spin about that long; a gap in the time counter means that a
-//! stranger took the CPU, and then nobody spins for a while; a process never has as
-//! many spinners as CPUs.
+//! Nobody can know when the answer comes, so the rules follow what a waiter can
+//! notice (docs/waiting.md): where the peer ran, what a wake-up costs here, whether
+//! a yield comes back at once (nobody else wants this CPU), soon (our own kind had
+//! a turn) or late (a stranger), and whether such waits were worth it of late.
 
-use crate::{clock, rt, thread};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use saiga_channel::sys;
+use crate::company::{self, Presence, Turn};
+use crate::luck::{self, Luck};
+use crate::{clock, rt, wakeups};
+use saiga_channel::segment::Segment;
 
-/// A gap in the counter longer than this means that another program ran here.
-const STRANGER_US: u64 = 300;
-/// How long spinning is off after that.
-const SULK_US: u64 = 20_000;
-/// Gives a peer on the same CPU the chance to answer.
-const YIELDS: u32 = 2;
-
-/// Counter value until which nobody in this process spins.
-static SULK_UNTIL: AtomicU64 = AtomicU64::new(0);
-static SPINNERS: AtomicU32 = AtomicU32::new(0);
-static CPUS: AtomicU32 = AtomicU32::new(0);
-
-/// Notes how many CPUs the process may use.
-pub(crate) fn set_cpus(n: u32) {
-    CPUS.store(n, Ordering::Relaxed);
-}
-
-/// A forked child has no spinners.
-pub(crate) fn forked() {
-    SPINNERS.store(0, Ordering::Relaxed);
-}
+/// Spinning for less than this never pays for a sleep.
+const LEAST_SPIN_US: u64 = 10;
+/// A spinner offers its CPU to others this often.
+const COURTESY_US: u64 = 4;
+/// Turns that others may take before the waiter leaves the CPU to them and sleeps.
+const TURNS: u32 = 2;
 
 /// Waits a short while without sleeping, for `news`. `peer_cpu` is where the peer ran when it
-/// last told us something. True when there is news.
-pub(crate) fn linger(peer_cpu: u32, news: impl Fn() -> bool) -> bool {
-    let limit = rt::spin_us();
-    let start = clock::ticks();
-    if limit == 0 || start < SULK_UNTIL.load(Ordering::Relaxed) {
-        return news();
+/// last told us something; `segment` is shared with it. True when there is news.
+pub(crate) fn linger(peer_cpu: u32, segment: Option<&Segment>, news: impl Fn() -> bool) -> bool {
+    let start = Presence::now();
+    if let Some(segment) = segment {
+        segment.note_turn(start.at);
     }
-    if peer_cpu == thread::cpu() {
-        return yield_to_peer(start, news);
-    }
-    // Fewer spinners than CPUs; a process that has one CPU to itself may have one spinner, for
-    // its peer runs elsewhere.
-    let most = CPUS.load(Ordering::Relaxed).saturating_sub(1).max(1);
-    if SPINNERS.fetch_add(1, Ordering::Relaxed) >= most {
-        SPINNERS.fetch_sub(1, Ordering::Relaxed);
-        return news();
-    }
-    let found = spin(start, clock::us(limit), news);
-    SPINNERS.fetch_sub(1, Ordering::Relaxed);
-    let counter = if found {
-        &rt::header().spins
-    } else {
-        &rt::header().sleeps
-    };
-    counter.fetch_add(1, Ordering::Relaxed);
+    let found = attempt(start, peer_cpu, &news);
+    luck::count(found);
     found
 }
 
-fn yield_to_peer(start: u64, news: impl Fn() -> bool) -> bool {
-    let mut before = start;
-    for _ in 0..YIELDS {
-        sys::yield_cpu();
-        let now = clock::ticks();
-        // Also when there is news by now: the peer had its turn, but so had somebody else.
-        let stranger = now.wrapping_sub(before) > clock::us(STRANGER_US);
-        if stranger {
-            sulk(now);
+fn attempt(start: Presence, peer_cpu: u32, news: &impl Fn() -> bool) -> bool {
+    let limit = spin_limit();
+    if limit == 0 || company::sulking(start.at) {
+        return news();
+    }
+    if peer_cpu == start.cpu {
+        // It cannot answer while we spin, and with strangers about a yield costs a time slice.
+        if company::strangers_about(start.at) {
+            return news();
         }
+        return luck::try_if_worth(Luck::Yield, || yield_turns(news)).unwrap_or_else(news);
+    }
+    let spun = luck::try_if_worth(Luck::Spin, || {
+        if company::strangers_about(start.at) {
+            // A yield would cost a time slice here.
+            company::Spinner::enter().is_some_and(|_one| spin(Presence::now(), limit, news))
+        } else {
+            polite_spin(start.at, limit, news)
+        }
+    });
+    spun.unwrap_or_else(news)
+}
+
+/// About what a wake-up costs: then waiting costs at most twice what it would with foresight.
+fn spin_limit() -> u64 {
+    let most = clock::us(rt::spin_us());
+    let least = clock::us(LEAST_SPIN_US).min(most);
+    wakeups::cost().map_or(most, |cost| cost.clamp(least, most))
+}
+
+/// Gives a peer on the same CPU the chance to answer.
+fn yield_turns(news: &impl Fn() -> bool) -> bool {
+    for _ in 0..TURNS {
+        let turn = company::offer_cpu();
         if news() {
             return true;
         }
-        if stranger {
+        if turn == Turn::Stranger {
             return false;
         }
-        before = now;
     }
     false
 }
 
-fn spin(start: u64, limit: u64, news: impl Fn() -> bool) -> bool {
-    let gap = clock::us(STRANGER_US);
-    let mut before = start;
+/// Spins while nobody else wants the CPU: others get it every few microseconds, and after a
+/// few turns of theirs it is theirs altogether.
+fn polite_spin(start: u64, limit: u64, news: &impl Fn() -> bool) -> bool {
+    let mut turns = 0;
+    loop {
+        if spin(Presence::now(), clock::us(COURTESY_US), news) {
+            return true;
+        }
+        let now = clock::ticks();
+        if now.wrapping_sub(start) > limit || company::sulking(now) {
+            return false;
+        }
+        match company::offer_cpu() {
+            Turn::Nobody => {}
+            Turn::Friend if turns + 1 < TURNS => turns += 1,
+            Turn::Friend | Turn::Stranger => return news(),
+        }
+    }
+}
+
+fn spin(start: Presence, limit: u64, news: &impl Fn() -> bool) -> bool {
+    let mut before = start.at;
     loop {
         let found = (0..8).any(|_| {
             core::hint::spin_loop();
             news()
         });
         let now = clock::ticks();
-        if now.wrapping_sub(before) > gap {
-            sulk(now);
+        if start.note_gap(before, now) {
             return found || news();
         }
-        if found || now.wrapping_sub(start) > limit {
+        if found || now.wrapping_sub(start.at) > limit {
             return found;
         }
         before = now;
     }
-}
-
-fn sulk(now: u64) {
-    SULK_UNTIL.store(now + clock::us(SULK_US), Ordering::Relaxed);
 }

@@ -12,7 +12,7 @@ use crate::chan::Chan;
 use crate::places::{self, Borrowed};
 use crate::sock::{Pin, Socket};
 use crate::table::{self, Entry};
-use crate::{clock, epoll_wait, kernel, policy, readiness};
+use crate::{clock, epoll_wait, idle, kernel, policy, readiness, wakeups};
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::pollfd;
 use saiga_channel::segment::Segment;
@@ -20,6 +20,9 @@ use saiga_channel::sys::{self, Fd, Sys};
 
 /// Descriptors that a call can have without a mapping of its own.
 const SMALL: usize = 64;
+
+/// Time between two looks of a poll that nobody can wake.
+const BRIEF_NS: u64 = 1_000_000;
 
 /// An array of `pollfd` for the kernel, on the stack when small.
 struct Scratch {
@@ -108,32 +111,57 @@ pub(crate) fn forked() {
     POLLERS.store(0, Ordering::SeqCst);
 }
 
-/// Callers inside plain sockets while the kernel polls them: they cannot be bound then.
+/// Callers inside plain sockets while the kernel polls them: they cannot be bound then, and
+/// all others can.
 #[derive(Debug)]
 pub struct Pins {
-    few: [Option<Pin>; 8],
+    few: [Option<Pin>; SMALL],
     many: Option<Polling>,
+    len: usize,
+}
+
+impl Pins {
+    fn new() -> Pins {
+        Pins {
+            few: [const { None }; SMALL],
+            many: None,
+            len: 0,
+        }
+    }
+
+    /// Enters a socket; false, without having entered, when it is bound by now.
+    fn add(&mut self, socket: &'static Socket) -> bool {
+        let pin = socket.pin();
+        if let Some(place) = self.few.get_mut(self.len) {
+            *place = Some(pin);
+        } else if self.many.is_none() {
+            self.many = Some(Polling::begin());
+        }
+        if socket.is_bound() {
+            if let Some(place) = self.few.get_mut(self.len) {
+                *place = None;
+            }
+            return false;
+        }
+        self.len += 1;
+        true
+    }
 }
 
 /// Enters the plain sockets of a kernel poll. `None`: one is bound by now, serve it here.
 pub fn pin_plain(fds: impl IntoIterator<Item = Fd>) -> Option<Pins> {
-    let mut pins = Pins {
-        few: [const { None }; 8],
-        many: None,
-    };
-    let mut used = 0;
-    for socket in fds.into_iter().filter_map(table::socket) {
-        if used < pins.few.len() {
-            pins.few[used] = Some(socket.pin());
-            used += 1;
-        } else if pins.many.is_none() {
-            pins.many = Some(Polling::begin());
-        }
-        if socket.is_bound() {
-            return None;
-        }
+    let mut pins = Pins::new();
+    let mut sockets = fds.into_iter().filter_map(table::socket);
+    sockets.all(|socket| pins.add(socket)).then_some(pins)
+}
+
+/// Enters the plain ones of several sockets.
+fn pin_unbound(fds: &[pollfd]) -> Pins {
+    let mut pins = Pins::new();
+    for socket in fds.iter().filter_map(|p| table::socket(p.fd)) {
+        pins.add(socket);
     }
-    Some(pins)
+    pins
 }
 
 /// The channel of a descriptor, if it is bound; the caller is inside while it has the pin.
@@ -159,6 +187,7 @@ pub fn poll(
 ) -> Sys<usize> {
     let deadline = timeout_ns.map(|t| clock::monotonic_ns().saturating_add(t));
     let mut scratch = Scratch::new(fds.len() + 1)?;
+    let mut napped = false;
     loop {
         if look(fds) > 0 {
             return ask_kernel(fds, &mut scratch, None, Some(0), core::ptr::null());
@@ -167,15 +196,18 @@ pub fn poll(
         if left == Some(0) {
             return ask_kernel(fds, &mut scratch, None, Some(0), core::ptr::null());
         }
-        if let Some(cpu) = peer_cpu(fds)
-            && policy::linger(cpu, || any_news(fds))
+        if !napped
+            && let Some((_pin, _, chan)) = fds.iter().find_map(|p| bound(p.fd))
+            && policy::linger(chan.peer_cpu(), Some(chan.segment), || any_news(fds))
         {
             continue;
         }
-        let n = sleep(fds, &mut scratch, left, mask)?;
+        let (time, naps) = idle::shorter(nap(fds), left);
+        let n = sleep(fds, &mut scratch, time, mask)?;
         if n > 0 {
             return Ok(n);
         }
+        napped = naps;
     }
 }
 
@@ -193,10 +225,13 @@ fn look(fds: &mut [pollfd]) -> usize {
     ready
 }
 
-fn peer_cpu(fds: &[pollfd]) -> Option<u32> {
-    fds.iter()
-        .find_map(|p| bound(p.fd))
-        .map(|(_, _, c)| c.theirs().cpu.load(Ordering::Relaxed))
+/// Looks for idle channels; for how long at most the call may sleep before it does so again.
+fn nap(fds: &[pollfd]) -> Option<u64> {
+    let now = clock::monotonic_ns();
+    let bound = fds.iter().filter_map(|p| bound(p.fd));
+    bound
+        .filter_map(|(_pin, socket, chan)| idle::look(socket, &chan, now))
+        .max()
 }
 
 /// Whether shared memory alone shows something that was asked for.
@@ -239,13 +274,8 @@ fn ask_kernel(
             revents: 0,
         };
     }
-    // A plain socket among them could be bound meanwhile, and we would not hear of it.
-    let plain = |p: &pollfd| table::socket(p.fd).is_some_and(|s| !s.is_bound());
-    let waits_on_plain = timeout_ns != Some(0) && fds.iter().any(plain);
-    let polling = waits_on_plain.then(Polling::begin);
     // SAFETY: the mask is our caller's, null or valid.
     unsafe { kernel::ppoll(asked, timeout_ns, mask) }?;
-    drop(polling);
     let mut ready = 0;
     for (p, seen) in fds.iter_mut().zip(asked.iter()) {
         p.revents = match bound(p.fd) {
@@ -270,14 +300,23 @@ fn sleep(
     left: Option<u64>,
     mask: *const libc::sigset_t,
 ) -> Sys<usize> {
-    let place = places::borrow()?;
+    let Ok(place) = places::borrow() else {
+        // No descriptor for a bell: look again soon instead of sleeping.
+        let brief = left.map_or(BRIEF_NS, |l| l.min(BRIEF_NS));
+        return ask_kernel(fds, scratch, None, Some(brief), mask);
+    };
+    // A plain socket among them could be bound meanwhile, and we would not hear of it.
+    let pins = pin_unbound(fds);
     let claims = Claims::new(fds, &place);
-    let quiet = claims.complete && !claims.news(fds);
+    let plain = |p: &&pollfd| table::socket(p.fd).is_some_and(|s| !s.is_bound());
+    let all_pinned = fds.iter().filter(plain).count() == pins.len;
+    let quiet = claims.complete && all_pinned && !claims.news(fds);
     let result = if quiet {
         ask_kernel(fds, scratch, Some(place.bell.fd), left, mask)
     } else {
-        // Not every segment has a waiting place for us: look again soon instead of sleeping.
-        let brief = if claims.complete { 0 } else { 1_000_000 };
+        // There is news, or not every segment has a waiting place for us: look again soon
+        // instead of sleeping.
+        let brief = if claims.complete { 0 } else { BRIEF_NS };
         let brief = left.map_or(brief, |l| l.min(brief));
         ask_kernel(fds, scratch, Some(place.bell.fd), Some(brief), mask)
     };
@@ -353,7 +392,7 @@ impl Claims {
             }
         }
         for (segment, index) in self.held.iter().flatten() {
-            segment.place(segment.side, *index).wake();
+            wakeups::end_sleep(segment.place(segment.side, *index));
             segment.release_place(*index);
         }
     }

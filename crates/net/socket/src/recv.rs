@@ -52,13 +52,14 @@ pub(crate) fn recv(
         match got {
             Ok(Try::Bytes(n)) => {
                 done += n;
-                if n == 0 || !whole || done >= wanted {
+                if n == 0 || done >= wanted || !(whole || goes_on(fd, &chan, parts, done, flags)) {
                     return Ok(done);
                 }
             }
             Ok(Try::Again) => {}
             Ok(Try::Empty) => {
-                if flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd) {
+                let enough = done > 0 && !whole;
+                if enough || flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd) {
                     return if done > 0 {
                         Ok(done)
                     } else {
@@ -73,6 +74,34 @@ pub(crate) fn recv(
             Err(e) => return Err(e),
         }
     }
+}
+
+/// Whether bytes may be there behind those that were just received. Less than was asked for means
+/// to callers that nothing is left (`man 7 epoll`), so the way from TCP to the ring and back must
+/// not show; but a read ends before the urgent mark (`man 7 tcp`).
+fn goes_on(fd: Fd, chan: &Chan, parts: &[&mut [u8]], done: usize, flags: i32) -> bool {
+    if flags & libc::MSG_PEEK != 0 {
+        return false;
+    }
+    let ring = chan.rx_ring();
+    let may = if chan.ours().rx_mode.load(Ordering::Relaxed) == rx::RING {
+        if ring.readable() {
+            return true;
+        }
+        ring.frozen()
+    } else {
+        ends_a_part(parts, done)
+    };
+    may && sys::poll_now(fd, libc::POLLPRI) & libc::POLLPRI == 0
+}
+
+/// Whether the first `done` bytes are exactly some of the parts: TCP is asked for one at a time.
+fn ends_a_part(parts: &[&mut [u8]], done: usize) -> bool {
+    let mut end = 0;
+    parts.iter().any(|part| {
+        end += part.len();
+        end == done
+    })
 }
 
 /// One attempt under the receiver's lock.
@@ -163,8 +192,9 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
     chan.ours().rx_remaining.store(remaining, Ordering::Relaxed);
     let next = if remaining == 0 { rx::RING } else { rx::DRAIN };
     chan.ours().rx_mode.store(next, Ordering::SeqCst);
-    if frozen {
-        chan.tell_writer(); // It may wait for the acknowledgement.
+    if ring.frozen() {
+        // It may wait for the acknowledgement. Looked at behind it, as it looks behind its freeze.
+        chan.tell_writer();
     }
     Ok(true)
 }

@@ -5,7 +5,7 @@
 
 use crate::lock::Lock;
 use crate::table;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::bell::Ringer;
 use saiga_channel::diag::{self, SocketFacts};
 use saiga_channel::sys;
@@ -27,8 +27,6 @@ static EVIDENCE: AtomicU32 = AtomicU32::new(64);
 static MAX_SHIFT: AtomicU32 = AtomicU32::new(18);
 /// Longest spin in microseconds.
 static SPIN_US: AtomicU64 = AtomicU64::new(50);
-/// Lowest number for the library's own descriptors.
-static FLOOR: AtomicUsize = AtomicUsize::new(0);
 /// sock_diag socket, -1 until needed.
 static DIAG: AtomicI32 = AtomicI32::new(-1);
 /// Descriptor of the status page, -1 when there is none.
@@ -37,10 +35,9 @@ static PAGE_FD: AtomicI32 = AtomicI32::new(-1);
 static RINGER: Ringer = Ringer::new();
 
 static PAGE: OnceLock<StatusPage> = OnceLock::new();
-static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-/// Takes the settings over; upgrades may begin.
-pub(crate) fn start(settings: Settings) {
+/// Takes over the settings that hold as long as the process lives: rings and waiting.
+pub(crate) fn start(settings: &Settings) {
     let spin = u64::try_from(settings.spin.value.get().as_micros()).unwrap_or(50);
     SPIN_US.store(spin, Ordering::Relaxed);
     EVIDENCE.store(settings.evidence_messages.value, Ordering::Relaxed);
@@ -51,23 +48,11 @@ pub(crate) fn start(settings: Settings) {
         .max(1 << saiga_channel::layout::START_SHIFT);
     let shift = ring.ilog2().min(saiga_channel::layout::STRIDE_SHIFT);
     MAX_SHIFT.store(shift, Ordering::Relaxed);
-    let enabled = settings.enabled.value;
-    let _ = SETTINGS.set(settings);
-    ENABLED.store(enabled, Ordering::Release);
 }
 
-/// Notes the process id and chooses where the library's descriptors live.
+/// Notes the process id.
 pub(crate) fn place_process() {
     PID.store(sys::getpid(), Ordering::Relaxed);
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    crate::process::rlimit_nofile(&mut limit);
-    // High, but not so high that the kernel's table for this process becomes large: its
-    // size is copied at every fork.
-    let soft = usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX);
-    FLOOR.store(soft.saturating_sub(128).min(4096 - 128), Ordering::Relaxed);
 }
 
 /// Opens the status page; without one nothing is shown and all else works.
@@ -121,9 +106,18 @@ pub(crate) fn in_own_process() -> bool {
     SANDBOXED.load(Ordering::Relaxed) || sys::getpid() == PID.load(Ordering::Relaxed)
 }
 
-/// Lowest number for the library's own descriptors.
+/// Lowest number for the library's own descriptors under the limit that holds now: programs
+/// lower theirs at run time (memcached does), and above it the kernel gives no number.
 pub(crate) fn floor() -> usize {
-    FLOOR.load(Ordering::Relaxed)
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    crate::process::rlimit_nofile(&mut limit);
+    // High, but not so high that the kernel's table for this process becomes large: its
+    // size is copied at every fork.
+    let soft = usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX);
+    soft.saturating_sub(128).max(soft / 2).min(4096 - 128)
 }
 
 /// Messages before a connection is worth a channel.
@@ -139,11 +133,6 @@ pub(crate) fn max_shift() -> u32 {
 /// Longest spin, microseconds.
 pub(crate) fn spin_us() -> u64 {
     SPIN_US.load(Ordering::Relaxed)
-}
-
-/// Whether a port is excluded by the settings.
-pub(crate) fn is_port_off(port: u16) -> bool {
-    SETTINGS.get().is_some_and(|s| s.is_port_off(port))
 }
 
 /// The sock_diag socket, opened at first use.

@@ -3,8 +3,9 @@
 
 use crate::chan::{Chan, tx};
 use crate::sock::{Socket, origin};
-use crate::{kernel, sever, wait};
+use crate::{epoll, kernel, rt, sever, wait};
 use core::sync::atomic::Ordering;
+use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::ring::{Got, Put};
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::{Reason, State};
@@ -21,6 +22,25 @@ enum Try {
     Again,
 }
 
+/// Whether a send waits for room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    None,
+    /// As O_NONBLOCK says.
+    OfDescriptor,
+    Endless,
+}
+
+impl Patience {
+    fn lasts(self, fd: Fd, socket: &Socket) -> bool {
+        match self {
+            Patience::None => false,
+            Patience::OfDescriptor => !socket.is_nonblocking(fd),
+            Patience::Endless => true,
+        }
+    }
+}
+
 /// `send(2)` of several parts on a bound, pinned socket.
 ///
 /// # Errors
@@ -31,8 +51,12 @@ pub(crate) fn send(
     parts: Parts<'_, '_>,
     flags: i32,
 ) -> Sys<usize> {
-    let patient = flags & libc::MSG_DONTWAIT == 0 && !socket.is_nonblocking(fd);
-    send_as(fd, socket, parts, flags, patient)
+    let patience = if flags & libc::MSG_DONTWAIT != 0 {
+        Patience::None
+    } else {
+        Patience::OfDescriptor
+    };
+    send_as(fd, socket, parts, flags, patience)
 }
 
 /// As [`send`], but waits whatever the descriptor's O_NONBLOCK says.
@@ -40,7 +64,7 @@ pub(crate) fn send(
 /// # Errors
 /// As [`send`], EAGAIN excepted.
 pub(crate) fn send_waiting(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>) -> Sys<usize> {
-    send_as(fd, socket, parts, 0, true)
+    send_as(fd, socket, parts, 0, Patience::Endless)
 }
 
 /// Sends all of `bytes` on a socket that is not bound, waiting for room.
@@ -75,7 +99,7 @@ fn send_as(
     socket: &'static Socket,
     parts: Parts<'_, '_>,
     flags: i32,
-    patient: bool,
+    patience: Patience,
 ) -> Sys<usize> {
     let wanted: usize = parts.iter().map(|p| p.len()).sum();
     let mut done = 0;
@@ -92,7 +116,10 @@ fn send_as(
             }
             Ok(Try::Again) => {}
             Ok(Try::Full) => {
-                if !patient {
+                if !patience.lasts(fd, socket) {
+                    if is_room_after_all(socket, &chan) {
+                        continue;
+                    }
                     return if done > 0 {
                         Ok(done)
                     } else {
@@ -107,6 +134,16 @@ fn send_as(
             Err(e) => return Err(e),
         }
     }
+}
+
+/// Before a caller is told that nothing more fits: an edge-triggered set owes it an event once
+/// there is room, and nobody would look otherwise. True when there is room already.
+fn is_room_after_all(socket: &'static Socket, chan: &Chan) -> bool {
+    if chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING {
+        return chan.tx_ring().arm_space(STRIDE_SHIFT);
+    }
+    epoll::watch_edges_for_room(socket);
+    false
 }
 
 fn send_now(
@@ -189,6 +226,13 @@ fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Parts<'_, '_>) ->
                 Ok(Try::Full)
             }
         }
+        Put::NoMemory => {
+            // The whole connection goes on by TCP; a later upgrade may find memory.
+            rt::header().count_failure(Reason::OutOfMemory);
+            chan.freeze_tx();
+            chan.freeze_rx();
+            Ok(Try::Again)
+        }
         Put::Frozen => {
             let mode = &chan.ours().tx_mode;
             let _ = mode.compare_exchange(tx::RING, tx::ENDED, Ordering::SeqCst, Ordering::SeqCst);
@@ -237,8 +281,7 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
         match kernel::send(fd, &[&bytes[..n]], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
             Ok(sent) => {
                 socket.sent.fetch_add(sent as u64, Ordering::Relaxed);
-                chan.tx_ring()
-                    .skip(saiga_channel::layout::STRIDE_SHIFT, sent as u64);
+                chan.tx_ring().skip(STRIDE_SHIFT, sent as u64);
             }
             Err(_) => break, // No room now: the next call goes on. An error: it will say so.
         }
@@ -262,21 +305,39 @@ pub(crate) fn serve_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
 /// or will never read again.
 fn leave_ring(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
     let ring = chan.tx_ring();
-    let unused = ring.tail() == 0 && ring.pending(saiga_channel::layout::STRIDE_SHIFT) == Some(0);
+    let unused = ring.tail() == 0 && ring.pending(STRIDE_SHIFT) == Some(0);
     if chan.recall_due() {
         return Ok(Try::Full);
     }
     if ring.acknowledged() || unused || sever::peer_is_gone(fd) {
-        chan.ours().tx_mode.store(tx::AFTER, Ordering::SeqCst);
-        if chan.recall_due() {
-            // Recalled this very moment: what is unread goes first.
-            chan.ours().tx_mode.store(tx::ENDED, Ordering::SeqCst);
-            return Ok(Try::Again);
-        }
-        socket.show(State::Downgraded, Reason::PeerAsked);
+        go_on_by_tcp(socket, chan);
         return Ok(Try::Again);
     }
     Ok(Try::Full)
+}
+
+/// From here TCP carries what is sent, unless the peer recalls the ring this very moment: then
+/// what is unread goes first.
+fn go_on_by_tcp(socket: &Socket, chan: &Chan) {
+    chan.ours().tx_mode.store(tx::AFTER, Ordering::SeqCst);
+    if chan.recalled() {
+        chan.ours().tx_mode.store(tx::ENDED, Ordering::SeqCst);
+    } else {
+        socket.show(State::Downgraded, Reason::PeerAsked);
+    }
+}
+
+/// Lets TCP go on behind an ended ring although the peer has not acknowledged the switch to it:
+/// no thread of the peer is inside a receive, and whichever comes in next sees the switch before
+/// it reads from TCP. Only after a barrier on all threads that followed the switch.
+pub(crate) fn leave_unnoticed(socket: &'static Socket, chan: &Chan) {
+    let Some(lock) = chan.lock_tx(socket) else {
+        return;
+    };
+    let ended = chan.ours().tx_mode.load(Ordering::SeqCst) == tx::ENDED;
+    if ended && !lock.nested && !chan.recall_due() && !chan.peer_receives() {
+        go_on_by_tcp(socket, chan);
+    }
 }
 
 fn to_tcp(fd: Fd, socket: &'static Socket, rest: Parts<'_, '_>, flags: i32) -> Sys<Try> {

@@ -1,46 +1,100 @@
-//! The kill switch: settings are looked at again, at most once a second, when a new
-//! connection is about to be upgraded.
+//! The settings, and the switches among them that a running process obeys.
+//!
+//! The files are looked at again, at most once a second, when a new connection is about to be
+//! upgraded, or comes while upgrades are off. What they switch off holds for connections that
+//! are not upgraded yet.
 
-use crate::{clock, rt};
-use core::sync::atomic::{AtomicU64, Ordering};
-use saiga_settings::{Settings, Watch};
+use crate::{clock, kernel, rt};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use saiga_settings::{Settings, SettingsError, Sources, Watch};
 use saiga_status::Reason;
 use std::sync::Mutex;
 
 const PAUSE_NS: u64 = 1_000_000_000;
 static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
-static WATCH: Mutex<Option<Watch>> = Mutex::new(None);
+static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+/// Upgrades are on, or may be switched on.
+static ALIVE: AtomicBool = AtomicBool::new(false);
+/// Settings could be read at least once.
+static STARTED: AtomicBool = AtomicBool::new(false);
+/// One bit for each port whose connections stay on TCP.
+static PORTS_OFF: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
-/// Keeps what is needed to look again.
-pub(crate) fn keep(watch: Watch) {
-    if let Ok(mut slot) = WATCH.lock() {
-        *slot = Some(watch);
+/// What is needed to look again.
+struct Kept {
+    watch: Watch,
+    /// Base names of the program: of its file, and as it was started.
+    names: [Vec<u8>; 2],
+}
+
+/// Reads the settings for the first time and obeys them.
+pub(crate) fn begin(sources: &Sources<'_>, names: [&[u8]; 2]) {
+    let (read, watch) = sources.read();
+    let names = names.map(<[u8]>::to_vec);
+    obey(read, &names);
+    ALIVE.store(true, Ordering::Relaxed);
+    if let Ok(mut slot) = KEPT.lock() {
+        *slot = Some(Kept { watch, names });
     }
 }
 
-/// Reads the settings again if their files have changed; applies the kill switch.
+/// Whether upgrades are on or may be switched on while the process runs.
+pub(crate) fn may_enable() -> bool {
+    ALIVE.load(Ordering::Relaxed)
+}
+
+/// Whether connections from or to a port stay on TCP.
+pub(crate) fn is_port_off(port: u16) -> bool {
+    let word = &PORTS_OFF[usize::from(port / 64)];
+    word.load(Ordering::Relaxed) & (1 << (port % 64)) != 0
+}
+
+/// Reads the settings again if their files have changed, and obeys the switches.
 pub(crate) fn look_again() {
     let now = clock::monotonic_ns();
     if now.saturating_sub(LOOKED_NS.load(Ordering::Relaxed)) < PAUSE_NS {
         return;
     }
     LOOKED_NS.store(now, Ordering::Relaxed);
-    let Ok(mut slot) = WATCH.try_lock() else {
+    let Ok(mut slot) = KEPT.try_lock() else {
         return;
     };
-    match slot.as_mut().and_then(Watch::look_again) {
-        None => {}
-        Some(Ok(fresh)) => apply(&fresh),
-        Some(Err(e)) => switch_off(Reason::BadSettings, &e.to_string()),
+    let Some(Kept { watch, names }) = slot.as_mut() else {
+        return;
+    };
+    let errno = kernel::errno();
+    if let Some(read) = watch.look_again() {
+        obey(read, names);
     }
+    kernel::set_errno(errno); // A file that is not there is no news to the application.
 }
 
-fn apply(fresh: &Settings) {
-    if fresh.enabled.value {
+fn obey(read: Result<Settings, SettingsError>, names: &[Vec<u8>; 2]) {
+    let settings = match read {
+        Ok(settings) => settings,
+        Err(e) => return switch_off(Reason::BadSettings, &e.to_string()),
+    };
+    if !STARTED.swap(true, Ordering::Relaxed) {
+        rt::start(&settings);
+    }
+    note_ports(&settings.ports_off.value);
+    if names.iter().any(|name| settings.is_program_off(name)) {
+        switch_off(Reason::DeniedBySettings, "programs_off");
+    } else if settings.enabled.value {
         rt::header().enable();
         rt::ENABLED.store(true, Ordering::Release);
     } else {
         switch_off(Reason::KillSwitch, "enabled = false");
+    }
+}
+
+fn note_ports(off: &[u16]) {
+    for (i, word) in PORTS_OFF.iter().enumerate() {
+        let here = off.iter().filter(|port| usize::from(**port / 64) == i);
+        let bits = here.fold(0u64, |bits, port| bits | 1 << (port % 64));
+        if word.load(Ordering::Relaxed) != bits {
+            word.store(bits, Ordering::Relaxed);
+        }
     }
 }
 

@@ -103,6 +103,10 @@ pub(crate) struct Socket {
     pub(crate) empty_reads: AtomicU32,
     /// Writes in a row that met unread bytes; every sixteenth looks at the anchor.
     pub(crate) unread_writes: AtomicU32,
+    /// Bytes written to the ring as of the last look that found more than the one before.
+    pub(crate) quiet_at: AtomicU64,
+    /// When that was (CLOCK_MONOTONIC, ns).
+    pub(crate) quiet_since: AtomicU64,
     /// Fork epoch in which the connection was bound; older means possibly shared by fork.
     pub(crate) epoch: AtomicU32,
     /// Guards phase changes, binding, and the list of interests.
@@ -176,6 +180,8 @@ impl Socket {
             severed,
             empty_reads,
             unread_writes,
+            quiet_at,
+            quiet_since,
             epoch,
             state_lock: _,
             interests,
@@ -198,9 +204,9 @@ impl Socket {
         }
         refs.store(1, Ordering::Relaxed);
         next_step.store(rt::evidence(), Ordering::Relaxed);
-        sent.store(0, Ordering::Relaxed);
-        cookie.store(0, Ordering::Relaxed);
-        received.store(0, Ordering::Relaxed);
+        for zero in [sent, received, cookie, quiet_at, quiet_since] {
+            zero.store(0, Ordering::Relaxed);
+        }
         link.store(core::ptr::null_mut(), Ordering::Relaxed);
         aux.store(-1, Ordering::Relaxed);
         own_copy.store(-1, Ordering::Relaxed);
@@ -282,7 +288,13 @@ impl Socket {
 
     /// Whether the descriptor does not block.
     pub(crate) fn is_nonblocking(&self, fd: Fd) -> bool {
-        match self.nonblock.load(Ordering::Relaxed) {
+        // The flag is the description's: another process may have changed it.
+        let known = if self.maybe_shared() {
+            0
+        } else {
+            self.nonblock.load(Ordering::Relaxed)
+        };
+        match known {
             1 => false,
             2 => true,
             _ => {

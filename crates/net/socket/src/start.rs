@@ -1,6 +1,6 @@
 //! The library's first moments in a process.
 
-use crate::{chaos, clock, kernel, policy, process, rt, settings, table, thread};
+use crate::{chaos, clock, company, family, kernel, process, rt, settings, table, thread};
 use saiga_settings::{SYSTEM_FILE, Sources};
 use saiga_status::{Flags, Reason};
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ pub struct Start<'a> {
     pub missing: Option<&'a str>,
 }
 
-/// Reads the settings and switches the library on, or says why it stays out.
+/// Reads the settings and switches the library on, or says why it stays out for now or for good.
 pub fn start(with: &Start<'_>) {
     kernel::set_ppoll(with.ppoll);
     thread::set_single_threaded_flag(with.single_threaded);
@@ -44,29 +44,15 @@ pub fn start(with: &Start<'_>) {
         return settings::switch_off(Reason::MissingSymbol, symbol);
     }
     let variable = |name: &str| -> Option<OsString> { std::env::var_os(name) };
+    if let Some(seed) = variable("SAIGA_CHAOS").and_then(|v| v.to_str()?.parse().ok()) {
+        chaos::start(seed);
+    }
+    clock::calibrate();
+    company::set_cpus(process::cpus());
+    family::begin();
     let sources = Sources {
         system_file: Path::new(SYSTEM_FILE),
         variable: &variable,
     };
-    let (read, watch) = sources.read();
-    settings::keep(watch);
-    match read {
-        Err(e) => settings::switch_off(Reason::BadSettings, &e.to_string()),
-        Ok(s) if s.is_program_off(with.program) || s.is_program_off(with.invoked_as) => {
-            settings::switch_off(Reason::DeniedBySettings, "programs_off");
-        }
-        Ok(s) if !s.enabled.value => {
-            rt::start(s);
-            settings::switch_off(Reason::KillSwitch, "enabled = false");
-        }
-        Ok(s) => {
-            if let Some(seed) = variable("SAIGA_CHAOS").and_then(|v| v.to_str()?.parse().ok()) {
-                chaos::start(seed);
-            }
-            clock::calibrate();
-            policy::set_cpus(process::cpus());
-            rt::start(s);
-            rt::header().raise(Flags::ENABLED);
-        }
-    }
+    settings::begin(&sources, [with.program, with.invoked_as]);
 }

@@ -10,7 +10,7 @@ use crate::sock::{self, Socket, mode, phase};
 use crate::{epoll, fork, poll, rt, send, settings};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::{
-    ACCEPTED, CANCELLED, OPEN_CLOSED, OPEN_MAPPED, PROTOCOL, REQUESTED, SLOTS, START_SHIFT, Side,
+    ACCEPTED, CANCELLED, OPEN_CLOSED, OPEN_MAPPED, REQUESTED, START_SHIFT, Side,
 };
 use saiga_channel::rendezvous::{self, Credentials, Proposal, Refusal};
 use saiga_channel::segment::Segment;
@@ -33,7 +33,14 @@ pub(crate) fn step(fd: Fd, socket: &'static Socket) -> bool {
     if socket.mode.load(Ordering::SeqCst) != mode::PLAIN {
         return socket.is_bound();
     }
-    match socket.phase.load(Ordering::Relaxed) {
+    let now = socket.phase.load(Ordering::Relaxed);
+    let under_way = matches!(now, phase::OFFERING | phase::VISITED | phase::PROPOSED);
+    if under_way && !rt::ENABLED.load(Ordering::Acquire) {
+        abandon(socket);
+        socket.back_off(Reason::KillSwitch);
+        return false;
+    }
+    match now {
         phase::COLD => begin(fd, socket),
         phase::OFFERING => look_for_visitor(fd, socket),
         phase::VISITED => hear_visitor(fd, socket),
@@ -55,10 +62,13 @@ fn begin(fd: Fd, socket: &'static Socket) {
     if !is_tcp(fd) {
         return socket.never(Reason::NotTcp);
     }
+    if waits_for_more_than_a_byte(fd) {
+        return socket.never(Reason::SocketOption);
+    }
     let Some(tuple) = Tuple::of(fd) else {
         return socket.back_off(Reason::NotEnoughMessages);
     };
-    if rt::is_port_off(tuple.local.port) || rt::is_port_off(tuple.remote.port) {
+    if settings::is_port_off(tuple.local.port) || settings::is_port_off(tuple.remote.port) {
         return socket.never(Reason::DeniedBySettings);
     }
     if let Err(reason) = check_totals(fd, socket) {
@@ -90,6 +100,13 @@ fn is_tcp(fd: Fd) -> bool {
     let mut protocol = 0i32;
     let known = sys::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL, &mut protocol).is_ok();
     known && protocol == libc::IPPROTO_TCP
+}
+
+/// Whether SO_RCVLOWAT is above one; a connection has it from its listener, too.
+pub(crate) fn waits_for_more_than_a_byte(fd: Fd) -> bool {
+    let mut bytes = 0i32;
+    let known = sys::getsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &mut bytes).is_ok();
+    known && bytes > 1
 }
 
 /// Every byte so far went through the hooks: what we counted is what the kernel counted.
@@ -173,6 +190,10 @@ fn hear_visitor(fd: Fd, socket: &'static Socket) {
     let (proposal, passed) = match rendezvous::receive(visitor) {
         Ok(heard) => heard,
         Err(Errno(libc::EAGAIN)) if !patience_is_over(socket) => return socket.step_in(1),
+        Err(Errno(libc::EPROTONOSUPPORT)) => {
+            rendezvous::refuse(visitor, Refusal::Version);
+            return give_up(socket, Reason::VersionMismatch);
+        }
         Err(_) => return give_up(socket, Reason::HandshakeFailed),
     };
     match take_proposal(fd, visitor, &proposal, passed) {
@@ -212,17 +233,11 @@ fn take_proposal(
     passed: Option<Fd>,
 ) -> Result<(&'static Link, usize), (Refusal, Reason)> {
     let slot = proposal.slot as usize;
-    let ours = Tuple::of(fd).map(|t| t.key());
-    let sane = proposal.protocol == PROTOCOL && ours == Some(proposal.key) && slot < SLOTS;
-    if !sane {
+    if Tuple::of(fd).map(|t| t.key()) != Some(proposal.key) {
         if let Some(extra) = passed {
             sys::close(extra);
         }
-        return Err(if proposal.protocol == PROTOCOL {
-            (Refusal::No, Reason::HandshakeFailed)
-        } else {
-            (Refusal::Version, Reason::VersionMismatch)
-        });
+        return Err((Refusal::No, Reason::HandshakeFailed));
     }
     let peer =
         rendezvous::credentials(visitor).map_err(|_| (Refusal::No, Reason::IdentityUnproven))?;
@@ -413,6 +428,7 @@ fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: usize) -> bo
     socket.phase.store(phase::COLD, Ordering::Relaxed);
     socket.epoch.store(fork::forks(), Ordering::Relaxed);
     socket.cookie.store(sock::cookie(fd), Ordering::Relaxed);
+    socket.quiet_at.store(u64::MAX, Ordering::Relaxed); // The first look is not an idle one.
     chan.ours().open.store(OPEN_MAPPED, Ordering::SeqCst);
     chan.say_cpu();
     chan.rx_ring().set_ready();

@@ -7,7 +7,7 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{clock, kernel, places, policy};
+use crate::{clock, idle, kernel, places, policy, wakeups};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
@@ -48,19 +48,18 @@ impl Wait {
     /// does not ask for a restart (`man 7 signal`).
     pub(crate) fn wait(&mut self, chan: &Chan) -> Sys<()> {
         self.fd = self.socket.anchor(self.fd);
-        let peer_cpu = chan.theirs().cpu.load(Ordering::Relaxed);
-        if policy::linger(peer_cpu, || self.ready(chan)) {
+        if policy::linger(chan.peer_cpu(), Some(chan.segment), || self.ready(chan)) {
             return Ok(());
         }
         let deadline = *self
             .deadline
             .get_or_insert_with(|| deadline_of(self.fd, self.what));
-        let place = places::borrow()?;
+        let Ok(place) = places::borrow() else {
+            go_by_tcp(chan); // No descriptor for a bell.
+            return Ok(());
+        };
         let Some(index) = chan.segment.claim_place(place.bell.name) else {
-            // Every place of this segment is taken: go on by TCP, where the kernel waits.
-            chan.freeze_tx();
-            chan.freeze_rx();
-            sys::yield_cpu();
+            go_by_tcp(chan); // Every place of this segment is taken.
             return Ok(());
         };
         let word = match self.what {
@@ -70,7 +69,7 @@ impl Wait {
         word.fetch_or(1 << index, Ordering::SeqCst);
         let slept = self.sleep(chan, index, place.bell.fd, deadline);
         word.fetch_and(!(1 << index), Ordering::SeqCst);
-        chan.segment.place(chan.segment.side, index).wake();
+        wakeups::end_sleep(chan.segment.place(chan.segment.side, index));
         chan.segment.release_place(index);
         let _ = place.bell.drain();
         slept
@@ -138,9 +137,7 @@ impl Wait {
             poll(self.fd, self.anchor_events(chan)),
             poll(bell, libc::POLLIN),
         ];
-        let left = deadline.map(|d| d.saturating_sub(clock::monotonic_ns()));
-        // SAFETY: no signal mask.
-        match unsafe { kernel::ppoll(&mut fds, left, core::ptr::null()) } {
+        match self.rest(chan, &mut fds, deadline) {
             Ok(0) => Err(Errno(libc::EAGAIN)),
             Ok(_) => {
                 if fds[0].revents != 0 {
@@ -155,6 +152,28 @@ impl Wait {
             Err(e) => Err(e),
         }
     }
+
+    /// Waits in the kernel until the deadline, with a nap first while the channel has memory
+    /// to give back. The bell stays readable from one wait to the next.
+    fn rest(&self, chan: &Chan, fds: &mut [libc::pollfd], deadline: Option<u64>) -> Sys<usize> {
+        loop {
+            let now = clock::monotonic_ns();
+            let left = deadline.map(|d| d.saturating_sub(now));
+            let (time, naps) = idle::shorter(idle::look(self.socket, chan, now), left);
+            // SAFETY: no signal mask.
+            let n = unsafe { kernel::ppoll(fds, time, core::ptr::null()) }?;
+            if n > 0 || !naps {
+                return Ok(n);
+            }
+        }
+    }
+}
+
+/// Leaves the ring of a connection on which nobody can be woken: on TCP the kernel waits.
+fn go_by_tcp(chan: &Chan) {
+    chan.freeze_tx();
+    chan.freeze_rx();
+    sys::yield_cpu();
 }
 
 /// When the socket's own time-out ends a wait that begins now.

@@ -54,7 +54,8 @@ pub struct Header {
     flags: AtomicU32,
     disabled: AtomicU32,
     text_bytes: AtomicU32,
-    reserved: AtomicU32,
+    /// What being woken from another CPU costs here, nanoseconds; 0 while not known.
+    pub wake_cost_ns: AtomicU32,
     text: [AtomicU8; TEXT_BYTES],
     /// Connections moved to a channel.
     pub upgrades: AtomicU64,
@@ -151,7 +152,7 @@ impl Header {
             flags: AtomicU32::new(0),
             disabled: AtomicU32::new(0),
             text_bytes: AtomicU32::new(0),
-            reserved: AtomicU32::new(0),
+            wake_cost_ns: AtomicU32::new(0),
             text: [const { AtomicU8::new(0) }; TEXT_BYTES],
             upgrades: AtomicU64::new(0),
             downgrades: AtomicU64::new(0),

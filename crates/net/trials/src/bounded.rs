@@ -59,6 +59,13 @@ pub struct Outcome {
     pub ending: Ending,
 }
 
+impl Outcome {
+    /// Whether it exited with 0.
+    pub fn is_success(&self) -> bool {
+        self.ending == Ending::Exited(0)
+    }
+}
+
 /// Runs `command` in its own process group for at most `limit`.
 ///
 /// # Panics
@@ -144,7 +151,11 @@ fn whereabouts(leader: u32) -> String {
     places.join("\n")
 }
 
-fn group_members(leader: u32) -> io::Result<Vec<u32>> {
+/// The processes of the group that `leader` made.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn group_members(leader: u32) -> io::Result<Vec<u32>> {
     let mut members = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();

@@ -2,6 +2,7 @@
 //!
 //! Read from `/proc`, so it counts what the library hides from its program too.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::{fs, io};
 
 /// A count of one process at one moment.
@@ -55,6 +56,22 @@ impl Census {
             later.resident_kib <= self.resident_kib + slack_kib,
             "memory grew by more than {slack_kib} KiB over {what}"
         );
+    }
+
+    /// Memory of the segments that the process `pid` holds, in KiB; those that other processes
+    /// hold as well included.
+    ///
+    /// # Panics
+    /// When it is gone.
+    pub fn segments_kib(pid: u32) -> u64 {
+        let held = fs::read_dir(format!("/proc/{pid}/fd")).expect("it lives");
+        let segments = held.flatten().map(|entry| entry.path()).filter(|fd| {
+            fs::read_link(fd).is_ok_and(|to| to.to_string_lossy().contains("saiga-segment"))
+        });
+        segments
+            .filter_map(|fd| fs::metadata(fd).ok())
+            .map(|file| file.blocks() / 2)
+            .sum()
     }
 
     /// How many connections the process `pid` has upgraded so far, by its status page.

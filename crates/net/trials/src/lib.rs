@@ -15,9 +15,12 @@ pub mod compile;
 pub mod library;
 pub mod parity;
 pub mod peer;
+pub mod postgres;
 pub mod program;
 pub mod redis;
+pub mod redis_topology;
 pub mod scale;
 pub mod sys;
+pub mod witness;
 
 pub use sys::Signal;

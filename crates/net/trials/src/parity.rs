@@ -23,6 +23,8 @@ pub enum Arm {
     Kernel,
     /// Under the library, every connection upgraded at its first message.
     Library,
+    /// Under the library as it is shipped: a connection shows evidence first.
+    Shipped,
 }
 
 /// Makes `command` run on `arm`, with an environment that is the same everywhere.
@@ -37,10 +39,11 @@ pub fn dress(command: &mut Command, arm: Arm) {
         .env("LC_ALL", "C.UTF-8")
         .env("PYTHONHASHSEED", "0")
         .env("PYTHONDONTWRITEBYTECODE", "1");
+    if arm != Arm::Kernel {
+        command.env("LD_PRELOAD", library::path());
+    }
     if arm == Arm::Library {
-        command
-            .env("LD_PRELOAD", library::path())
-            .env("SAIGA_EVIDENCE_MESSAGES", "0");
+        command.env("SAIGA_EVIDENCE_MESSAGES", "0");
     }
 }
 
@@ -154,7 +157,10 @@ fn show(outcome: &Outcome) -> String {
 }
 
 /// The interpreter itself, not a version manager's shim in front of it.
-fn python() -> &'static Path {
+///
+/// # Panics
+/// When there is none.
+pub fn python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON.get_or_init(|| {
         let output = Command::new("python3")

@@ -5,24 +5,37 @@
 
 use std::{
     fs,
-    net::TcpListener,
     path::Path,
     process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
+
+use saiga_status::reader::{Page, Socket};
 
 use crate::{
     bounded::{self, Outcome},
     parity::{self, Arm},
     peer::Peer,
     sys::{self, Signal},
+    witness::free_port,
 };
 
-/// One running redis-server.
+/// What does not come about within this time never will.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks at a server.
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
+/// Descriptors of a server that we look at.
+const MAX_DESCRIPTORS: u32 = 1024;
+
+/// One running redis-server, or a sentinel.
 #[derive(Debug)]
 pub struct Server {
     /// Its port.
     pub port: u16,
     host: &'static str,
+    arm: Arm,
+    words: Vec<String>,
     pid: u32,
     folder: tempfile::TempDir,
 }
@@ -34,49 +47,157 @@ impl Server {
     /// # Panics
     /// When it is not installed or does not come up.
     pub fn start(arm: Arm, host: &'static str, options: &[&str]) -> Self {
+        Self::start_on_port(arm, host, free_port(), options)
+    }
+
+    /// The same on a port that the caller chose: a cluster's bus port follows from it.
+    ///
+    /// # Panics
+    /// As [`Server::start`].
+    pub fn start_on_port(arm: Arm, host: &'static str, port: u16, options: &[&str]) -> Self {
+        let mut words = vec!["--save", "", "--enable-debug-command", "yes"];
+        words.extend(options);
+        Self::launch(arm, host, port, &words, None)
+    }
+
+    /// Starts a sentinel with `rules`, the lines of its configuration file.
+    ///
+    /// # Panics
+    /// As [`Server::start`].
+    pub fn sentinel(arm: Arm, host: &'static str, rules: &[String]) -> Self {
+        Self::launch(arm, host, free_port(), &[], Some(rules))
+    }
+
+    fn launch(
+        arm: Arm,
+        host: &'static str,
+        port: u16,
+        options: &[&str],
+        sentinel: Option<&[String]>,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
-        let port = free_port();
-        let pidfile = folder.path().join("pid");
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let mut words = Vec::new();
+        if let Some(rules) = sentinel {
+            let file = at("sentinel.conf");
+            fs::write(&file, rules.join("\n")).expect("a configuration file");
+            words.extend([file, "--sentinel".to_owned()]);
+        }
+        let (port_text, dir) = (port.to_string(), folder.path().display().to_string());
+        let (log, pidfile) = (at("log"), at("pid"));
+        words.extend(
+            [
+                &["--port", &port_text, "--bind", "127.0.0.1", "::1"][..],
+                &["--daemonize", "yes", "--loglevel", "notice"],
+                &["--logfile", &log, "--pidfile", &pidfile, "--dir", &dir],
+                options,
+            ]
+            .concat()
+            .into_iter()
+            .map(str::to_owned),
+        );
+        let mut server = Self {
+            port,
+            host,
+            arm,
+            words,
+            pid: 0,
+            folder,
+        };
+        server.run();
+        server
+    }
+
+    fn run(&mut self) {
+        let pidfile = self.folder.path().join("pid");
         let mut command = Command::new("redis-server");
-        parity::dress(&mut command, arm);
-        command
-            .args([
-                "--port",
-                &port.to_string(),
-                "--bind",
-                "127.0.0.1",
-                "::1",
-                "--save",
-                "",
-            ])
-            .args([
-                "--enable-debug-command",
-                "yes",
-                "--daemonize",
-                "yes",
-                "--loglevel",
-                "notice",
-                "--logfile",
-            ])
-            .arg(folder.path().join("log"))
-            .arg("--pidfile")
-            .arg(&pidfile)
-            .arg("--dir")
-            .arg(folder.path())
-            .args(options);
+        parity::dress(&mut command, self.arm);
+        command.args(&self.words);
         let outcome = bounded::run_daemon(command);
         assert!(
             outcome.stderr.is_empty(),
             "redis-server: {outcome:?}; apt-get install redis-server"
         );
-        let mut server = Self {
-            port,
-            host,
-            pid: 0,
-            folder,
-        };
-        server.await_answer(&pidfile);
-        server
+        self.await_answer(&pidfile);
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    ///
+    /// # Panics
+    /// When it stays.
+    pub fn kill(&self) {
+        sys::signal(self.pid, Signal::Kill).expect("it runs");
+        self.await_gone();
+    }
+
+    /// Waits until its process is gone.
+    ///
+    /// # Panics
+    /// When it stays.
+    pub fn await_gone(&self) {
+        self.until("be gone", |server| server.is_gone());
+    }
+
+    /// Starts it again as it was started first: same folder, same port.
+    ///
+    /// # Panics
+    /// When it has not gone, or does not come up.
+    pub fn start_again(&mut self) {
+        assert!(self.is_gone(), "it still runs");
+        self.pid = 0;
+        // The old one may have had no time to remove it.
+        let _ = fs::remove_file(self.folder.path().join("pid"));
+        self.run();
+    }
+
+    /// The answer to one command by a client on the kernel.
+    pub fn ask(&self, words: &[&str]) -> String {
+        self.run_cli(Arm::Kernel, words)
+            .stdout
+            .trim_end()
+            .to_owned()
+    }
+
+    /// One field of INFO; empty when it is not there.
+    pub fn info(&self, section: &str, field: &str) -> String {
+        let info = self.ask(&["INFO", section]);
+        let mut lines = info.lines().filter_map(|line| line.trim().split_once(':'));
+        let found = lines.find(|(name, _)| *name == field);
+        found.map_or_else(String::new, |(_, value)| value.to_owned())
+    }
+
+    /// Asks until `holds`, for at most thirty seconds.
+    ///
+    /// # Panics
+    /// With its log when it never holds.
+    pub fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            if holds(self) {
+                return;
+            }
+            // Every look costs the servers time; theirs is what we wait for.
+            thread::sleep(LOOK_PAUSE);
+        }
+        let port = self.port;
+        panic!(
+            "the server at {port} should {what}, and does not:\n{}",
+            self.log()
+        );
+    }
+
+    /// Its connections to the process `pid` that run through channels now.
+    ///
+    /// # Panics
+    /// When it does not run under the library.
+    pub fn channels_to(&self, pid: u32) -> usize {
+        let page = Page::open(self.pid).expect("it runs under the library");
+        let shown = page
+            .snapshot(MAX_DESCRIPTORS)
+            .expect("the page can be read");
+        let moved = |one: &&Socket| one.channel_rx + one.channel_tx > 0;
+        let sockets = shown.sockets.iter().filter(|one| one.peer_pid == Some(pid));
+        sockets.filter(moved).count()
     }
 
     /// Asks until it answers, with a limit: a starting server refuses connections.
@@ -115,14 +236,14 @@ impl Server {
     pub fn run_cli(&self, arm: Arm, words: &[&str]) -> Outcome {
         let mut command = self.cli_command("redis-cli", arm);
         command.args(words);
-        bounded::run(command, std::time::Duration::from_secs(30))
+        bounded::run(command, Duration::from_secs(30))
     }
 
     /// redis-benchmark with `words`.
     pub fn benchmark(&self, arm: Arm, words: &[&str]) -> Outcome {
         let mut command = self.cli_command("redis-benchmark", arm);
         command.args(words);
-        bounded::run(command, std::time::Duration::from_secs(120))
+        bounded::run(command, Duration::from_secs(120))
     }
 
     /// A redis-benchmark that goes on in the background.
@@ -134,14 +255,20 @@ impl Server {
 
     /// A redis-cli that stays connected.
     pub fn client(&self, arm: Arm) -> Client {
+        self.client_with(arm, "")
+    }
+
+    /// The same, with further `options` of redis-cli.
+    pub fn client_with(&self, arm: Arm, options: &str) -> Client {
         let mut command = Command::new("sh");
         parity::dress(&mut command, arm);
         // Its complaints belong into the conversation.
         command.args([
             "-c",
-            "exec redis-cli -h $0 -p $1 2>&1",
+            "exec redis-cli -h $0 -p $1 $2 2>&1",
             self.host,
             &self.port.to_string(),
+            options,
         ]);
         Client {
             peer: Peer::spawn(command),
@@ -229,9 +356,4 @@ impl Client {
     pub fn line(&mut self) -> String {
         self.peer.line().expect("redis-cli stays")
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("it is bound").port()
 }

@@ -1,14 +1,14 @@
 //! The few system calls that the standard library does not offer.
 #![allow(
     unsafe_code,
-    reason = "kill(2), waitid(2) and prlimit(2) have no safe wrapper in std"
+    reason = "kill(2), waitid(2), pidfd_open(2) and prlimit(2) have no safe wrapper in std"
 )]
 
 use std::{
     io,
     mem::MaybeUninit,
     net::TcpStream,
-    os::fd::{FromRawFd as _, RawFd},
+    os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
     time::Duration,
 };
 
@@ -23,6 +23,16 @@ pub enum Signal {
     Continue,
     /// SIGTERM.
     Terminate,
+    /// SIGINT.
+    Interrupt,
+    /// SIGQUIT: nginx ends when its connections have.
+    Quit,
+    /// SIGHUP: servers read their configuration again.
+    HangUp,
+    /// SIGUSR2: nginx replaces its binary.
+    User2,
+    /// SIGWINCH: nginx's workers end when their connections have.
+    Window,
 }
 
 impl Signal {
@@ -32,6 +42,11 @@ impl Signal {
             Self::Stop => libc::SIGSTOP,
             Self::Continue => libc::SIGCONT,
             Self::Terminate => libc::SIGTERM,
+            Self::Interrupt => libc::SIGINT,
+            Self::Quit => libc::SIGQUIT,
+            Self::HangUp => libc::SIGHUP,
+            Self::User2 => libc::SIGUSR2,
+            Self::Window => libc::SIGWINCH,
         }
     }
 }
@@ -76,6 +91,24 @@ pub fn wait_stopped(process: u32) -> io::Result<()> {
     }
 }
 
+/// Waits until `process`, anybody's child, has ended (a zombie counts); false after `limit`.
+///
+/// # Errors
+/// As `pidfd_open(2)`; a process that is gone already is no error.
+pub fn await_end(process: u32, limit: Duration) -> io::Result<bool> {
+    // SAFETY: pidfd_open takes two integers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid(process), 0) };
+    if fd < 0 {
+        let error = io::Error::last_os_error();
+        let gone = error.raw_os_error() == Some(libc::ESRCH);
+        return if gone { Ok(true) } else { Err(error) };
+    }
+    let fd = RawFd::try_from(fd).expect("descriptors are small");
+    // SAFETY: a fresh descriptor that nobody else owns.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    readable(fd.as_raw_fd(), limit)
+}
+
 /// Whether `fd` becomes readable (data, end or error) before `limit`.
 ///
 /// # Errors
@@ -94,6 +127,18 @@ pub fn readable(fd: RawFd, limit: Duration) -> io::Result<bool> {
     } else {
         Ok(rc > 0)
     }
+}
+
+/// Lets other processes go on for a millisecond, between two looks at what they do.
+pub fn between_looks() {
+    // SAFETY: no descriptors.
+    unsafe { libc::poll(std::ptr::null_mut(), 0, 1) };
+}
+
+/// Whether this process may do everything.
+pub fn is_root() -> bool {
+    // SAFETY: no preconditions.
+    unsafe { libc::geteuid() == 0 }
 }
 
 /// The hard limit on descriptors of this process, which its children inherit.

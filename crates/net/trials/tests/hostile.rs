@@ -5,6 +5,7 @@
 use std::{path::PathBuf, process::Command, time::Duration};
 
 use saiga_channel::tuple::{Endpoint, Tuple};
+use saiga_status::{Reason, reader::Page};
 use saiga_trials::{
     bounded::{self, Ending},
     compile,
@@ -105,6 +106,22 @@ fn corruption_of_a_segment_that_the_peer_made_is_survived() {
 #[test]
 fn corruption_of_a_segment_that_the_victim_made_is_survived() {
     survives("given", "the segment", 26);
+}
+
+/// A peer of another version, whichever of the two offers: both stay on TCP, and say why.
+#[test]
+fn another_version_is_declined_and_shown() {
+    let (server, port) = echo_server();
+    let mut bystander = Bystander::start(&port);
+    for (mode, seen) in [("newer", 1), ("newer-host", 2)] {
+        assert_eq!(attack(mode, &port, 0), "reached the version", "{mode}");
+        let page = Page::open(server.pid()).expect("it runs under the library");
+        let shown = page.snapshot(0).expect("its page can be read");
+        let reason = |failure: &&(Reason, u64)| failure.0 == Reason::VersionMismatch;
+        let count = shown.failures.iter().find(reason).map_or(0, |f| f.1);
+        assert!(count >= seen, "{mode}: {:?}", shown.failures);
+        bystander.is_served();
+    }
 }
 
 fn endpoint(address: [u8; 4], port: &str) -> Endpoint {

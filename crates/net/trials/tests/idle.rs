@@ -1,23 +1,31 @@
 //! An idle accelerated process costs nothing: no system calls, no wake-ups, and
-//! next to no memory per idle connection.
+//! next to no memory per idle connection, whether it was ever used or not.
 
-use std::{fs, thread, time::Duration};
+use std::{
+    fs, thread,
+    time::{Duration, Instant},
+};
 
-use saiga_trials::{census::Census, compile, parity::Arm, peer::Peer};
+use saiga_channel::layout::{DATA_AT, SLOTS};
+use saiga_trials::{census::Census, compile, parity::Arm, peer::Peer, scale::by_scale};
 
 /// How often the threads of `pid` have gone to sleep or lost the CPU so far.
 fn switches(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
-    status
-        .lines()
-        .filter(|line| line.contains("ctxt_switches"))
-        .filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok())
-        .sum()
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it lives");
+    let of_thread = |thread: fs::DirEntry| -> u64 {
+        let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        status
+            .lines()
+            .filter(|line| line.contains("ctxt_switches"))
+            .filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok())
+            .sum()
+    };
+    threads.flatten().map(of_thread).sum()
 }
 
-/// Opens `count` connections, of which `active` talk; both programs then wait.
-fn crowd(count: u64, active: u64, arm: Arm) -> (Peer, Peer) {
-    let mut server = Peer::start(compile::tool("crowd"), &["listen"], arm);
+/// Opens `count` connections, of which `active` talk; the server waits in `how`.
+fn crowd(how: &str, count: u64, active: u64, arm: Arm) -> (Peer, Peer) {
+    let mut server = Peer::start(compile::tool("crowd"), &["listen", how], arm);
     let port = server.expect("port");
     let mut client = Peer::start(
         compile::tool("crowd"),
@@ -30,45 +38,134 @@ fn crowd(count: u64, active: u64, arm: Arm) -> (Peer, Peer) {
     (server, client)
 }
 
-#[test]
-fn a_process_with_idle_channels_is_never_woken() {
-    let (server, client) = crowd(100, 100, Arm::Library);
-    assert!(
-        Census::upgrades(server.pid()) > 50,
-        "most connections are upgraded"
-    );
-    // Both come to rest: no switch between two looks. The time between them is not
-    // synchronisation, it is what is observed.
-    let mut before = (0, 0);
-    for _ in 0..50 {
-        let now = (switches(server.pid()), switches(client.pid()));
-        if now == before {
-            break;
+/// Looks until `holds`, a few seconds long; whether it came to hold.
+fn eventually(mut holds: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + Duration::from_secs(by_scale(20, 200));
+    while !holds() {
+        if Instant::now() > end {
+            return false;
         }
-        before = now;
         thread::sleep(Duration::from_millis(20));
     }
-    thread::sleep(Duration::from_millis(500));
-    let after = (switches(server.pid()), switches(client.pid()));
+    true
+}
+
+/// KiB of the segments for so many channels while no ring has memory. A few slots are taken
+/// by attempts that came to nothing.
+fn without_rings(server: &Peer) -> u64 {
+    let segments = fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("it lives");
+    let segments = segments.flatten().filter(|entry| {
+        fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().contains("saiga-segment"))
+    });
+    segments.count() as u64 * DATA_AT as u64 / 1024
+}
+
+/// Both processes are asleep, and stay so: no switch while we watch for longer than any pause
+/// that the library makes. The time is not synchronisation, it is what is observed.
+fn assert_at_rest(server: &Peer, client: &Peer) {
+    let now = || (switches(server.pid()), switches(client.pid()));
+    let before = now();
+    thread::sleep(Duration::from_millis(2500));
     assert_eq!(
-        before, after,
+        before,
+        now(),
         "woken while idle: context switches of server and client"
     );
 }
 
+/// Talks on `count` connections; then server and client wait, each in its way, until all rings
+/// have given their memory back, are never woken, and can talk again.
+fn rest_and_go_on(server_waits: &str, client_waits: &str, count: u64) {
+    let (server, mut client) = crowd(server_waits, count, count, Arm::Library);
+    let upgrades = Census::upgrades(server.pid());
+    assert!(upgrades * 2 > count, "most connections are upgraded");
+    let used = Census::segments_kib(server.pid());
+    client.tell(&format!("wait {client_waits}"));
+    let empty = without_rings(&server);
+    let given_back = || Census::segments_kib(server.pid()) <= empty;
+    let all = eventually(given_back);
+    let kept = Census::segments_kib(server.pid());
+    println!("{server_waits}/{client_waits}: {used} KiB in use, {kept} KiB idle, headers {empty}");
+    assert!(all, "{kept} KiB are kept, {empty} KiB without rings");
+    assert_at_rest(&server, &client);
+    if client_waits != "recv" {
+        client.tell(&format!("active {count} 3"));
+        client.expect("done");
+        let woken = Census::segments_kib(server.pid());
+        assert!(woken > empty, "the rings were used again");
+    }
+}
+
 #[test]
-fn an_idle_connection_costs_less_than_a_kibibyte() {
-    let held = |arm, count| {
-        let (server, client) = crowd(count, 1, arm);
-        (server.census().resident_kib, client.census().resident_kib)
-    };
-    // The difference of two sizes, so that what the library costs by itself drops out.
-    let per_connection = |arm| {
-        let (few, many) = (held(arm, 100), held(arm, 3100));
+fn channels_in_epoll_sets_give_their_memory_back_and_nobody_is_woken() {
+    rest_and_go_on("epoll", "epoll", 100);
+}
+
+#[test]
+fn polled_channels_give_their_memory_back_and_nobody_is_woken() {
+    rest_and_go_on("poll", "poll", 40);
+}
+
+#[test]
+fn a_thread_blocked_in_recv_gives_its_channel_s_memory_back_and_is_not_woken() {
+    rest_and_go_on("recv", "recv", 1);
+}
+
+#[test]
+fn threads_blocked_in_recv_give_their_channels_memory_back() {
+    rest_and_go_on("recv", "epoll", 20);
+}
+
+/// The client makes no call that the library sees: its rings stay, those of the server do not.
+#[test]
+fn a_process_beside_an_absent_peer_gives_its_own_memory_back_and_is_never_woken() {
+    let (server, client) = crowd("epoll", 100, 100, Arm::Library);
+    let upgrades = Census::upgrades(server.pid());
+    assert!(upgrades > 50, "most connections are upgraded");
+    let empty = without_rings(&server);
+    let half = empty + Census::segments_kib(server.pid()).saturating_sub(empty) / 2;
+    let all = eventually(|| Census::segments_kib(server.pid()) <= half);
+    assert!(all, "the server's rings are kept");
+    assert_at_rest(&server, &client);
+}
+
+/// Resident KiB of server and client with `count` connections of which `active` have talked.
+fn held(count: u64, active: u64, arm: Arm) -> (u64, u64) {
+    let (server, mut client) = crowd("epoll", count, active, arm);
+    client.tell("wait epoll");
+    let empty = without_rings(&server);
+    let rest = eventually(|| Census::segments_kib(server.pid()) <= empty);
+    assert!(rest, "rings are kept");
+    (server.census().resident_kib, client.census().resident_kib)
+}
+
+/// What each of 1000 or more further connections costs beyond the kernel's, in bytes: the
+/// difference of two sizes, so that what the library costs by itself drops out.
+fn bytes_per_connection(more: u64, are_used: bool) -> (u64, u64) {
+    let cost = |arm| {
+        let active = |count| if are_used { count } else { 1 };
+        let few = held(100, active(100), arm);
+        let many = held(100 + more, active(100 + more), arm);
         (many.0.saturating_sub(few.0), many.1.saturating_sub(few.1))
     };
-    let (kernel, library) = (per_connection(Arm::Kernel), per_connection(Arm::Library));
-    println!("3000 idle connections: kernel {kernel:?} KiB, library {library:?} KiB");
-    assert!(library.0 < kernel.0 + 3000, "server");
-    assert!(library.1 < kernel.1 + 3000, "client");
+    let (kernel, library) = (cost(Arm::Kernel), cost(Arm::Library));
+    println!("{more} idle connections: kernel {kernel:?} KiB, library {library:?} KiB");
+    let each = |with: u64, without: u64| with.saturating_sub(without) * 1024 / more;
+    let costs = (each(library.0, kernel.0), each(library.1, kernel.1));
+    println!("used: {are_used}; each costs the server and the client {costs:?} bytes");
+    costs
+}
+
+#[test]
+fn an_idle_connection_costs_less_than_a_kibibyte() {
+    let (server, client) = bytes_per_connection(3000, false);
+    assert!(server < 1024 && client < 1024);
+}
+
+/// A used one has a slot and a share of its segment's header, shared by both, and records.
+#[test]
+fn a_used_and_idle_connection_costs_its_slot_and_a_kibibyte() {
+    let (server, client) = bytes_per_connection(1000, true);
+    let slot = (DATA_AT / SLOTS) as u64;
+    assert!(server < slot + 1024 && client < slot + 1024);
 }

@@ -7,6 +7,7 @@
 
 mod compare;
 mod headline;
+mod service;
 mod warnings;
 
 use std::collections::BTreeMap;
@@ -20,8 +21,11 @@ const THROUGHPUT: &str = "throughput_ops_s";
 /// The metric that the load generator cannot flatter.
 const SERVER_CPU: &str = "server_cpu_us_per_op";
 
+/// How long a fail-over took, for the clients; a cell that measures it has no throughput.
+const WITHOUT_SERVICE: &str = "without_service_s";
+
 /// What is compared: name, unit for people, direction.
-const METRICS: [(&str, &str, Better); 7] = [
+const METRICS: [(&str, &str, Better); 8] = [
     (THROUGHPUT, "ops/s", Better::Higher),
     ("latency_p50_us", "µs", Better::Lower),
     ("latency_p99_us", "µs", Better::Lower),
@@ -29,6 +33,7 @@ const METRICS: [(&str, &str, Better); 7] = [
     (SERVER_CPU, "µs/op", Better::Lower),
     ("client_cpu_us_per_op", "µs/op", Better::Lower),
     ("total_cpu_us_per_op", "µs/op", Better::Lower),
+    (WITHOUT_SERVICE, "s", Better::Lower),
 ];
 
 /// What the runs show.
@@ -52,7 +57,8 @@ pub fn conclude(arms: &[Arm], cells: &[Cell], runs: &[Run], shortfall: &Shortfal
     let counted = Counted::of(runs);
     let groups = groups(cells);
     let (best_cells, comparisons) = compare::all(arms, cells, &groups, &counted);
-    let (headline, verdict) = headline::write(arms, &groups, &comparisons, &counted);
+    let (mut headline, verdict) = headline::write(arms, &groups, &comparisons, &counted);
+    headline.extend(service::sentences(arms, cells, &counted));
     let warnings = warnings::all(arms, cells, runs, &comparisons, &counted, shortfall);
     Conclusion {
         best_cells,
@@ -137,14 +143,32 @@ impl<'a> Counted<'a> {
 
     /// Values of `metric` by pair; what is not positive and finite is left out.
     fn values(&self, side: Side<'_>, metric: &str) -> BTreeMap<u32, f64> {
+        let mut values = self.counts(side, metric);
+        values.retain(|_, value| *value > 0.0);
+        values
+    }
+
+    /// The same with zeros: nothing lost is a result, although it has no ratio.
+    fn counts(&self, side: Side<'_>, metric: &str) -> BTreeMap<u32, f64> {
         let Some(runs) = self.runs.get(&(side.cell, side.arm)) else {
             return BTreeMap::new();
         };
         let value = |(pair, run): (&u32, &&Run)| Some((*pair, *run.metrics.get(metric)?));
         let values = runs.iter().filter_map(value);
-        values
-            .filter(|(_, value)| value.is_finite() && *value > 0.0)
-            .collect()
+        values.filter(|(_, value)| value.is_finite()).collect()
+    }
+
+    /// The metric by which a cell is judged.
+    fn main_metric(&self, cell: &Cell, arms: &[Arm]) -> &'static str {
+        let measures = |arm: &Arm| {
+            let (cell, arm) = (cell.id.as_str(), arm.name.as_str());
+            !self.values(Side { cell, arm }, WITHOUT_SERVICE).is_empty()
+        };
+        if arms.iter().any(measures) {
+            WITHOUT_SERVICE
+        } else {
+            THROUGHPUT
+        }
     }
 
     /// Both sides' values in the pairs that both have.

@@ -193,3 +193,41 @@ fn nothing_measured_concludes_nothing() {
     assert_eq!(conclusion.verdict, Verdict::NoDifferenceShown);
     assert!(conclusion.warnings[0].text.contains("interrupted"));
 }
+
+fn fail_over(arm: &str, pair: u32, without_service_s: f64, lost: f64) -> Run {
+    let mut run = run("failover-unpinned", arm, pair, 1.0);
+    run.metrics = BTreeMap::from([
+        (WITHOUT_SERVICE.to_owned(), without_service_s),
+        ("acknowledged_writes".to_owned(), 1000.0),
+        ("lost_writes".to_owned(), lost),
+    ]);
+    run
+}
+
+#[test]
+fn a_fail_over_is_said_for_each_arm_and_missed_by_no_warning() {
+    let cells = [cell("failover", "unpinned")];
+    let arms = [arm("kernel"), arm("saiga")];
+    let runs: Vec<Run> = (0..6u32)
+        .flat_map(|pair| {
+            let more = f64::from(pair) / 10.0;
+            [
+                fail_over("kernel", pair, 2.0 + more, 0.0),
+                fail_over("saiga", pair, 1.0 + more, f64::from(pair)),
+            ]
+        })
+        .collect();
+    let conclusion = conclude(&arms, &cells, &runs, &Shortfall::default());
+    assert_eq!(
+        conclusion.headline,
+        [
+            "Fail-over on the kernel arm: 2.25 s without service (median of 6 runs, 2.00 to \
+             2.50 s); 0 of 6000 acknowledged writes were lost.",
+            "Fail-over on the saiga arm: 1.25 s without service (median of 6 runs, 1.00 to \
+             1.50 s); 15 of 6000 acknowledged writes were lost.",
+        ]
+    );
+    assert_eq!(conclusion.warnings, []);
+    let compared = find(&conclusion, "failover-unpinned", WITHOUT_SERVICE);
+    assert_eq!(compared.verdict, Verdict::Faster);
+}

@@ -143,7 +143,8 @@ fn too_few(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Option<Warnin
             cell: &cell.id,
             arm,
         };
-        let pairs = counted.pairs(side(&reference.name), side(&subject.name), THROUGHPUT);
+        let metric = counted.main_metric(cell, arms);
+        let pairs = counted.pairs(side(&reference.name), side(&subject.name), metric);
         pairs.len() < MIN_PAIRS
     };
     let cells: Vec<String> = cells

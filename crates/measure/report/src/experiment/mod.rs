@@ -9,6 +9,7 @@
 mod answer;
 mod charts;
 mod method;
+mod service;
 mod tables;
 mod words;
 mod workloads;
@@ -29,6 +30,7 @@ pub fn document(result: &ExperimentResult) -> Document {
     let view = View::new(result);
     let mut sections = vec![
         charts::main_ratios(&view),
+        service::fail_over(&view),
         answer::no_help(&view),
         answer::warnings(&view),
         charts::server_cpu(&view),
@@ -91,7 +93,10 @@ impl<'a> View<'a> {
 
     fn title(&self) -> String {
         let experiment = words::experiment(&self.result.experiment);
-        format!("{experiment}: {} against {}", self.subject, self.reference)
+        let topology = self.workloads.topology();
+        let topology = topology.map_or_else(String::new, |name| format!(" {name}"));
+        let (subject, reference) = (self.subject, self.reference);
+        format!("{experiment}{topology}: {subject} against {reference}")
     }
 
     /// Comparisons of one metric between two arms, with their cells.

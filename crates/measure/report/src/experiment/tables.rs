@@ -62,12 +62,17 @@ fn arm_row(arm: &str, runs: &[&Run], metrics: &[&str]) -> Vec<Cell> {
     row
 }
 
-fn spread(values: &[f64]) -> Option<Cell> {
+/// The median with the range of the values.
+pub(super) fn spread(values: &[f64]) -> Option<Cell> {
     let median = number::median(values)?;
     let low = values.iter().copied().min_by(f64::total_cmp)?;
     let high = values.iter().copied().max_by(f64::total_cmp)?;
-    let share = number::percent((high - low) / 2.0 / median);
-    let note = format!("{}–{}, ±{share}", number::value(low), number::value(high));
+    let mut note = format!("{}–{}", number::value(low), number::value(high));
+    // Of nothing, such as no lost write, there is no share.
+    if median > 0.0 {
+        let share = number::percent((high - low) / 2.0 / median);
+        note = format!("{note}, ±{share}");
+    }
     Some(Cell {
         text: number::value(median),
         note: Some(note),
@@ -82,7 +87,7 @@ fn titled(metric: &str) -> String {
     }
 }
 
-fn column(title: &str, align: Align) -> Column {
+pub(super) fn column(title: &str, align: Align) -> Column {
     Column {
         title: title.to_owned(),
         align,

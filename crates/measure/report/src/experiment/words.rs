@@ -70,6 +70,25 @@ pub(super) fn metric(name: &str) -> Metric {
             "more CPU",
             "less CPU per operation",
         ),
+        "without_service_s" => known(
+            "Time without service",
+            "shorter",
+            "longer",
+            "shorter time without service",
+        ),
+        "acknowledged_writes" => known("Acknowledged writes", "more", "fewer", "more writes"),
+        "lost_writes" => known(
+            "Acknowledged writes lost",
+            "fewer",
+            "more",
+            "fewer writes lost",
+        ),
+        "hit_share" => known(
+            "Share of GETs that found their key",
+            "more",
+            "fewer",
+            "more hits",
+        ),
         other => {
             let title = other.replace('_', " ");
             let gain = format!("better {title}");

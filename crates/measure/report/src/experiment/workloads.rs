@@ -48,6 +48,11 @@ impl Workloads {
         Self { common }
     }
 
+    /// How the servers of most cells are joined, where they are: `cluster`.
+    pub(super) fn topology(&self) -> Option<&str> {
+        self.common.get("topology")?.as_str()
+    }
+
     /// What the labels leave out: `pipeline 1, 3-byte values`.
     pub(super) fn common(&self) -> Option<String> {
         let said: Vec<_> = ordered(&self.common)
@@ -108,6 +113,9 @@ fn phrase(key: &str, value: &Value) -> String {
         ("client_threads", _) => format!("client threads {text}"),
         ("io_threads", _) => format!("I/O threads {text}"),
         ("keys", _) => format!("{text} keys"),
+        ("topology", "replica") => "a master with two replicas".to_owned(),
+        ("topology", "sentinel") => "a master with two replicas and three sentinels".to_owned(),
+        ("topology", "cluster") => "a cluster of three masters with a replica each".to_owned(),
         ("reconnect", "true") => "a new connection per request".to_owned(),
         _ => format!("{} {text}", key.replace('_', " ")),
     }
@@ -164,6 +172,11 @@ mod tests {
             "test": "set", "clients": 1000, "pipeline": 16, "io_threads": 2, "reconnect": true,
             "think_time_ms": 5
         });
+        let joined = serde_json::json!({"test": "get", "clients": 50, "topology": "cluster"});
+        let all = Workloads::new(&[cell("a", joined.clone()), cell("b", joined)]);
+        assert_eq!(all.topology(), Some("cluster"));
+        let said = "a cluster of three masters with a replica each";
+        assert_eq!(all.common().as_deref(), Some(said));
         let mut cells = [cell("a", usual.clone()), cell("b", usual), cell("c", rare)];
         cells[1].params.hog = "both".to_owned();
         let names = Workloads::new(&cells);

@@ -100,7 +100,7 @@ fn small_traffic_stays_at_the_first_bytes() {
 }
 
 #[test]
-fn an_empty_ring_grows_for_a_large_message_and_shrinks_again() {
+fn an_empty_ring_grows_for_a_large_message_and_sleeps_when_it_is_empty_again() {
     let (r, s) = (ring(3), storage(64));
     let grown = std::cell::Cell::new(0);
     let put = r.write(&s, &[&[7; 40]], |shift| {
@@ -117,7 +117,7 @@ fn an_empty_ring_grows_for_a_large_message_and_shrinks_again() {
             6
         )
     );
-    assert!(!r.shrink(6, 3), "bytes are still inside");
+    assert!(!r.sleep(6), "bytes are still inside");
     let mut out = [0; 64];
     assert_eq!(
         r.read(&s, &mut [&mut out], false),
@@ -126,14 +126,54 @@ fn an_empty_ring_grows_for_a_large_message_and_shrinks_again() {
             notify: false
         }
     );
-    assert!(r.shrink(6, 3));
-    assert_eq!(
-        r.write(&s, &[&[1; 40]], |_| false),
-        Put::Bytes {
-            n: 8,
-            notify: false
-        }
-    );
+    assert_eq!(r.head_while_awake(6), Some(40));
+    assert!(r.sleep(6));
+    assert_eq!(r.head_while_awake(6), None, "it sleeps already");
+    assert!(!r.sleep(6), "its memory is given back once");
+}
+
+#[test]
+fn a_ring_asleep_has_no_byte_and_gets_its_first_capacity_with_the_next_one() {
+    let (r, s) = (ring(3), storage(1 << 15));
+    assert!(r.sleep(15));
+    assert_eq!(r.read(&s, &mut [&mut [0; 8]], false), Got::Empty);
+    assert!(!r.readable() && !r.arm() && r.pending(15) == Some(0));
+    assert!(r.writable(15) && r.arm_space(15));
+    assert_eq!((r.room(15), r.room(2)), (1 << START_SHIFT, 4));
+    let put = r.write(&s, &[b"x"], |shift| shift == START_SHIFT);
+    assert_eq!(put, Put::Bytes { n: 1, notify: true });
+    assert_eq!(r.room(15), (1 << START_SHIFT) - 1);
+    let mut out = [0; 8];
+    assert!(matches!(
+        r.read(&s, &mut [&mut out], false),
+        Got::Bytes { n: 1, .. }
+    ));
+    assert_eq!(out[0], b'x');
+    assert!(r.sleep(15));
+    let put = r.write(&s, &[&[5; 9000]], |shift| shift == 14);
+    assert!(matches!(put, Put::Bytes { n: 9000, .. }));
+}
+
+#[test]
+fn a_ring_asleep_that_gets_no_memory_takes_nothing_and_says_so() {
+    let (r, s) = (ring(3), storage(8));
+    assert!(r.sleep(3));
+    assert_eq!(r.write(&s, &[b"abc"], |_| false), Put::NoMemory);
+    assert_eq!(r.write(&s, &[b""], |_| false), Put::Full);
+    assert_eq!((r.pending(3), r.head_while_awake(3)), (Some(0), None));
+    r.freeze();
+    assert_eq!(r.write(&s, &[b"abc"], |_| true), Put::Frozen);
+    assert_eq!(r.read(&s, &mut [&mut [0; 8]], false), Got::Ended);
+}
+
+#[test]
+fn a_ring_put_to_sleep_by_the_peer_while_it_holds_bytes_is_corrupt() {
+    let (r, s) = (ring(3), storage(8));
+    r.write(&s, &[b"abc"], |_| false);
+    r.producer.geometry.store(0, Ordering::Relaxed);
+    assert_eq!(r.read(&s, &mut [&mut [0; 8]], false), Got::Corrupt);
+    assert_eq!(r.write(&s, &[b"d"], |_| true), Put::Corrupt);
+    assert!(!r.sleep(3));
 }
 
 #[test]
@@ -223,6 +263,7 @@ enum Op {
     Read(usize),
     Peek(usize),
     Skip(u64),
+    Sleep,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -231,6 +272,7 @@ fn op() -> impl Strategy<Value = Op> {
         (1usize..40).prop_map(Op::Read),
         (1usize..40).prop_map(Op::Peek),
         (1u64..10).prop_map(Op::Skip),
+        Just(Op::Sleep),
     ]
 }
 
@@ -266,6 +308,10 @@ proptest! {
                     let n = r.skip(5, n);
                     model.drain(..usize::try_from(n).unwrap());
                 }
+                Op::Sleep => if r.sleep(5) {
+                    prop_assert!(model.is_empty());
+                    s.0.borrow_mut().fill(0xdd);
+                },
             }
             prop_assert_eq!(r.pending(5), Some(model.len() as u64));
         }

@@ -131,10 +131,15 @@ pub(crate) unsafe extern "C" fn closefrom(first: c_int) {
     unsafe { close_range(u32::try_from(first).unwrap_or(0), u32::MAX, 0) };
 }
 
-/// Notes a copy that the kernel has made.
+/// Notes a copy that the kernel has made. At 0, 1 and 2 it is stdio's, which passes us by.
 fn copied(old: c_int, new: c_int) -> c_int {
     if new >= 0 {
         sockets::duplicated(old, new);
+    }
+    if (0..=libc::STDERR_FILENO).contains(&new)
+        && let Some(handle) = lookup(new)
+    {
+        handle.stay_on_tcp(new, Reason::Stdio);
     }
     new
 }
@@ -202,7 +207,7 @@ pub(crate) unsafe extern "C" fn fcntl(fd: c_int, cmd: c_int, arg: c_long) -> c_i
         return fail(libc::EBADF);
     }
     // SAFETY: arguments pass unchanged.
-    after_fcntl(fd, cmd, unsafe { next::fcntl(fd, cmd, arg) })
+    after_fcntl(fd, cmd, arg, unsafe { next::fcntl(fd, cmd, arg) })
 }
 
 /// The name of `fcntl` in large-file builds.
@@ -215,15 +220,18 @@ pub(crate) unsafe extern "C" fn fcntl64(fd: c_int, cmd: c_int, arg: c_long) -> c
         return fail(libc::EBADF);
     }
     // SAFETY: arguments pass unchanged.
-    after_fcntl(fd, cmd, unsafe { next::fcntl64(fd, cmd, arg) })
+    after_fcntl(fd, cmd, arg, unsafe { next::fcntl64(fd, cmd, arg) })
 }
 
-fn after_fcntl(fd: c_int, cmd: c_int, result: c_int) -> c_int {
+fn after_fcntl(fd: c_int, cmd: c_int, arg: c_long, result: c_int) -> c_int {
     match cmd {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copied(fd, result),
         libc::F_SETFL => {
             if let Some(handle) = lookup(fd) {
                 handle.flags_changed();
+                if arg & c_long::from(libc::O_ASYNC) != 0 {
+                    handle.stay_on_tcp(fd, Reason::SocketOption); // SIGIO is the kernel's to send.
+                }
             }
             result
         }

@@ -8,6 +8,7 @@ mod options;
 mod poll;
 mod process;
 mod receive;
+mod stdio;
 mod transmit;
 
 use libc::{c_int, iovec};

@@ -44,7 +44,13 @@ pub(crate) unsafe extern "C" fn setsockopt(
         handle.stay_on_tcp(fd, Reason::SocketOption);
     }
     // SAFETY: arguments pass unchanged.
-    unsafe { next::setsockopt(fd, level, name, value, len) }
+    let result = unsafe { next::setsockopt(fd, level, name, value, len) };
+    if (level, name, result) == (libc::SOL_SOCKET, libc::SO_RCVLOWAT, 0)
+        && let Some(handle) = lookup(fd)
+    {
+        handle.low_water_changed(fd);
+    }
+    result
 }
 
 /// `getsockopt(2)`.
@@ -90,6 +96,7 @@ pub(crate) unsafe extern "C" fn ioctl(fd: c_int, request: c_long, arg: c_long) -
     let out: *mut c_int = core::ptr::with_exposed_provenance_mut(super::word(arg));
     match u64::try_from(request).unwrap_or(0) {
         libc::FIONBIO => handle.flags_changed(),
+        libc::FIOASYNC => handle.stay_on_tcp(fd, saiga_socket::Reason::SocketOption),
         libc::FIONREAD => {
             if let Some(n) = handle.readable_bytes(fd) {
                 // SAFETY: the kernel has just written one int there.

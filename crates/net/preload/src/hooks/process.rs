@@ -144,6 +144,24 @@ variadic_exec! {
     execle 2;
 }
 
+/// `posix_spawn_file_actions_adddup2(3)`: libc makes that copy, and the new program, out of our
+/// sight.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn posix_spawn_file_actions_adddup2(
+    actions: *mut c_void,
+    fd: c_int,
+    new: c_int,
+) -> c_int {
+    if let Some(handle) = sockets::lookup(fd) {
+        handle.stay_on_tcp(fd, sockets::Reason::Exec);
+    }
+    // SAFETY: arguments pass unchanged.
+    unsafe { next::posix_spawn_file_actions_adddup2(actions, fd, new) }
+}
+
 /// `posix_spawn(3)`.
 ///
 /// # Safety
@@ -157,6 +175,7 @@ pub(crate) unsafe extern "C" fn posix_spawn(
     argv: Strings,
     envp: Strings,
 ) -> c_int {
+    sockets::before_spawn();
     // SAFETY: arguments pass unchanged.
     unsafe { next::posix_spawn(pid, path, actions, attributes, argv, envp) }
 }
@@ -174,6 +193,7 @@ pub(crate) unsafe extern "C" fn posix_spawnp(
     argv: Strings,
     envp: Strings,
 ) -> c_int {
+    sockets::before_spawn();
     // SAFETY: arguments pass unchanged.
     unsafe { next::posix_spawnp(pid, file, actions, attributes, argv, envp) }
 }

@@ -251,17 +251,14 @@ pub(crate) unsafe extern "C" fn sendfile(
     at: *mut off_t,
     n: size_t,
 ) -> ssize_t {
-    match lookup(out).filter(|h| h.is_bound()) {
-        // SAFETY: `at` is null or writable.
-        Some(handle) => unsafe { send_file(handle, out, input, at, n) },
-        None => {
-            if let Some(handle) = lookup(out) {
-                handle.stay_on_tcp(out, Reason::UnsupportedCall);
-            }
-            // SAFETY: arguments pass unchanged.
-            unsafe { next::sendfile(out, input, at, n) }
-        }
-    }
+    let Some(handle) = lookup(out) else {
+        // SAFETY: arguments pass unchanged.
+        return unsafe { next::sendfile(out, input, at, n) };
+    };
+    // SAFETY: arguments pass unchanged.
+    let by_kernel = handle.transmit_plain(out, || unsafe { next::sendfile(out, input, at, n) });
+    // SAFETY: `at` is null or writable.
+    by_kernel.unwrap_or_else(|| unsafe { send_file(handle, out, input, at, n) })
 }
 
 /// Where a sendfile reads: at the caller's offset, or at the file's own position.

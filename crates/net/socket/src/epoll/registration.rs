@@ -5,7 +5,9 @@
 #![expect(unsafe_code, reason = "lists of pool records")]
 
 use super::kernel_view;
-use super::{ANCHOR, EXCLUSIVE, EXCLUSIVE_MAY, EpollSet, Interest, NO_SEGMENT, ONESHOT, POOL};
+use super::{
+    ANCHOR, EDGE, EXCLUSIVE, EXCLUSIVE_MAY, EpollSet, Interest, NO_SEGMENT, ONESHOT, POOL,
+};
 use crate::chan::Chan;
 use crate::lock::Guard;
 use crate::sock::Socket;
@@ -48,6 +50,7 @@ pub(crate) fn control(
     let Some(_state) = socket.state_lock.lock() else {
         return Err(Errno(libc::EBUSY));
     };
+    drop_stale(socket);
     let known = find(socket, set, fd);
     if socket.is_bound() {
         return control_bound(epfd, set, op, fd, socket, known, event);
@@ -107,6 +110,16 @@ fn add(set: &'static EpollSet, fd: Fd, socket: &'static Socket) -> Option<&'stat
 fn remove(set: &'static EpollSet, socket: &Socket, gone: &'static Interest) {
     set.remove_from_queue(gone);
     unlink(socket, gone);
+}
+
+/// Gives back the notes about sets that were closed: a program may make a set for every wait.
+/// Caller holds the socket's state lock.
+fn drop_stale(socket: &Socket) {
+    let stale = |i: &&'static Interest| i.set().is_none() && !i.is_bound();
+    // One that is put back keeps its link to the next, which is read first all the same.
+    for interest in of_socket(socket).filter(stale) {
+        unlink(socket, interest);
+    }
 }
 
 /// Takes a registration that is in no queue out of its socket's list.
@@ -396,6 +409,23 @@ pub(crate) fn watch_for_room(set: &EpollSet, interest: &Interest, fd: Fd) {
     let events = ANCHOR | libc::EPOLLOUT.cast_unsigned();
     if let Some(epfd) = epfd_of(set) {
         let _ = sys::epoll_ctl(epfd, libc::EPOLL_CTL_MOD, fd, events, data);
+    }
+}
+
+/// TCP took no more of what a bound connection sends: its edge-triggered registrations, which are
+/// not looked at until something happens, wait for the kernel's word.
+pub(crate) fn watch_edges_for_room(socket: &'static Socket) {
+    let Some(_state) = socket.state_lock.lock() else {
+        return;
+    };
+    let waits = |i: &Interest| {
+        let events = i.events.load(Ordering::Relaxed);
+        events & EDGE != 0 && events & libc::EPOLLOUT.cast_unsigned() != 0 && i.is_bound()
+    };
+    for interest in of_socket(socket).filter(|i| waits(i)) {
+        if let Some(set) = interest.set() {
+            watch_for_room(set, interest, interest.anchor(socket));
+        }
     }
 }
 

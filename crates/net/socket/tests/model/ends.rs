@@ -7,12 +7,15 @@
 
 use crate::oracle::PATIENCE_MS;
 use saiga_socket::{Closing, Errno, Handle, Reason, Sys, lookup};
+use std::cell::Cell;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 
 /// One end; closed when dropped.
 #[derive(Debug)]
 pub(crate) struct End {
     fd: i32,
+    /// What it sends and receives passes no hook any more, as with stdio.
+    unseen: Cell<bool>,
 }
 
 fn count(n: isize) -> Sys<usize> {
@@ -41,7 +44,7 @@ fn connect_once(tracked: bool) -> ([End; 2], [u16; 2]) {
     // SAFETY: no pointers.
     let first = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
     assert!(first >= 0);
-    let first = End { fd: first };
+    let first = End::of(first);
     // Room for all that a test sends, so that whatever was sent has arrived.
     for fd in [first.fd, listener.as_raw_fd()] {
         let bytes = 8i32 << 20;
@@ -67,9 +70,7 @@ fn connect_once(tracked: bool) -> ([End; 2], [u16; 2]) {
     // SAFETY: the address is readable for its length.
     done(unsafe { libc::connect(first.fd, (&raw const address).cast(), len) }).unwrap();
     let (second, from) = listener.accept().unwrap();
-    let second = End {
-        fd: OwnedFd::from(second).into_raw_fd(),
-    };
+    let second = End::of(OwnedFd::from(second).into_raw_fd());
     if tracked {
         saiga_socket::track_connected(first.fd);
         saiga_socket::track_accepted(second.fd, false);
@@ -90,8 +91,18 @@ fn connect_once(tracked: bool) -> ([End; 2], [u16; 2]) {
 }
 
 impl End {
+    fn of(fd: i32) -> End {
+        let unseen = Cell::new(false);
+        End { fd, unseen }
+    }
+
     fn handle(&self) -> Option<Handle> {
         lookup(self.fd)
+    }
+
+    /// The library's part in moving bytes.
+    fn mover(&self) -> Option<Handle> {
+        self.handle().filter(|_| !self.unseen.get())
     }
 
     pub(crate) fn is_bound(&self) -> bool {
@@ -110,7 +121,7 @@ impl End {
         let flags = libc::MSG_NOSIGNAL;
         // SAFETY: the message and its buffers outlive the call.
         let next = || unsafe { libc::sendmsg(self.fd, &raw const msg, flags) };
-        count(match self.handle() {
+        count(match self.mover() {
             // SAFETY: the buffers are readable for their lengths.
             Some(handle) => unsafe { handle.transmit(self.fd, &iov, flags, next) },
             None => next(),
@@ -130,7 +141,7 @@ impl End {
         let at = &raw mut msg;
         // SAFETY: the message and its buffers outlive the call.
         let next = || unsafe { libc::recvmsg(self.fd, at, flags) };
-        let n = count(match self.handle() {
+        let n = count(match self.mover() {
             // SAFETY: the buffers are writable for their lengths.
             Some(handle) => unsafe { handle.receive(self.fd, &iov, flags, next) },
             None => next(),
@@ -148,6 +159,13 @@ impl End {
         usize::try_from(ours.unwrap_or(n)).unwrap()
     }
 
+    /// As after a quiet second.
+    pub(crate) fn rest(&self) {
+        if let Some(handle) = self.handle() {
+            handle.rest();
+        }
+    }
+
     pub(crate) fn shutdown_write(&self) -> Sys<()> {
         if let Some(handle) = self.handle() {
             handle.shutting_down(self.fd, libc::SHUT_WR);
@@ -158,8 +176,16 @@ impl End {
 
     pub(crate) fn stay_on_tcp(&self) {
         if let Some(handle) = self.handle() {
+            handle.stay_on_tcp(self.fd, Reason::SocketOption);
+        }
+    }
+
+    /// As `fdopen`: from here on stdio moves the bytes.
+    pub(crate) fn turn_to_stdio(&self) {
+        if let Some(handle) = self.handle() {
             handle.stay_on_tcp(self.fd, Reason::Stdio);
         }
+        self.unseen.set(true);
     }
 
     /// Waits until the kernel has bytes, an end or an error for this end.

@@ -25,11 +25,15 @@ enum Op {
     Peek(Side, usize),
     Discard(Side, usize),
     Readable(Side),
+    /// The end gives the memory of its empty ring back.
+    Rest(Side),
     /// So many messages there and back, as a request and its answer.
     Talk(Side, usize),
     Control(usize, Side, Ctl, Mode),
     Wait(usize, usize),
     StayOnTcp(Side),
+    /// `fdopen`: what this end sends and receives passes no hook any more.
+    Stdio(Side),
     ShutdownWrite(Side),
     Close(Side),
     CloseSet(usize),
@@ -58,6 +62,7 @@ fn step() -> impl Strategy<Value = Op> {
         2 => (side(), size()).prop_map(|(s, n)| Op::Peek(s, n)),
         1 => (side(), size()).prop_map(|(s, n)| Op::Discard(s, n)),
         2 => side().prop_map(Op::Readable),
+        3 => side().prop_map(Op::Rest),
         4 => (side(), 1usize..12).prop_map(|(s, n)| Op::Talk(s, n)),
         6 => (0usize..2, side(), ctl, mode).prop_map(|(e, s, c, m)| Op::Control(e, s, c, m)),
         10 => (0usize..2, prop_oneof![Just(1usize), Just(8)]).prop_map(|(e, n)| Op::Wait(e, n)),
@@ -66,7 +71,11 @@ fn step() -> impl Strategy<Value = Op> {
 
 /// A step, or the application asks for a plain kernel socket.
 fn step_or_downgrade() -> impl Strategy<Value = Op> {
-    prop_oneof![20 => step(), 1 => side().prop_map(Op::StayOnTcp)]
+    prop_oneof![
+        40 => step(),
+        2 => side().prop_map(Op::StayOnTcp),
+        1 => side().prop_map(Op::Stdio),
+    ]
 }
 
 /// Operations, and at times an end: half-closes, and closes in the middle of things.
@@ -98,10 +107,12 @@ fn run(world: &mut World, ops: &[Op]) {
             Op::Peek(side, n) => world.peek(side, n),
             Op::Discard(side, n) => world.discard(side, n),
             Op::Readable(side) => world.readable_bytes(side),
+            Op::Rest(side) => world.rest(side),
             Op::Talk(side, n) => world.talk(side, n),
             Op::Control(set, side, ctl, mode) => world.control(set, side, ctl, mode),
             Op::Wait(set, room) => world.wait(set, room),
             Op::StayOnTcp(side) => world.stay_on_tcp(side),
+            Op::Stdio(side) => world.turn_to_stdio(side),
             Op::ShutdownWrite(side) => world.shutdown_write(side),
             Op::Close(side) => world.close(side),
             Op::CloseSet(set) => world.close_set(set),
@@ -218,6 +229,30 @@ fn found_histories_stay_repaired() {
     ];
     for a_offers in [true, false] {
         run(&mut World::new(true, a_offers), &end_beside_unread);
+    }
+}
+
+/// The peer has not noticed the switch to the ring, and does not move while stdio takes over:
+/// what stdio writes comes behind what is in the ring.
+#[test]
+fn stdio_never_overtakes_the_ring() {
+    use Op::{Recv, Send, Stdio, Talk};
+    use Side::{A, B};
+    let _alone = alone();
+    start_library();
+    for (a_offers, messages) in [(true, 4), (true, 5), (false, 4), (false, 5), (false, 6)] {
+        let history = [
+            Talk(A, messages),
+            Send(A, 1000),
+            Stdio(A),
+            Send(A, 70),
+            Recv(B, 5000),
+            Recv(B, 5000),
+            Talk(B, 9),
+        ];
+        let mut world = World::new(true, a_offers);
+        run(&mut world, &history);
+        world.expect_no_reset();
     }
 }
 

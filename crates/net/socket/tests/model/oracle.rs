@@ -197,7 +197,7 @@ impl World {
             return;
         }
         if self.broken || self.end(side.peer()).is_none() {
-            let allowed = [libc::EPIPE, libc::ECONNRESET, libc::EAGAIN];
+            let allowed = [libc::EPIPE, libc::ECONNRESET, libc::EAGAIN, libc::ENOTCONN];
             assert!(
                 result.is_ok() || allowed.map(|e| Err(Errno(e))).contains(&result),
                 "{result:?}"
@@ -325,7 +325,9 @@ impl World {
                 0
             }
             Err(e) => {
-                let reset = self.broken && matches!(e.0, libc::ECONNRESET | libc::EPIPE);
+                // Past the hooks, the kernel says of a reset of ours that there is no connection.
+                let allowed = [libc::ECONNRESET, libc::EPIPE, libc::ENOTCONN];
+                let reset = self.broken && allowed.contains(&e.0);
                 assert!(reset, "{side:?}: {e:?} on a sound connection");
                 0
             }
@@ -351,6 +353,13 @@ impl World {
         );
     }
 
+    /// Nothing that the application sees may follow from it.
+    pub(crate) fn rest(&mut self, side: Side) {
+        if let Some(end) = self.end(side) {
+            end.rest();
+        }
+    }
+
     pub(crate) fn talk(&mut self, side: Side, messages: usize) {
         for i in 0..messages {
             self.send(side, 20 + i);
@@ -361,8 +370,16 @@ impl World {
     }
 
     pub(crate) fn stay_on_tcp(&mut self, side: Side) {
+        self.downgrade(side, End::stay_on_tcp);
+    }
+
+    pub(crate) fn turn_to_stdio(&mut self, side: Side) {
+        self.downgrade(side, End::turn_to_stdio);
+    }
+
+    fn downgrade(&mut self, side: Side, ask: fn(&End)) {
         if let Some(end) = self.end(side) {
-            end.stay_on_tcp();
+            ask(end);
             // What the peer can send no more is lost with the ring: the connection is reset.
             let lost = self.pending(side) > 0 && self.downgraded;
             let ended = gaps::RECALL_AFTER_A_SHUTDOWN_IS_RESET || !self.at_end(side);
@@ -370,6 +387,11 @@ impl World {
             self.downgraded = true;
             self.owes[side.peer().index()] = true;
         }
+    }
+
+    /// Nothing so far may cost the connection.
+    pub(crate) fn expect_no_reset(&self) {
+        assert!(!self.broken);
     }
 
     pub(crate) fn shutdown_write(&mut self, side: Side) {

@@ -1,9 +1,12 @@
 /* Many open connections, half of them active.
  *
- * crowd listen          prints "port N", echoes on every connection it accepts
+ * crowd listen [HOW]    prints "port N", echoes on every connection it accepts; waits in
+ *                       epoll, poll or recv (a thread for each connection)
  * crowd connect PORT N  opens N, then obeys stdin: "active K TURNS" makes TURNS round
  *                       trips on each of the first K and prints "done"
- *                       ("open N" tells how many could be opened). */
+ *                       ("open N" tells how many could be opened); "wait HOW" waits for
+ *                       bytes that do not come until the next command does, or, when
+ *                       HOW is recv, for ever. */
 #include "trial.h"
 #include <sys/resource.h>
 
@@ -15,13 +18,57 @@ static void raise_limit(void)
     MUST(setrlimit(RLIMIT_NOFILE, &limit));
 }
 
-static void serve(void)
+/* Echoes what has come; false when the connection is over. */
+static bool echo(int fd)
 {
-    static char block[4096];
-    int listener = listen_at("0.0.0.0"), set = (int)MUST(epoll_create1(0));
+    char block[4096];
+    ssize_t got = recv(fd, block, sizeof block, 0);
+    if (got > 0)
+        got = send(fd, block, (size_t)got, MSG_NOSIGNAL) == got ? got : 0;
+    return got > 0 || (got < 0 && errno == EAGAIN); /* a full or broken peer is dropped */
+}
+
+static void *echo_for_ever(void *fd)
+{
+    while (echo((int)(intptr_t)fd))
+        ;
+    MUST(close((int)(intptr_t)fd));
+    return NULL;
+}
+
+static void serve_by_recv(int listener)
+{
+    for (;;) {
+        pthread_t thread;
+        int fd = (int)MUST(accept(listener, NULL, NULL));
+        errno = pthread_create(&thread, NULL, echo_for_ever, (void *)(intptr_t)fd);
+        if (errno != 0 || (errno = pthread_detach(thread)) != 0)
+            give_up("a thread");
+    }
+}
+
+static void serve_by_poll(int listener)
+{
+    static struct pollfd all[1024];
+    nfds_t used = 1;
+    all[0] = (struct pollfd){.fd = listener, .events = POLLIN};
+    for (;;) {
+        MUST(poll(all, used, -1));
+        for (nfds_t i = used - 1; i > 0; i--)
+            if (all[i].revents != 0 && !echo(all[i].fd)) {
+                MUST(close(all[i].fd));
+                all[i] = all[--used];
+            }
+        if (all[0].revents != 0 && used < 1024)
+            all[used++] = (struct pollfd){
+                .fd = (int)MUST(accept4(listener, NULL, NULL, SOCK_NONBLOCK)), .events = POLLIN};
+    }
+}
+
+static void serve_by_epoll(int listener)
+{
+    int set = (int)MUST(epoll_create1(0));
     struct epoll_event want = {.events = EPOLLIN, .data.fd = listener}, events[64];
-    printf("port %d\n", port_of(listener));
-    fflush(stdout);
     MUST(fcntl(listener, F_SETFL, O_RDWR | O_NONBLOCK));
     MUST(epoll_ctl(set, EPOLL_CTL_ADD, listener, &want));
     for (;;) {
@@ -36,23 +83,60 @@ static void serve(void)
                 }
                 continue;
             }
-            ssize_t got = recv(fd, block, sizeof block, 0);
-            if (got > 0)
-                got = send(fd, block, (size_t)got, MSG_NOSIGNAL) == got ? got : 0;
-            if (got == 0 || (got < 0 && errno != EAGAIN)) /* a full or broken peer is dropped */
+            if (!echo(fd))
                 MUST(close(fd));
         }
     }
 }
 
+static void serve(const char *how)
+{
+    int listener = listen_at("0.0.0.0");
+    printf("port %d\n", port_of(listener));
+    fflush(stdout);
+    if (strcmp(how, "recv") == 0)
+        serve_by_recv(listener);
+    else if (strcmp(how, "poll") == 0)
+        serve_by_poll(listener);
+    else
+        serve_by_epoll(listener);
+}
+
+/* Waits for bytes on all connections, and for the next command. */
+static void wait_for_bytes(const char *how, const int *fds, long count)
+{
+    if (strcmp(how, "recv") == 0) {
+        char byte;
+        MUST(recv(fds[0], &byte, 1, 0));
+        give_up("unasked bytes");
+    }
+    bool by_poll = strcmp(how, "poll") == 0;
+    struct pollfd *all = calloc((size_t)count + 1, sizeof *all);
+    int set = (int)MUST(epoll_create1(0));
+    for (long i = 0; i <= count; i++) {
+        int fd = i == count ? STDIN_FILENO : fds[i];
+        struct epoll_event want = {.events = EPOLLIN, .data.fd = fd};
+        all[i] = (struct pollfd){.fd = fd, .events = POLLIN};
+        if (!by_poll)
+            MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &want));
+    }
+    struct epoll_event event;
+    if (by_poll ? MUST(poll(all, (nfds_t)count + 1, -1)) != 1 || all[count].revents == 0
+                : MUST(epoll_wait(set, &event, 1, -1)) != 1 || event.data.fd != STDIN_FILENO)
+        give_up("unasked bytes");
+    MUST(close(set));
+    free(all);
+}
+
 int main(int argc, char **argv)
 {
-    char line[64];
+    char line[64], how[16];
     long count, active, turns;
     MUST(prctl(PR_SET_PDEATHSIG, SIGKILL));
     raise_limit();
     if (argc < 4)
-        serve();
+        serve(argc > 2 ? argv[2] : "epoll");
+    setvbuf(stdin, NULL, _IONBF, 0); /* what has come and is not read yet shows in a poll */
     count = atol(argv[3]);
     int *fds = calloc((size_t)count, sizeof *fds);
     long open_now = 0;
@@ -67,6 +151,10 @@ int main(int argc, char **argv)
     printf("open %ld\n", open_now);
     fflush(stdout);
     while (fgets(line, sizeof line, stdin) != NULL) {
+        if (sscanf(line, "wait %15s", how) == 1) {
+            wait_for_bytes(how, fds, open_now);
+            continue;
+        }
         if (sscanf(line, "active %ld %ld", &active, &turns) != 2)
             return 2;
         for (long turn = 0; turn < turns; turn++)

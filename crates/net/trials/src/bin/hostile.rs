@@ -19,7 +19,7 @@ use std::{
 
 use saiga_channel::{
     layout::{ACCEPTED, DATA_AT, REQUESTED, START_SHIFT},
-    rendezvous::{self, Proposal},
+    rendezvous::{self, Proposal, Refusal},
     segment::Segment,
     sys as kernel,
     tuple::Tuple,
@@ -37,7 +37,7 @@ fn main() {
     let port = port.parse().expect("a port");
     let mut dice = Dice::new(seed.parse().expect("a seed"));
     let (low, high) = ([127, 0, 0, 1], [127, 0, 0, 2]);
-    let (source, target) = if mode == "given" {
+    let (source, target) = if matches!(mode.as_str(), "given" | "newer-host") {
         (low, high)
     } else {
         (high, low)
@@ -48,6 +48,8 @@ fn main() {
         "nonsense" => victim.visit_with(send_nonsense, &mut dice),
         "proposals" => victim.visit_with(send_wrong_proposal, &mut dice),
         "descriptors" => victim.visit_with(send_wrong_descriptor, &mut dice),
+        "newer" => victim.propose_by_another_protocol(),
+        "newer-host" => victim.refuse_its_protocol(),
         "made" => victim.corrupt_own_segment(&mut dice),
         "given" => victim.corrupt_given_segment(&mut dice),
         other => panic!("no mode {other}"),
@@ -104,6 +106,62 @@ impl Victim {
         kernel::close(fd);
         self.chat(3);
         "the visit"
+    }
+
+    /// Proposes as a later Saiga might: a longer message, of which only the number is known.
+    fn propose_by_another_protocol(&mut self) -> &'static str {
+        let Some(visit) = self.visit() else {
+            return "no offer";
+        };
+        let mut proposal = Proposal::new(&self.tuple, 1, 0, LARGEST_SHIFT);
+        proposal.protocol += 1;
+        let message = [&proposal.encode()[..], b"and more"].concat();
+        kernel::sendto(visit, &message, libc::MSG_NOSIGNAL, &[]).expect("it is listening");
+        for _ in 0..200 {
+            self.chat(1);
+            match rendezvous::refusal(visit) {
+                None => {}
+                Some(Refusal::Version) => return self.talk_on(),
+                Some(_) => return "another refusal",
+            }
+        }
+        "no answer"
+    }
+
+    /// Offers, and answers the proposal as a later Saiga would.
+    fn refuse_its_protocol(&mut self) -> &'static str {
+        let Ok(offer) = rendezvous::offer(&self.tuple, FLOOR) else {
+            return "no name";
+        };
+        for _ in 0..200 {
+            self.chat(1);
+            let Ok(visitor) = rendezvous::accept(offer, FLOOR) else {
+                continue;
+            };
+            // It is there before the visitor's next message of ours.
+            rendezvous::refuse(visitor, Refusal::Version);
+            return self.talk_on();
+        }
+        "no visit"
+    }
+
+    /// The connection must still be as good as any.
+    fn talk_on(&mut self) -> &'static str {
+        let patience = Some(Duration::from_secs(10));
+        self.stream.set_read_timeout(patience).expect("an option");
+        let (mut echo, mut block) = (Vec::new(), [0; 64]);
+        for turn in 0..100 {
+            let said = format!("turn {turn} by TCP;");
+            self.stream
+                .write_all(said.as_bytes())
+                .expect("a sound connection");
+            while !echo.ends_with(said.as_bytes()) {
+                let got = self.stream.read(&mut block).expect("an echo");
+                assert!(got > 0, "the server hung up in turn {turn}");
+                echo.extend_from_slice(&block[..got]);
+            }
+        }
+        "the version"
     }
 
     /// A correct proposal of a segment that is then overwritten at random.

@@ -1,0 +1,39 @@
+//! `saiga redis-writer`, hidden: the client of a fail-over, as a process of its own.
+//!
+//! `compare` and `bench` start it, dressed as the servers of the arm are, and read the
+//! one line that it prints. Nobody else needs it.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use saiga_redis::writer::{Orders, write};
+
+/// Options of the writer.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Port of a sentinel on 127.0.0.1
+    #[arg(long = "sentinel", value_name = "PORT", required = true)]
+    sentinels: Vec<u16>,
+    /// Connections that write
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    connections: u32,
+    /// Size of a value in bytes
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    value_bytes: usize,
+    /// Longest time of writing
+    #[arg(long, value_name = "S", default_value_t = 20)]
+    limit_s: u64,
+}
+
+/// Writes through a fail-over and prints what became of the writes.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let account = write(&Orders {
+        sentinels: args.sentinels,
+        connections: args.connections,
+        value_bytes: args.value_bytes,
+        limit: Duration::from_secs(args.limit_s),
+    })?;
+    writeln!(std::io::stdout().lock(), "{}", account.to_json())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,297 @@
+//! `saiga compare redis` and `saiga bench redis` with servers that are joined: results,
+//! fail-overs, refusals, leftovers.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod marked;
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Stdio};
+
+use marked::Marked;
+use rustix::process::{Pid, Signal, kill_process};
+use saiga_experiment::result::{ExperimentResult, Run};
+
+const TOPOLOGIES: [&str; 3] = ["replica", "sentinel", "cluster"];
+
+#[test]
+fn every_topology_is_made_measured_and_taken_down() {
+    for topology in TOPOLOGIES {
+        let test = Marked::new();
+        let mut saiga = test.saiga(&["bench", "redis", "--arm", "kernel", "-t", "get"]);
+        saiga.args([
+            "--topology",
+            topology,
+            "-c",
+            "8",
+            "-n",
+            "8000",
+            "-r",
+            "500",
+            "--json",
+        ]);
+        let said = test.said(&mut saiga);
+        assert_eq!(said.code, Some(0), "{topology}: {said:?}");
+        let run: Run = serde_json::from_str(&said.stdout).unwrap();
+        assert_eq!(run.cell, format!("get-c8-r500-{topology}-unpinned"));
+        assert!(run.metrics["throughput_ops_s"] > 0.0);
+        let share = run.metrics["hit_share"];
+        assert!((share - 1.0).abs() < 1e-9, "{topology}: {share} found");
+        assert_eq!(run.rejected, None);
+        test.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_fail_over_is_measured_and_reported_for_both_arms() {
+    let test = Marked::new();
+    let mut saiga = test.saiga(&["compare", "redis", "--topology", "sentinel"]);
+    saiga.args(["--only", "failover", "--pairs", "1", "--max-foreign", "100"]);
+    saiga.args(["--arms", "kernel,kernel", "--out", &test.text("out")]);
+    let said = test.said(&mut saiga);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let result = fs::read_to_string(test.path("out/result.json")).unwrap();
+    let result = ExperimentResult::from_json(&result).unwrap();
+    assert_eq!(result.cells[0].params.workload["topology"], "sentinel");
+    let arms: Vec<&str> = result.runs.iter().map(|run| run.arm.as_str()).collect();
+    assert_eq!(arms.len(), 2);
+    for run in &result.runs {
+        assert_eq!(run.rejected, None);
+        // A sentinel calls a master down after a second, at the earliest.
+        let gap = run.metrics["without_service_s"];
+        assert!((1.0..20.0).contains(&gap), "{gap}");
+        let written = run.metrics["acknowledged_writes"];
+        assert!(run.metrics["lost_writes"] < written && written > 1000.0);
+    }
+    assert!(result.headline[0].starts_with("Fail-over on the kernel arm: "));
+    let report = fs::read_to_string(test.path("out/report.html")).unwrap();
+    for wanted in [
+        "sentinel: kernel-2 against kernel",
+        "Without service, s",
+        "Of them lost",
+    ] {
+        assert!(report.contains(wanted), "{wanted}");
+    }
+    assert!(
+        said.stdout.contains("Without service, s"),
+        "{}",
+        said.stdout
+    );
+    test.assert_nothing_left();
+}
+
+/// A cluster under an endless load, each of whose nodes has begun to serve.
+fn endless(test: &Marked) -> Child {
+    let mut saiga = test.saiga(&["bench", "redis", "--arm", "kernel", "--cluster"]);
+    saiga.args(["-n", "2000000000"]).stderr(Stdio::null());
+    let child = saiga.stdout(Stdio::null()).spawn().unwrap();
+    let loads = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        line.starts_with("redis-benchmark") && line.contains("2000000000")
+    };
+    while !test.processes_but(child.id()).iter().any(loads) {
+        std::thread::yield_now();
+    }
+    child
+}
+
+#[test]
+fn an_interrupt_and_a_kill_leave_no_node_behind() {
+    for (signal, code) in [(Signal::INT, Some(2)), (Signal::KILL, None)] {
+        let test = Marked::new();
+        let mut child = endless(&test);
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), code);
+        test.wait_until_gone();
+    }
+}
+
+#[test]
+fn a_dry_run_prints_what_an_operator_would_type() {
+    let test = Marked::with_library();
+    let library = test.text("lib/saiga/libsaiga.so");
+    let steps = |topology: &str, more: &[&str]| {
+        let mut saiga = test.saiga(&["compare", "redis", "--dry-run", "--pairs", "1"]);
+        saiga
+            .args(["--topology", topology, "--port", "7000"])
+            .args(more);
+        // No program can be started from here.
+        let said = test.said(saiga.env("PATH", test.path("nowhere")));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        said.stdout
+    };
+    let dressed = format!("env LD_PRELOAD={library} ");
+    let has = |steps: &str, wanted: &str| assert!(steps.contains(wanted), "{wanted}: {steps}");
+    let replica = steps(
+        "replica",
+        &[
+            "-t",
+            "set,get",
+            "-c",
+            "1000",
+            "-d",
+            "3",
+            "-r",
+            "9",
+            "--threads",
+            "12",
+        ],
+    );
+    has(
+        &replica,
+        "'replicaof 127.0.0.1 7000' > {dir-2}/redis.conf\n",
+    );
+    has(&replica, "redis-cli -p 7002 REPLICAOF 127.0.0.1 7000\n");
+    has(
+        &replica,
+        &format!("\n{dressed}redis-benchmark -h 127.0.0.1 -p 7000 -t set -c 1000 "),
+    );
+    has(
+        &replica,
+        &format!("\n{dressed}redis-benchmark -h 127.0.0.1 -p 7001 -t get -c 1000 "),
+    );
+    has(&replica, "-d 3 --threads 12 -r 9 --csv\n");
+    let sentinel = steps("sentinel", &[]);
+    has(
+        &sentinel,
+        &format!("\n{dressed}redis-server {{dir-4}}/redis.conf --sentinel\n"),
+    );
+    has(&sentinel, "redis-cli -p 7005 SENTINEL MASTERS\n");
+    has(
+        &sentinel,
+        " redis-writer --sentinel 7003 --sentinel 7004 --sentinel 7005 ",
+    );
+    let cluster = steps("cluster", &[]);
+    let nodes: Vec<String> = (7000..7006)
+        .map(|port| format!("127.0.0.1:{port}"))
+        .collect();
+    let join = format!(
+        "redis-cli --cluster create {} --cluster-replicas 1",
+        nodes.join(" ")
+    );
+    has(&cluster, &format!("\n{dressed}{join} --cluster-yes\n"));
+    has(&cluster, "redis-cli -p 7005 CLUSTER INFO\n");
+    has(&cluster, "-P 1 -d 3 --cluster --csv\n");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_once_and_is_exit_2() {
+    let (taken, port) = port_behind_two_free_ones();
+    let before = (port - 2).to_string();
+    let test = Marked::new();
+    let bench = ["bench", "redis", "--arm", "kernel"];
+    for (words, message) in [
+        (
+            vec!["--topology", "ring"],
+            "saiga: invalid value 'ring' for '--topology <TOPOLOGY>'".to_owned(),
+        ),
+        (
+            vec!["--topology", "replica", "-t", "failover"],
+            "saiga: -t failover needs --topology sentinel, not replica".to_owned(),
+        ),
+        (
+            vec!["--topology", "sentinel", "--arm", "unix"],
+            "saiga: the unix arm has no sentinel topology".to_owned(),
+        ),
+        (
+            vec!["--topology", "replica", "--port", &before],
+            format!("saiga: port {port} on 127.0.0.1 is taken (3 are needed from {before})"),
+        ),
+        (
+            vec!["--cluster", "--port", "60000"],
+            "saiga: --port 60000 is too high: the cluster topology needs 6 ports".to_owned(),
+        ),
+    ] {
+        let given = bench
+            .iter()
+            .filter(|word| !words.contains(&"unix") || !["--arm", "kernel"].contains(*word));
+        let line: Vec<&str> = given.copied().chain(words.iter().copied()).collect();
+        let said = test.said(&mut test.saiga(&line));
+        assert_eq!(said.code, Some(2), "{line:?}: {said:?}");
+        assert!(
+            said.stderr.starts_with(&message),
+            "{line:?}: {}",
+            said.stderr
+        );
+        assert_eq!(said.stdout, "", "{line:?}");
+    }
+    drop(taken);
+    test.assert_nothing_left();
+}
+
+fn port_behind_two_free_ones() -> (TcpListener, u16) {
+    let listen = |port| TcpListener::bind(("127.0.0.1", port));
+    loop {
+        let taken = listen(0).unwrap();
+        let port = taken.local_addr().unwrap().port();
+        if [port - 2, port - 1]
+            .into_iter()
+            .all(|free| listen(free).is_ok())
+        {
+            return (taken, port);
+        }
+    }
+}
+
+/// Programs of redis of which `name` is replaced by a script.
+fn with_script(test: &Marked, name: &str, script: &str) -> String {
+    let folder = test.path("programs");
+    fs::create_dir(&folder).unwrap();
+    for program in ["redis-server", "redis-cli", "redis-benchmark"] {
+        if program != name {
+            let real = format!("/usr/bin/{program}");
+            std::os::unix::fs::symlink(real, folder.join(program)).unwrap();
+        }
+    }
+    let path = folder.join(name);
+    if !script.is_empty() {
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    folder.display().to_string()
+}
+
+#[test]
+fn a_topology_that_does_not_form_is_said_with_the_last_words_of_its_servers() {
+    let sentinel_ends = "case \"$*\" in *--sentinel*) echo no sentinel today; exit 1;; esac\n\
+                         exec /usr/bin/redis-server \"$@\"";
+    let cli_fails = "case \"$*\" in *create*) echo '[ERR] no cluster today'; exit 1;; esac\n\
+                     exec /usr/bin/redis-cli \"$@\"";
+    for (topology, program, script, wanted) in [
+        (
+            "sentinel",
+            "redis-server",
+            sentinel_ends,
+            &["saiga: redis-server ended before it was ready; it said: no sentinel today"][..],
+        ),
+        (
+            "cluster",
+            "redis-cli",
+            cli_fails,
+            &[
+                "saiga: redis-cli --cluster create failed (exit status: 1): [ERR] no cluster today",
+                "the node at 127.0.0.1:",
+                "Ready to accept connections",
+            ],
+        ),
+        (
+            "cluster",
+            "redis-cli",
+            "",
+            &["saiga: redis-cli is not installed (not found in PATH)"],
+        ),
+    ] {
+        let test = Marked::new();
+        let path = with_script(&test, program, script);
+        let mut saiga = test.saiga(&["bench", "redis", "--arm", "kernel"]);
+        let said = test.said(saiga.args(["--topology", topology]).env("PATH", path));
+        assert_eq!(said.code, Some(2), "{said:?}");
+        for wanted in wanted {
+            assert!(said.stderr.contains(wanted), "{wanted}: {}", said.stderr);
+        }
+        test.assert_nothing_left();
+    }
+}

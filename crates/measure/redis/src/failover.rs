@@ -1,0 +1,165 @@
+//! One run of a fail-over: the writer writes, the master is killed, the writer accounts.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use saiga_experiment::log::last_line;
+use saiga_experiment::process::{Child, CommandLine, Waited};
+use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
+
+use crate::arm::{Endpoint, RedisArm};
+use crate::fleet::Fleet;
+use crate::load::RedisLoad;
+use crate::server::PACKAGE;
+use crate::topology::Role;
+use crate::writer::Account;
+
+/// The writer gives up by then, and the parent a little later.
+const WRITER_LIMIT: Duration = Duration::from_secs(20);
+const GRACE: Duration = Duration::from_secs(5);
+/// Writes before the master is killed: by then every connection is at its steady pace.
+const WRITES_BEFORE: u64 = 5000;
+/// Between two looks at how far the writer is.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The writer's command line; `program` is this very tool.
+pub(crate) fn writer_line(
+    arm: &RedisArm,
+    program: &Path,
+    sentinels: &[String],
+    load: &RedisLoad,
+) -> CommandLine {
+    let mut args = vec!["redis-writer".to_owned()];
+    for port in sentinels {
+        args.extend(["--sentinel".to_owned(), port.clone()]);
+    }
+    let number = |name: &str, value: String| [name.to_owned(), value];
+    args.extend(number("--connections", load.clients.to_string()));
+    args.extend(number("--value-bytes", load.value_bytes.to_string()));
+    args.extend(number("--limit-s", WRITER_LIMIT.as_secs().to_string()));
+    arm.dressed(&program.display().to_string(), args)
+}
+
+/// Runs it once.
+pub(crate) fn run(
+    fleet: &mut Fleet,
+    arm: &RedisArm,
+    program: &Path,
+    load: &RedisLoad,
+    cpus: &[usize],
+    conditions: &Conditions<'_>,
+) -> Result<Measured, Failure> {
+    let folder = fleet.master().dir.path().to_owned();
+    let (out, err) = (folder.join("writer.json"), folder.join("writer.log"));
+    let sentinels: Vec<String> = fleet
+        .members
+        .iter()
+        .filter(|one| one.role == Role::Sentinel)
+        .filter_map(|one| match &one.endpoint {
+            Endpoint::Tcp(port) => Some(port.clone()),
+            Endpoint::Unix(_) => None,
+        })
+        .collect();
+    let mut line = writer_line(arm, program, &sentinels, load);
+    line.cpus = cpus.to_vec();
+    let files = File::create(&out).and_then(|out| Ok((out, File::create(&err)?)));
+    let (stdout, stderr) = files.map_err(Failure::impossible)?;
+    let meter = Meter::start(conditions).map_err(Failure::impossible)?;
+    let before = fleet.cpu_time().map_err(Failure::impossible)?;
+    let began = Instant::now();
+    let mut writer = line
+        .spawn(PACKAGE, stdout, stderr)
+        .map_err(Failure::impossible)?;
+    await_writes(fleet, &mut writer, conditions, &err)?;
+    fleet.members[0].kill().map_err(Failure::impossible)?;
+    let limit = WRITER_LIMIT + GRACE;
+    let waited = writer.wait(limit, conditions.interrupt);
+    let ended = match waited.map_err(Failure::impossible)? {
+        Waited::Ended(ended) => ended,
+        Waited::Interrupted => return Err(Failure::Interrupted),
+        Waited::TimeOver => {
+            let seconds = limit.as_secs();
+            return Err(Failure::run(format!(
+                "the writer did not end within {seconds} s"
+            )));
+        }
+    };
+    let seconds = began.elapsed().as_secs_f64();
+    let servers = fleet
+        .cpu_time()
+        .map_err(Failure::impossible)?
+        .saturating_sub(before);
+    let children_s = (servers + ended.cpu).as_secs_f64();
+    let (foreign_cpu_s, window_s) = meter.stop(children_s).map_err(Failure::impossible)?;
+    let said = fs::read_to_string(&out).unwrap_or_default();
+    let account = Account::from_json(&said)
+        .ok_or_else(|| Failure::run(format!("the writer failed: {}", last_line(&err))))?;
+    if !account.switched {
+        let watcher = fleet.members.iter().find(|one| one.role == Role::Sentinel);
+        let log = watcher.map(|one| one.last_lines()).unwrap_or_default();
+        return Err(Failure::run(format!(
+            "no new master served within {} s of the old one's end; {log}",
+            WRITER_LIMIT.as_secs()
+        )));
+    }
+    Ok(Measured {
+        seconds,
+        metrics: metrics(&account),
+        foreign_cpu_s,
+        window_s,
+        invalid: None,
+    })
+}
+
+/// Waits until the writer has written enough for the kill to come in the midst of it.
+fn await_writes(
+    fleet: &Fleet,
+    writer: &mut Child,
+    conditions: &Conditions<'_>,
+    err: &Path,
+) -> Result<(), Failure> {
+    let began = Instant::now();
+    let written = || -> io::Result<u64> {
+        let size = fleet.master().control()?.ask(&[b"DBSIZE"])?;
+        Ok(size.parse().unwrap_or(0))
+    };
+    while began.elapsed() < GRACE {
+        if written().map_err(Failure::impossible)? >= WRITES_BEFORE {
+            return Ok(());
+        }
+        let waited = writer.wait(PAUSE, conditions.interrupt);
+        match waited.map_err(Failure::impossible)? {
+            Waited::TimeOver => {}
+            Waited::Interrupted => return Err(Failure::Interrupted),
+            Waited::Ended(_) => {
+                return Err(Failure::run(format!(
+                    "the writer ended: {}",
+                    last_line(err)
+                )));
+            }
+        }
+    }
+    Err(Failure::run(format!(
+        "the writer did not write {WRITES_BEFORE} keys within {} s",
+        GRACE.as_secs()
+    )))
+}
+
+fn metrics(account: &Account) -> BTreeMap<String, f64> {
+    let Account {
+        acknowledged,
+        lost,
+        without_service_s,
+        switched: _,
+    } = *account;
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+    let [acknowledged, lost] = [acknowledged, lost].map(|count| count as f64);
+    BTreeMap::from([
+        ("without_service_s".to_owned(), without_service_s),
+        ("acknowledged_writes".to_owned(), acknowledged),
+        ("lost_writes".to_owned(), lost),
+    ])
+}

@@ -1,0 +1,118 @@
+//! Creates the keys that a GET will ask for, as redis-benchmark spells them.
+//!
+//! With `--cluster` the spelling holds a tag that redis-benchmark chooses for each master
+//! (`key:{06S}:000000000042`): a few SETs by it show which, and we fill in the rest.
+
+use std::fs::File;
+use std::io;
+use std::time::Duration;
+
+use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::log::last_line;
+use saiga_experiment::process::Waited;
+use saiga_experiment::workload::Failure;
+
+use crate::arm::RedisArm;
+use crate::fleet::Fleet;
+use crate::load::{RedisLoad, Test};
+use crate::resp::Control;
+use crate::server::{PACKAGE, Server};
+use crate::topology::Topology;
+
+/// SETs under way while keys are filled in.
+const BATCH: u32 = 500;
+/// SETs by which redis-benchmark shows its spelling to every master.
+const SAMPLES: &str = "600";
+/// They take milliseconds.
+const SAMPLE_LIMIT: Duration = Duration::from_secs(20);
+/// A key of redis-benchmark without `-r`.
+const ONE_KEY: &str = "key:__rand_int__";
+
+/// Fills what `load` reads.
+pub(crate) fn fill(
+    fleet: &mut Fleet,
+    arm: &RedisArm,
+    load: &RedisLoad,
+    cpus: &[usize],
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    if load.test != Test::Get {
+        return Ok(());
+    }
+    let failed = |error: io::Error| Failure::run(format!("cannot fill redis-server: {error}"));
+    if fleet.topology != Topology::Cluster {
+        let mut control = fleet.master().control().map_err(failed)?;
+        return fill_one(&mut control, "key:", load).map_err(failed);
+    }
+    sample(fleet, arm, load, cpus, interrupt)?;
+    let masters = fleet.serving(Test::Set).map_err(failed)?;
+    masters
+        .into_iter()
+        .try_for_each(|node| fill_tagged(node, load))
+        .map_err(failed)
+}
+
+/// A few SETs by redis-benchmark itself.
+fn sample(
+    fleet: &Fleet,
+    arm: &RedisArm,
+    load: &RedisLoad,
+    cpus: &[usize],
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let set = RedisLoad {
+        test: Test::Set,
+        clients: 30,
+        ..load.clone()
+    };
+    let path = fleet.master().dir.path().join("fill.log");
+    let out = File::create(&path).map_err(Failure::impossible)?;
+    let errors = out.try_clone().map_err(Failure::impossible)?;
+    let mut line = arm.client(&fleet.master().endpoint, &set, SAMPLES);
+    line.cpus = cpus.to_vec();
+    let mut child = line
+        .spawn(PACKAGE, out, errors)
+        .map_err(Failure::impossible)?;
+    match child
+        .wait(SAMPLE_LIMIT, interrupt)
+        .map_err(Failure::impossible)?
+    {
+        Waited::Ended(ended) if ended.status.success() => Ok(()),
+        Waited::Interrupted => Err(Failure::Interrupted),
+        Waited::Ended(_) | Waited::TimeOver => Err(Failure::run(format!(
+            "redis-benchmark could not fill the cluster: {}",
+            last_line(&path)
+        ))),
+    }
+}
+
+fn fill_tagged(node: &Server, load: &RedisLoad) -> io::Result<()> {
+    if load.keys == 0 {
+        return Ok(()); // The samples have set the one key that there is.
+    }
+    let mut control = node.control()?;
+    let key = control.ask(&[b"RANDOMKEY"])?;
+    match key.rsplit_once(':') {
+        Some((prefix, _)) => fill_one(&mut control, &format!("{prefix}:"), load),
+        None => Err(io::Error::other(format!("strange key {key:?}"))),
+    }
+}
+
+fn fill_one(control: &mut Control, prefix: &str, load: &RedisLoad) -> io::Result<()> {
+    let value = vec![b'x'; usize::try_from(load.value_bytes).unwrap_or(0)];
+    if load.keys == 0 {
+        return control
+            .ask(&[b"SET", ONE_KEY.as_bytes(), &value])
+            .map(|_| ());
+    }
+    let mut next = 0;
+    while next < load.keys {
+        let end = load.keys.min(next + BATCH);
+        for key in next..end {
+            control.send(&[b"SET", format!("{prefix}{key:012}").as_bytes(), &value])?;
+        }
+        (next..end).try_for_each(|_| control.answer().map(|_| ()))?;
+        next = end;
+    }
+    Ok(())
+}

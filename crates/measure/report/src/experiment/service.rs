@@ -1,0 +1,65 @@
+//! What a fail-over cost: time without service, and acknowledged writes that were lost.
+
+use saiga_experiment::result::Run;
+
+use super::{View, section, tables};
+use crate::model::{Align, Block, Cell, Reach, Row, Section, Table};
+use crate::number;
+
+/// The metric that marks a run in which the master was killed.
+const WITHOUT_SERVICE: &str = "without_service_s";
+
+/// One row per cell and arm; empty when no master was killed.
+pub(super) fn fail_over(view: &View) -> Section {
+    let mut made = section("fail-over", "Fail-over", Reach::Summary);
+    let killed = |run: &&Run| run.rejected.is_none() && run.metrics.contains_key(WITHOUT_SERVICE);
+    let runs: Vec<&Run> = view.result.runs.iter().filter(killed).collect();
+    let mut rows = Vec::new();
+    for cell in &view.result.cells {
+        for arm in &view.result.arms {
+            let own = |run: &&&Run| run.cell == cell.id && run.arm == arm.name;
+            let own: Vec<&Run> = runs.iter().filter(own).copied().collect();
+            rows.extend(row(&arm.name, &own).map(Row::Cells));
+        }
+    }
+    if rows.is_empty() {
+        return made;
+    }
+    let text = "The master was killed while clients wrote to it, each key once. Without service is \
+                the longest time in which no write was acknowledged. A write is lost when it was \
+                acknowledged and the new master does not have it: replication is asynchronous.";
+    made.blocks.push(Block::Text(text.to_owned()));
+    let columns = [
+        ("Arm", Align::Left),
+        ("Runs", Align::Right),
+        ("Without service, s", Align::Right),
+        ("Acknowledged writes", Align::Right),
+        ("Of them lost", Align::Right),
+        ("Runs that lost any", Align::Right),
+    ];
+    made.blocks.push(Block::Table(Table {
+        caption: "Fail-over, by arm".to_owned(),
+        columns: columns
+            .map(|(title, align)| tables::column(title, align))
+            .into(),
+        rows,
+    }));
+    made
+}
+
+fn row(arm: &str, runs: &[&Run]) -> Option<Vec<Cell>> {
+    let of = |metric: &str| -> Vec<f64> {
+        let values = runs.iter().filter_map(|run| run.metrics.get(metric));
+        values.copied().collect()
+    };
+    let lost = of("lost_writes");
+    let losing = lost.iter().filter(|lost| **lost > 0.0).count();
+    Some(vec![
+        Cell::new(arm),
+        Cell::new(runs.len().to_string()),
+        tables::spread(&of(WITHOUT_SERVICE))?,
+        Cell::new(number::value(of("acknowledged_writes").iter().sum())),
+        Cell::new(number::value(lost.iter().sum())),
+        Cell::new(losing.to_string()),
+    ])
+}

@@ -1,0 +1,135 @@
+//! Who else wants our CPU, as far as yields and gaps in the time counter tell.
+//!
+//! A yield that returns at once was alone on the CPU. One that returns later let
+//! others run: friends, who wait and answer as we do, or a stranger who uses up its
+//! time slice. With strangers about, yielding costs more than sleeping, so for a
+//! while nobody in the process does.
+
+use crate::{clock, family, links, thread};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// A longer absence needs an explanation: somebody ran here.
+const SUSPICIOUS_US: u64 = 300;
+/// Peers' turns are no longer than this on the average: a request's worth.
+const FRIENDLY_TURN_US: u64 = 100;
+/// A yield back within this let nobody run.
+const ALONE_NS: u64 = 1500;
+/// How long nobody spins or yields after a stranger was seen.
+const SULK_US: u64 = 20_000;
+/// How long nobody yields while spinning after a yield has met a stranger.
+const WARY_US: u64 = 300_000;
+
+/// Counter values until which the process sulks, and is wary of yields.
+static SULK_UNTIL: AtomicU64 = AtomicU64::new(0);
+static WARY_UNTIL: AtomicU64 = AtomicU64::new(0);
+static SPINNERS: AtomicU32 = AtomicU32::new(0);
+static CPUS: AtomicU32 = AtomicU32::new(0);
+
+/// Notes how many CPUs the process may use.
+pub(crate) fn set_cpus(n: u32) {
+    CPUS.store(n, Ordering::Relaxed);
+}
+
+/// A forked child has no spinners.
+pub(crate) fn forked() {
+    SPINNERS.store(0, Ordering::Relaxed);
+}
+
+/// Who had the CPU while we did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Nobody else wanted it.
+    Nobody,
+    /// Some who soon let go of it.
+    Friend,
+    /// Somebody who used it up.
+    Stranger,
+}
+
+/// A moment at which this thread had a CPU.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Presence {
+    pub(crate) at: u64,
+    pub(crate) cpu: u32,
+}
+
+impl Presence {
+    /// Now; the family hears of it.
+    pub(crate) fn now() -> Presence {
+        let (cpu, at) = (thread::cpu(), clock::ticks());
+        family::take_turn(cpu, at);
+        Presence { at, cpu }
+    }
+
+    /// Whether turns of our family and of our peers explain that we were away until `now`. We
+    /// wanted the CPU all the time, so somebody had it.
+    fn is_explained(&self, now: u64) -> bool {
+        family::take_turn(self.cpu, now);
+        family::was_busy_since(self.cpu, self.at) || {
+            let peers = links::peers_with_turns(self.at, now) as u64;
+            now.wrapping_sub(self.at) < peers * clock::us(FRIENDLY_TURN_US)
+        }
+    }
+
+    /// Looks for a stranger's turn since, in a spin that reads the counter all the time.
+    pub(crate) fn note_gap(&self, before: u64, now: u64) -> bool {
+        let long = now.wrapping_sub(before) > clock::us(SUSPICIOUS_US);
+        let stranger = long && !self.is_explained(now);
+        if stranger {
+            sulk(now);
+        }
+        stranger
+    }
+}
+
+/// Yields and tells who took the turn.
+pub(crate) fn offer_cpu() -> Turn {
+    let before = Presence::now();
+    saiga_channel::sys::yield_cpu();
+    let now = clock::ticks();
+    let away = now.wrapping_sub(before.at);
+    if clock::to_ns(away) < ALONE_NS {
+        Turn::Nobody
+    } else if away < clock::us(SUSPICIOUS_US) || before.is_explained(now) {
+        Turn::Friend
+    } else {
+        sulk(now);
+        WARY_UNTIL.store(now + clock::us(WARY_US), Ordering::Relaxed);
+        Turn::Stranger
+    }
+}
+
+fn sulk(now: u64) {
+    SULK_UNTIL.store(now + clock::us(SULK_US), Ordering::Relaxed);
+}
+
+/// Whether a stranger has just been seen: then a spin or a yield only feeds it.
+pub(crate) fn sulking(now: u64) -> bool {
+    now < SULK_UNTIL.load(Ordering::Relaxed)
+}
+
+/// Whether a yield has met a stranger of late.
+pub(crate) fn strangers_about(now: u64) -> bool {
+    now < WARY_UNTIL.load(Ordering::Relaxed)
+}
+
+/// One of the few that may spin without offering the CPU: fewer in a process than CPUs.
+#[derive(Debug)]
+pub(crate) struct Spinner(());
+
+impl Spinner {
+    /// `None` when enough spin already. A process that has one CPU to itself may have one
+    /// spinner, for its peer runs elsewhere.
+    pub(crate) fn enter() -> Option<Spinner> {
+        let most = CPUS.load(Ordering::Relaxed).saturating_sub(1).max(1);
+        let spinner = Spinner(());
+        let before = SPINNERS.fetch_add(1, Ordering::Relaxed);
+        (before < most).then_some(spinner)
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        SPINNERS.fetch_sub(1, Ordering::Relaxed);
+    }
+}

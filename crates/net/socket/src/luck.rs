@@ -1,0 +1,124 @@
+//! Whether waiting without sleeping was worth it of late, thread by thread.
+//!
+//! A database's threads differ: one answers a client that asks again at once, the
+//! next a client that thinks for a second. Each thread learns from its own waits,
+//! and tries again now and then, for times change.
+
+use crate::rt;
+use core::cell::Cell;
+use core::sync::atomic::Ordering;
+
+/// Below this share of successes (of 255) an attempt costs more than it saves.
+const WORTH: u8 = 64;
+/// A thread out of luck still makes one attempt in so many.
+const AGAIN: u8 = 16;
+/// Waits that a thread counts before it adds them to the process's counters, which all share.
+const BATCH: u32 = 64;
+
+/// What can succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Luck {
+    /// Giving the CPU away and finding news on return.
+    Yield,
+    /// Watching for news.
+    Spin,
+}
+
+/// A record of one kind of attempt.
+struct Record {
+    /// Share of successes of late, of 255.
+    share: Cell<u8>,
+    /// Attempts left out.
+    skipped: Cell<u8>,
+}
+
+impl Record {
+    const fn new() -> Record {
+        Record {
+            share: Cell::new(128),
+            skipped: Cell::new(0),
+        }
+    }
+
+    fn is_worth(&self) -> bool {
+        if self.share.get() >= WORTH {
+            return true;
+        }
+        let skipped = (self.skipped.get() + 1) % AGAIN;
+        self.skipped.set(skipped);
+        skipped == 0
+    }
+
+    fn note(&self, success: bool) {
+        let share = self.share.get();
+        self.share.set(if success {
+            share + (255 - share) / 8
+        } else {
+            share - share / 8
+        });
+    }
+}
+
+thread_local! {
+    static YIELDS: Record = const { Record::new() };
+    static SPINS: Record = const { Record::new() };
+    static UNCOUNTED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Makes the attempt if this thread's luck with it promises something.
+pub(crate) fn try_if_worth(luck: Luck, attempt: impl FnOnce() -> bool) -> Option<bool> {
+    let record = match luck {
+        Luck::Yield => &YIELDS,
+        Luck::Spin => &SPINS,
+    };
+    record.with(Record::is_worth).then(|| {
+        let success = attempt();
+        record.with(|r| r.note(success));
+        success
+    })
+}
+
+/// Counts a wait that ended without a sleep, or that must go to sleep now.
+pub(crate) fn count(found: bool) {
+    let n = UNCOUNTED.get() + u32::from(found);
+    if found && n < BATCH {
+        return UNCOUNTED.set(n);
+    }
+    UNCOUNTED.set(0);
+    let header = rt::header();
+    header.spins.fetch_add(u64::from(n), Ordering::Relaxed);
+    let slept = u64::from(!found);
+    header.sleeps.fetch_add(slept, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn luck_runs_out_and_is_tried_again() {
+        let record = Record::new();
+        assert!(record.is_worth());
+        for _ in 0..64 {
+            record.note(false);
+        }
+        let tries = (0..u32::from(AGAIN) * 10).filter(|_| record.is_worth());
+        assert_eq!(tries.count(), 10);
+        for _ in 0..64 {
+            record.note(true);
+        }
+        assert!((0..100).all(|_| record.is_worth()));
+    }
+
+    #[test]
+    fn one_success_in_two_is_worth_it_and_one_in_eight_is_not() {
+        for (period, worth) in [(2, true), (8, false)] {
+            let record = Record::new();
+            for i in 0..400 {
+                record.note(i % period == 0);
+            }
+            // After the longest run of failures of the pattern.
+            assert_eq!(record.share.get() >= WORTH, worth, "one in {period}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What a wake-up costs on this machine, learned from the bells that end our sleeps.
+//!
+//! Whoever rings notes the time and its CPU beside the bell; the woken side looks at
+//! its own clock. Both are hints from a process that may lie: a sample is only ever
+//! used to spin less than the settings allow.
+
+use crate::{clock, family, rt, thread};
+use core::sync::atomic::{AtomicU64, Ordering};
+use saiga_channel::place::Place;
+
+/// A sample above this is not about waking: the CPU was busy with somebody else.
+const ABSURD_US: u64 = 1000;
+
+/// Ticks between a ring on one CPU and the woken thread running on another: about the lower
+/// quartile, which leaves out the waits for a busy CPU. 0: not known.
+static COST: AtomicU64 = AtomicU64::new(0);
+
+/// Ends an announced sleep on `place` and learns from the ring that ended it.
+pub(crate) fn end_sleep(place: &Place) {
+    let (here, now) = (thread::cpu(), clock::ticks());
+    family::take_turn(here, now);
+    if let Some((at, cpu)) = place.rung()
+        && cpu != here
+    {
+        learn(now.wrapping_sub(at));
+    }
+    place.wake();
+}
+
+fn learn(sample: u64) {
+    if sample == 0 || sample > clock::us(ABSURD_US) {
+        return;
+    }
+    let cost = follow(COST.load(Ordering::Relaxed), sample);
+    COST.store(cost, Ordering::Relaxed);
+    let ns = u32::try_from(clock::to_ns(cost)).unwrap_or(u32::MAX);
+    rt::header().wake_cost_ns.store(ns, Ordering::Relaxed);
+}
+
+/// Follows the lower quartile of the samples: a quick step down weighs as much as three
+/// slow steps up.
+fn follow(cost: u64, sample: u64) -> u64 {
+    match cost {
+        0 => sample,
+        _ if sample < cost => cost - (cost - sample).div_ceil(8),
+        _ => cost + (sample - cost).min(cost).div_ceil(24),
+    }
+}
+
+/// The cost of a wake-up in ticks, once known.
+pub(crate) fn cost() -> Option<u64> {
+    Some(COST.load(Ordering::Relaxed)).filter(|&c| c != 0)
+}

@@ -1,0 +1,353 @@
+//! A private PostgreSQL server, and its client programs, on either arm.
+//!
+//! The server lives in its own temporary directory and on its own port, and is
+//! shut down by its pid when dropped. As root the server runs as `postgres`, so
+//! that client and server are different users. Deliberately absent: load.
+
+mod client;
+mod cluster;
+mod install;
+mod log;
+
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+    thread,
+    time::Duration,
+};
+
+pub use self::{client::Client, install::Account, log::Log};
+use crate::{
+    bounded::{self, Outcome},
+    library,
+    parity::{self, Arm},
+    peer::Peer,
+    sys::{self, Signal},
+};
+
+/// A server that has not ended after this long will not.
+const SHUTDOWN: Duration = Duration::from_secs(30);
+/// A client program that has not ended after this long will not.
+const CLIENT: Duration = Duration::from_secs(150);
+/// What every server is started with: crashes of processes, not of machines, are tested.
+const SETTINGS: [&str; 8] = [
+    "listen_addresses=127.0.0.1,::1",
+    "fsync=off",
+    "max_connections=120",
+    "shared_buffers=16MB",
+    "max_wal_size=64MB",
+    "wal_receiver_status_interval=1s",
+    "log_line_prefix=%p ",
+    // Or the order of a table's rows would depend on who reads it beside.
+    "synchronize_seqscans=off",
+];
+
+/// One PostgreSQL server.
+#[derive(Debug)]
+pub struct Server {
+    /// Its port.
+    pub port: u16,
+    /// What it says.
+    pub log: Log,
+    arm: Arm,
+    settings: Vec<String>,
+    child: Option<Child>,
+    folder: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts a server with a fresh cluster and further `settings` (`name=value`) on `arm`,
+    /// and waits until it takes connections.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub fn start(arm: Arm, settings: &[&str]) -> Self {
+        let mut server = Self::prepare(arm, settings);
+        cluster::copy_to(server.folder.path());
+        server.launch();
+        server
+    }
+
+    /// Starts a standby of `self` on `arm`, from a base backup taken on the same arm.
+    ///
+    /// # Panics
+    /// When the backup fails or the standby does not come up.
+    pub fn standby(&self, arm: Arm, settings: &[&str]) -> Self {
+        let mut standby = Self::prepare(arm, settings);
+        let mut backup = self.command("pg_basebackup", Account::Server, arm);
+        backup
+            .args([
+                "--write-recovery-conf",
+                "--checkpoint=fast",
+                "--wal-method=stream",
+            ])
+            .arg("-D")
+            .arg(standby.data());
+        let outcome = bounded::run(backup, CLIENT);
+        assert!(
+            outcome.is_success(),
+            "pg_basebackup: {outcome:?}\n{}",
+            self.log.tail()
+        );
+        standby.launch();
+        standby
+    }
+
+    fn prepare(arm: Arm, settings: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        Account::Server.own(folder.path());
+        // The server's account need not be able to reach the build directory.
+        let copied = fs::copy(library::path(), folder.path().join("libsaiga.so"));
+        copied.expect("the library can be copied");
+        Self {
+            port: free_port(),
+            log: Log::new(),
+            arm,
+            settings: settings.iter().map(|text| (*text).to_owned()).collect(),
+            child: None,
+            folder,
+        }
+    }
+
+    /// Starts the server on its cluster, which another one may have left behind.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub fn launch(&mut self) {
+        let mark = self.log.mark();
+        let mut command = self.command("postgres", Account::Server, self.arm);
+        command
+            .arg("-D")
+            .arg(self.data())
+            .args(["-p", &self.port.to_string(), "-k"])
+            .arg(self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(self.log.writer())
+            .stderr(self.log.writer());
+        let own = self.settings.iter().map(String::as_str);
+        for setting in SETTINGS.into_iter().chain(own) {
+            command.args(["-c", setting]);
+        }
+        let child = command.spawn();
+        self.child = Some(child.unwrap_or_else(|error| panic!("cannot start postgres: {error}")));
+        self.log.await_after(mark, "ready to accept");
+    }
+
+    /// Its cluster.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Its directory, where client programs run as well.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The postmaster's pid, as it wrote it.
+    ///
+    /// # Panics
+    /// When no postmaster is at work.
+    pub fn pid(&self) -> u32 {
+        self.running().expect("a postmaster is at work")
+    }
+
+    fn running(&self) -> Option<u32> {
+        let text = fs::read_to_string(self.data().join("postmaster.pid")).ok()?;
+        text.lines().next()?.trim().parse().ok()
+    }
+
+    /// A PostgreSQL program on `arm`, told by its environment where the server is.
+    pub fn command(&self, program: &str, account: Account, arm: Arm) -> Command {
+        let mut command = Command::new(install::program(program));
+        self.dress(&mut command, account, arm);
+        command
+    }
+
+    /// Gives `command` the environment of a client of `account` on `arm`.
+    pub fn dress(&self, command: &mut Command, account: Account, arm: Arm) {
+        parity::dress(command, arm);
+        account.take_on(command);
+        if arm == Arm::Library {
+            command.env("LD_PRELOAD", self.folder.path().join("libsaiga.so"));
+        }
+        command
+            .env("HOME", self.folder.path())
+            .env("PGHOST", "127.0.0.1")
+            .env("PGPORT", self.port.to_string())
+            .env("PGUSER", "postgres")
+            .env("PGDATABASE", "postgres")
+            .current_dir(self.folder.path());
+    }
+
+    /// Runs a client program to its end.
+    pub fn run(&self, program: &str, arm: Arm, words: &[&str]) -> Outcome {
+        let mut command = self.command(program, Account::Ours, arm);
+        command.args(words);
+        bounded::run(command, CLIENT)
+    }
+
+    /// Runs a client program that must succeed; what it printed.
+    ///
+    /// # Panics
+    /// When it fails, with the server's last lines.
+    pub fn must(&self, program: &str, arm: Arm, words: &[&str]) -> String {
+        let outcome = self.run(program, arm, words);
+        assert!(
+            outcome.is_success(),
+            "{program} {words:?} on {arm:?}: {outcome:?}\n{}",
+            self.log.tail()
+        );
+        outcome.stdout
+    }
+
+    /// One SQL command by a psql of its own on the kernel, beside the connections under test.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn query(&self, sql: &str) -> String {
+        let words = ["-XqAt", "-v", "ON_ERROR_STOP=1", "-c", sql];
+        self.must("psql", Arm::Kernel, &words).trim_end().to_owned()
+    }
+
+    /// Asks `sql` until the answer is `wanted`: work in the background.
+    ///
+    /// # Panics
+    /// When it never is.
+    pub fn await_query(&self, sql: &str, wanted: &str) {
+        let mut answer = String::new();
+        let mut control = self.client(Arm::Kernel);
+        for _ in 0..100_000 {
+            answer = control.ask(sql);
+            if answer == wanted {
+                return;
+            }
+        }
+        panic!("{sql} stays {answer}, not {wanted}\n{}", self.log.tail());
+    }
+
+    /// A client program that goes on in the background.
+    pub fn background(&self, program: &str, arm: Arm, words: &[&str]) -> Peer {
+        let mut command = self.command(program, Account::Ours, arm);
+        command.args(words).stderr(Stdio::null());
+        Peer::spawn(command)
+    }
+
+    /// A psql that stays connected.
+    pub fn client(&self, arm: Arm) -> Client {
+        self.client_as(Account::Ours, arm, &[])
+    }
+
+    /// A psql that stays connected, of `account` and with further variables such as PGOPTIONS.
+    pub fn client_as(&self, account: Account, arm: Arm, env: &[(&str, &str)]) -> Client {
+        let mut command = Command::new("sh");
+        self.dress(&mut command, account, arm);
+        // Its complaints belong into the conversation.
+        command
+            .args(["-c", "exec \"$0\" -XqAt 2>&1"])
+            .arg(install::program("psql"))
+            .envs(env.iter().copied());
+        Client::spawn(command)
+    }
+
+    /// `pg_ctl` with `words`, as the administrator on the server's own arm.
+    fn ctl(&self, words: &[&str]) {
+        let mut command = self.command("pg_ctl", Account::Server, self.arm);
+        command.arg("-D").arg(self.data()).args(words);
+        command.stdout(self.log.writer()).stderr(self.log.writer());
+        let status = command.stdin(Stdio::null()).status();
+        let status = status.expect("pg_ctl can be started");
+        assert!(
+            status.success(),
+            "pg_ctl {words:?}: {status}\n{}",
+            self.log.tail()
+        );
+    }
+
+    /// `pg_ctl restart -m fast`: sessions are ended, the same cluster goes on.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn restart(&mut self) {
+        self.ctl(&["-m", "fast", "-w", "restart"]);
+        self.reap();
+    }
+
+    /// The postmaster and its children.
+    pub fn processes(&self) -> Vec<u32> {
+        let leader = self.pid();
+        let path = format!("/proc/{leader}/task/{leader}/children");
+        let children = fs::read_to_string(path).unwrap_or_default();
+        let children = children
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok());
+        std::iter::once(leader).chain(children).collect()
+    }
+
+    /// SIGKILL to all of its processes at once, as when memory runs out.
+    ///
+    /// # Panics
+    /// When they do not end.
+    pub fn kill(&mut self) {
+        let processes = self.processes();
+        for pid in &processes {
+            // One that has just ended by itself is as good.
+            let _ = sys::signal(*pid, Signal::Kill);
+        }
+        for pid in processes {
+            assert!(
+                sys::await_end(pid, SHUTDOWN).expect("it can be watched"),
+                "{pid} lives on"
+            );
+        }
+        self.reap();
+    }
+
+    /// Takes leave of a postmaster that has ended; until then its lock file holds.
+    pub fn reap(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // After a restart by pg_ctl this is the former postmaster, which has ended.
+            let _ = child.wait();
+        }
+    }
+
+    /// Whether it ended after `signal`.
+    fn ends_by(&self, pid: u32, signal: Signal) -> bool {
+        sys::signal(pid, signal).is_err() || sys::await_end(pid, SHUTDOWN).unwrap_or(true)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("port {}, last said:\n{}", self.port, self.log.tail());
+        }
+        let Some(pid) = self.running() else { return };
+        let named = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        if !named.starts_with("postgres") {
+            return;
+        }
+        let clean = self.ends_by(pid, Signal::Interrupt);
+        if !clean {
+            self.kill();
+        }
+        self.reap();
+        let tail = self.log.tail();
+        assert!(clean || thread::panicking(), "no end after SIGINT:\n{tail}");
+    }
+}
+
+/// A port that no outgoing connection can take meanwhile: below the ephemeral range.
+fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let turn = NEXT.fetch_add(1, Ordering::Relaxed);
+        let place = (std::process::id() * 61 + turn) % 12_000;
+        let port = 20_000 + u16::try_from(place).expect("below 12,000");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A psql that stays connected and is fed on stdin: one connection for all its commands.
+
+use std::process::{Command, ExitStatus};
+
+use crate::{census::Census, peer::Peer, sys::Signal};
+
+/// One running psql.
+#[derive(Debug)]
+pub struct Client {
+    peer: Peer,
+    asked: u64,
+}
+
+impl Client {
+    /// Talks to the psql that `command` starts, whose stderr goes to its stdout.
+    pub(super) fn spawn(command: Command) -> Self {
+        Self {
+            peer: Peer::spawn(command),
+            asked: 0,
+        }
+    }
+
+    /// Its pid.
+    pub fn pid(&self) -> u32 {
+        self.peer.pid()
+    }
+
+    /// Runs `sql`; what psql prints about it, errors included.
+    ///
+    /// # Panics
+    /// When no reply comes within the limit, or psql ends.
+    pub fn ask(&mut self, sql: &str) -> String {
+        self.send(sql);
+        self.reply()
+    }
+
+    /// Runs `sql` without waiting for its end; [`Client::reply`] does.
+    pub fn send(&mut self, sql: &str) {
+        self.asked += 1;
+        self.peer.tell(sql);
+        self.peer.tell(&format!("\\echo end-of-{}", self.asked));
+    }
+
+    /// The reply to the last [`Client::send`].
+    ///
+    /// # Panics
+    /// When none comes within the limit, or psql ends.
+    pub fn reply(&mut self) -> String {
+        let mark = format!("end-of-{}", self.asked);
+        let mut lines = Vec::new();
+        loop {
+            let Some(line) = self.peer.line() else {
+                panic!("psql ended: {}", lines.join("\n"));
+            };
+            if line == mark {
+                return lines.join("\n");
+            }
+            lines.push(line);
+        }
+    }
+
+    /// The process that serves it.
+    pub fn backend(&mut self) -> u32 {
+        let answer = self.ask("select pg_backend_pid();");
+        answer
+            .parse()
+            .unwrap_or_else(|_| panic!("no pid: {answer}"))
+    }
+
+    /// Small queries, enough for an upgrade under `SAIGA_EVIDENCE_MESSAGES=0`.
+    pub fn warm(&mut self) {
+        for i in 0..20 {
+            assert_eq!(self.ask(&format!("select {i} * 7;")), (i * 7).to_string());
+        }
+    }
+
+    /// Fails the test unless both its process and its backend have left TCP.
+    pub fn assert_upgraded(&mut self) {
+        let backend = self.backend();
+        assert!(Census::upgrades(backend) > 0, "the backend is on TCP");
+        assert!(Census::upgrades(self.pid()) > 0, "psql is on TCP");
+    }
+
+    /// Runs `sql` on a connection that may be gone and ends: what psql still said, and how it
+    /// ended.
+    pub fn farewell(mut self, sql: &str) -> String {
+        self.peer.tell(sql);
+        let (rest, status) = self.peer.finish();
+        format!("{rest}\n{status}\n")
+    }
+
+    /// Sends a signal to psql.
+    pub fn signal(&self, signal: Signal) {
+        self.peer.signal(signal);
+    }
+
+    /// SIGKILL.
+    pub fn kill(self) {
+        self.peer.kill();
+    }
+
+    /// Ends its input; what it still printed, and how it ended.
+    pub fn finish(self) -> (String, ExitStatus) {
+        self.peer.finish()
+    }
+}

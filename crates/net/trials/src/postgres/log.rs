@@ -1,0 +1,90 @@
+//! What a server says on stderr, line by line, as it says it.
+//!
+//! A test waits for a line instead of sleeping, and a failure shows the last ones.
+
+use std::{
+    io::{self, BufRead as _, BufReader, PipeReader, PipeWriter},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+    thread,
+    time::Duration,
+};
+
+/// After this long without the awaited line the server counts as hung.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Everything that the processes of a server have written.
+#[derive(Debug)]
+pub struct Log {
+    lines: Arc<Lines>,
+    writer: PipeWriter,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    said: Mutex<Vec<String>>,
+    more: Condvar,
+}
+
+impl Lines {
+    fn said(&self) -> MutexGuard<'_, Vec<String>> {
+        self.said.lock().expect("nobody panics while holding it")
+    }
+}
+
+impl Log {
+    /// An empty log.
+    pub(super) fn new() -> Self {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        let lines = Arc::new(Lines::default());
+        let collected = Arc::clone(&lines);
+        // Ends when the last process that may write has ended.
+        thread::spawn(move || collect(reader, &collected));
+        Self { lines, writer }
+    }
+
+    /// Where a server writes to.
+    pub(super) fn writer(&self) -> PipeWriter {
+        self.writer.try_clone().expect("a descriptor")
+    }
+
+    /// The number of lines so far; what comes later is after this mark.
+    pub fn mark(&self) -> usize {
+        self.lines.said().len()
+    }
+
+    /// Waits for a line after `mark` that contains `text`.
+    ///
+    /// # Panics
+    /// When none comes within the limit, with the last lines.
+    pub fn await_after(&self, mark: usize, text: &str) -> String {
+        let has = |said: &Vec<String>| said.iter().skip(mark).any(|line| line.contains(text));
+        let (said, _) = self
+            .lines
+            .more
+            .wait_timeout_while(self.lines.said(), PATIENCE, |said| !has(said))
+            .expect("nobody panics while holding it");
+        let found = said.iter().skip(mark).find(|line| line.contains(text));
+        match found.cloned() {
+            Some(line) => line,
+            None => {
+                drop(said);
+                panic!("the server never said '{text}':\n{}", self.tail())
+            }
+        }
+    }
+
+    /// Its last lines.
+    pub fn tail(&self) -> String {
+        let said = self.lines.said();
+        said[said.len().saturating_sub(30)..].join("\n")
+    }
+}
+
+fn collect(reader: PipeReader, lines: &Lines) {
+    for line in BufReader::new(reader).split(b'\n') {
+        let Ok(line) = line else { return };
+        let text = String::from_utf8_lossy(&line).into_owned();
+        lines.said().push(text);
+        lines.more.notify_all();
+    }
+}

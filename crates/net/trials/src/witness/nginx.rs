@@ -1,0 +1,283 @@
+//! A private nginx with several workers, which becomes a daemon as it does on real hosts.
+
+use std::{fs, os::unix::process::CommandExt as _, path::Path, process::Command, sync::LazyLock};
+
+use crate::{
+    bounded::{self, Ending},
+    parity::Arm,
+    sys::{self, Signal},
+    witness::{Site, await_listener, await_some, free_port, upgrades_in_group},
+};
+
+/// Sizes of the files that it serves: none, small, one buffer, many.
+pub const SIZES: [usize; 6] = [0, 1, 1000, 65_536, 300_000, 1_500_000];
+
+/// How many rounds of files of which sizes.
+pub type Load<'a> = (u32, &'a [usize]);
+
+/// How it is set up.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup {
+    /// One listening socket per worker.
+    pub reuseport: bool,
+    /// Workers give up root's rights; without, all of it runs as an ordinary user.
+    pub by_root: bool,
+}
+
+/// A running nginx: files on `port`, the same through a proxy on `proxy`.
+#[derive(Debug)]
+pub struct Nginx<'a> {
+    /// Where it serves files, and takes them by PUT below `/up/`.
+    pub port: u16,
+    /// Where it passes requests on to `port`.
+    pub proxy: u16,
+    site: &'a Site,
+    user: Option<u32>,
+    group: u32,
+}
+
+/// The unprivileged user of the tests, www-data: Debian's base system has it. Not nobody, whose
+/// number stands for everybody who is unknown, so it is never taken for the peer's.
+const WWW_DATA: u32 = 33;
+
+/// The content of the file of `size` bytes; every size begins elsewhere in one text.
+///
+/// # Panics
+/// Beyond five million bytes.
+pub fn content(size: usize) -> &'static [u8] {
+    static TEXT: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let mut text = Vec::new();
+        for line in 0_u32..500_000 {
+            text.extend_from_slice(b"line ");
+            text.extend_from_slice(&line.to_le_bytes());
+            text.extend_from_slice(b" ;\n");
+        }
+        text
+    });
+    let from = size % 9973;
+    &TEXT[from..from + size]
+}
+
+fn configuration(site: &Site, setup: Setup, ports: (u16, u16)) -> String {
+    let root = site.path("");
+    let root = root.display();
+    let user = if setup.by_root && sys::is_root() {
+        "user www-data;"
+    } else {
+        ""
+    };
+    let shared = if setup.reuseport { " reuseport" } else { "" };
+    let (port, proxy) = ports;
+    format!(
+        "{user} env LD_PRELOAD; env SAIGA_EVIDENCE_MESSAGES; worker_processes 3; pid {root}/run/pid; error_log {root}/run/log notice;
+         events {{ worker_connections 256; }}
+         http {{
+           access_log off; sendfile on; keepalive_requests 1000000; client_max_body_size 64m;
+           client_body_temp_path {root}/run/body; proxy_temp_path {root}/run/proxy;
+           fastcgi_temp_path {root}/run/f; uwsgi_temp_path {root}/run/u; scgi_temp_path {root}/run/s;
+           upstream files {{ server 127.0.0.1:{port}; keepalive 8; }}
+           server {{
+             listen 127.0.0.1:{port}{shared}; root {root}/www;
+             location /up/ {{ dav_methods PUT; create_full_put_path on; }}
+           }}
+           server {{
+             listen 127.0.0.1:{proxy}{shared};
+             location / {{ proxy_pass http://files; proxy_http_version 1.1; proxy_set_header Connection \"\"; }}
+           }}
+         }}"
+    )
+}
+
+impl<'a> Nginx<'a> {
+    /// Starts it on `arm` and waits until it listens.
+    ///
+    /// # Panics
+    /// When it does not come up, with what it said.
+    pub fn start(site: &'a Site, arm: Arm, setup: Setup) -> Self {
+        let (port, proxy) = (free_port(), free_port());
+        for folder in ["run", "www", "www/up"] {
+            fs::create_dir_all(site.path(folder)).expect("room in the folder");
+        }
+        for size in SIZES {
+            site.write(&format!("www/f{size}"), content(size));
+        }
+        let configuration = configuration(site, setup, (port, proxy));
+        site.write("nginx.conf", configuration);
+        let user = (sys::is_root() && !setup.by_root).then_some(WWW_DATA);
+        if sys::is_root() {
+            for folder in ["run", "www/up"] {
+                let path = site.path(folder);
+                std::os::unix::fs::chown(path, Some(WWW_DATA), None).expect("root may");
+            }
+        }
+        let mut command = site.command(program(), arm);
+        command.arg("-c").arg(site.path("nginx.conf"));
+        command.arg("-e").arg(site.path("run/log"));
+        if let Some(user) = user {
+            command.uid(user).gid(user);
+        }
+        let started = bounded::run_daemon(command);
+        assert!(
+            started.ending == Ending::Exited(0),
+            "nginx: {started:?}\n{}",
+            site.read("run/log")
+        );
+        await_listener(proxy);
+        let mut nginx = Self {
+            port,
+            proxy,
+            site,
+            user,
+            group: 0,
+        };
+        nginx.group = nginx.master();
+        nginx
+    }
+
+    /// The pid of the master that is in charge.
+    pub fn master(&self) -> u32 {
+        await_some(
+            || self.site.read("run/pid").trim().parse().ok(),
+            || format!("nginx writes no pid\n{}", self.log()),
+        )
+    }
+
+    /// Its error log.
+    pub fn log(&self) -> String {
+        self.site.read("run/log")
+    }
+
+    /// All its processes, of every generation: `daemon` made them one group.
+    pub fn processes(&self) -> Vec<u32> {
+        bounded::group_members(self.group).unwrap_or_default()
+    }
+
+    /// Upgrades so far by the processes that live.
+    pub fn upgrades(&self) -> u64 {
+        upgrades_in_group(self.group)
+    }
+
+    /// SIGHUP, and waits until the old workers are gone.
+    pub fn reload(&self) {
+        let before = self.processes();
+        let master = self.master();
+        self.signal(master, Signal::HangUp);
+        self.await_gone(&before, &[master]);
+    }
+
+    /// USR2, then QUIT to the old master: the new binary inherits the listeners over exec. nginx
+    /// gives it the variables only that its configuration names by `env`.
+    ///
+    /// # Panics
+    /// When the new master does not come, or the old one does not go.
+    pub fn replace_binary(&self) {
+        let (old, before) = (self.master(), self.processes());
+        self.signal(old, Signal::User2);
+        let new = await_some(
+            || Some(self.master()).filter(|master| *master != old && self.has_workers(*master)),
+            || format!("no new master\n{}", self.log()),
+        );
+        assert_ne!(new, old);
+        self.signal(old, Signal::Window);
+        self.signal(old, Signal::Quit);
+        self.await_gone(&before, &[]);
+    }
+
+    /// Whether `master` has started workers, which its group then contains.
+    fn has_workers(&self, master: u32) -> bool {
+        let parent = |pid: u32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let rest = stat.rsplit(')').next().unwrap_or_default().to_owned();
+            rest.split_whitespace()
+                .nth(1)
+                .and_then(|text| text.parse().ok())
+        };
+        self.processes()
+            .into_iter()
+            .filter(|pid| parent(*pid) == Some(master))
+            .count()
+            >= 3
+    }
+
+    fn await_gone(&self, old: &[u32], but: &[u32]) {
+        await_some(
+            || {
+                let now = self.processes();
+                let stays = |pid: &u32| old.contains(pid) && !but.contains(pid);
+                (!now.iter().any(stays)).then_some(())
+            },
+            || format!("old processes stay\n{}", self.log()),
+        );
+    }
+
+    fn signal(&self, pid: u32, signal: Signal) {
+        sys::signal(pid, signal)
+            .unwrap_or_else(|error| panic!("{signal:?}: {error}\n{}", self.log()));
+    }
+
+    /// Asks it to end and waits; its log must tell of no crash.
+    ///
+    /// # Panics
+    /// When a worker was killed by a signal, or a process stays.
+    pub fn end(self) {
+        let all = self.processes();
+        self.signal(self.master(), Signal::Quit);
+        self.await_gone(&all, &[]);
+        let log = self.log();
+        for word in ["exited on signal", "[alert]", "[crit]", "[emerg]"] {
+            assert!(!log.contains(word), "{:?}\n{log}", self.user);
+        }
+    }
+}
+
+impl Drop for Nginx<'_> {
+    fn drop(&mut self) {
+        if self.group != 0 && !self.processes().is_empty() {
+            sys::kill_group(self.group);
+        }
+    }
+}
+
+/// Debian keeps it out of users' paths.
+fn program() -> &'static Path {
+    Path::new("/usr/sbin/nginx")
+}
+
+/// curl for the files of `sizes`, `rounds` times on kept connections, from `port`.
+pub fn fetch(site: &Site, arm: Arm, port: u16, (rounds, sizes): Load<'_>, mark: &str) -> Command {
+    let mut list = String::new();
+    for round in 0..rounds {
+        for size in sizes {
+            let out = site.path(&format!("{mark}-{round}-{size}"));
+            list += &format!(
+                "url=http://127.0.0.1:{port}/f{size}\noutput={}\n",
+                out.display()
+            );
+        }
+    }
+    let list = site.write(&format!("{mark}.list"), list);
+    let mut curl = site.command("curl", arm);
+    curl.args(["-sS", "--fail", "--max-time", "50", "-K"])
+        .arg(list);
+    curl
+}
+
+/// Checks, and removes, what [`fetch`] fetched.
+///
+/// # Panics
+/// When a file is missing or differs.
+pub fn check(site: &Site, (rounds, sizes): Load<'_>, mark: &str) {
+    for round in 0..rounds {
+        for &size in sizes {
+            let path = site.path(&format!("{mark}-{round}-{size}"));
+            let got = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            assert!(
+                got == content(size),
+                "{} differs ({} bytes)",
+                path.display(),
+                got.len()
+            );
+            fs::remove_file(path).expect("our own file");
+        }
+    }
+}

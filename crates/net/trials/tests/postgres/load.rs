@@ -1,0 +1,165 @@
+//! pgbench: many sessions at once, sums that must hold, and what they leave behind.
+
+use saiga_trials::{census::Census, parity::Arm::Library, postgres::Server, scale::by_scale};
+
+use crate::{PAIRS, channels, some_pairs};
+
+/// TPC-B's promise: every transaction adds one amount to one row of each table.
+pub(crate) fn assert_sums(server: &Server) {
+    let sums = server.query(
+        "select count(distinct sum) from (select sum(bbalance) from pgbench_branches \
+         union all select sum(tbalance) from pgbench_tellers \
+         union all select sum(abalance) from pgbench_accounts \
+         union all select coalesce(sum(delta), 0) from pgbench_history) sums;",
+    );
+    assert_eq!(sums, "1", "branches, tellers, accounts and history differ");
+}
+
+/// Committed transactions of the TPC-B kind.
+pub(crate) fn history(server: &Server) -> u64 {
+    let count = server.query("select count(*) from pgbench_history;");
+    count.parse().expect("a number")
+}
+
+/// The number that pgbench reports as processed.
+pub(crate) fn processed(report: &str) -> u64 {
+    let line = report
+        .lines()
+        .find_map(|line| line.strip_prefix("number of transactions actually processed: "));
+    let number = line.and_then(|line| line.split('/').next()?.parse().ok());
+    number.unwrap_or_else(|| panic!("no number of transactions: {report}"))
+}
+
+/// Backends that serve client programs by TCP now.
+fn backends(server: &Server) -> Vec<u32> {
+    let pids = server.query(
+        "select pid from pg_stat_activity where application_name = 'pgbench' and client_port > 0;",
+    );
+    pids.lines()
+        .map(|pid| pid.parse().expect("a pid"))
+        .collect()
+}
+
+/// Runs pgbench with `clients` sessions that wait for each other, and looks at them in between.
+fn assert_all_upgraded(server: &Server, clients: u32) {
+    // Each session uses its connection, then waits for the lock that the test holds.
+    let script = server.folder().join("meet.sql");
+    let use_it = "select 1;\n".repeat(30);
+    std::fs::write(
+        &script,
+        format!("{use_it}select pg_advisory_lock_shared(1);\nselect 1;\n"),
+    )
+    .expect("a file");
+    let mut gate = server.client(Library);
+    gate.ask("select pg_advisory_lock(1);");
+    let count = clients.to_string();
+    let words = ["-n", "-c", &count, "-j", "2", "-t", "1", "-f"];
+    let script = script.display().to_string();
+    let words: Vec<&str> = words.into_iter().chain([script.as_str()]).collect();
+    let load = server.background("pgbench", Library, &words);
+    let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted;";
+    server.await_query(waiting, &count);
+    let backends = backends(server);
+    assert_eq!(backends.len().to_string(), count);
+    for backend in &backends {
+        assert_eq!(channels(*backend), 1, "backend {backend} of {count}");
+    }
+    assert_eq!(channels(load.pid()), u64::from(clients), "pgbench");
+    gate.ask("select pg_advisory_unlock(1);");
+    let (report, status) = load.finish();
+    assert!(status.success(), "pgbench: {status}");
+    assert_eq!(processed(&report), u64::from(clients));
+}
+
+#[test]
+fn every_way_of_pgbench_keeps_the_sums() {
+    let count = by_scale("60", "3000");
+    for (server_arm, arm) in PAIRS {
+        let server = Server::start(server_arm, &[]);
+        server.must("pgbench", arm, &["-i", "-q", "-s", "2"]);
+        let mut committed = 0;
+        for way in [
+            &["-c", "1"][..],
+            &["-c", "8", "-j", "2"],
+            &["-c", "8", "-j", "2", "-M", "extended"],
+            &["-c", "8", "-j", "2", "-M", "prepared"],
+            &["-c", "4", "-j", "2", "-C"],
+        ] {
+            let words: Vec<&str> = [&["-n", "-t", count], way].concat();
+            committed += processed(&server.must("pgbench", arm, &words));
+            let read: Vec<&str> = [&["-S"], &words[..]].concat();
+            server.must("pgbench", arm, &read);
+        }
+        assert_eq!(history(&server), committed);
+        // -N leaves branches and tellers alone, so those sums may differ from the others.
+        server.query(
+            "update pgbench_branches set bbalance = 0; update pgbench_tellers set tbalance = 0;",
+        );
+    }
+}
+
+#[test]
+fn pipelined_queries_come_back_in_order() {
+    for &(server_arm, arm) in some_pairs() {
+        let server = Server::start(server_arm, &[]);
+        let script = server.folder().join("pipeline.sql");
+        let many = "select repeat('p', 3000) as p;\n".repeat(80);
+        std::fs::write(&script, format!("\\startpipeline\n{many}\\endpipeline\n")).expect("a file");
+        let script = script.display().to_string();
+        let words = [
+            "-n", "-M", "prepared", "-c", "4", "-j", "2", "-t", "40", "-f", &script,
+        ];
+        let report = server.must("pgbench", arm, &words);
+        assert_eq!(processed(&report), 160);
+    }
+}
+
+#[test]
+fn a_hundred_sessions_are_upgraded() {
+    let server = Server::start(Library, &[]);
+    for clients in [1, 10, 100] {
+        assert_all_upgraded(&server, clients);
+    }
+}
+
+#[test]
+fn coming_and_going_leaves_nothing_in_the_postmaster() {
+    let server = Server::start(Library, &[]);
+    server.must("pgbench", Library, &["-i", "-q", "-s", "1"]);
+    let churn = |count: &str| {
+        let words = ["-n", "-S", "-C", "-c", "4", "-j", "2", "-t", count];
+        server.must("pgbench", Library, &words);
+        server.await_query(
+            "select count(*) from pg_stat_activity where client_port > 0;",
+            "1",
+        );
+        Census::of(server.pid()).expect("it lives")
+    };
+    let before = churn("50");
+    let after = churn(by_scale("150", "5000"));
+    before.assert_no_growth(&after, 0, 256, "sessions that came and went");
+}
+
+/// The library in a backend costs what it costs at the start, not by the query.
+#[test]
+fn a_long_session_does_not_grow() {
+    let server = Server::start(Library, &[]);
+    let mut client = server.client(Library);
+    client.warm();
+    let backend = client.backend();
+    let mut run = |rounds: u32| {
+        for i in 0..rounds {
+            assert_eq!(client.ask(&format!("select {i} + 1;")), (i + 1).to_string());
+        }
+        (
+            Census::of(backend).expect("it lives"),
+            Census::of(client.pid()).expect("it lives"),
+        )
+    };
+    let before = run(1000);
+    let after = run(by_scale(5000, 200_000));
+    before
+        .0
+        .assert_no_growth(&after.0, 0, 256, "queries, backend");
+    before.1.assert_no_growth(&after.1, 0, 256, "queries, psql");
+}
