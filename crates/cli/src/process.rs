@@ -26,6 +26,8 @@ pub(crate) struct Process {
     pub(crate) spins: u64,
     pub(crate) sleeps: u64,
     pub(crate) rings: u64,
+    /// What being woken from another CPU costs there; null while not known.
+    pub(crate) wake_cost_us: Option<f64>,
     pub(crate) segments: u64,
     pub(crate) channels: u64,
     /// Connections that were not upgraded, by reason.
@@ -131,6 +133,7 @@ impl Process {
             spins: shown.spins,
             sleeps: shown.sleeps,
             rings: shown.rings,
+            wake_cost_us: (shown.wake_cost_ns != 0).then(|| f64::from(shown.wake_cost_ns) / 1000.0),
             segments: shown.segments,
             channels: shown.channels,
             not_upgraded: shown.failures.into_iter().map(failure).collect(),

@@ -149,6 +149,7 @@ fn describe(process: &Process) -> String {
         spins,
         sleeps,
         rings,
+        wake_cost_us,
         ..
     } = process;
     let mut text = format!(
@@ -167,6 +168,11 @@ fn describe(process: &Process) -> String {
         "\nsince it started: {upgrades} upgraded, {downgrades} taken back, {resets} reset\n\
          waits: {spins} ended while spinning, {sleeps} in the kernel; {rings} doorbells rung\n"
     ));
+    if let Some(cost) = wake_cost_us {
+        text.push_str(&format!(
+            "a wake-up from another CPU costs {cost:.0} µs here\n"
+        ));
+    }
     for failure in &process.not_upgraded {
         text.push_str(&format!(
             "not upgraded {} times: {}\n",

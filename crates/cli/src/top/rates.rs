@@ -134,6 +134,7 @@ mod tests {
             spins,
             sleeps: 0,
             rings: 0,
+            wake_cost_us: None,
             segments: 0,
             channels: 0,
             not_upgraded: Vec::new(),

@@ -15,6 +15,9 @@ pub struct SocketFacts {
     pub inode: u32,
     /// TCP state (`include/net/tcp_states.h`), 1 is ESTABLISHED.
     pub state: u8,
+    /// Whether its process has [marked](mark) it; `None` in a kernel that does not say (before
+    /// 5.10).
+    pub marked: Option<bool>,
 }
 
 const NETLINK_SOCK_DIAG: i32 = 4;
@@ -25,6 +28,22 @@ const REQUEST_BYTES: usize = 16 + 56;
 const STATE_AT: usize = 16 + 1;
 const UID_AT: usize = 16 + 64;
 const INODE_AT: usize = 16 + 68;
+/// The attributes behind `struct inet_diag_msg`, each a length and a type before its value.
+const ATTRIBUTES_AT: usize = 16 + 72;
+/// INET_DIAG_SOCKOPT, a `struct inet_diag_sockopt`: a field of bits.
+const SOCKOPT: u16 = 22;
+const MC_LOOP_BIT: u32 = 4;
+
+/// Marks a TCP socket for the process at its other end, which finds it by [`lookup`]; or takes
+/// the mark away. The mark is IP_MULTICAST_LOOP switched off: an option that TCP does not look
+/// at, that belongs to the socket, and that needs no privilege and no descriptor.
+///
+/// # Errors
+/// What `setsockopt` says.
+pub fn mark(fd: Fd, marked: bool) -> Sys<()> {
+    let looped = i32::from(!marked);
+    sys::setsockopt(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP, &looped)
+}
 
 /// Opens a socket to ask with, at `floor` or above.
 ///
@@ -80,6 +99,25 @@ fn request(tuple: &Tuple, family: i32) -> Option<[u8; REQUEST_BYTES]> {
     Some(out)
 }
 
+/// The first byte of INET_DIAG_SOCKOPT, its bits counted from the lowest.
+fn options(answer: &[u8]) -> Option<u8> {
+    let mut rest = answer.get(ATTRIBUTES_AT..)?;
+    loop {
+        let half = |at: usize| Some(u16::from_ne_bytes([*rest.get(at)?, *rest.get(at + 1)?]));
+        let (len, kind) = (usize::from(half(0)?), half(2)?);
+        if kind == SOCKOPT && len > 4 {
+            let bits = *rest.get(4)?;
+            // The compiler of a big-endian kernel lays fields of bits out from the highest.
+            return Some(if cfg!(target_endian = "big") {
+                bits.reverse_bits()
+            } else {
+                bits
+            });
+        }
+        rest = rest.get(len.max(4).next_multiple_of(4)..)?;
+    }
+}
+
 fn parse(answer: &[u8]) -> Sys<SocketFacts> {
     let word = |at: usize| -> Option<u32> {
         Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?))
@@ -95,6 +133,7 @@ fn parse(answer: &[u8]) -> Sys<SocketFacts> {
             uid: word(UID_AT)?,
             inode: word(INODE_AT)?,
             state: *answer.get(STATE_AT)?,
+            marked: options(answer).map(|bits| bits & (1 << MC_LOOP_BIT) == 0),
         })
     };
     match kind {
@@ -102,3 +141,6 @@ fn parse(answer: &[u8]) -> Sys<SocketFacts> {
         _ => Err(Errno(libc::EPROTO)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -270,7 +270,7 @@ impl Handle {
         let _pin = socket.pin();
         if !enter(fd, socket) {
             if flags & (libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN) != 0 {
-                socket.never(Reason::OutOfBand);
+                socket.never(fd, Reason::OutOfBand);
             }
             let n = next();
             count(socket, n, &socket.sent);

@@ -9,12 +9,22 @@ static TICKS_PER_US_X1024: AtomicU64 = AtomicU64::new(1024 * 1000);
 
 /// Monotonic time in nanoseconds (`CLOCK_MONOTONIC`, through the vDSO).
 pub(crate) fn monotonic_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// The same clock as of its last tick, a few milliseconds ago at most: costs a few loads, on
+/// every host.
+pub(crate) fn coarse_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC_COARSE)
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
     let mut t = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: `t` is writable.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
+    unsafe { libc::clock_gettime(clock, &raw mut t) };
     let part = |v: i64| u64::try_from(v).unwrap_or(0);
     part(t.tv_sec) * 1_000_000_000 + part(t.tv_nsec)
 }

@@ -55,12 +55,12 @@ pub(crate) fn forget_stale(fd: Fd) {
         }
         Entry::Socket(socket) => {
             let pin = socket.pin();
+            epoll::forget(socket);
             if !socket.is_bound() {
                 upgrade::abandon(socket);
             } else if let Some(chan) = Chan::of(socket).filter(|_| !socket.maybe_shared()) {
                 end_channel(&chan);
             }
-            epoll::forget(socket);
             drop(pin);
         }
         Entry::Unknown | Entry::Hidden => {}
@@ -73,6 +73,9 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
         return Closing::Proceed;
     }
     let pin = socket.pin();
+    // First of all: once the peer knows of the end it may give the slot to another connection,
+    // and a thread that looks at a registration of this one would take part in the other's.
+    epoll::forget(socket);
     let mut done = Closing::Proceed;
     if !socket.is_bound() {
         upgrade::abandon(socket);
@@ -87,7 +90,6 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
             end_channel(&chan);
         }
     }
-    epoll::forget(socket);
     if let Some(entry) = rt::entry(socket.shown_as.load(Ordering::Relaxed)) {
         entry.end();
     }
@@ -148,9 +150,8 @@ pub(crate) fn last_out(socket: &'static Socket) {
         rt::unhide_and_close(copy);
     }
     let link = socket.link.swap(core::ptr::null_mut(), Ordering::AcqRel);
-    let slot = socket.slot.load(Ordering::Relaxed) as usize;
     if let Some(link) = links::of(link) {
-        links::leave_slot(link, slot);
+        links::leave_slot(link);
         rt::header().channels.fetch_sub(1, Ordering::Relaxed);
     }
     socket.free();
@@ -160,7 +161,7 @@ pub(crate) fn last_out(socket: &'static Socket) {
 /// so that whoever reads or writes the descriptor without us finds every byte: what is unread
 /// in our ring is sent again by the peer, over TCP.
 pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
-    if !socket.is_bound() && stop_trying(socket, reason) {
+    if !socket.is_bound() && stop_trying(fd, socket, reason) {
         return;
     }
     if let Some(chan) = Chan::of(socket) {
@@ -168,6 +169,7 @@ pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
         leave_tx(fd, socket, &chan, reason);
         rt::header().downgrades.fetch_add(1, Ordering::Relaxed);
     }
+    socket.unmark(fd);
     socket.phase.store(phase::NEVER, Ordering::Relaxed);
     socket.show(State::Downgraded, reason);
     // A vfork child has its parent's records but not its descriptors: the parent settles.
@@ -178,7 +180,7 @@ pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
 
 /// Ends the attempts of a socket that is not bound. False when another thread has bound it
 /// meanwhile.
-fn stop_trying(socket: &'static Socket, reason: Reason) -> bool {
+fn stop_trying(fd: Fd, socket: &'static Socket, reason: Reason) -> bool {
     let Some(_state) = socket.state_lock.lock() else {
         return true;
     };
@@ -186,7 +188,7 @@ fn stop_trying(socket: &'static Socket, reason: Reason) -> bool {
         return false;
     }
     upgrade::abandon(socket);
-    socket.never(reason);
+    socket.never(fd, reason);
     true
 }
 
@@ -318,13 +320,14 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
     socket.mode.store(mode::PLAIN, Ordering::SeqCst);
     if socket.pins.load(Ordering::SeqCst) != 1 {
         socket.mode.store(mode::BOUND, Ordering::SeqCst);
+        epoll::look_again(socket); // Whoever looked meanwhile has seen a plain socket.
         return;
     }
     epoll::unbind_all(socket, &chan);
     chan.ours().open.store(OPEN_CLOSED, Ordering::SeqCst);
     socket.link.store(core::ptr::null_mut(), Ordering::Release);
     socket.anchor_news.store(false, Ordering::Relaxed);
-    links::leave_slot(chan.link, chan.index);
+    links::leave_slot(chan.link);
     rt::header().channels.fetch_sub(1, Ordering::Relaxed);
     if socket.phase.load(Ordering::Relaxed) != phase::NEVER {
         rt::header().downgrades.fetch_add(1, Ordering::Relaxed);

@@ -11,7 +11,7 @@ mod kernel_view;
 mod registration;
 
 pub(crate) use registration::{
-    arm, bind_all, control, forget, orphan, unbind_all, wanted, watch_edges_for_room,
+    arm, bind_all, control, forget, look_again, orphan, unbind_all, wanted, watch_edges_for_room,
     watch_for_room,
 };
 
@@ -67,6 +67,8 @@ pub(crate) struct Interest {
     orphan: AtomicBool,
     /// One-shot and fired.
     pub(crate) spent: AtomicBool,
+    /// Spent, and taken out of the kernel's set, which would go on to report HUP and ERR of it.
+    parked: AtomicBool,
     /// In the set's ready list.
     pub(crate) queued: AtomicBool,
     /// Index of the set's segment while bound.
@@ -109,6 +111,11 @@ impl Interest {
         let set = unsafe { self.set.load(Ordering::Relaxed).as_ref() }?;
         let meant = self.generation.load(Ordering::Relaxed);
         (set.generation.load(Ordering::Relaxed) == meant).then_some(set)
+    }
+
+    /// Whether this is a registration in `set`. Caller holds its lock.
+    pub(crate) fn is_in(&self, set: &EpollSet) -> bool {
+        self.set().is_some_and(|own| core::ptr::eq(own, set))
     }
 
     fn is_bound(&self) -> bool {

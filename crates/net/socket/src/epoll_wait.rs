@@ -245,7 +245,10 @@ fn sift(call: &Call<'_>, from: usize, n: usize) -> usize {
             if let Some(socket) = interest.socket() {
                 socket.anchor_news.store(true, Ordering::Relaxed);
             }
-            if let Some(_guard) = call.set.lock.lock() {
+            // The record may be another connection's by now, in another set.
+            if let Some(_guard) = call.set.lock.lock()
+                && interest.is_in(call.set)
+            {
                 call.set.queue(interest);
             }
         } else {

@@ -41,8 +41,10 @@ fn line(cpu: u32) -> Option<&'static Line> {
     if lines.is_null() {
         return None;
     }
-    // SAFETY: the mapping holds CPUS zeroed lines, valid for any content, and is never unmapped.
-    unsafe { lines.add(cpu as usize % CPUS).as_ref() }
+    // SAFETY: the mapping holds CPUS lines and is never unmapped.
+    let line = unsafe { lines.add(cpu as usize % CPUS) };
+    // SAFETY: the line lies in it, zeroed at first and valid for any content.
+    unsafe { line.as_ref() }
 }
 
 /// A member of the family runs on `cpu` at `now` (ticks).

@@ -21,6 +21,8 @@ mod kernel;
 mod links;
 mod lock;
 mod luck;
+mod offers;
+mod pace;
 mod places;
 mod policy;
 pub mod poll;

@@ -8,7 +8,7 @@ use crate::pool::{Pool, Record};
 use crate::{rt, table};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use saiga_channel::layout::{OPEN_CLOSED, SLOTS, Side};
+use saiga_channel::layout::{OPEN_CLOSED, OPEN_UNUSED, SLOTS, Side};
 use saiga_channel::rendezvous::Credentials;
 use saiga_channel::segment::Segment;
 use saiga_channel::sys::{self, Sys};
@@ -127,14 +127,19 @@ pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link
     Ok((link, slot, true))
 }
 
-/// Takes a free slot, or one that both sides have left.
+/// Takes a free slot. Caller holds LOCK.
 fn take_slot(link: &Link) -> Option<usize> {
     let taken = link.taken.load(Ordering::Relaxed);
     let free = usize::try_from((!taken).trailing_zeros()).ok()?;
     if free >= SLOTS {
         return None;
     }
-    link.taken.store(taken | (1 << free), Ordering::Relaxed);
+    // Until the slot is prepared it must not look as if both sides had left it, or whoever looks
+    // for such slots would free it once more.
+    for side in &link.segment()?.slot(free).sides {
+        side.open.store(OPEN_UNUSED, Ordering::SeqCst);
+    }
+    link.taken.fetch_or(1 << free, Ordering::SeqCst);
     Some(free)
 }
 
@@ -168,28 +173,24 @@ pub(crate) fn adopt(segment: Segment, peer: Credentials) -> Option<&'static Link
     register(segment, peer)
 }
 
-/// Ends one use of a link by a connection: our side of `slot` is over. Segments that nobody
+/// Ends one use of a link by a connection: our side of its slot is over. Segments that nobody
 /// uses are kept if few, for the next connection between the same processes.
-pub(crate) fn leave_slot(link: &'static Link, slot: usize) {
-    reclaim_slots(link);
-    let both_left = link.segment().is_some_and(|s| {
-        let sides = &s.slot(slot).sides;
-        sides
-            .iter()
-            .all(|side| side.open.load(Ordering::SeqCst) == OPEN_CLOSED)
-    });
-    if both_left {
-        free_slot(link, slot);
+pub(crate) fn leave_slot(link: &'static Link) {
+    if let Some(_guard) = LOCK.lock() {
+        reclaim_slots(link);
     }
     leave(link);
 }
 
 /// Frees a slot that was proposed and never used by the peer.
 pub(crate) fn cancel_slot(link: &'static Link, slot: usize) {
-    free_slot(link, slot);
+    if let Some(_guard) = LOCK.lock() {
+        free_slot(link, slot);
+    }
     leave(link);
 }
 
+/// Caller holds LOCK: freed twice, a slot would be two connections'.
 fn free_slot(link: &Link, slot: usize) {
     // A forked child leaves its parent's slots to the parent, who may hand them out again.
     let ours = link.epoch.load(Ordering::Relaxed) == lock::epoch();
@@ -199,12 +200,12 @@ fn free_slot(link: &Link, slot: usize) {
     }
 }
 
-/// Frees the slots that both sides have left since we looked last.
+/// Frees the slots that both sides have left since we looked last. Caller holds LOCK.
 fn reclaim_slots(link: &Link) {
     let Some(segment) = link.segment().filter(|s| s.side == Side(0)) else {
         return;
     };
-    let taken = link.taken.load(Ordering::Relaxed);
+    let taken = link.taken.load(Ordering::SeqCst);
     for slot in (0..SLOTS).filter(|s| taken & (1 << s) != 0) {
         let sides = &segment.slot(slot).sides;
         if sides

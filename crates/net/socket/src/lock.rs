@@ -56,7 +56,9 @@ impl Lock {
     /// Takes the lock if nobody has it.
     pub(crate) fn try_lock(&self) -> Option<Guard<'_>> {
         let now = self.0.load(Ordering::Relaxed);
-        self.take(now, me()).then_some(Guard(self))
+        // Not `then_some`: it would make the guard in any case, and dropping that one would free
+        // the lock under its holder.
+        self.take(now, me()).then(|| Guard(self))
     }
 
     fn take(&self, now: u64, mine: u64) -> bool {
@@ -76,4 +78,25 @@ impl Drop for Guard<'_> {
 
 fn me() -> u64 {
     (u64::from(epoch()) << 32) | u64::from(crate::thread::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_attempt_leaves_the_lock_to_its_holder() {
+        let lock = Lock::new();
+        let held = lock.try_lock();
+        assert!(held.is_some());
+        assert!(lock.try_lock().is_none(), "by the holder itself");
+        std::thread::scope(|s| {
+            for _ in 0..2 {
+                let other = s.spawn(|| lock.try_lock().is_none());
+                assert!(other.join().expect("it does not panic"));
+            }
+        });
+        drop(held);
+        assert!(lock.try_lock().is_some());
+    }
 }

@@ -5,7 +5,7 @@ use crate::chan::{Chan, tx};
 use crate::sock::{Socket, origin};
 use crate::{epoll, kernel, rt, sever, wait};
 use core::sync::atomic::Ordering;
-use saiga_channel::layout::STRIDE_SHIFT;
+use saiga_channel::layout::{OPEN_MAPPED, STRIDE_SHIFT};
 use saiga_channel::ring::{Got, Put};
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::{Reason, State};
@@ -354,7 +354,10 @@ fn to_tcp(fd: Fd, socket: &'static Socket, rest: Parts<'_, '_>, flags: i32) -> S
 /// Whether our direction may move to the ring: the peer watches, and the kernel agrees with
 /// our count of bytes sent, so none went past the hooks.
 fn may_switch(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
-    if !chan.tx_ring().ready() || chan.tx_ring().frozen() {
+    // While our own end is not mapped, a thread that found itself beside us may take the binding
+    // back.
+    let bound = chan.ours().open.load(Ordering::SeqCst) == OPEN_MAPPED;
+    if !bound || !chan.tx_ring().ready() || chan.tx_ring().frozen() {
         return false;
     }
     if sent_by_kernel(fd, socket) == Some(socket.sent.load(Ordering::Relaxed)) {
@@ -362,7 +365,7 @@ fn may_switch(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
     }
     chan.freeze_tx();
     chan.freeze_rx();
-    socket.never(Reason::MovedOutside);
+    socket.never(fd, Reason::MovedOutside);
     false
 }
 

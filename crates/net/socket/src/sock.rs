@@ -4,15 +4,19 @@
 //! While it is Bound, the connection has a slot in a segment and every call goes
 //! through `recv`, `send` and `readiness`. The descriptor stays the kernel's socket.
 
+#![expect(unsafe_code, reason = "pointers to records of the pool")]
+
 use crate::epoll::Interest;
 use crate::links::Link;
 use crate::lock::Lock;
+use crate::pace::Pace;
 use crate::pool::{Pool, Record};
 use crate::rt;
 use crate::thread;
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
 };
+use saiga_channel::diag;
 use saiga_channel::sys::Fd;
 use saiga_status::{Reason, State};
 
@@ -69,10 +73,14 @@ pub(crate) struct Socket {
     pub(crate) refs: AtomicU32,
     /// Messages seen, either way.
     pub(crate) messages: AtomicU32,
-    /// Message count at which the next step towards a channel is due.
-    pub(crate) next_step: AtomicU32,
-    /// Attempts so far, for the back-off.
-    pub(crate) attempts: AtomicU32,
+    /// When the next step towards a channel is due.
+    pub(crate) pace: Pace,
+    /// Place of our offer among the process's, as of the last one.
+    pub(crate) place: AtomicU32,
+    /// The kernel shows the other end that this one is Saiga's.
+    pub(crate) marked: AtomicBool,
+    /// The other end was seen to be Saiga's.
+    pub(crate) peer_marked: AtomicBool,
     /// Bytes sent over TCP through the hooks.
     pub(crate) sent: AtomicU64,
     /// Bytes received over TCP through the hooks.
@@ -154,6 +162,12 @@ impl Socket {
         Some(s)
     }
 
+    /// The record behind a pointer to one; records are never unmapped.
+    pub(crate) fn at(record: *mut Socket) -> Option<&'static Socket> {
+        // SAFETY: null, or a record of the pool, which lives as long as the process.
+        unsafe { record.as_ref() }
+    }
+
     fn reset(&self, how: u8) {
         let Self {
             mode: _,
@@ -163,8 +177,10 @@ impl Socket {
             pins,
             refs,
             messages,
-            next_step,
-            attempts,
+            pace,
+            place,
+            marked,
+            peer_marked,
             sent,
             received,
             link,
@@ -193,8 +209,8 @@ impl Socket {
         for zero in [
             pins,
             messages,
-            attempts,
             slot,
+            place,
             peer_uid,
             empty_reads,
             unread_writes,
@@ -203,14 +219,14 @@ impl Socket {
             zero.store(0, Ordering::Relaxed);
         }
         refs.store(1, Ordering::Relaxed);
-        next_step.store(rt::evidence(), Ordering::Relaxed);
+        pace.reset(rt::evidence());
         for zero in [sent, received, cookie, quiet_at, quiet_since] {
             zero.store(0, Ordering::Relaxed);
         }
         link.store(core::ptr::null_mut(), Ordering::Relaxed);
         aux.store(-1, Ordering::Relaxed);
         own_copy.store(-1, Ordering::Relaxed);
-        for no in [anchor_news, tx_shut, rx_shut, severed] {
+        for no in [marked, peer_marked, anchor_news, tx_shut, rx_shut, severed] {
             no.store(false, Ordering::Relaxed);
         }
         interests.store(core::ptr::null_mut(), Ordering::Relaxed);
@@ -244,39 +260,58 @@ impl Socket {
         self.mode.load(Ordering::SeqCst) == mode::BOUND
     }
 
-    /// Counts one message of evidence; true when the next step is due.
-    pub(crate) fn count(&self) -> bool {
-        let n = self.messages.load(Ordering::Relaxed).wrapping_add(1);
+    /// Counts one message of evidence.
+    pub(crate) fn count(&self) {
+        let n = self.messages.load(Ordering::Relaxed).saturating_add(1);
         self.messages.store(n, Ordering::Relaxed);
-        self.step_due()
     }
 
     /// Whether the next step towards a channel is due.
     pub(crate) fn step_due(&self) -> bool {
-        self.messages.load(Ordering::Relaxed) >= self.next_step.load(Ordering::Relaxed)
-            && self.phase.load(Ordering::Relaxed) != phase::NEVER
+        match self.phase.load(Ordering::Relaxed) {
+            phase::NEVER => false,
+            phase::PROPOSED => true, // The answer comes by shared memory: a look costs nothing.
+            _ => self.pace.is_due(self.messages.load(Ordering::Relaxed)),
+        }
     }
 
-    /// Sets the next step so many messages from now.
-    pub(crate) fn step_in(&self, messages: u32) {
+    /// Sets the next step behind the next message.
+    pub(crate) fn step_soon(&self) {
         let now = self.messages.load(Ordering::Relaxed);
-        self.next_step
-            .store(now.saturating_add(messages), Ordering::Relaxed);
+        self.pace.step_at(now.saturating_add(1));
+    }
+
+    /// Sets the next step after a pause that grows.
+    pub(crate) fn pause(&self) {
+        self.pace.pause(self.messages.load(Ordering::Relaxed));
     }
 
     /// Settles that the connection stays on TCP.
-    pub(crate) fn never(&self, reason: Reason) {
+    pub(crate) fn never(&self, fd: Fd, reason: Reason) {
+        self.unmark(fd);
         self.phase.store(phase::NEVER, Ordering::Relaxed);
         rt::header().count_failure(reason);
         self.show(State::Never, reason);
     }
 
-    /// Tries again after a pause that grows with every attempt.
+    /// Shows the other end that this one is Saiga's, and willing.
+    pub(crate) fn mark(&self, fd: Fd) {
+        if !self.marked.load(Ordering::Relaxed) && diag::mark(fd, true).is_ok() {
+            self.marked.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The other end need not look for this one any more.
+    pub(crate) fn unmark(&self, fd: Fd) {
+        if self.marked.swap(false, Ordering::Relaxed) {
+            let _ = diag::mark(fd, false);
+        }
+    }
+
+    /// Tries again after a pause that grows.
     pub(crate) fn back_off(&self, reason: Reason) {
         self.phase.store(phase::COLD, Ordering::Relaxed);
-        let attempt = self.attempts.load(Ordering::Relaxed).min(12);
-        self.attempts.store(attempt + 1, Ordering::Relaxed);
-        self.step_in(8 << attempt);
+        self.pause();
         rt::header().count_failure(reason);
         self.show(State::Tracked, reason);
     }

@@ -7,7 +7,7 @@
 use crate::chan::{Chan, rx, tx};
 use crate::links::{self, Link};
 use crate::sock::{self, Socket, mode, phase};
-use crate::{epoll, fork, poll, rt, send, settings};
+use crate::{epoll, fork, offers, poll, rt, send, settings};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::{
     ACCEPTED, CANCELLED, OPEN_CLOSED, OPEN_MAPPED, REQUESTED, START_SHIFT, Side,
@@ -18,7 +18,7 @@ use saiga_channel::sys::{self, Errno, Fd};
 use saiga_channel::tuple::Tuple;
 use saiga_status::{Reason, State};
 
-/// Messages for which an offer stays open, or a proposal waits for its answer.
+/// Messages for which a visitor may keep us waiting, or we him.
 const PATIENCE: u32 = 256;
 /// TCP_ESTABLISHED of `include/net/tcp_states.h`.
 const ESTABLISHED: u8 = 1;
@@ -50,41 +50,45 @@ pub(crate) fn step(fd: Fd, socket: &'static Socket) -> bool {
     socket.is_bound()
 }
 
-/// Checks everything that can be checked alone, then offers or proposes.
+/// Checks everything that can be checked alone, marks our end, looks for the mark of the other
+/// one, then offers or proposes.
+///
+/// Whichever end comes first finds no mark, and has left its own for the other; a peer that is
+/// not Saiga's is never offered anything.
 fn begin(fd: Fd, socket: &'static Socket) {
     settings::look_again();
     if !rt::ENABLED.load(Ordering::Acquire) {
         return socket.back_off(Reason::KillSwitch);
     }
     if rt::SANDBOXED.load(Ordering::Relaxed) {
-        return socket.never(Reason::Sandboxed);
+        return socket.never(fd, Reason::Sandboxed);
     }
-    if !is_tcp(fd) {
-        return socket.never(Reason::NotTcp);
+    let first = !socket.marked.load(Ordering::Relaxed);
+    if first && !is_tcp(fd) {
+        return socket.never(fd, Reason::NotTcp);
     }
-    if waits_for_more_than_a_byte(fd) {
-        return socket.never(Reason::SocketOption);
+    if first && waits_for_more_than_a_byte(fd) {
+        return socket.never(fd, Reason::SocketOption);
     }
     let Some(tuple) = Tuple::of(fd) else {
         return socket.back_off(Reason::NotEnoughMessages);
     };
     if settings::is_port_off(tuple.local.port) || settings::is_port_off(tuple.remote.port) {
-        return socket.never(Reason::DeniedBySettings);
+        return socket.never(fd, Reason::DeniedBySettings);
     }
-    if let Err(reason) = check_totals(fd, socket) {
-        // Another thread in the middle of a call makes the totals differ for a moment.
-        return if socket.pins.load(Ordering::SeqCst) > 1 {
-            socket.back_off(reason)
-        } else {
-            socket.never(reason)
-        };
+    if first && !totals_agree(fd, socket) {
+        return;
     }
+    socket.mark(fd);
     if let Err(reason) = find_peer(socket, &tuple) {
         return if reason == Reason::PeerRemote {
-            socket.never(reason)
+            socket.never(fd, reason)
         } else {
             socket.back_off(reason)
         };
+    }
+    if !first && !totals_agree(fd, socket) {
+        return;
     }
     if rt::open_ringer().is_err() {
         return socket.back_off(Reason::OutOfDescriptors);
@@ -109,6 +113,20 @@ pub(crate) fn waits_for_more_than_a_byte(fd: Fd) -> bool {
     known && bytes > 1
 }
 
+/// Whether every byte so far went through the hooks; if not, the attempt has ended.
+fn totals_agree(fd: Fd, socket: &'static Socket) -> bool {
+    let Err(reason) = check_totals(fd, socket) else {
+        return true;
+    };
+    // Another thread in the middle of a call makes the totals differ for a moment.
+    if socket.pins.load(Ordering::SeqCst) > 1 {
+        socket.back_off(reason);
+    } else {
+        socket.never(fd, reason);
+    }
+    false
+}
+
 /// Every byte so far went through the hooks: what we counted is what the kernel counted.
 fn check_totals(fd: Fd, socket: &Socket) -> Result<(), Reason> {
     let sent = send::sent_by_kernel(fd, socket) == Some(socket.sent.load(Ordering::Relaxed));
@@ -120,13 +138,19 @@ fn check_totals(fd: Fd, socket: &Socket) -> Result<(), Reason> {
     }
 }
 
-/// The other end is an established socket of this network namespace, and of a known user.
+/// The other end is an established socket of this network namespace, of a known user, and of a
+/// process that has marked it.
 fn find_peer(socket: &Socket, tuple: &Tuple) -> Result<(), Reason> {
     match rt::look_up(&tuple.reversed()) {
         Ok(f) if f.state != ESTABLISHED => Err(Reason::HalfClosed),
         Ok(f) if f.uid == OVERFLOW_UID => Err(Reason::DifferentUser),
+        Ok(f) if f.marked == Some(false) => Err(Reason::PeerNotSaiga),
         Ok(f) => {
             socket.peer_uid.store(f.uid, Ordering::Relaxed);
+            if f.marked.is_some() && !socket.peer_marked.swap(true, Ordering::Relaxed) {
+                // From here on both ends look for each other: what was waited before is over.
+                socket.pace.begin(socket.messages.load(Ordering::Relaxed));
+            }
             Ok(())
         }
         Err(Errno(libc::ENOENT)) => Err(Reason::PeerRemote),
@@ -136,24 +160,40 @@ fn find_peer(socket: &Socket, tuple: &Tuple) -> Result<(), Reason> {
 }
 
 fn make_offer(socket: &'static Socket, tuple: &Tuple) {
+    if !offers::take(socket, end_offer) {
+        return socket.back_off(Reason::OutOfDescriptors);
+    }
     match rendezvous::offer(tuple, rt::floor()) {
         Ok(listener) => {
             socket.aux.store(rt::hidden(listener), Ordering::Relaxed);
-            socket.attempts.fetch_add(1, Ordering::Relaxed);
             socket.phase.store(phase::OFFERING, Ordering::Relaxed);
-            let now = socket.messages.load(Ordering::Relaxed);
-            socket
-                .slot
-                .store(now.saturating_add(PATIENCE), Ordering::Relaxed);
-            socket.step_in(1);
+            socket.pause();
             socket.show(State::Offering, Reason::None);
         }
-        Err(Errno(libc::EADDRINUSE)) => socket.back_off(Reason::IdentityUnproven),
-        Err(_) => socket.back_off(Reason::OutOfDescriptors),
+        Err(e) => {
+            offers::give_back(socket);
+            socket.back_off(if e == Errno(libc::EADDRINUSE) {
+                Reason::IdentityUnproven
+            } else {
+                Reason::OutOfDescriptors
+            });
+        }
     }
 }
 
-/// Looks for a visitor of our offer. While cold, `slot` holds the message count of giving up.
+/// Ends the offer of a connection whose place another one needs. False when its owner is at it
+/// now.
+fn end_offer(socket: &'static Socket) -> bool {
+    let Some(_guard) = socket.state_lock.try_lock() else {
+        return false;
+    };
+    if socket.phase.load(Ordering::Relaxed) == phase::OFFERING {
+        give_up(socket, Reason::OfferTimedOut);
+    }
+    true
+}
+
+/// Looks for a visitor of our offer.
 fn look_for_visitor(fd: Fd, socket: &'static Socket) {
     let listener = socket.aux.load(Ordering::Relaxed);
     match rendezvous::accept(listener, rt::floor()) {
@@ -165,13 +205,17 @@ fn look_for_visitor(fd: Fd, socket: &'static Socket) {
                 return give_up(socket, Reason::DifferentUser);
             }
             socket.phase.store(phase::VISITED, Ordering::Relaxed);
+            let now = socket.messages.load(Ordering::Relaxed);
+            socket
+                .slot
+                .store(now.saturating_add(PATIENCE), Ordering::Relaxed);
             hear_visitor(fd, socket);
         }
-        Err(_) if patience_is_over(socket) => give_up(socket, Reason::PeerNotSaiga),
-        Err(_) => socket.step_in(2),
+        Err(_) => socket.pause(),
     }
 }
 
+/// Whether a visitor has had his time. While VISITED, `slot` holds the message count of its end.
 fn patience_is_over(socket: &Socket) -> bool {
     socket.messages.load(Ordering::Relaxed) >= socket.slot.load(Ordering::Relaxed)
 }
@@ -184,12 +228,12 @@ fn hear_visitor(fd: Fd, socket: &'static Socket) {
         return if patience_is_over(socket) {
             give_up(socket, Reason::OfferTimedOut)
         } else {
-            socket.step_in(1)
+            socket.step_soon()
         };
     }
     let (proposal, passed) = match rendezvous::receive(visitor) {
         Ok(heard) => heard,
-        Err(Errno(libc::EAGAIN)) if !patience_is_over(socket) => return socket.step_in(1),
+        Err(Errno(libc::EAGAIN)) if !patience_is_over(socket) => return socket.step_soon(),
         Err(Errno(libc::EPROTONOSUPPORT)) => {
             rendezvous::refuse(visitor, Refusal::Version);
             return give_up(socket, Reason::VersionMismatch);
@@ -269,8 +313,12 @@ fn take_proposal(
 fn propose(socket: &'static Socket, tuple: &Tuple, fresh: bool) {
     let visitor = match rendezvous::connect(tuple, rt::floor()) {
         Ok(fd) => rt::hidden(fd),
-        Err(Errno(libc::ECONNREFUSED)) => return socket.back_off(Reason::PeerNotSaiga),
-        Err(Errno(libc::EAGAIN)) => return socket.back_off(Reason::OfferTimedOut),
+        Err(Errno(libc::ECONNREFUSED)) if !socket.peer_marked.load(Ordering::Relaxed) => {
+            return socket.back_off(Reason::PeerNotSaiga);
+        }
+        Err(Errno(libc::ECONNREFUSED | libc::EAGAIN)) => {
+            return socket.back_off(Reason::OfferTimedOut);
+        }
         Err(Errno(libc::EMFILE | libc::ENFILE)) => {
             return socket.back_off(Reason::OutOfDescriptors);
         }
@@ -284,7 +332,7 @@ fn propose(socket: &'static Socket, tuple: &Tuple, fresh: bool) {
     match send_proposal(socket, tuple, visitor, peer, fresh) {
         Ok(()) => {
             socket.phase.store(phase::PROPOSED, Ordering::Relaxed);
-            socket.step_in(1);
+            socket.pause();
             socket.show(State::Connecting, Reason::None);
         }
         Err(_) => give_up(socket, Reason::OutOfMemory),
@@ -346,21 +394,21 @@ fn look_for_answer(fd: Fd, socket: &'static Socket) {
     };
     if chan.slot().agreement.state.load(Ordering::SeqCst) == ACCEPTED {
         if socket.pins.load(Ordering::SeqCst) > 1 {
-            return socket.step_in(1);
+            return;
         }
         if bind(fd, socket, chan.link, chan.index) {
             replace_aux(socket, -1);
-        } else {
-            socket.step_in(1);
         }
         return;
     }
+    let now = socket.messages.load(Ordering::Relaxed);
+    if !socket.pace.is_due(now) {
+        return; // A refusal costs a system call to see, and nothing waits for us to see it.
+    }
     let aux = socket.aux.load(Ordering::Relaxed);
     match rendezvous::refusal(aux) {
-        None => socket.step_in(2),
-        Some(_) if chan.slot().agreement.state.load(Ordering::SeqCst) == ACCEPTED => {
-            socket.step_in(0);
-        }
+        None => socket.pause(),
+        Some(_) if chan.slot().agreement.state.load(Ordering::SeqCst) == ACCEPTED => {}
         Some(refusal) => {
             withdraw(socket, &chan);
             match (refusal, Tuple::of(fd)) {
@@ -403,7 +451,11 @@ pub(crate) fn abandon(socket: &'static Socket) {
 }
 
 fn replace_aux(socket: &Socket, fd: Fd) {
-    rt::unhide_and_close(socket.aux.swap(fd, Ordering::Relaxed));
+    let gone = socket.aux.swap(fd, Ordering::Relaxed);
+    if gone >= 0 {
+        rt::unhide_and_close(gone);
+        offers::give_back(socket);
+    }
 }
 
 /// Makes the socket bound: from here every call looks at the channel. Caller holds the state

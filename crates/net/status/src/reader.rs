@@ -102,6 +102,8 @@ pub struct Snapshot {
     pub sleeps: u64,
     /// Doorbells rung.
     pub rings: u64,
+    /// What being woken from another CPU costs there, nanoseconds; 0 while not known.
+    pub wake_cost_ns: u32,
     /// Segments of shared memory held now.
     pub segments: u64,
     /// Connections on a channel now.
@@ -253,6 +255,7 @@ impl Page {
             spins: header.u64(offset_of!(Header, spins)),
             sleeps: header.u64(offset_of!(Header, sleeps)),
             rings: header.u64(offset_of!(Header, rings)),
+            wake_cost_ns: header.u32(offset_of!(Header, wake_cost_ns)),
             segments: header.u64(offset_of!(Header, segments)),
             channels: header.u64(offset_of!(Header, channels)),
             failures: Reason::ALL.iter().filter_map(failure).collect(),

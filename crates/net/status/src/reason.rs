@@ -34,7 +34,7 @@ macro_rules! reasons {
 reasons! {
     0 None "none" "no reason given";
     1 NotEnoughMessages "evidence" "not enough messages yet";
-    2 PeerNotSaiga "peer-kernel" "peer is not a Saiga process";
+    2 PeerNotSaiga "peer-kernel" "peer is not a Saiga process, or has exchanged too few messages yet";
     3 PeerRemote "peer-remote" "peer is remote";
     4 PeerUnknown "peer-unknown" "peer's end of the connection was not found on this host";
     5 OfferTimedOut "offer-timeout" "offer timed out";

@@ -198,8 +198,9 @@ fn a_squatter_on_the_name_gets_nothing() {
 fn a_visitor_of_another_user_gets_nothing() {
     let (low, high) = ([127, 0, 0, 1], [127, 0, 0, 2]);
     let (_server, port) = echo_server();
-    // The client is not accelerated, so the server's offer waits for any visitor.
+    // The client is not accelerated and says it is, so the server's offer waits for any visitor.
     let (mut client, name) = talker(&port, high, low, Arm::Kernel);
+    client.tell("mark");
     let mut visitor = other_user("visit", &name);
     client.tell("talk 30");
     client.expect("kernel");

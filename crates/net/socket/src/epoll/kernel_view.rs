@@ -10,16 +10,14 @@ use saiga_channel::sys::{self, Fd};
 const PRIVATE: u32 = (1 << 29) | (1 << 30) | (1 << 31) | (1 << 28);
 
 /// Whether a one-shot registration of `fd` in the set has fired and waits to be armed again.
-/// False when the kernel does not say.
-pub(super) fn is_spent(epfd: Fd, fd: Fd) -> bool {
+/// `None` when the kernel does not say.
+pub(super) fn is_spent(epfd: Fd, fd: Fd) -> Option<bool> {
     let mut path = *b"/proc/self/fdinfo/0000000000\0";
     number(epfd, &mut path[18..28]);
-    let Ok(file) = sys::open_to_read(&path) else {
-        return false;
-    };
+    let file = sys::open_to_read(&path).ok()?;
     let found = find(file, fd);
     sys::close(file);
-    found.is_some_and(|events| events & !PRIVATE == 0)
+    found.map(|events| events & !PRIVATE == 0)
 }
 
 /// Writes a number in decimal, leading zeros dropped, the rest of `out` ended by NULs.

@@ -56,7 +56,10 @@ pub(crate) fn control(
         return control_bound(epfd, set, op, fd, socket, known, event);
     }
     let (events, data) = event.unwrap_or((0, 0));
-    sys::epoll_ctl(epfd, op, fd, events, data)?;
+    match known.filter(|i| i.parked.load(Ordering::Relaxed)) {
+        Some(parked) => unpark(epfd, op, fd, parked, events, data)?,
+        None => sys::epoll_ctl(epfd, op, fd, events, data)?,
+    }
     let Some(_guard) = set.lock.lock() else {
         return Ok(());
     };
@@ -66,12 +69,32 @@ pub(crate) fn control(
             if let Some(i) = add(set, fd, socket) {
                 note(i, events, data);
             } else {
-                socket.never(Reason::OutOfMemory);
+                socket.never(fd, Reason::OutOfMemory);
             }
         }
         (libc::EPOLL_CTL_DEL, Some(i)) => remove(set, socket, i),
         _ => {}
     }
+    Ok(())
+}
+
+/// `epoll_ctl(2)` on a registration that the kernel does not have any more.
+fn unpark(epfd: Fd, op: i32, fd: Fd, parked: &Interest, events: u32, data: u64) -> Sys<()> {
+    match op {
+        libc::EPOLL_CTL_ADD => return Err(Errno(libc::EEXIST)),
+        libc::EPOLL_CTL_MOD => {
+            let added = sys::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, fd, events, data);
+            if added == Err(Errno(libc::EEXIST)) {
+                // A process that shares the set with us over a fork was first.
+                sys::epoll_ctl(epfd, op, fd, events, data)?;
+            } else {
+                added?;
+            }
+        }
+        libc::EPOLL_CTL_DEL => {}
+        _ => return Err(Errno(libc::EINVAL)),
+    }
+    parked.parked.store(false, Ordering::Relaxed);
     Ok(())
 }
 
@@ -97,6 +120,7 @@ fn add(set: &'static EpollSet, fd: Fd, socket: &'static Socket) -> Option<&'stat
     interest.queued.store(false, Ordering::Relaxed);
     interest.active.store(false, Ordering::Relaxed);
     interest.orphan.store(false, Ordering::Relaxed);
+    interest.parked.store(false, Ordering::Relaxed);
     interest.segment.store(NO_SEGMENT, Ordering::Relaxed);
     let first = socket.interests.load(Ordering::Relaxed);
     interest.next_of_socket.store(first, Ordering::Relaxed);
@@ -207,9 +231,12 @@ fn bind_one(
     set.ensure_bell(epfd)?;
     let index = set.segment_for(chan.link)?;
     let data = core::ptr::from_ref(interest) as u64;
+    let parked = interest.parked.load(Ordering::Relaxed);
+    let op = if parked { libc::EPOLL_CTL_ADD } else { op };
     if op == libc::EPOLL_CTL_MOD && interest.events.load(Ordering::Relaxed) & ONESHOT != 0 {
         // The kernel knows whether it has fired; asked for anew, it would fire once more.
         let spent = kernel_view::is_spent(epfd, interest.fd.load(Ordering::Relaxed));
+        let spent = spent.ok_or(Errno(libc::ENOENT))?; // To guess is to fire twice, or never.
         interest.spent.store(spent, Ordering::Relaxed);
     }
     let exclusive = interest.events.load(Ordering::Relaxed) & EXCLUSIVE != 0;
@@ -221,6 +248,7 @@ fn bind_one(
         data,
         exclusive,
     )?;
+    interest.parked.store(false, Ordering::Relaxed);
     let entry = &set.segments()[index];
     entry.put(chan.index, interest);
     interest.segment.store(
@@ -289,20 +317,7 @@ pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
         let fd = interest.fd.load(Ordering::Relaxed);
         let active = interest.active.load(Ordering::Relaxed);
         if let Some(epfd) = epfd_of(set) {
-            let spent = interest.spent.load(Ordering::Relaxed);
-            let events = if spent {
-                0
-            } else {
-                interest.events.load(Ordering::Relaxed)
-            };
-            let op = if active {
-                libc::EPOLL_CTL_MOD
-            } else {
-                libc::EPOLL_CTL_DEL
-            };
-            let exclusive = events & EXCLUSIVE != 0;
-            let data = interest.data.load(Ordering::Relaxed);
-            let _ = register(epfd, op, fd, events, data, exclusive);
+            return_to_kernel(epfd, interest, fd, active);
         }
         if active {
             set.remove_from_queue(interest);
@@ -311,6 +326,36 @@ pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
         }
         set.tell_others(&guard);
     }
+}
+
+/// Has every registration of a bound socket looked at once more. Caller holds the state lock.
+pub(crate) fn look_again(socket: &Socket) {
+    for interest in of_socket(socket).filter(|i| i.is_bound()) {
+        let Some(set) = interest.set() else { continue };
+        let Some(guard) = set.lock.lock() else {
+            continue;
+        };
+        set.queue(interest);
+        set.tell_others(&guard);
+    }
+}
+
+/// Makes the kernel's registration what the application asked for. One that has fired is taken
+/// out until it is asked for anew: the kernel reports HUP and ERR even of an empty mask, and an
+/// application that gets a second event of a one-shot serves the connection twice.
+fn return_to_kernel(epfd: Fd, interest: &Interest, fd: Fd, active: bool) {
+    let spent = active && interest.spent.load(Ordering::Relaxed);
+    let events = interest.events.load(Ordering::Relaxed);
+    let op = if active && !spent {
+        libc::EPOLL_CTL_MOD
+    } else {
+        libc::EPOLL_CTL_DEL
+    };
+    let data = interest.data.load(Ordering::Relaxed);
+    let done = register(epfd, op, fd, events, data, events & EXCLUSIVE != 0);
+    interest
+        .parked
+        .store(spent && done.is_ok(), Ordering::Relaxed);
 }
 
 /// Takes a registration out of its set's segment. Caller holds both locks.

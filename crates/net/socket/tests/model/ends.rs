@@ -31,7 +31,7 @@ fn done(n: i32) -> Sys<()> {
 /// with the lower port makes the offer: `first_offers` says which it shall be.
 pub(crate) fn connect(tracked: bool, first_offers: bool) -> [End; 2] {
     for _ in 0..1000 {
-        let (ends, ports) = connect_once(tracked);
+        let (ends, ports) = connect_once([tracked; 2]);
         if (ports[0] < ports[1]) == first_offers {
             return ends;
         }
@@ -39,7 +39,18 @@ pub(crate) fn connect(tracked: bool, first_offers: bool) -> [End; 2] {
     panic!("the kernel never gives ports in the wanted order");
 }
 
-fn connect_once(tracked: bool) -> ([End; 2], [u16; 2]) {
+/// A connection whose first end is a program without the library. The second one offers, if any.
+pub(crate) fn connect_to_stranger() -> [End; 2] {
+    for _ in 0..1000 {
+        let (ends, ports) = connect_once([false, true]);
+        if ports[1] < ports[0] {
+            return ends;
+        }
+    }
+    panic!("the kernel never gives ports in the wanted order");
+}
+
+fn connect_once(tracked: [bool; 2]) -> ([End; 2], [u16; 2]) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     // SAFETY: no pointers.
     let first = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
@@ -54,7 +65,7 @@ fn connect_once(tracked: bool) -> ([End; 2], [u16; 2]) {
         // SAFETY: as above. Only root may ask for more than the system's limit.
         unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, at, 4) };
     }
-    if tracked {
+    if tracked[0] {
         saiga_socket::track_created(first.fd, false);
     }
     let port = listener.local_addr().unwrap().port();
@@ -71,8 +82,10 @@ fn connect_once(tracked: bool) -> ([End; 2], [u16; 2]) {
     done(unsafe { libc::connect(first.fd, (&raw const address).cast(), len) }).unwrap();
     let (second, from) = listener.accept().unwrap();
     let second = End::of(OwnedFd::from(second).into_raw_fd());
-    if tracked {
+    if tracked[0] {
         saiga_socket::track_connected(first.fd);
+    }
+    if tracked[1] {
         saiga_socket::track_accepted(second.fd, false);
     }
     for end in [&first, &second] {
@@ -103,6 +116,11 @@ impl End {
     /// The library's part in moving bytes.
     fn mover(&self) -> Option<Handle> {
         self.handle().filter(|_| !self.unseen.get())
+    }
+
+    /// As a process of Saiga's does.
+    pub(crate) fn mark(&self) {
+        saiga_channel::diag::mark(self.fd, true).unwrap();
     }
 
     pub(crate) fn is_bound(&self) -> bool {

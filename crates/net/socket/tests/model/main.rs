@@ -7,15 +7,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[allow(dead_code, reason = "the test of meetings uses more of them")]
 mod ends;
 mod gaps;
 mod oracle;
+mod terms;
 
-use oracle::{Ctl, Mode, Side, World};
+use oracle::World;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use terms::{Ctl, Mode, Side};
 
 /// One step; a step on a closed end does nothing.
 #[derive(Debug, Clone)]

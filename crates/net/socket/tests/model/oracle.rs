@@ -5,63 +5,8 @@
 
 use crate::ends::{self, End, Set};
 use crate::gaps;
+use crate::terms::{Ctl, ENDED, IN, Mode, OUT, RDHUP, Side};
 use saiga_socket::{Errno, Sys};
-
-/// One end of the connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    A,
-    B,
-}
-
-impl Side {
-    fn index(self) -> usize {
-        match self {
-            Side::A => 0,
-            Side::B => 1,
-        }
-    }
-    fn peer(self) -> Side {
-        match self {
-            Side::A => Side::B,
-            Side::B => Side::A,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ctl {
-    Add,
-    Mod,
-    Del,
-}
-
-/// What a registration asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Level,
-    LevelOut,
-    LevelHup,
-    Edge,
-    OneShot,
-}
-
-const IN: u32 = libc::EPOLLIN.cast_unsigned();
-const OUT: u32 = libc::EPOLLOUT.cast_unsigned();
-const RDHUP: u32 = libc::EPOLLRDHUP.cast_unsigned();
-const ENDED: u32 = (libc::EPOLLHUP | libc::EPOLLERR).cast_unsigned();
-
-impl Mode {
-    fn events(self) -> u32 {
-        match self {
-            Mode::Level => IN,
-            Mode::LevelOut => IN | OUT,
-            Mode::LevelHup => IN | RDHUP,
-            Mode::Edge => IN | libc::EPOLLET.cast_unsigned(),
-            Mode::OneShot => IN | libc::EPOLLONESHOT.cast_unsigned(),
-        }
-    }
-}
 
 /// So many unread bytes fit the receiver's buffer: what was sent has arrived.
 const SURELY_ARRIVED: usize = 100_000;

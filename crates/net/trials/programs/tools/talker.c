@@ -1,7 +1,8 @@
 /* A client whose names can be known before it talks.
  *
  * talker SOURCE TARGET PORT    binds SOURCE, connects, prints "port N" (its own)
- * stdin "talk N": N round trips of 64 bytes, prints "moved" or "kernel" by what TCP
+ * stdin "mark": shows the other end the mark of Saiga's processes, without being one;
+ * "talk N": N round trips of 64 bytes, prints "moved" or "kernel" by what TCP
  * itself carried in the last 16 of them. */
 #include "trial.h"
 
@@ -18,7 +19,14 @@ int main(int argc, char **argv)
     MUST(connect(fd, (struct sockaddr *)&target.addr, target.length));
     printf("port %d\n", port_of(fd));
     fflush(stdout);
-    while (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "talk %d", &count) == 1) {
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        int off = 0;
+        if (strcmp(line, "mark\n") == 0) {
+            MUST(setsockopt(fd, IPPROTO_IP, IP_MULTICAST_LOOP, &off, sizeof off));
+            continue;
+        }
+        if (sscanf(line, "talk %d", &count) != 1)
+            break;
         long long before = 0;
         for (int i = 0; i < count; i++) {
             char out[64], in[64];

@@ -18,6 +18,7 @@ use std::{
 };
 
 use saiga_channel::{
+    diag,
     layout::{ACCEPTED, DATA_AT, REQUESTED, START_SHIFT},
     rendezvous::{self, Proposal, Refusal},
     segment::Segment,
@@ -71,6 +72,7 @@ impl Victim {
             .expect("a socket option");
         stream.set_nodelay(true).expect("a socket option");
         let tuple = Tuple::of(stream.as_raw_fd()).expect("it is connected");
+        diag::mark(stream.as_raw_fd(), true).expect("a socket option");
         let mut victim = Self { stream, tuple };
         victim.chat(3);
         victim
