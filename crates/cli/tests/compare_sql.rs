@@ -193,7 +193,7 @@ fn what_cannot_be_done_is_said_and_exit_2() {
         "--out",
         &out,
     ];
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 10] = [
         (&[], "--engine is missing: mariadb, postgres, or both"),
         (
             &["--engine", "oracle"],
@@ -202,6 +202,22 @@ fn what_cannot_be_done_is_said_and_exit_2() {
         (
             &["--engine", "mariadb", "--requests", "9"],
             "--requests is for `saiga compare redis`",
+        ),
+        (
+            &["--engine", "mariadb", "--topology", "replica"],
+            "--topology replica is for `saiga compare redis`; `compare sql` has standalone servers",
+        ),
+        (
+            &["--cluster", "--dry-run"],
+            "--topology cluster is for `saiga compare redis`",
+        ),
+        (
+            &["--engine", "postgres", "-c", "9", "-d", "3"],
+            "-c is for `saiga compare redis`; `compare sql` has loads of its own",
+        ),
+        (
+            &["--engine", "postgres", "--threads", "2"],
+            "--threads is for `saiga compare redis`",
         ),
         (&["--engine", "mariadb"], "libsaiga.so is neither at"),
         (

@@ -81,7 +81,9 @@ pub(crate) struct Pace {
 
 /// Flags of redis-benchmark: any of them replaces the loads of the plan.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Instead of the loads of the plan, as redis-benchmark names them")]
+#[command(
+    next_help_heading = "redis: instead of the loads of the plan, as redis-benchmark names them"
+)]
 pub(crate) struct LoadFlags {
     /// What the requests do, such as set,get
     #[arg(
