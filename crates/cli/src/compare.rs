@@ -1,4 +1,4 @@
-//! `saiga compare redis`: kernel TCP, AF_UNIX and Saiga on this machine, in pairs.
+//! `saiga compare`: kernel TCP, AF_UNIX and Saiga on this machine, in pairs.
 //!
 //! Prints the result to stdout, writes `result.json` and `report.html` into `--out`.
 //! Exit 1 when `--expect faster` is not met. A first Ctrl-C keeps what was measured.
@@ -9,13 +9,18 @@ mod plan;
 pub(crate) mod probe;
 mod progress;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use saiga_experiment::arm::ArmKind;
 use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::plan::Plan;
 use saiga_experiment::result::Verdict;
+use saiga_experiment::workload::Workload;
 use saiga_experiment::{engine, output};
 use saiga_redis::RedisWorkload;
+use saiga_sql::SqlWorkload;
 
 use crate::exit;
 use options::Expectation;
@@ -25,43 +30,77 @@ use progress::Progress;
 
 /// Runs the comparison, or with `--dry-run` says what it would run.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if args.workload != "redis" {
-        bail!(
-            "compare {}: not in this version; `saiga compare redis` is",
-            args.workload
-        );
+    match args.workload.as_str() {
+        "redis" => redis(&args),
+        "sql" => sql(&args),
+        other => {
+            bail!("compare {other}: not in this version; `saiga compare redis` and `sql` are")
+        }
+    }
+}
+
+fn redis(args: &Args) -> anyhow::Result<ExitCode> {
+    if !args.engine.is_empty() {
+        bail!("--engine is for `saiga compare sql`");
     }
     let topology = args.topology();
     plan::check_arms(args.arms(), topology)?;
-    let kinds = arm_kinds(args.arms())?;
-    if kinds.len() < 2 {
-        bail!("--arms needs two arms at least, such as kernel,saiga");
-    }
-    let plan = plan::of(&args)?;
+    let kinds = arms(args)?;
+    let plan = plan::redis(args)?;
     if args.dry_run {
         let workload = RedisWorkload::without_programs(&kinds, topology, args.port, this_tool()?);
         return plan::print_steps(&workload, &plan);
     }
-    let Some(out) = &args.out else {
-        bail!("--out DIR is missing: the folder for result.json and report.html");
-    };
-    let workload = RedisWorkload::new(
-        &kinds,
-        topology,
-        args.port,
-        this_tool()?,
-        Some(probe::status_pages()),
-    )?;
+    let out = out(args)?;
+    let probe = Some(probe::status_pages());
+    let workload = RedisWorkload::new(&kinds, topology, args.port, this_tool()?, probe)?;
+    experiment(&workload, &plan, args, out)
+}
+
+fn sql(args: &Args) -> anyhow::Result<ExitCode> {
+    let engines = plan::engines(args)?;
+    let (plan, window) = plan::sql(args, &engines)?;
+    let kinds = arms(args)?;
+    if args.dry_run {
+        let workload = SqlWorkload::without_programs(&engines, &kinds, args.port, window);
+        return plan::print_steps(&workload, &plan);
+    }
+    let out = out(args)?;
+    let probe = Some(probe::status_pages());
+    let workload = SqlWorkload::new(&engines, &kinds, args.port, window, probe)?;
+    experiment(&workload, &plan, args, out)
+}
+
+fn arms(args: &Args) -> anyhow::Result<Vec<ArmKind>> {
+    let kinds = arm_kinds(args.arms())?;
+    if kinds.len() < 2 {
+        bail!("--arms needs two arms at least, such as kernel,saiga");
+    }
+    Ok(kinds)
+}
+
+fn out(args: &Args) -> anyhow::Result<&Path> {
+    match &args.out {
+        Some(out) => Ok(out),
+        None => bail!("--out DIR is missing: the folder for result.json and report.html"),
+    }
+}
+
+/// Runs a plan, writes what came out, and says what holds.
+fn experiment<W: Workload>(
+    workload: &W,
+    plan: &Plan<W::Load>,
+    args: &Args,
+    out: &Path,
+) -> anyhow::Result<ExitCode> {
     output::claim_folder(out)?;
     raise_descriptor_limit();
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
-    let mut progress = Progress::new(&plan);
-    let outcome = engine::execute(&workload, &plan, &interrupt, &mut |event| {
-        progress.on(&event)
-    })?;
+    let mut progress = Progress::new(plan);
+    let outcome = engine::execute(workload, plan, &interrupt, &mut |event| progress.on(&event))?;
     progress.finish();
     let stopped = outcome.stopped.clone();
-    let (result, verdict) = finish::result(&workload, &plan, outcome, &args);
+    let (result, verdict) = finish::result(workload, plan, outcome, args);
     finish::write(&result, out, args.json)?;
     if let Some(reason) = stopped {
         bail!(

@@ -13,16 +13,20 @@ and stopped again; no server of this host is touched.\nA first Ctrl-C stops ever
 what was measured, a second one ends at once."
 )]
 pub(crate) struct Args {
-    /// The workload: redis
+    /// The workload: redis or sql
     #[arg(value_name = "WORKLOAD")]
     pub(crate) workload: String,
     /// Folder for result.json and report.html; made if it is not there
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Add 1000 clients, 4096-byte values, threads on either side, short connections and hogs
+    /// Measure everything. redis: also 1000 clients, 4096-byte values, threads on either side,
+    /// short connections and hogs (20 min). sql: both engines, 256 connections and hogs (hours)
     #[arg(long)]
     pub(crate) full: bool,
-    /// How servers are joined to each other
+    /// sql: the database systems, mariadb with sysbench and postgres with pgbench
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "ENGINE")]
+    pub(crate) engine: Vec<EngineName>,
+    /// redis: how servers are joined to each other
     #[arg(long, value_enum, default_value_t = TopologyName::Standalone)]
     pub(crate) topology: TopologyName,
     /// Keep the server's core (0), the client's (1) or both busy with a process of our own
@@ -60,10 +64,11 @@ pub(crate) struct Pace {
     /// Runs of each arm in each cell; a verdict needs six
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) pairs: u32,
-    /// Length of a run with 50 clients, in seconds (default: 0.27, with --full 0.6)
+    /// Length of a run in seconds. redis: with 50 clients (default: 0.27, with --full 0.6).
+    /// sql: with few connections, after warming up (default: 0.4, with --full 0.6)
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "requests")]
     pub(crate) seconds: Option<f64>,
-    /// Requests of a run, instead of a length
+    /// redis: requests of a run, instead of a length
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
     pub(crate) requests: Option<u64>,
     /// Seed of the random order (default: a new one, printed)
@@ -76,7 +81,9 @@ pub(crate) struct Pace {
 
 /// Flags of redis-benchmark: any of them replaces the loads of the plan.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Instead of the loads of the plan, as redis-benchmark names them")]
+#[command(
+    next_help_heading = "redis: instead of the loads of the plan, as redis-benchmark names them"
+)]
 pub(crate) struct LoadFlags {
     /// What the requests do, such as set,get
     #[arg(
@@ -154,6 +161,31 @@ impl TestName {
     }
 }
 
+impl LoadFlags {
+    /// The first flag given that describes a load; `--cluster` describes the servers.
+    pub(crate) fn first_load_flag(&self) -> Option<&'static str> {
+        let Self {
+            tests,
+            clients,
+            value_bytes,
+            keys,
+            threads,
+            cluster: _,
+        } = self;
+        let flags = [
+            ("-t", !tests.is_empty()),
+            ("-c", clients.is_some()),
+            ("-d", value_bytes.is_some()),
+            ("-r", keys.is_some()),
+            ("--threads", threads.is_some()),
+        ];
+        flags
+            .iter()
+            .find(|(_, given)| *given)
+            .map(|(flag, _)| *flag)
+    }
+}
+
 impl Args {
     /// How the servers are joined.
     pub(crate) fn topology(&self) -> Topology {
@@ -172,6 +204,15 @@ impl Args {
             (chosen, _) => chosen,
         }
     }
+}
+
+/// A database system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineName {
+    /// A thread per connection; sysbench as load
+    Mariadb,
+    /// A process per connection; pgbench as load
+    Postgres,
 }
 
 /// Which cores are kept busy.

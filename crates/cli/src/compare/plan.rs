@@ -7,32 +7,94 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use saiga_experiment::arm::ArmKind;
 use saiga_experiment::cores::{Cores, Hog};
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::workload::Workload;
-use saiga_redis::{ArmKind, RedisLoad, RedisWorkload, Topology, cells};
+use saiga_redis::{RedisLoad, Topology, cells};
+use saiga_sql::{Engine, SqlLoad};
 
 use crate::library;
 
-use super::options::{Args, ArmName, HogName, LoadFlags, TestName};
+use super::options::{Args, ArmName, EngineName, HogName, LoadFlags, TestName};
 
-/// With ten loads, three placements, three arms and six pairs: 3.5 minutes.
-const DEFAULT_RUN: f64 = 0.27;
+/// Redis, with ten loads, three placements, three arms and six pairs: 3.5 minutes.
+const REDIS_RUN: f64 = 0.27;
 /// About twenty minutes.
-const FULL_RUN: f64 = 0.6;
+const REDIS_FULL_RUN: f64 = 0.6;
+/// SQL, with five loads, three placements, three arms and six pairs: five minutes, in which
+/// servers start and warm up for longer than they are measured.
+const SQL_RUN: f64 = 0.4;
+/// Hours.
+const SQL_FULL_RUN: f64 = 0.6;
+const HOGS: [Hog; 3] = [Hog::First, Hog::Second, Hog::Both];
 
-/// Everything that the options ask for.
-pub(super) fn of(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
-    let cores = Cores::choose().context("cannot tell which CPUs this process may use")?;
-    let pace = &args.pace;
-    let seconds = pace
-        .seconds
-        .unwrap_or(if args.full { FULL_RUN } else { DEFAULT_RUN });
-    let size = match pace.requests {
+/// Everything that the options ask for, with Redis.
+pub(super) fn redis(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
+    let cores = cores()?;
+    let seconds = seconds(args, REDIS_RUN, REDIS_FULL_RUN);
+    let size = match args.pace.requests {
         Some(requests) => RunSize::Operations(requests),
-        None => RunSize::Lasting(Duration::from_secs_f64(seconds)),
+        None => RunSize::Lasting(seconds),
     };
-    let mut cells = chosen_cells(args, &cores)?;
+    of(args, redis_cells(args, &cores)?, size)
+}
+
+/// The same with these database systems, and how long each run is measured.
+pub(super) fn sql(args: &Args, engines: &[Engine]) -> anyhow::Result<(Plan<SqlLoad>, Duration)> {
+    let cores = cores()?;
+    let window = seconds(args, SQL_RUN, SQL_FULL_RUN);
+    let cells = |engine: &Engine| {
+        if args.full {
+            let loads = saiga_sql::cells::full_loads(*engine);
+            let hogs = [Hog::None].into_iter().chain(HOGS);
+            hogs.flat_map(|hog| saiga_sql::cells::cells(&loads, hog, &cores))
+                .collect()
+        } else {
+            let loads = saiga_sql::cells::default_loads(*engine);
+            saiga_sql::cells::cells(&loads, hog(args), &cores)
+        }
+    };
+    let found: Vec<_> = engines.iter().flat_map(cells).collect();
+    Ok((of(args, found, RunSize::Timed(window))?, window))
+}
+
+/// The database systems of `compare sql`, each once.
+pub(super) fn engines(args: &Args) -> anyhow::Result<Vec<Engine>> {
+    check_sql(args)?;
+    let mut engines: Vec<Engine> = args.engine.iter().map(|name| name.engine()).collect();
+    engines.sort();
+    engines.dedup();
+    if engines.is_empty() && args.full {
+        engines = Engine::ALL.to_vec();
+    }
+    if engines.is_empty() {
+        bail!("--engine is missing: mariadb, postgres, or both with a comma between them");
+    }
+    Ok(engines)
+}
+
+fn cores() -> anyhow::Result<Cores> {
+    Cores::choose().context("cannot tell which CPUs this process may use")
+}
+
+fn hog(args: &Args) -> Hog {
+    args.hog.map_or(Hog::None, HogName::hog)
+}
+
+fn seconds(args: &Args, short: f64, full: f64) -> Duration {
+    let usual = if args.full { full } else { short };
+    Duration::from_secs_f64(args.pace.seconds.unwrap_or(usual))
+}
+
+/// The cells that the user wants, at the pace that the user wants.
+fn of<L>(args: &Args, mut cells: Vec<Cell<L>>, size: RunSize) -> anyhow::Result<Plan<L>> {
+    if cells.is_empty() {
+        bail!(
+            "--hog {}: needs two CPUs, this process may use one",
+            hog(args).name()
+        );
+    }
     if !args.only.is_empty() {
         cells.retain(|cell| args.only.iter().any(|text| cell.id.contains(text.as_str())));
         if cells.is_empty() {
@@ -42,6 +104,7 @@ pub(super) fn of(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
             );
         }
     }
+    let pace = &args.pace;
     Ok(Plan {
         cells,
         pairs: pace.pairs,
@@ -51,7 +114,8 @@ pub(super) fn of(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
     })
 }
 
-fn chosen_cells(args: &Args, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad>>> {
+/// The cells of `compare redis`.
+fn redis_cells(args: &Args, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad>>> {
     let topology = args.topology();
     let own = own_loads(&args.load, topology)?;
     if own.is_some() && args.full {
@@ -59,24 +123,16 @@ fn chosen_cells(args: &Args, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad
     }
     let few = own.is_some() || !args.full || topology != Topology::Standalone;
     if few {
-        let hog = args.hog.map_or(Hog::None, HogName::hog);
         let loads = own.unwrap_or_else(|| match topology {
             Topology::Standalone => cells::default_loads(),
             Topology::Replica | Topology::Sentinel | Topology::Cluster => {
                 cells::topology_loads(topology, args.full)
             }
         });
-        let cells = cells::cells(&loads, hog, cores);
-        if cells.is_empty() {
-            bail!(
-                "--hog {}: needs two CPUs, this process may use one",
-                hog.name()
-            );
-        }
-        return Ok(cells);
+        return Ok(cells::cells(&loads, hog(args), cores));
     }
     let mut all = cells::cells(&cells::full_loads(), Hog::None, cores);
-    for hog in [Hog::First, Hog::Second, Hog::Both] {
+    for hog in HOGS {
         all.extend(cells::cells(&cells::hog_loads(), hog, cores));
     }
     Ok(all)
@@ -92,8 +148,7 @@ fn own_loads(flags: &LoadFlags, topology: Topology) -> anyhow::Result<Option<Vec
         threads,
         cluster: _,
     } = flags;
-    let numbers = [clients, value_bytes, keys, threads];
-    if tests.is_empty() && numbers.iter().all(|number| number.is_none()) {
+    if flags.first_load_flag().is_none() {
         return Ok(None);
     }
     let tests = match tests.as_slice() {
@@ -134,6 +189,25 @@ pub(crate) fn check_arms(arms: &[ArmName], topology: Topology) -> anyhow::Result
     Ok(())
 }
 
+/// What only redis-server and redis-benchmark can do, `compare sql` refuses.
+fn check_sql(args: &Args) -> anyhow::Result<()> {
+    let topology = args.topology();
+    if topology != Topology::Standalone {
+        bail!(
+            "--topology {topology} is for `saiga compare redis`; `compare sql` has standalone servers only"
+        );
+    }
+    if let Some(flag) = args.load.first_load_flag() {
+        bail!(
+            "{flag} is for `saiga compare redis`; `compare sql` has loads of its own (see --only)"
+        );
+    }
+    if args.pace.requests.is_some() {
+        bail!("--requests is for `saiga compare redis`; give --seconds");
+    }
+    Ok(())
+}
+
 /// The file of this program, which is also the writer of fail-overs.
 pub(crate) fn this_tool() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("cannot tell which file this program is")
@@ -146,6 +220,16 @@ impl HogName {
             Self::First => Hog::First,
             Self::Second => Hog::Second,
             Self::Both => Hog::Both,
+        }
+    }
+}
+
+impl EngineName {
+    /// The same for the workload.
+    fn engine(self) -> Engine {
+        match self {
+            Self::Mariadb => Engine::MariaDb,
+            Self::Postgres => Engine::Postgres,
         }
     }
 }
@@ -174,9 +258,9 @@ pub(crate) fn raise_descriptor_limit() {
 }
 
 /// Prints every command of every visit, in order.
-pub(super) fn print_steps(
-    workload: &RedisWorkload,
-    plan: &Plan<RedisLoad>,
+pub(super) fn print_steps<W: Workload>(
+    workload: &W,
+    plan: &Plan<W::Load>,
 ) -> anyhow::Result<ExitCode> {
     let arms = workload.arms();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
@@ -190,7 +274,7 @@ pub(super) fn print_steps(
         plan.seed
     )?;
     match plan.size {
-        RunSize::Operations(_) => {}
+        RunSize::Operations(_) | RunSize::Timed(_) => {}
         RunSize::Lasting(length) => writeln!(
             out,
             "# -n stands for the first guess; calibration makes runs last about {} s, more with many clients",
@@ -203,7 +287,7 @@ pub(super) fn print_steps(
         for arm in visit.order {
             let operations = match plan.size {
                 RunSize::Operations(operations) => operations,
-                RunSize::Lasting(_) => workload.first_guess(&cell.load),
+                RunSize::Lasting(_) | RunSize::Timed(_) => workload.first_guess(&cell.load),
             };
             writeln!(out, "# arm {}", arms[arm].name)?;
             for step in workload.steps(arm, cell, operations) {

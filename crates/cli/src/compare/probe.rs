@@ -1,10 +1,10 @@
-//! Asks a server's status page whether its connections run through channels.
+//! Asks a process's status page whether its connections run through channels.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use saiga_redis::{Acceleration, AccelerationProbe};
+use saiga_experiment::acceleration::{Acceleration, AccelerationProbe};
 use saiga_status::reader::{Page, Socket};
 
 /// The servers' few descriptors besides those of their clients, with room to spare.
@@ -41,7 +41,7 @@ impl AccelerationProbe for StatusPages {
             .map_err(|error| error.to_string())?;
         if let Some((reason, detail)) = snapshot.disabled {
             return Err(format!(
-                "the library stays out of redis-server: {reason:?} {detail}"
+                "the library stays out of process {pid}: {reason:?} {detail}"
             ));
         }
         let sum = |of: fn(&Socket) -> u64| snapshot.sockets.iter().map(of).sum();

@@ -12,6 +12,8 @@ use crate::exit;
 const RUN_OVERHEAD: Duration = Duration::from_millis(60);
 /// Runs with many clients last longer; on average by this factor.
 const USUAL_FACTOR: f64 = 1.15;
+/// What starting a server and warming up adds to a run that is cut by the clock.
+const WARM_UP: Duration = Duration::from_millis(1100);
 /// Between two lines where there is no terminal.
 const LINE_PAUSE: Duration = Duration::from_secs(10);
 /// Rejections that are shown one by one; the result holds all.
@@ -39,6 +41,7 @@ impl Progress {
         }
         let planned_run = match plan.size {
             RunSize::Lasting(length) => Some(length.mul_f64(USUAL_FACTOR) + RUN_OVERHEAD),
+            RunSize::Timed(length) => Some(length + WARM_UP),
             RunSize::Operations(_) => None,
         };
         exit::say(&format!(

@@ -1,4 +1,5 @@
 //! An installation of `saiga` whose processes, and theirs, carry a mark in their environment.
+#![allow(dead_code, reason = "each test file uses a part of this module")]
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -28,6 +29,18 @@ impl Marked {
     /// With a library that does nothing.
     pub(crate) fn with_library() -> Self {
         Self::of(Installation::with_library())
+    }
+
+    /// With the library itself.
+    pub(crate) fn with_real_library() -> Self {
+        Self::of(Installation::with_real_library())
+    }
+
+    /// Writes an executable text file, and the folders that lead to it.
+    pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
+        let folder = self.path(name);
+        fs::create_dir_all(folder.parent().unwrap()).unwrap();
+        self.installation.script(name, text)
     }
 
     fn of(installation: Installation) -> Self {

@@ -47,6 +47,16 @@ impl Installation {
         installation
     }
 
+    /// An installation with the library itself.
+    pub(crate) fn with_real_library() -> Self {
+        let installation = Self::bare();
+        install(
+            saiga_trials::library::path(),
+            &installation.path("lib/saiga/libsaiga.so"),
+        );
+        installation
+    }
+
     /// A path below the installation.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)

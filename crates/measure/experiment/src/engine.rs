@@ -311,7 +311,7 @@ impl<W: Workload> Engine<'_, W> {
     fn operations_of(&self, cell: &Cell<W::Load>, arm: usize) -> u64 {
         match self.plan.size {
             RunSize::Operations(operations) => operations,
-            RunSize::Lasting(_) => {
+            RunSize::Timed(_) | RunSize::Lasting(_) => {
                 let known = self
                     .operations
                     .get(&self.calibration_key(cell, arm))
@@ -323,7 +323,7 @@ impl<W: Workload> Engine<'_, W> {
 
     fn limit(&self) -> Duration {
         match self.plan.size {
-            RunSize::Lasting(length) => RUN_GRACE + length * 30,
+            RunSize::Lasting(length) | RunSize::Timed(length) => RUN_GRACE + length * 30,
             RunSize::Operations(_) => RUN_GRACE * 40,
         }
     }

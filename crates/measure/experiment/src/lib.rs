@@ -3,14 +3,21 @@
 //! A [`workload::Workload`] knows how to run one load; [`plan`] decides what runs when,
 //! [`engine`] does it, [`analysis`] draws the conclusions, [`result`] is what stays.
 
+pub mod acceleration;
+pub mod account;
 pub mod analysis;
+pub mod arm;
 pub mod cores;
 pub mod engine;
 pub mod host;
 pub mod interrupt;
+pub mod log;
 pub mod output;
 pub mod plan;
+pub mod port;
 pub mod process;
 pub mod result;
 pub mod stats;
+pub mod tree;
+pub mod version;
 pub mod workload;

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::cores::{Hog, Placement};
+use crate::cores::{Cores, Hog, Placement};
 
 /// One set of conditions under which all arms run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub enum RunSize {
     Lasting(Duration),
     /// This many operations.
     Operations(u64),
+    /// Whatever is done in this time: the workload's own clock ends it.
+    Timed(Duration),
 }
 
 /// One visit of a cell: every arm once.
@@ -60,6 +62,14 @@ pub struct Visit {
     pub pair: u32,
     /// Indices of the arms in the order in which they run.
     pub order: Vec<usize>,
+}
+
+impl<L> Cell<L> {
+    /// What a shell would take to make its hogs.
+    pub fn hog_steps(&self) -> impl Iterator<Item = String> + '_ {
+        let hog = |cpu: &usize| format!("taskset -c {cpu} sh -c 'while :; do :; done'");
+        self.hogged.iter().map(hog)
+    }
 }
 
 impl<L> Plan<L> {
@@ -123,6 +133,42 @@ fn williams(arms: usize) -> Vec<Vec<usize>> {
         rows.extend(mirrored);
     }
     rows
+}
+
+/// Each load in each placement that these cores allow, beside `hog`; none when the hog
+/// needs a core that is not there. A cell is called `slug-placement[-hog]`.
+#[must_use]
+pub fn everywhere<L: Clone>(
+    loads: &[L],
+    hog: Hog,
+    cores: &Cores,
+    slug: impl Fn(&L) -> String,
+    fits: impl Fn(&L, Placement) -> bool,
+) -> Vec<Cell<L>> {
+    let Some(hogged) = cores.hogged(hog) else {
+        return Vec::new();
+    };
+    let suffix = match hog {
+        Hog::None => String::new(),
+        Hog::First | Hog::Second | Hog::Both => format!("-hog-{}", hog.name()),
+    };
+    let mut cells = Vec::new();
+    for load in loads {
+        for placement in Placement::ALL {
+            let Some(cpus) = cores.of(placement).filter(|_| fits(load, placement)) else {
+                continue;
+            };
+            cells.push(Cell {
+                id: format!("{}-{}{suffix}", slug(load), placement.slug()),
+                load: load.clone(),
+                placement,
+                hog,
+                cpus,
+                hogged: hogged.clone(),
+            });
+        }
+    }
+    cells
 }
 
 #[cfg(test)]

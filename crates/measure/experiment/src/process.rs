@@ -21,9 +21,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+pub use rustix::process::Signal;
+use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
+use crate::account::Account;
 use crate::interrupt::Interrupt;
 
 /// How long a child may take to end after SIGTERM before it gets SIGKILL.
@@ -40,6 +42,28 @@ pub struct CommandLine {
     pub env: BTreeMap<String, String>,
     /// The CPUs it may use; empty for all that we may.
     pub cpus: Vec<usize>,
+    /// Whose rights it has; `None` for ours.
+    pub account: Option<Account>,
+    /// How it is ended.
+    pub endings: Endings,
+}
+
+/// The signals that end a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Endings {
+    /// Asks it to end.
+    pub ask: Signal,
+    /// Ends it at once, its own children too. The kernel sends it when we die.
+    pub force: Signal,
+}
+
+impl Default for Endings {
+    fn default() -> Self {
+        Self {
+            ask: Signal::TERM,
+            force: Signal::KILL,
+        }
+    }
 }
 
 /// A program that could not be started.
@@ -88,6 +112,7 @@ pub enum Waited {
 pub struct Child {
     pid: Pid,
     pidfd: OwnedFd,
+    endings: Endings,
     ended: Option<Ended>,
 }
 
@@ -99,6 +124,8 @@ impl CommandLine {
             args: args.into_iter().map(Into::into).collect(),
             env: BTreeMap::new(),
             cpus: Vec::new(),
+            account: None,
+            endings: Endings::default(),
         }
     }
 
@@ -117,11 +144,17 @@ impl CommandLine {
         let mut cpus = CpuSet::new();
         self.cpus.iter().for_each(|&cpu| cpus.set(cpu));
         let pin = !self.cpus.is_empty();
+        if let Some(account) = &self.account {
+            // The standard library gives up our groups with the user, before `pre_exec`: a
+            // change of user would disarm the signal that is armed there.
+            command.uid(account.uid).gid(account.gid);
+        }
         let parent = rustix::process::getpid();
+        let force = self.endings.force;
         // SAFETY: the closure makes system calls only: it neither allocates nor locks.
         unsafe {
             command.pre_exec(move || {
-                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+                rustix::process::set_parent_process_death_signal(Some(force))?;
                 if rustix::process::getppid() != Some(parent) {
                     // We died before the signal was armed.
                     return Err(rustix::io::Errno::SRCH.into());
@@ -135,7 +168,7 @@ impl CommandLine {
         let mut started = command
             .spawn()
             .map_err(|error| self.refusal(package, error))?;
-        match watch(&started) {
+        match watch(&started, self.endings) {
             Ok(child) => Ok(child),
             Err(error) => {
                 // We cannot watch it, so it must not stay; it was ours, so both succeed.
@@ -163,6 +196,10 @@ impl fmt::Display for CommandLine {
             let cpus: Vec<String> = self.cpus.iter().map(ToString::to_string).collect();
             write!(f, "taskset -c {} ", cpus.join(","))?;
         }
+        if let Some(account) = &self.account {
+            let Account { name, .. } = account;
+            write!(f, "setpriv --reuid {name} --regid {name} --clear-groups ")?;
+        }
         if !self.env.is_empty() {
             f.write_str("env ")?;
         }
@@ -176,13 +213,14 @@ impl fmt::Display for CommandLine {
     }
 }
 
-fn watch(started: &std::process::Child) -> io::Result<Child> {
+fn watch(started: &std::process::Child, endings: Endings) -> io::Result<Child> {
     let pid = i32::try_from(started.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or(io::ErrorKind::InvalidData)?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
     Ok(Child {
         pid,
         pidfd,
+        endings,
         ended: None,
     })
 }
@@ -209,14 +247,7 @@ impl Child {
     /// # Errors
     /// The process is gone.
     pub fn cpu_time(&self) -> io::Result<Duration> {
-        let mut clock: libc::clockid_t = 0;
-        // SAFETY: `clock` is valid for the one value that the call writes.
-        let errno =
-            unsafe { libc::clock_getcpuclockid(self.pid.as_raw_nonzero().get(), &mut clock) };
-        if errno != 0 {
-            return Err(io::Error::from_raw_os_error(errno));
-        }
-        read_clock(clock)
+        cpu_time_of(self.pid)
     }
 
     /// Waits until it ends, the user interrupts, or the time is over.
@@ -252,23 +283,30 @@ impl Child {
     /// # Errors
     /// The system call that failed.
     pub fn stop(&mut self) -> io::Result<Ended> {
-        self.signal(Signal::TERM);
+        self.signal(self.endings.ask);
         match self.wait(TERM_GRACE, &Interrupt::never())? {
             Waited::Ended(ended) => Ok(ended),
             Waited::TimeOver | Waited::Interrupted => self.kill(),
         }
     }
 
-    /// Kills it and reaps it.
+    /// Ends it at once and reaps it; what does not end within three seconds is killed.
     ///
     /// # Errors
     /// The system call that failed.
     pub fn kill(&mut self) -> io::Result<Ended> {
+        if self.endings.force != Signal::KILL {
+            self.signal(self.endings.force);
+            if let Waited::Ended(ended) = self.wait(TERM_GRACE, &Interrupt::never())? {
+                return Ok(ended);
+            }
+        }
         self.signal(Signal::KILL);
         self.reap()
     }
 
-    fn signal(&self, signal: Signal) {
+    /// Sends a signal that has a meaning of its own to this program.
+    pub fn signal(&self, signal: Signal) {
         if self.ended.is_none() {
             // It may have ended meanwhile; the wait that follows finds out.
             let _ = pidfd_send_signal(&self.pidfd, signal);
@@ -310,6 +348,20 @@ impl Drop for Child {
             let _ = self.kill();
         }
     }
+}
+
+/// User and system time that all threads of a process used so far, to the nanosecond.
+///
+/// # Errors
+/// The process is gone.
+pub(crate) fn cpu_time_of(pid: Pid) -> io::Result<Duration> {
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: `clock` is valid for the one value that the call writes.
+    let errno = unsafe { libc::clock_getcpuclockid(pid.as_raw_nonzero().get(), &mut clock) };
+    if errno != 0 {
+        return Err(io::Error::from_raw_os_error(errno));
+    }
+    read_clock(clock)
 }
 
 /// CPU time that this process used so far.

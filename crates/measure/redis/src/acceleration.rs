@@ -5,29 +5,11 @@
 
 use std::time::Duration;
 
+use saiga_experiment::acceleration::{Acceleration, AccelerationProbe};
 use saiga_experiment::workload::Measured;
 
 /// Between two looks at a server: a look costs some 10 µs of our own CPU time.
 pub(crate) const LOOK_PAUSE: Duration = Duration::from_millis(50);
-/// What a process says about its accelerated connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Acceleration {
-    /// Connections that were moved into channels since it started.
-    pub upgraded_sockets: u64,
-    /// Bytes through the channels of its open connections, both ways.
-    pub channel_bytes: u64,
-    /// Bytes that its open connections moved by TCP, both ways.
-    pub tcp_bytes: u64,
-}
-
-/// Asks a running process of an arm under Saiga whether it is accelerated.
-pub trait AccelerationProbe {
-    /// What process `pid` says, which serves at most `clients` connections.
-    ///
-    /// # Errors
-    /// Why it cannot be asked, for people.
-    fn observe(&self, pid: u32, clients: u32) -> Result<Acceleration, String>;
-}
 
 /// The looks at the servers that serve one run.
 pub(crate) struct ChannelWatch<'a> {

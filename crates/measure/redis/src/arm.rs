@@ -1,24 +1,13 @@
 //! The arms of a Redis comparison: how server and client reach each other.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
+use saiga_experiment::arm::{self, ArmKind};
 use saiga_experiment::process::CommandLine;
 use saiga_experiment::result::Arm;
 
 use crate::load::RedisLoad;
 use crate::topology::{Role, Topology};
-
-/// Which arm.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ArmKind {
-    /// TCP on 127.0.0.1, nothing preloaded.
-    Kernel,
-    /// An AF_UNIX socket.
-    Unix,
-    /// TCP on 127.0.0.1, both processes with this library preloaded.
-    Saiga(PathBuf),
-}
 
 /// One arm with its unique name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,32 +31,11 @@ impl RedisArm {
     /// Names arms; one that is given twice gets a number, to compare it with itself.
     #[must_use]
     pub fn named(kinds: &[ArmKind]) -> Vec<Self> {
-        let nth = |index: usize| {
-            kinds[..index]
-                .iter()
-                .filter(|k| **k == kinds[index])
-                .count()
-                + 1
-        };
-        let name = |index: usize, kind: &ArmKind| match nth(index) {
-            1 => kind.name().to_owned(),
-            n => format!("{}-{n}", kind.name()),
-        };
-        let arm = |(index, kind): (usize, &ArmKind)| Self {
-            name: name(index, kind),
+        let arm = |(name, kind): (String, &ArmKind)| Self {
+            name,
             kind: kind.clone(),
         };
-        kinds.iter().enumerate().map(arm).collect()
-    }
-
-    /// Variables of both processes.
-    fn env(&self) -> BTreeMap<String, String> {
-        match &self.kind {
-            ArmKind::Kernel | ArmKind::Unix => BTreeMap::new(),
-            ArmKind::Saiga(library) => {
-                BTreeMap::from([("LD_PRELOAD".to_owned(), library.display().to_string())])
-            }
-        }
+        arm::names(kinds).into_iter().zip(kinds).map(arm).collect()
     }
 
     /// Where the server of this arm listens, given its port and folder.
@@ -128,7 +96,7 @@ impl RedisArm {
         args: impl IntoIterator<Item = impl Into<String>>,
     ) -> CommandLine {
         CommandLine {
-            env: self.env(),
+            env: self.kind.env(),
             ..CommandLine::new(program, args)
         }
     }
@@ -199,37 +167,8 @@ impl RedisArm {
             name: self.name.clone(),
             server: bare(server),
             client,
-            env: self.env(),
+            env: self.kind.env(),
             description: Some(self.kind.description().to_owned()),
-        }
-    }
-}
-
-impl ArmKind {
-    /// Its name on the command line.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Kernel => "kernel",
-            Self::Unix => "unix",
-            Self::Saiga(_) => "saiga",
-        }
-    }
-
-    fn description(&self) -> &'static str {
-        match self {
-            Self::Kernel => "kernel TCP on 127.0.0.1, nothing preloaded",
-            Self::Unix => "AF_UNIX socket, for applications that can be configured for it",
-            Self::Saiga(_) => "the same TCP connections with both processes under Saiga",
-        }
-    }
-
-    /// The preloaded library, if any.
-    #[must_use]
-    pub fn library(&self) -> Option<&Path> {
-        match self {
-            Self::Kernel | Self::Unix => None,
-            Self::Saiga(library) => Some(library),
         }
     }
 }

@@ -12,12 +12,13 @@ use std::fs::{self, File};
 use std::io;
 use std::time::{Duration, Instant};
 
+use saiga_experiment::log::last_line;
 use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
 
 use crate::acceleration::{ChannelWatch, LOOK_PAUSE};
 use crate::fleet::Fleet;
-use crate::server::{PACKAGE, last_line};
+use crate::server::PACKAGE;
 
 /// How often a client with threads is looked at.
 const SAMPLE_PAUSE: Duration = Duration::from_millis(4);

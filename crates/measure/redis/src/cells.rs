@@ -1,7 +1,7 @@
 //! The cells of `compare redis`: the default plan, the full one, and hogs.
 
 use saiga_experiment::cores::{Cores, Hog, Placement};
-use saiga_experiment::plan::Cell;
+use saiga_experiment::plan::{Cell, everywhere};
 
 use crate::load::{RedisLoad, Test};
 use crate::topology::Topology;
@@ -84,34 +84,12 @@ pub fn topology_loads(topology: Topology, full: bool) -> Vec<RedisLoad> {
 /// So does a fail-over: where its processes run is not what it is about.
 #[must_use]
 pub fn cells(loads: &[RedisLoad], hog: Hog, cores: &Cores) -> Vec<Cell<RedisLoad>> {
-    let Some(hogged) = cores.hogged(hog) else {
-        return Vec::new();
-    };
-    let suffix = match hog {
-        Hog::None => String::new(),
-        Hog::First | Hog::Second | Hog::Both => format!("-hog-{}", hog.name()),
-    };
-    let at = |load: &RedisLoad, placement: Placement| {
+    let fits = |load: &RedisLoad, placement: Placement| {
         let threads = load.client_threads > 1 || load.io_threads > 1;
         let anywhere = threads || load.test == Test::Failover;
-        if anywhere && placement != Placement::Unpinned {
-            return None;
-        }
-        Some(Cell {
-            id: format!("{}-{}{suffix}", load.slug(), placement.slug()),
-            load: load.clone(),
-            placement,
-            hog,
-            cpus: cores.of(placement)?,
-            hogged: hogged.clone(),
-        })
+        !anywhere || placement == Placement::Unpinned
     };
-    let everywhere = |load| {
-        Placement::ALL
-            .into_iter()
-            .filter_map(move |place| at(load, place))
-    };
-    loads.iter().flat_map(everywhere).collect()
+    everywhere(loads, hog, cores, RedisLoad::slug, fits)
 }
 
 #[cfg(test)]

@@ -9,12 +9,13 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::log::last_line;
 use saiga_experiment::process::{SpawnError, Waited};
 use saiga_experiment::workload::Failure;
 
 use crate::arm::{Endpoint, RedisArm};
 use crate::fleet::Fleet;
-use crate::server::{PACKAGE, Server, last_line};
+use crate::server::{PACKAGE, Server};
 use crate::topology::{Role, Topology};
 
 /// Servers that are not one by then never will be.

@@ -6,13 +6,14 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use saiga_experiment::log::last_line;
 use saiga_experiment::process::{Child, CommandLine, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
 
 use crate::arm::{Endpoint, RedisArm};
 use crate::fleet::Fleet;
 use crate::load::RedisLoad;
-use crate::server::{PACKAGE, last_line};
+use crate::server::PACKAGE;
 use crate::topology::Role;
 use crate::writer::Account;
 

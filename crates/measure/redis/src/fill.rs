@@ -8,6 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::log::last_line;
 use saiga_experiment::process::Waited;
 use saiga_experiment::workload::Failure;
 
@@ -15,7 +16,7 @@ use crate::arm::RedisArm;
 use crate::fleet::Fleet;
 use crate::load::{RedisLoad, Test};
 use crate::resp::Control;
-use crate::server::{PACKAGE, Server, last_line};
+use crate::server::{PACKAGE, Server};
 use crate::topology::Topology;
 
 /// SETs under way while keys are filled in.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::Cell;
+use saiga_experiment::port;
 use saiga_experiment::workload::Failure;
 
 use crate::arm::{Endpoint, RedisArm};
@@ -19,9 +20,6 @@ use crate::load::{RedisLoad, Test};
 use crate::ports;
 use crate::server::{Server, ServerError, private_dir};
 use crate::topology::{Role, Topology};
-
-/// How often we try when strangers take ports that were free a moment ago.
-const PORT_TRIES: u32 = 3;
 
 /// Running servers, in the order of [`Topology::roles`].
 #[derive(Debug)]
@@ -54,27 +52,22 @@ impl Fleet {
     fn raise(
         arm: &RedisArm,
         cell: &Cell<RedisLoad>,
-        port: Option<u16>,
+        wanted: Option<u16>,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
         let topology = cell.load.topology;
-        let mut tries = PORT_TRIES;
+        let mut tries = port::TRIES;
         loop {
             tries -= 1;
-            let ports = ports::choose(topology, port)
+            let ports = ports::choose(topology, wanted)
                 .map_err(|error| Failure::impossible(ServerError::from(error)))?;
             match Self::attempt(arm, cell, &ports, interrupt)? {
                 Ok(fleet) => return Ok(fleet),
                 Err(Died { last_words }) => {
-                    let taken = last_words.contains("Address already in use");
-                    match port {
-                        Some(port) if taken => {
-                            let count = u16::try_from(ports.len()).unwrap_or(u16::MAX);
-                            return Err(Failure::impossible(ports::PortError::Taken {
-                                port,
-                                first: port,
-                                count,
-                            }));
+                    let taken = port::is_lost(&last_words);
+                    match wanted {
+                        Some(first) if taken => {
+                            return Err(Failure::impossible(ports::taken(topology, first)));
                         }
                         None if taken && tries > 0 => {}
                         _ => return Err(Failure::impossible(ServerError::Died { last_words })),

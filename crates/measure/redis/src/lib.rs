@@ -3,7 +3,7 @@
 //!
 //! [`RedisWorkload`] plugs into the experiment engine; [`cells`] holds the default and
 //! the full plan. Deliberately absent: any server that we did not start, and any
-//! knowledge of how a connection is accelerated (see [`AccelerationProbe`]).
+//! knowledge of how a connection is accelerated (see [`saiga_experiment::acceleration`]).
 
 mod acceleration;
 mod arm;
@@ -24,8 +24,7 @@ mod topology;
 mod workload;
 pub mod writer;
 
-pub use acceleration::{Acceleration, AccelerationProbe};
-pub use arm::{ArmKind, RedisArm};
+pub use arm::RedisArm;
 pub use load::{RedisLoad, Test};
 pub use topology::Topology;
-pub use workload::{RedisTarget, RedisWorkload, SetupError};
+pub use workload::{RedisTarget, RedisWorkload};

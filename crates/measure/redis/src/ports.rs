@@ -1,7 +1,8 @@
 //! Ports on 127.0.0.1 for the servers of one run.
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+
+use saiga_experiment::port::{self, PortError};
 
 use crate::topology::Topology;
 
@@ -12,20 +13,10 @@ const MAX_LOOKS: u32 = 400;
 
 /// Why there are no ports.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PortError {
-    /// The user's only port, or one of a range, is somebody else's.
-    #[error(
-        "port {port} on 127.0.0.1 is taken{}; choose another with --port, or leave it out for a free one",
-        within(*.first, *.count)
-    )]
-    Taken {
-        /// The port.
-        port: u16,
-        /// The first of the range.
-        first: u16,
-        /// Ports in the range.
-        count: u16,
-    },
+pub(crate) enum PortsError {
+    /// One of them is not free, or none is.
+    #[error(transparent)]
+    Port(#[from] PortError),
     /// The range does not fit.
     #[error(
         "--port {first} is too high: the {topology} topology needs {count} ports from there{bus}"
@@ -40,29 +31,28 @@ pub(crate) enum PortError {
         /// What else a cluster needs.
         bus: &'static str,
     },
-    /// Nothing can listen.
-    #[error("no free port on 127.0.0.1: {0}")]
-    None(#[from] io::Error),
-}
-
-fn within(first: u16, count: u16) -> String {
-    if count == 1 {
-        String::new()
-    } else {
-        format!(" ({count} are needed from {first})")
-    }
 }
 
 /// One port for each process: from the user's on, or any that are free now.
-pub(crate) fn choose(topology: Topology, wanted: Option<u16>) -> Result<Vec<u16>, PortError> {
-    let count = u16::try_from(topology.roles().len()).unwrap_or(u16::MAX);
+pub(crate) fn choose(topology: Topology, wanted: Option<u16>) -> Result<Vec<u16>, PortsError> {
+    let count = count(topology);
     match wanted {
         Some(first) => range(topology, first, count),
-        None => any(topology, count),
+        None => Ok(any(topology, count)?),
     }
 }
 
-fn range(topology: Topology, first: u16, count: u16) -> Result<Vec<u16>, PortError> {
+/// A stranger came before our servers to a port that the user chose.
+pub(crate) fn taken(topology: Topology, first: u16) -> PortsError {
+    let (port, count) = (first, count(topology));
+    PortsError::Port(PortError::Taken { port, first, count })
+}
+
+fn count(topology: Topology) -> u16 {
+    u16::try_from(topology.roles().len()).unwrap_or(u16::MAX)
+}
+
+fn range(topology: Topology, first: u16, count: u16) -> Result<Vec<u16>, PortsError> {
     let cluster = topology == Topology::Cluster;
     let reach = if cluster { BUS + count } else { count };
     if first.checked_add(reach - 1).is_none() {
@@ -71,7 +61,7 @@ fn range(topology: Topology, first: u16, count: u16) -> Result<Vec<u16>, PortErr
         } else {
             ""
         };
-        return Err(PortError::TooHigh {
+        return Err(PortsError::TooHigh {
             first,
             count,
             topology,
@@ -83,13 +73,10 @@ fn range(topology: Topology, first: u16, count: u16) -> Result<Vec<u16>, PortErr
         .iter()
         .flat_map(|&port| [Some(port), cluster.then(|| port + BUS)]);
     for port in all.flatten() {
-        match listen(port) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                return Err(PortError::Taken { port, first, count });
-            }
-            Err(error) => return Err(error.into()),
-        }
+        port::hold(Some(port)).map_err(|error| match error {
+            PortError::Taken { port, .. } => PortError::Taken { port, first, count },
+            PortError::Io(error) => PortError::Io(error),
+        })?;
     }
     Ok(ports)
 }
@@ -98,11 +85,11 @@ fn any(topology: Topology, count: u16) -> Result<Vec<u16>, PortError> {
     // Held until all are found, so that no two are the same.
     let (mut held, mut ports) = (Vec::new(), Vec::new());
     for _ in 0..MAX_LOOKS {
-        let listener = listen(0)?;
+        let listener = port::hold(None)?;
         let port = listener.local_addr()?.port();
         held.push(listener);
         if topology == Topology::Cluster {
-            match port.checked_add(BUS).map(listen) {
+            match port.checked_add(BUS).map(|bus| port::hold(Some(bus))) {
                 Some(Ok(bus)) => held.push(bus),
                 Some(Err(_)) | None => continue,
             }
@@ -113,10 +100,6 @@ fn any(topology: Topology, count: u16) -> Result<Vec<u16>, PortError> {
         }
     }
     Err(io::Error::from(io::ErrorKind::AddrNotAvailable).into())
-}
-
-fn listen(port: u16) -> io::Result<TcpListener> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, port))
 }
 
 #[cfg(test)]
@@ -136,9 +119,9 @@ mod tests {
     #[test]
     fn a_range_with_a_stranger_in_it_is_refused_by_name() {
         let (taken, port) = loop {
-            let taken = listen(0).unwrap();
+            let taken = port::hold(None).unwrap();
             let port = taken.local_addr().unwrap().port();
-            if listen(port - 1).is_ok() {
+            if port::hold(Some(port - 1)).is_ok() {
                 break (taken, port);
             }
         };

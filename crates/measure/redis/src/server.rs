@@ -7,16 +7,16 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::log;
 use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
 use saiga_experiment::workload::Failure;
 use tempfile::TempDir;
 
 use crate::arm::Endpoint;
-use crate::ports::PortError;
+use crate::ports::PortsError;
 use crate::resp::Control;
 use crate::topology::Role;
 
@@ -26,8 +26,6 @@ const READY_LIMIT: Duration = Duration::from_secs(20);
 const READY_PAUSE: Duration = Duration::from_millis(2);
 /// After SHUTDOWN; then by signals.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
-/// Lines of a log that a message quotes.
-const LAST_LINES: usize = 3;
 /// The Debian package with every program that we start.
 pub(crate) const PACKAGE: &str = "redis-server";
 
@@ -36,7 +34,7 @@ pub(crate) const PACKAGE: &str = "redis-server";
 pub(crate) enum ServerError {
     /// Nowhere to listen.
     #[error(transparent)]
-    Port(#[from] PortError),
+    Port(#[from] PortsError),
     /// No folder or descriptor for it.
     #[error("cannot prepare a private redis-server: {0}")]
     Prepare(#[from] io::Error),
@@ -146,14 +144,13 @@ impl Server {
 
     /// The end of its log.
     pub(crate) fn last_words(&self) -> String {
-        last_lines(&self.dir.path().join("server.log"), 1)
+        log::last_line(&self.dir.path().join("server.log"))
     }
 
     /// Who it is and the last lines of its log, for people.
     pub(crate) fn last_lines(&self) -> String {
-        let lines = last_lines(&self.dir.path().join("server.log"), LAST_LINES);
-        let indented: Vec<String> = lines.lines().map(|line| format!("  {line}")).collect();
-        format!("{} said last:\n{}", self.name(), indented.join("\n"))
+        let lines = log::last_lines(&self.dir.path().join("server.log"));
+        format!("{} said last: {lines}", self.name())
     }
 
     /// `the replica at 127.0.0.1:7001`.
@@ -220,28 +217,6 @@ impl Info {
     }
 }
 
-/// The last line that is not empty.
-pub(crate) fn last_line(path: &Path) -> String {
-    last_lines(path, 1)
-}
-
-fn last_lines(path: &Path, count: usize) -> String {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let mut lines: Vec<&str> = text
-        .lines()
-        .rev()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .take(count)
-        .collect();
-    lines.reverse();
-    if lines.is_empty() {
-        "nothing".to_owned()
-    } else {
-        lines.join("\n")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,15 +226,5 @@ mod tests {
         let info = Info("# Stats\r\nsync_full:2\r\nsync_partial_ok:11\r\n".to_owned());
         assert_eq!(info.count("sync_partial_ok"), 11);
         assert_eq!((info.field("sync"), info.count("sync")), ("", 0));
-    }
-
-    #[test]
-    fn the_last_lines_of_a_log_are_those_that_say_something() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("log");
-        assert_eq!(last_line(&path), "nothing");
-        fs::write(&path, "one\n two \n\nthree\n\n").unwrap();
-        assert_eq!(last_line(&path), "three");
-        assert_eq!(last_lines(&path, 2), "two\nthree");
     }
 }

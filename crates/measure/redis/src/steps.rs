@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use saiga_experiment::arm::ArmKind;
 use saiga_experiment::plan::Cell;
 use saiga_experiment::process::quoted;
 
-use crate::arm::{ArmKind, Endpoint, RedisArm};
+use crate::arm::{Endpoint, RedisArm};
 use crate::configuration;
 use crate::failover::writer_line;
 use crate::load::{RedisLoad, Test};
@@ -28,8 +29,7 @@ pub(crate) fn steps(
     };
     steps.extend(joining(arm, cell, &places, &reach));
     steps.extend(filling(load, &reach));
-    let hog = |cpu: &usize| format!("taskset -c {cpu} sh -c 'while :; do :; done'");
-    steps.extend(cell.hogged.iter().map(hog));
+    steps.extend(cell.hog_steps());
     steps.extend(load_steps(arm, cell, &places, writer, operations));
     if load.topology == Topology::Standalone {
         steps.push(format!("{reach} SHUTDOWN NOSAVE"));

@@ -2,49 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File};
-use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
 
+use saiga_experiment::acceleration::AccelerationProbe;
+use saiga_experiment::arm::ArmKind;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::Cell;
-use saiga_experiment::process::{CommandLine, SpawnError, Waited};
 use saiga_experiment::result::{Arm, Warning};
+use saiga_experiment::version::{self, ProgramError};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Target, Workload};
 use serde_json::Value;
 
-use crate::acceleration::{AccelerationProbe, ChannelWatch};
-use crate::arm::{ArmKind, RedisArm};
+use crate::acceleration::ChannelWatch;
+use crate::arm::RedisArm;
 use crate::fleet::Fleet;
 use crate::hits::Hits;
 use crate::load::{RedisLoad, Test};
-use crate::server::PACKAGE;
+use crate::server::{PACKAGE, Server};
 use crate::topology::Topology;
 use crate::{benchmark, failover, steps};
-
-/// `--version` takes milliseconds.
-const VERSION_LIMIT: Duration = Duration::from_secs(10);
-
-/// Why Redis cannot be measured on this machine.
-#[derive(Debug, thiserror::Error)]
-pub enum SetupError {
-    /// One of the two programs is missing.
-    #[error(transparent)]
-    Program(#[from] SpawnError),
-    /// A program does not even say its version.
-    #[error("{program} --version fails ({why}); is it installed completely?")]
-    Broken {
-        /// The program.
-        program: &'static str,
-        /// How it failed.
-        why: String,
-    },
-    /// No folder for temporary files.
-    #[error("cannot use the folder for temporary files: {0}; set TMPDIR to one that is writable")]
-    Temporary(#[from] io::Error),
-}
 
 /// redis-server under test, redis-benchmark as load.
 pub struct RedisWorkload {
@@ -70,22 +47,22 @@ impl RedisWorkload {
     /// follow it, or on any free ones; `writer` is this tool.
     ///
     /// # Errors
-    /// [`SetupError`], when a program is missing or broken.
+    /// [`ProgramError`], when a program is missing or broken.
     pub fn new(
         kinds: &[ArmKind],
         topology: Topology,
         port: Option<u16>,
         writer: PathBuf,
         probe: Option<Rc<dyn AccelerationProbe>>,
-    ) -> Result<Self, SetupError> {
+    ) -> Result<Self, ProgramError> {
         let mut programs = vec!["redis-server", "redis-benchmark"];
         if topology == Topology::Cluster {
             programs.push("redis-cli");
         }
         let versions = programs
             .into_iter()
-            .map(|program| Ok((program.to_owned(), version_of(program)?)))
-            .collect::<Result<_, SetupError>>()?;
+            .map(|program| Ok((program.to_owned(), version::of(program, PACKAGE)?)))
+            .collect::<Result<_, ProgramError>>()?;
         Ok(Self {
             probe,
             versions,
@@ -110,32 +87,6 @@ impl RedisWorkload {
             versions: BTreeMap::new(),
         }
     }
-}
-
-/// The version that `program --version` prints.
-fn version_of(program: &'static str) -> Result<String, SetupError> {
-    let dir = tempfile::tempdir()?;
-    let path = dir.path().join("version");
-    let out = File::create(&path)?;
-    let errors = out.try_clone()?;
-    let mut child = CommandLine::new(program, ["--version"]).spawn(PACKAGE, out, errors)?;
-    let broken = |why: String| SetupError::Broken { program, why };
-    match child.wait(VERSION_LIMIT, &Interrupt::never())? {
-        Waited::Ended(ended) if ended.status.success() => {
-            Ok(version_in(&fs::read_to_string(&path)?))
-        }
-        Waited::Ended(ended) => Err(broken(ended.status.to_string())),
-        Waited::TimeOver | Waited::Interrupted => Err(broken("no answer".to_owned())),
-    }
-}
-
-/// `7.0.15` in `Redis server v=7.0.15 sha=...` and in `redis-benchmark 7.0.15`.
-fn version_in(text: &str) -> String {
-    let words = text
-        .split_whitespace()
-        .map(|word| word.strip_prefix("v=").unwrap_or(word));
-    let mut versions = words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-    versions.next().unwrap_or("unknown").to_owned()
 }
 
 impl Workload for RedisWorkload {
@@ -295,22 +246,9 @@ impl Target for RedisTarget {
 }
 
 /// What was found before the run, where the run reads.
-fn hits_before(test: Test, serving: &[&crate::server::Server]) -> Result<Option<Hits>, Failure> {
+fn hits_before(test: Test, serving: &[&Server]) -> Result<Option<Hits>, Failure> {
     if test != Test::Get {
         return Ok(None);
     }
     Hits::count(serving).map(Some).map_err(Failure::impossible)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_found_in_what_the_programs_print() {
-        let server = "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64\n";
-        assert_eq!(version_in(server), "7.0.15");
-        assert_eq!(version_in("redis-benchmark 6.2.14 (git:abc)\n"), "6.2.14");
-        assert_eq!(version_in(""), "unknown");
-    }
 }

@@ -92,7 +92,7 @@ impl<'a> View<'a> {
     }
 
     fn title(&self) -> String {
-        let experiment = words::spaced(&self.result.experiment);
+        let experiment = words::experiment(&self.result.experiment);
         let topology = self.workloads.topology();
         let topology = topology.map_or_else(String::new, |name| format!(" {name}"));
         let (subject, reference) = (self.subject, self.reference);

@@ -190,6 +190,14 @@ pub(super) fn spaced(name: &str) -> String {
     format!("{first}{}", letters.as_str().replace('_', " "))
 }
 
+/// What an experiment is about: `Redis`, `SQL`.
+pub(super) fn experiment(name: &str) -> String {
+    if name == "sql" {
+        return "SQL".to_owned();
+    }
+    spaced(name)
+}
+
 /// A moment as people read it: `2026-11-20 14:02:11 UTC`; another form stays as it is.
 pub(super) fn moment(rfc3339: &str) -> String {
     match (rfc3339.split_once('T'), rfc3339.strip_suffix('Z')) {

@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use crate::number;
 
-/// Keys that come first in a label, and are never left out of it (the first two).
-const KEY_ORDER: [&str; 6] = [
+/// Keys that come first in a label; of these, test and clients are never left out of it.
+const KEY_ORDER: [&str; 7] = [
+    "engine",
     "test",
     "clients",
     "pipeline",
@@ -104,6 +105,8 @@ fn phrase(key: &str, value: &Value) -> String {
     };
     match (key, text.as_str()) {
         ("test", _) => text,
+        ("engine", "mariadb") => "MariaDB".to_owned(),
+        ("engine", "postgres") => "PostgreSQL".to_owned(),
         ("clients", "1") => "1 client".to_owned(),
         ("clients", _) => format!("{text} clients"),
         ("value_bytes", _) => format!("{text}-byte values"),
@@ -146,6 +149,20 @@ mod tests {
             id: id.to_owned(),
             params,
         }
+    }
+
+    #[test]
+    fn engines_come_first_by_the_names_that_people_know() {
+        let select =
+            |engine| serde_json::json!({"engine": engine, "test": "select-only", "clients": 1});
+        let cells = [cell("a", select("mariadb")), cell("b", select("postgres"))];
+        let names = Workloads::new(&cells);
+        let labels = cells.each_ref().map(|cell| names.label(cell));
+        let expected = [
+            "MariaDB, select-only, 1 client",
+            "PostgreSQL, select-only, 1 client",
+        ];
+        assert_eq!(labels, expected);
     }
 
     #[test]

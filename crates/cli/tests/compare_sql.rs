@@ -1,0 +1,326 @@
+//! `saiga compare sql` with real servers: complete results, bad input, leftovers.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod marked;
+
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+
+use marked::Marked;
+use rustix::process::{Pid, Signal, kill_process};
+use saiga_experiment::result::{ExperimentResult, Run};
+
+/// The metrics that every run with lasting connections has.
+const METRICS: [&str; 6] = [
+    "throughput_ops_s",
+    "latency_p50_us",
+    "latency_p99_us",
+    "server_cpu_us_per_op",
+    "client_cpu_us_per_op",
+    "total_cpu_us_per_op",
+];
+
+/// Two arms, one pair, a tenth of a second; strangers may do what they want.
+const SMALL: [&str; 8] = [
+    "--pairs",
+    "1",
+    "--seconds",
+    "0.1",
+    "--max-foreign",
+    "100",
+    "--seed",
+    "1",
+];
+
+fn result_of(test: &Marked, engine: &str, cells: &[&str]) -> ExperimentResult {
+    let mut saiga = test.saiga(&["compare", "sql", "--engine", engine, "--full"]);
+    saiga.args(SMALL).args(["--out", &test.text("out")]);
+    for cell in cells {
+        saiga.args(["--only", cell]);
+    }
+    let said = test.said(&mut saiga);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    test.assert_nothing_left();
+    let text = std::fs::read_to_string(test.path("out/result.json")).unwrap();
+    ExperimentResult::from_json(&text).unwrap()
+}
+
+/// Every arm ran and measured everything; Saiga's runs were accelerated, others cannot be.
+fn assert_complete(result: &ExperimentResult, cells: &[&str]) {
+    let arms: Vec<&str> = result.arms.iter().map(|arm| arm.name.as_str()).collect();
+    assert_eq!(arms, ["kernel", "unix", "saiga"]);
+    for cell in cells {
+        for arm in &arms {
+            let of = |run: &&Run| run.cell == *cell && run.arm == *arm;
+            let run = result.runs.iter().rfind(of).unwrap();
+            assert_eq!(run.rejected, None, "{cell} {arm}");
+            let churn = cell.contains("churn");
+            for metric in METRICS
+                .iter()
+                .filter(|name| !(churn && name.contains("latency")))
+            {
+                assert!(
+                    run.metrics[*metric] > 0.0,
+                    "{cell} {arm} {metric}: {:?}",
+                    run.metrics
+                );
+            }
+            let share = run.metrics.get("channel_share");
+            assert_eq!(share.is_some(), *arm == "saiga" && !churn, "{cell} {arm}");
+            assert!(share.is_none_or(|share| *share > 0.9), "{cell}: {share:?}");
+        }
+    }
+    let durability = result
+        .warnings
+        .iter()
+        .any(|one| one.text.contains("nothing waits for a disk"));
+    assert!(durability, "{:?}", result.warnings);
+}
+
+#[test]
+fn mariadb_is_compared_completely() {
+    let cells = [
+        "mariadb-point-select-c16-unpinned",
+        "mariadb-read-write-c1-unpinned",
+        "mariadb-churn-c4-unpinned",
+    ];
+    let result = result_of(&Marked::with_real_library(), "mariadb", &cells);
+    assert_complete(&result, &cells);
+    assert!(result.versions.contains_key("mariadbd") && result.versions.contains_key("sysbench"));
+}
+
+#[test]
+fn postgres_is_compared_completely() {
+    let cells = [
+        "postgres-select-c16-unpinned",
+        "postgres-tpcb-c1-unpinned",
+        "postgres-churn-c4-unpinned",
+    ];
+    let result = result_of(&Marked::with_real_library(), "postgres", &cells);
+    assert_complete(&result, &cells);
+    assert!(result.versions.contains_key("postgres") && result.versions.contains_key("pgbench"));
+}
+
+/// The library of this installation accelerates nothing; its runs must not count.
+#[test]
+fn runs_that_are_not_accelerated_do_not_count() {
+    let test = Marked::with_library();
+    let mut saiga = test.saiga(&[
+        "compare",
+        "sql",
+        "--engine",
+        "postgres",
+        "--arms",
+        "kernel,saiga",
+    ]);
+    saiga
+        .args(SMALL)
+        .args(["--only", "select-c1-unpinned", "--out", &test.text("out")]);
+    let said = test.said(&mut saiga);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(
+        said.stderr
+            .contains("no pair of runs counts (not accelerated: "),
+        "{}",
+        said.stderr
+    );
+    test.assert_nothing_left();
+}
+
+fn send(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+/// Servers of this test. PostgreSQL writes its title over its environment, and the mark with
+/// it, but all of its processes work in the data directory.
+fn servers(test: &Marked) -> usize {
+    let tmp = test.path("tmp");
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let folders = entries.filter_map(|entry| std::fs::read_link(entry.path().join("cwd")).ok());
+    folders.filter(|folder| folder.starts_with(&tmp)).count()
+}
+
+/// While PostgreSQL is at work with its backends: Ctrl-C, and the end that nobody can catch.
+#[test]
+fn nothing_survives_an_interrupt_or_a_kill() {
+    for signal in [Signal::INT, Signal::KILL] {
+        let test = Marked::new();
+        let mut saiga = test.saiga(&["compare", "sql", "--engine", "postgres"]);
+        saiga.args([
+            "--arms",
+            "kernel,unix",
+            "--only",
+            "select-c16-unpinned",
+            "--seconds",
+            "100",
+        ]);
+        saiga.args(["--out", &test.text("out")]);
+        let mut child = saiga
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // The postmaster, its four helpers, and sixteen backends.
+        while servers(&test) < 21 {
+            assert!(child.try_wait().unwrap().is_none(), "it ended early");
+            std::thread::yield_now();
+        }
+        send(&child, signal);
+        let code = child.wait().unwrap().code();
+        test.wait_until_gone();
+        while servers(&test) > 0 {
+            std::thread::yield_now();
+        }
+        if signal == Signal::INT {
+            assert_eq!(code, Some(2));
+            test.assert_nothing_left();
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_said_and_exit_2() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let test = Marked::new();
+    let out = test.text("out");
+    let kernel = [
+        "--arms",
+        "kernel,unix",
+        "--only",
+        "c1-unpinned",
+        "--out",
+        &out,
+    ];
+    let cases: [(&[&str], &str); 10] = [
+        (&[], "--engine is missing: mariadb, postgres, or both"),
+        (
+            &["--engine", "oracle"],
+            "invalid value 'oracle' for '--engine",
+        ),
+        (
+            &["--engine", "mariadb", "--requests", "9"],
+            "--requests is for `saiga compare redis`",
+        ),
+        (
+            &["--engine", "mariadb", "--topology", "replica"],
+            "--topology replica is for `saiga compare redis`; `compare sql` has standalone servers",
+        ),
+        (
+            &["--cluster", "--dry-run"],
+            "--topology cluster is for `saiga compare redis`",
+        ),
+        (
+            &["--engine", "postgres", "-c", "9", "-d", "3"],
+            "-c is for `saiga compare redis`; `compare sql` has loads of its own",
+        ),
+        (
+            &["--engine", "postgres", "--threads", "2"],
+            "--threads is for `saiga compare redis`",
+        ),
+        (&["--engine", "mariadb"], "libsaiga.so is neither at"),
+        (
+            &["--engine", "postgres", "--arms", "kernel,unix"],
+            "--out DIR is missing",
+        ),
+        (
+            &["--engine", "postgres", "--port", &port],
+            &format!("port {port} on 127.0.0.1 is taken"),
+        ),
+    ];
+    for (more, message) in cases {
+        let mut saiga = test.saiga(&["compare", "sql"]);
+        saiga.args(more);
+        if message.starts_with("port") {
+            saiga.args(kernel);
+        }
+        let said = test.said(&mut saiga);
+        assert_eq!(said.code, Some(2), "{more:?}: {said:?}");
+        let found = said
+            .stderr
+            .lines()
+            .any(|line| line.starts_with(&format!("saiga: {message}")));
+        assert!(found, "{more:?}: {}", said.stderr);
+        assert_eq!(said.stdout, "", "{more:?}");
+    }
+    test.assert_nothing_left();
+}
+
+#[test]
+fn a_missing_load_generator_is_named_with_its_package() {
+    let test = Marked::new();
+    let mut saiga = test.saiga(&[
+        "compare",
+        "sql",
+        "--engine",
+        "mariadb",
+        "--arms",
+        "kernel,unix",
+    ]);
+    saiga
+        .env("PATH", test.path("nowhere"))
+        .args(["--out", &test.text("out")]);
+    let said = test.said(&mut saiga);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert_eq!(
+        said.stderr,
+        "saiga: sysbench is not installed (not found in PATH); on Debian: apt-get install sysbench\n"
+    );
+    assert!(
+        !test.path("out").exists(),
+        "nothing is made before it can be used"
+    );
+}
+
+#[test]
+fn a_server_that_refuses_to_start_is_quoted() {
+    let test = Marked::new();
+    test.script(
+        "stubs/mariadbd",
+        "#!/bin/sh\n[ \"$1\" = --version ] && exec echo mariadbd 1.0\n\
+         case \"$*\" in *--bootstrap*) exec /usr/sbin/mariadbd \"$@\" ;; esac\n\
+         echo looking around\necho the disk is full >&2\nexit 1\n",
+    );
+    let mut saiga = test.saiga(&[
+        "compare",
+        "sql",
+        "--engine",
+        "mariadb",
+        "--arms",
+        "kernel,unix",
+    ]);
+    let path = format!("{}:/usr/bin:/bin", test.text("stubs"));
+    saiga.env("PATH", path).args(["--out", &test.text("out")]);
+    let said = test.said(&mut saiga);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let quoted =
+        "saiga: mariadbd ended before it was ready; it said: looking around | the disk is full\n";
+    assert!(said.stderr.ends_with(quoted), "{}", said.stderr);
+    test.assert_nothing_left();
+}
+
+#[test]
+fn a_dry_run_prints_the_commands_and_runs_none() {
+    let test = Marked::with_library();
+    let mut saiga = test.saiga(&["compare", "sql", "--dry-run", "--pairs", "1", "--full"]);
+    let said = test.said(saiga.env("PATH", test.path("nowhere")));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let preload = format!("LD_PRELOAD={}", test.text("lib/saiga/libsaiga.so"));
+    for wanted in [
+        "216 cells x 3 arms",
+        &preload,
+        "pgbench -b tpcb-like -c 256",
+        "--threads=64",
+        "-C -n",
+    ] {
+        let wanted = wanted.replace("216 cells", &format!("{} cells", cells_here()));
+        assert!(said.stdout.contains(&wanted), "{wanted}");
+    }
+}
+
+/// With one core there is no second placement, and two of the hogs have no place either.
+fn cells_here() -> usize {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    if cores > 1 { 216 } else { 72 }
+}

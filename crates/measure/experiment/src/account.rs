@@ -1,0 +1,57 @@
+//! The unprivileged user as whom servers run when we are root.
+//!
+//! PostgreSQL and MariaDB refuse to run as root. Their packages make users for them; where
+//! these are missing, `nobody` serves. Deliberately absent: users from directory services.
+
+use std::fs;
+
+/// A user and its group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub uid: u32,
+    /// The number of its group.
+    pub gid: u32,
+}
+
+impl Account {
+    /// The first of `names` or `nobody` that exists; `None` unless we are root.
+    #[must_use]
+    pub fn instead_of_root(names: &[&str]) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let mut wanted = names.iter().copied().chain(["nobody"]);
+        wanted.find_map(|name| Self::among(&users, name))
+    }
+
+    /// Reads `name:password:uid:gid:...`.
+    fn among(users: &str, name: &str) -> Option<Self> {
+        let mut users = users.lines().map(|line| line.split(':'));
+        let mut fields =
+            users.find_map(|mut fields| (fields.next() == Some(name)).then_some(fields))?;
+        let (_password, uid, gid) = (fields.next()?, fields.next()?, fields.next()?);
+        Some(Self {
+            name: name.to_owned(),
+            uid: uid.parse().ok()?,
+            gid: gid.parse().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_found_by_its_whole_name() {
+        let users =
+            "root:x:0:0:root:/root:/bin/sh\nmysqlx:x:7:8::/:\nmysql:x:104:112:My:/:/bin/false\n";
+        let found = Account::among(users, "mysql").unwrap();
+        assert_eq!((found.uid, found.gid), (104, 112));
+        assert_eq!(Account::among(users, "postgres"), None);
+    }
+}

@@ -1,0 +1,70 @@
+//! The three ways in which a client reaches a server on its own host.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Which arm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArmKind {
+    /// TCP on 127.0.0.1, nothing preloaded.
+    Kernel,
+    /// An AF_UNIX socket.
+    Unix,
+    /// TCP on 127.0.0.1, both processes with this library preloaded.
+    Saiga(PathBuf),
+}
+
+impl ArmKind {
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Unix => "unix",
+            Self::Saiga(_) => "saiga",
+        }
+    }
+
+    /// One sentence for people.
+    #[must_use]
+    pub fn description(&self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel TCP on 127.0.0.1, nothing preloaded",
+            Self::Unix => "AF_UNIX socket, for applications that can be configured for it",
+            Self::Saiga(_) => "the same TCP connections with both processes under Saiga",
+        }
+    }
+
+    /// The preloaded library, if any.
+    #[must_use]
+    pub fn library(&self) -> Option<&Path> {
+        match self {
+            Self::Kernel | Self::Unix => None,
+            Self::Saiga(library) => Some(library),
+        }
+    }
+
+    /// Variables of both processes.
+    #[must_use]
+    pub fn env(&self) -> BTreeMap<String, String> {
+        let preload = |library: &Path| ("LD_PRELOAD".to_owned(), library.display().to_string());
+        self.library().map(preload).into_iter().collect()
+    }
+}
+
+/// A unique name for each: one that is given twice gets a number, to compare it with itself.
+#[must_use]
+pub fn names(kinds: &[ArmKind]) -> Vec<String> {
+    let nth = |index: usize| {
+        kinds[..index]
+            .iter()
+            .filter(|k| **k == kinds[index])
+            .count()
+            + 1
+    };
+    let name = |(index, kind): (usize, &ArmKind)| match nth(index) {
+        1 => kind.name().to_owned(),
+        n => format!("{}-{n}", kind.name()),
+    };
+    kinds.iter().enumerate().map(name).collect()
+}

@@ -1,0 +1,95 @@
+//! The cells of `compare sql`: the default plan, the full one, and hogs.
+
+use saiga_experiment::cores::{Cores, Hog};
+use saiga_experiment::plan::{Cell, everywhere};
+
+use crate::engine::Engine;
+use crate::load::{SqlLoad, Test};
+
+/// Connections that come and go side by side.
+const CHURNING: u32 = 4;
+
+/// Reads at 1, 16 and 64 connections, transactions that write at 16, and churn.
+#[must_use]
+pub fn default_loads(engine: Engine) -> Vec<SqlLoad> {
+    let mut loads: Vec<SqlLoad> = [1, 16, 64]
+        .map(|connections| SqlLoad::new(engine, Test::Select, connections))
+        .to_vec();
+    loads.push(SqlLoad::new(engine, Test::ReadWrite, 16));
+    loads.push(SqlLoad {
+        reconnect: true,
+        ..SqlLoad::new(engine, Test::Select, CHURNING)
+    });
+    loads
+}
+
+/// Both tests at 1, 16, 64 and 256 connections, and churn: what `--full` runs, alone and
+/// beside hogs.
+#[must_use]
+pub fn full_loads(engine: Engine) -> Vec<SqlLoad> {
+    let mut loads = default_loads(engine);
+    loads.push(SqlLoad::new(engine, Test::Select, 256));
+    loads
+        .extend([1, 64, 256].map(|connections| SqlLoad::new(engine, Test::ReadWrite, connections)));
+    loads
+}
+
+/// Each load in each placement that these cores allow, beside `hog`; none when the
+/// hog needs a core that is not there.
+#[must_use]
+pub fn cells(loads: &[SqlLoad], hog: Hog, cores: &Cores) -> Vec<Cell<SqlLoad>> {
+    everywhere(loads, hog, cores, SqlLoad::slug, |_, _| true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two() -> Cores {
+        Cores {
+            first: 0,
+            second: Some(1),
+            allowed: vec![0, 1],
+        }
+    }
+
+    #[test]
+    fn the_default_plan_is_five_loads_in_three_placements() {
+        let cells = cells(&default_loads(Engine::MariaDb), Hog::None, &two());
+        let ids: Vec<&str> = cells.iter().map(|cell| cell.id.as_str()).collect();
+        assert_eq!(ids.len(), 15);
+        assert_eq!(ids[0], "mariadb-point-select-c1-one-core");
+        assert_eq!(ids[14], "mariadb-churn-c4-unpinned");
+    }
+
+    #[test]
+    fn the_full_plan_has_unique_cells_for_both_engines_and_every_hog() {
+        let mut ids = Vec::new();
+        for engine in Engine::ALL {
+            for hog in [Hog::None, Hog::First, Hog::Second, Hog::Both] {
+                ids.extend(
+                    cells(&full_loads(engine), hog, &two())
+                        .into_iter()
+                        .map(|cell| cell.id),
+                );
+            }
+        }
+        let planned = ids.len();
+        ids.sort();
+        ids.dedup();
+        assert_eq!((ids.len(), planned), (216, 216));
+        assert!(ids.contains(&"postgres-tpcb-c256-two-cores-hog-both".to_owned()));
+    }
+
+    #[test]
+    fn one_core_leaves_out_what_needs_two() {
+        let one = Cores {
+            first: 0,
+            second: None,
+            allowed: vec![0],
+        };
+        let loads = default_loads(Engine::Postgres);
+        assert_eq!(cells(&loads, Hog::None, &one).len(), 10);
+        assert_eq!(cells(&loads, Hog::Both, &one), []);
+    }
+}

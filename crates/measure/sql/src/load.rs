@@ -1,0 +1,116 @@
+//! One load of sysbench or pgbench, as an identifier and as the keys of a cell.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::engine::Engine;
+
+/// What each transaction does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Test {
+    /// One row by its key: sysbench `oltp_point_select`, pgbench `select-only`.
+    Select,
+    /// A transaction that reads and writes: sysbench `oltp_read_write`, pgbench `tpcb-like`.
+    ReadWrite,
+}
+
+/// The conditions of a load besides placement and hog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqlLoad {
+    /// The database system, and with it the load generator.
+    pub engine: Engine,
+    /// What each transaction does.
+    pub test: Test,
+    /// Parallel connections.
+    pub connections: u32,
+    /// Whether each transaction has a connection of its own.
+    pub reconnect: bool,
+}
+
+impl SqlLoad {
+    /// One with lasting connections.
+    #[must_use]
+    pub fn new(engine: Engine, test: Test, connections: u32) -> Self {
+        Self {
+            engine,
+            test,
+            connections,
+            reconnect: false,
+        }
+    }
+
+    /// The test by the name that its load generator has for it.
+    pub(crate) fn test_name(&self) -> &'static str {
+        match (self.engine, self.test) {
+            (Engine::MariaDb, Test::Select) => "oltp_point_select",
+            (Engine::MariaDb, Test::ReadWrite) => "oltp_read_write",
+            (Engine::Postgres, Test::Select) => "select-only",
+            (Engine::Postgres, Test::ReadWrite) => "tpcb-like",
+        }
+    }
+
+    /// As an identifier: `mariadb-point-select-c16`.
+    #[must_use]
+    pub fn slug(&self) -> String {
+        let test = match (self.engine, self.test) {
+            _ if self.reconnect => "churn",
+            (Engine::MariaDb, Test::Select) => "point-select",
+            (Engine::MariaDb, Test::ReadWrite) => "read-write",
+            (Engine::Postgres, Test::Select) => "select",
+            (Engine::Postgres, Test::ReadWrite) => "tpcb",
+        };
+        format!("{}-{test}-c{}", self.engine.name(), self.connections)
+    }
+
+    /// As the keys of a cell.
+    #[must_use]
+    pub fn params(&self) -> BTreeMap<String, Value> {
+        let mut params = BTreeMap::from([
+            ("engine".to_owned(), json!(self.engine.name())),
+            ("test".to_owned(), json!(self.test_name())),
+            ("clients".to_owned(), json!(self.connections)),
+        ]);
+        if self.reconnect {
+            params.insert("reconnect".to_owned(), json!(true));
+        }
+        params
+    }
+
+    /// How much longer than others its runs are measured: many connections share the same
+    /// two cores, and each must get its turns; CPU time of backends that come and go is
+    /// counted in ticks of 10 ms.
+    #[must_use]
+    pub fn length_factor(&self) -> f64 {
+        let churn = if self.reconnect { 2.0 } else { 1.0 };
+        churn * (1.0 + f64::from(self.connections) / 128.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_names_its_engine_test_and_connections() {
+        let select = SqlLoad::new(Engine::MariaDb, Test::Select, 16);
+        assert_eq!(select.slug(), "mariadb-point-select-c16");
+        let write = SqlLoad::new(Engine::Postgres, Test::ReadWrite, 256);
+        assert_eq!(write.slug(), "postgres-tpcb-c256");
+        let churn = SqlLoad {
+            reconnect: true,
+            ..SqlLoad::new(Engine::Postgres, Test::Select, 4)
+        };
+        assert_eq!(churn.slug(), "postgres-churn-c4");
+        assert_eq!(
+            serde_json::to_value(churn.params()).unwrap(),
+            json!({"engine": "postgres", "test": "select-only", "clients": 4, "reconnect": true})
+        );
+    }
+    #[test]
+    fn many_connections_are_measured_for_longer() {
+        let factor =
+            |connections| SqlLoad::new(Engine::Postgres, Test::Select, connections).length_factor();
+        assert_eq!([0, 64, 256].map(factor), [1.0, 1.5, 3.0]);
+    }
+}

@@ -1,0 +1,383 @@
+//! [`SqlWorkload`]: the servers and load generators as the engine sees them.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use saiga_experiment::acceleration::AccelerationProbe;
+use saiga_experiment::arm::{self, ArmKind};
+use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::plan::Cell;
+use saiga_experiment::process::{CommandLine, Waited};
+use saiga_experiment::result::{Arm, Warning};
+use saiga_experiment::version::{self, ProgramError};
+use saiga_experiment::workload::{Conditions, Failure, Measured, Target, Workload};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::engine::Engine;
+use crate::load::{SqlLoad, Test};
+use crate::programs::{self, Programs};
+use crate::run::Ready;
+use crate::server::{self, Server, server_line};
+use crate::site::{Endpoint, Site};
+use crate::{mariadb, postgres};
+
+/// MariaDB and PostgreSQL under test, sysbench and pgbench as load.
+pub struct SqlWorkload {
+    engines: Vec<Engine>,
+    kinds: Vec<ArmKind>,
+    port: Option<u16>,
+    window: Duration,
+    probe: Option<Rc<dyn AccelerationProbe>>,
+    programs: BTreeMap<Engine, Programs>,
+    versions: BTreeMap<String, String>,
+    /// Folders of the engines; removed with everything in them when dropped.
+    dir: OnceCell<TempDir>,
+    /// Made with its data when its first run needs it.
+    sites: RefCell<BTreeMap<Engine, Rc<Site>>>,
+    /// By the arm's place: the path from which it is preloaded.
+    libraries: RefCell<BTreeMap<usize, PathBuf>>,
+}
+
+impl fmt::Debug for SqlWorkload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqlWorkload")
+            .field("engines", &self.engines)
+            .field("kinds", &self.kinds)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SqlWorkload {
+    /// Finds all programs. Servers listen on `port`, or on any free one; a run is measured
+    /// for `window`.
+    ///
+    /// # Errors
+    /// [`ProgramError`], when a program is missing or broken.
+    pub fn new(
+        engines: &[Engine],
+        kinds: &[ArmKind],
+        port: Option<u16>,
+        window: Duration,
+        probe: Option<Rc<dyn AccelerationProbe>>,
+    ) -> Result<Self, ProgramError> {
+        let mut found = Self {
+            probe,
+            ..Self::without_programs(engines, kinds, port, window)
+        };
+        for &engine in engines {
+            let programs = programs::find(engine)?;
+            for (program, package) in engine.measured_programs() {
+                let path = programs[program].display().to_string();
+                found
+                    .versions
+                    .insert(program.to_owned(), version::of(&path, package)?);
+            }
+            found.programs.insert(engine, programs);
+        }
+        Ok(found)
+    }
+
+    /// One that can say what it would run; the programs need not be there.
+    #[must_use]
+    pub fn without_programs(
+        engines: &[Engine],
+        kinds: &[ArmKind],
+        port: Option<u16>,
+        window: Duration,
+    ) -> Self {
+        Self {
+            engines: engines.to_vec(),
+            kinds: kinds.to_vec(),
+            port,
+            window,
+            probe: None,
+            programs: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            dir: OnceCell::new(),
+            sites: RefCell::default(),
+            libraries: RefCell::default(),
+        }
+    }
+
+    /// The folder of all engines, open to their accounts.
+    fn dir(&self) -> io::Result<&TempDir> {
+        if let Some(dir) = self.dir.get() {
+            return Ok(dir);
+        }
+        let dir = tempfile::Builder::new()
+            .prefix("saiga-sql-")
+            .permissions(fs::Permissions::from_mode(0o711))
+            .tempdir()?;
+        Ok(self.dir.get_or_init(|| dir))
+    }
+
+    fn site(&self, engine: Engine, interrupt: &Interrupt) -> Result<Rc<Site>, Failure> {
+        if let Some(site) = self.sites.borrow().get(&engine) {
+            return Ok(Rc::clone(site));
+        }
+        let dir = self.dir().map_err(Failure::impossible)?;
+        let dir = dir.path().join(engine.name()).display().to_string();
+        let programs = self.programs.get(&engine).cloned().unwrap_or_default();
+        let site = Rc::new(Site::new(engine, dir, programs));
+        server::create(&site, interrupt)?;
+        self.sites.borrow_mut().insert(engine, Rc::clone(&site));
+        Ok(site)
+    }
+
+    /// Variables of both processes of an arm.
+    fn env(
+        &self,
+        arm: usize,
+        site: &Site,
+        interrupt: &Interrupt,
+    ) -> Result<BTreeMap<String, String>, Failure> {
+        let Some(library) = self.kinds[arm].library() else {
+            return Ok(BTreeMap::new());
+        };
+        if let Some(known) = self.libraries.borrow().get(&arm) {
+            return Ok(ArmKind::Saiga(known.clone()).env());
+        }
+        let chosen = if readable(site, &library.display().to_string(), interrupt)? {
+            library.to_owned()
+        } else {
+            let copy = self
+                .dir()
+                .map_err(Failure::impossible)?
+                .path()
+                .join(format!("libsaiga-{arm}.so"));
+            fs::copy(library, &copy).map_err(Failure::impossible)?;
+            fs::set_permissions(&copy, PermissionsExt::from_mode(0o755))
+                .map_err(Failure::impossible)?;
+            copy
+        };
+        self.libraries.borrow_mut().insert(arm, chosen.clone());
+        Ok(ArmKind::Saiga(chosen).env())
+    }
+
+    /// `{port}` unless the user chose one.
+    fn described_endpoint(&self, arm: usize) -> Endpoint {
+        match self.kinds[arm] {
+            ArmKind::Kernel | ArmKind::Saiga(_) => Endpoint::Tcp(
+                self.port
+                    .map_or("{port}".to_owned(), |port| port.to_string()),
+            ),
+            ArmKind::Unix => Endpoint::Unix,
+        }
+    }
+}
+
+/// Whether the servers' account can read a file: ours may be in somebody's closed home.
+fn readable(site: &Site, path: &str, interrupt: &Interrupt) -> Result<bool, Failure> {
+    let null = || {
+        File::options()
+            .write(true)
+            .open("/dev/null")
+            .map_err(Failure::impossible)
+    };
+    let mut child = site
+        .line("test", ["-r", path])
+        .spawn("coreutils", null()?, null()?)
+        .map_err(Failure::impossible)?;
+    match child
+        .wait(Duration::from_secs(10), interrupt)
+        .map_err(Failure::impossible)?
+    {
+        Waited::Ended(ended) => Ok(ended.status.success()),
+        Waited::Interrupted => Err(Failure::Interrupted),
+        Waited::TimeOver => Ok(false),
+    }
+}
+
+fn client_line(site: &Site, endpoint: &Endpoint, load: &SqlLoad) -> CommandLine {
+    match site.engine {
+        Engine::MariaDb => mariadb::client(site, endpoint, load),
+        Engine::Postgres => postgres::client(site, endpoint, load),
+    }
+}
+
+impl Workload for SqlWorkload {
+    type Load = SqlLoad;
+    type Target = SqlTarget;
+
+    fn name(&self) -> &'static str {
+        "sql"
+    }
+
+    fn arms(&self) -> Vec<Arm> {
+        let names = arm::names(&self.kinds);
+        let described = |(arm, name): (usize, String)| {
+            let endpoint = self.described_endpoint(arm);
+            let sides = |of: &dyn Fn(&Site, &SqlLoad) -> CommandLine| {
+                let line = |engine: &Engine| {
+                    let load = SqlLoad::new(*engine, Test::Select, 16);
+                    let line = of(&Site::described(*engine), &load).to_string();
+                    line.replace("-c 16", "-c {clients}")
+                        .replace("--threads=16", "--threads={clients}")
+                };
+                self.engines.iter().map(line).collect::<Vec<_>>().join("; ")
+            };
+            Arm {
+                name,
+                server: sides(&|site, load| server_line(site, &endpoint, load.connections)),
+                client: sides(&|site, load| client_line(site, &endpoint, load)),
+                env: self.kinds[arm].env(),
+                description: Some(self.kinds[arm].description().to_owned()),
+            }
+        };
+        names.into_iter().enumerate().map(described).collect()
+    }
+
+    fn slug(&self, load: &SqlLoad) -> String {
+        load.slug()
+    }
+
+    fn params(&self, load: &SqlLoad) -> BTreeMap<String, Value> {
+        load.params()
+    }
+
+    fn calibration_key(&self, load: &SqlLoad) -> String {
+        load.slug()
+    }
+
+    fn first_guess(&self, _load: &SqlLoad) -> u64 {
+        1
+    }
+
+    fn least_operations(&self, _load: &SqlLoad) -> u64 {
+        1
+    }
+
+    fn length_factor(&self, load: &SqlLoad) -> f64 {
+        load.length_factor()
+    }
+
+    fn versions(&self) -> BTreeMap<String, String> {
+        self.versions.clone()
+    }
+
+    fn caveats(&self) -> Vec<Warning> {
+        let caveat = |text: &str, action: &str| Warning {
+            text: text.to_owned(),
+            cause: None,
+            action: Some(action.to_owned()),
+            cells: Vec::new(),
+        };
+        vec![
+            caveat(
+                "This measures the path between client and server: the tables are small and in memory, and \
+                 nothing waits for a disk (MariaDB: innodb_flush_log_at_trx_commit=0, \
+                 innodb_flush_method=nosync; PostgreSQL: fsync=off, synchronous_commit=off).",
+                "Expect less of a gain where commits wait for a disk or queries take long.",
+            ),
+            caveat(
+                "An operation is a transaction as its load generator counts them: one SELECT in \
+                 oltp_point_select and select-only, twenty statements in oltp_read_write, seven in tpcb-like.",
+                "Compare arms, not engines.",
+            ),
+        ]
+    }
+
+    fn steps(&self, arm: usize, cell: &Cell<SqlLoad>, _operations: u64) -> Vec<String> {
+        let load = &cell.load;
+        let (site, endpoint) = (Site::described(load.engine), self.described_endpoint(arm));
+        let mut server = server_line(&site, &endpoint, load.connections);
+        server.cpus.clone_from(&cell.cpus[0]);
+        server.env.extend(self.kinds[arm].env());
+        let mut client = client_line(&site, &endpoint, load);
+        client.cpus.clone_from(&cell.cpus[1]);
+        client.env.extend(self.kinds[arm].env());
+        let mut steps = vec![server.to_string()];
+        steps.extend(cell.hog_steps());
+        steps.push(client.to_string());
+        steps.push(format!(
+            "# measured for {} s once every connection works",
+            self.window.mul_f64(load.length_factor()).as_secs_f64()
+        ));
+        steps.push(match load.engine {
+            Engine::MariaDb => "printf '\\001' >{dir}/stop; kill -TERM {mariadbd}".to_owned(),
+            Engine::Postgres => "kill -ALRM {pgbench}; kill -INT {postgres}".to_owned(),
+        });
+        steps
+    }
+
+    fn prepare(
+        &self,
+        arm: usize,
+        cell: &Cell<SqlLoad>,
+        interrupt: &Interrupt,
+    ) -> Result<SqlTarget, Failure> {
+        let load = &cell.load;
+        let site = self.site(load.engine, interrupt)?;
+        let env = self.env(arm, &site, interrupt)?;
+        let tcp = match self.kinds[arm] {
+            ArmKind::Kernel | ArmKind::Saiga(_) => Some(self.port),
+            ArmKind::Unix => None,
+        };
+        let finish = |line: &mut CommandLine| {
+            line.cpus.clone_from(&cell.cpus[0]);
+            line.env.extend(env.clone());
+        };
+        let server = Server::start(&site, tcp, load.connections, finish, interrupt)?;
+        let mut client = client_line(&site, &server.endpoint, load);
+        client.cpus.clone_from(&cell.cpus[1]);
+        client.env.extend(env.clone());
+        // Connections that end after one transaction are meant to stay on TCP.
+        let expects = self.kinds[arm].library().is_some() && !load.reconnect;
+        Ok(SqlTarget {
+            server,
+            site,
+            client,
+            load: load.clone(),
+            window: self.window.mul_f64(load.length_factor()),
+            probe: self.probe.clone().filter(|_| expects),
+        })
+    }
+}
+
+/// A loaded server that waits for its load.
+pub struct SqlTarget {
+    server: Server,
+    site: Rc<Site>,
+    client: CommandLine,
+    load: SqlLoad,
+    window: Duration,
+    probe: Option<Rc<dyn AccelerationProbe>>,
+}
+
+impl fmt::Debug for SqlTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqlTarget")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Target for SqlTarget {
+    fn run(&mut self, _operations: u64, conditions: &Conditions<'_>) -> Result<Measured, Failure> {
+        let ready = Ready {
+            site: &self.site,
+            server: &mut self.server,
+            load: &self.load,
+            line: &self.client,
+            window: self.window,
+            probe: self.probe.as_deref(),
+        };
+        let measured = ready.run(conditions);
+        match (measured, self.server.obituary()) {
+            (_, Some(obituary)) => Err(Failure::run(obituary)),
+            (measured, None) => measured,
+        }
+    }
+
+    fn teardown(self) -> Result<(), Failure> {
+        self.server.stop().map_err(Failure::impossible)
+    }
+}
