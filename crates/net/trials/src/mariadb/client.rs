@@ -210,7 +210,7 @@ impl Session {
     /// The answer to the last [`Session::send`].
     ///
     /// # Panics
-    /// When no answer comes within the limit.
+    /// When no answer comes within the limit, or the connection was lost: then none will.
     pub fn answer(&mut self) -> String {
         let mark = format!("end of answer {}", self.asked);
         let mut lines = Vec::new();
@@ -223,6 +223,12 @@ impl Session {
                 return lines.join("\n");
             }
             lines.push(line);
+            let lost =
+                |line: &String| line.starts_with("ERROR 2006") || line.starts_with("ERROR 2013");
+            assert!(
+                lines.iter().filter(|line| lost(line)).count() < 2,
+                "lost the connection: {lines:?}"
+            );
         }
     }
 
