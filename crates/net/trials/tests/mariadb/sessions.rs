@@ -78,7 +78,7 @@ fn killed_connections_end_whether_busy_or_idle() {
 #[test]
 fn idle_connections_time_out() {
     for (handling, pair) in cells() {
-        println!("{handling:?} {pair:?}"); // Shown when it fails.
+        println!("{handling:?} {pair:?}"); // Which cell it was, when it fails.
         let server = Server::start(pair.0, handling);
         let (mut idle, mut other) = (warmed(&server, pair), warmed(&server, pair));
         let id = idle.id();
