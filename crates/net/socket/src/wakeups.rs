@@ -51,3 +51,23 @@ fn follow(cost: u64, sample: u64) -> u64 {
 pub(crate) fn cost() -> Option<u64> {
     Some(COST.load(Ordering::Relaxed)).filter(|&c| c != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is followed after many samples, of which `low` in ten are 10,000 and the rest 90,000.
+    fn after_many(low: u64) -> u64 {
+        (0..10_000).fold(0, |cost, i| {
+            let sample = if i * 7 % 10 < low { 10_000 } else { 90_000 };
+            follow(cost, sample)
+        })
+    }
+
+    #[test]
+    fn the_lower_quartile_is_followed() {
+        assert_eq!((after_many(10), after_many(0)), (10_000, 90_000));
+        assert!(after_many(6) < 35_000, "waits for a busy CPU are left out");
+        assert!(after_many(1) > 55_000, "a lucky few do not count");
+    }
+}

@@ -10,6 +10,7 @@ mod process;
 mod receive;
 mod stdio;
 mod transmit;
+mod variadic;
 
 use libc::{c_int, iovec};
 use saiga_socket::{Errno, set_errno};

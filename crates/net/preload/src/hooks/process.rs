@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 
+use super::variadic::forwards;
 use super::{epoll, fail, poll, receive, transmit};
 use crate::symbols::{Strings, next};
 use core::ffi::{c_char, c_int, c_long, c_void};
@@ -77,65 +78,8 @@ extern "C" fn variadic_exec(which: usize) -> *mut c_void {
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
 
-/// Defines a function whose arguments C passes as variable ones: it gives connections back and
-/// jumps to libc's with every register and the stack as they came.
-macro_rules! variadic_exec {
-    ($($(#[$doc:meta])* $name:ident $which:literal;)*) => {
-        $(
-            $(#[$doc])*
-            ///
-            /// # Safety
-            /// As the manual page says.
-            #[cfg(target_arch = "x86_64")]
-            #[unsafe(no_mangle)]
-            #[unsafe(naked)]
-            pub(crate) unsafe extern "C" fn $name() {
-                core::arch::naked_asm!(
-                    "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9",
-                    "push rax",
-                    "call {before}",
-                    "mov edi, {which}",
-                    "call {find}",
-                    "mov r11, rax",
-                    "pop rax",
-                    "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
-                    "jmp r11",
-                    before = sym before_variadic_exec,
-                    find = sym variadic_exec,
-                    which = const $which,
-                )
-            }
-
-            $(#[$doc])*
-            ///
-            /// # Safety
-            /// As the manual page says.
-            #[cfg(target_arch = "aarch64")]
-            #[unsafe(no_mangle)]
-            #[unsafe(naked)]
-            pub(crate) unsafe extern "C" fn $name() {
-                core::arch::naked_asm!(
-                    "stp x29, x30, [sp, -80]!",
-                    "stp x0, x1, [sp, 16]", "stp x2, x3, [sp, 32]",
-                    "stp x4, x5, [sp, 48]", "stp x6, x7, [sp, 64]",
-                    "bl {before}",
-                    "mov x0, {which}",
-                    "bl {find}",
-                    "mov x16, x0",
-                    "ldp x0, x1, [sp, 16]", "ldp x2, x3, [sp, 32]",
-                    "ldp x4, x5, [sp, 48]", "ldp x6, x7, [sp, 64]",
-                    "ldp x29, x30, [sp], 80",
-                    "br x16",
-                    before = sym before_variadic_exec,
-                    find = sym variadic_exec,
-                    which = const $which,
-                )
-            }
-        )*
-    };
-}
-
-variadic_exec! {
+forwards! {
+    before_variadic_exec, variadic_exec:
     /// `execl(3)`.
     execl 0;
     /// `execlp(3)`.
