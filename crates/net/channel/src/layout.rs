@@ -4,6 +4,7 @@
 //! A segment belongs to two processes. Side 0 made it and hands out its slots;
 //! side 1 was given it. One slot is one channel; ring 0 carries bytes from side 0.
 
+use crate::agreement::Agreement;
 use crate::place::Place;
 use crate::ring::Ring;
 pub use crate::ring::START_SHIFT;
@@ -78,20 +79,6 @@ pub const OPEN_UNUSED: u32 = 0;
 pub const OPEN_MAPPED: u32 = 1;
 /// The side will never touch the channel again.
 pub const OPEN_CLOSED: u32 = 2;
-
-/// Agreement on a slot: requested, then accepted by side 1 or cancelled by side 0.
-#[repr(C, align(128))]
-pub struct Agreement {
-    /// [`REQUESTED`], [`ACCEPTED`] or [`CANCELLED`].
-    pub state: AtomicU32,
-}
-
-/// Side 0 has asked for the channel.
-pub const REQUESTED: u32 = 1;
-/// Side 1 has taken it.
-pub const ACCEPTED: u32 = 2;
-/// Side 0 has given up before an answer.
-pub const CANCELLED: u32 = 3;
 
 /// One channel.
 #[repr(C)]

@@ -10,6 +10,8 @@ mod sync;
 pub mod place;
 
 #[cfg(not(loom))]
+pub mod agreement;
+#[cfg(not(loom))]
 pub mod bell;
 #[cfg(not(loom))]
 pub mod diag;

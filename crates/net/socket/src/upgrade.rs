@@ -9,9 +9,7 @@ use crate::links::{self, Link};
 use crate::sock::{self, Socket, mode, phase};
 use crate::{epoll, fork, offers, poll, rt, send, settings};
 use core::sync::atomic::Ordering;
-use saiga_channel::layout::{
-    ACCEPTED, CANCELLED, OPEN_CLOSED, OPEN_MAPPED, REQUESTED, START_SHIFT, Side,
-};
+use saiga_channel::layout::{OPEN_CLOSED, OPEN_MAPPED, START_SHIFT, Side};
 use saiga_channel::rendezvous::{self, Credentials, Proposal, Refusal};
 use saiga_channel::segment::Segment;
 use saiga_channel::sys::{self, Errno, Fd};
@@ -295,11 +293,7 @@ fn take_proposal(
         return Err((Refusal::UnknownSegment, Reason::HandshakeFailed));
     };
     let agreed = Chan::at(link, slot).is_some_and(|chan| {
-        let state = &chan.slot().agreement.state;
-        chan.segment.side == Side(1)
-            && state
-                .compare_exchange(REQUESTED, ACCEPTED, Ordering::SeqCst, Ordering::SeqCst)
-                .is_ok()
+        chan.segment.side == Side(1) && chan.slot().agreement.accept(&proposal.key)
     });
     if agreed {
         Ok((link, slot))
@@ -350,6 +344,7 @@ fn send_proposal(
     let chan = Chan::at(link, slot).ok_or(Errno(libc::ENOMEM))?;
     let sent = chan.segment.populate_start(slot).and_then(|()| {
         prepare_slot(&chan);
+        chan.slot().agreement.request(&tuple.key());
         let number = u32::try_from(slot).unwrap_or(u32::MAX);
         let proposal = Proposal::new(tuple, chan.segment.id(), number, rt::max_shift());
         rendezvous::propose(visitor, &proposal, new.then(|| chan.segment.fd()))
@@ -384,7 +379,6 @@ fn prepare_slot(chan: &Chan) {
         side.tx_places.store(0, Ordering::Relaxed);
         side.rx_remaining.store(0, Ordering::Relaxed);
     }
-    slot.agreement.state.store(REQUESTED, Ordering::SeqCst);
 }
 
 /// Looks whether the other end has agreed.
@@ -392,7 +386,7 @@ fn look_for_answer(fd: Fd, socket: &'static Socket) {
     let Some(chan) = Chan::of(socket) else {
         return give_up(socket, Reason::Internal);
     };
-    if chan.slot().agreement.state.load(Ordering::SeqCst) == ACCEPTED {
+    if chan.slot().agreement.is_accepted() {
         if socket.pins.load(Ordering::SeqCst) > 1 {
             return;
         }
@@ -408,7 +402,7 @@ fn look_for_answer(fd: Fd, socket: &'static Socket) {
     let aux = socket.aux.load(Ordering::Relaxed);
     match rendezvous::refusal(aux) {
         None => socket.pause(),
-        Some(_) if chan.slot().agreement.state.load(Ordering::SeqCst) == ACCEPTED => {}
+        Some(_) if chan.slot().agreement.is_accepted() => {}
         Some(refusal) => {
             withdraw(socket, &chan);
             match (refusal, Tuple::of(fd)) {
@@ -422,10 +416,7 @@ fn look_for_answer(fd: Fd, socket: &'static Socket) {
 
 /// Takes a proposal back that was not accepted.
 fn withdraw(socket: &Socket, chan: &Chan) {
-    let state = &chan.slot().agreement.state;
-    let cancelled = state
-        .compare_exchange(REQUESTED, CANCELLED, Ordering::SeqCst, Ordering::SeqCst)
-        .is_ok();
+    let cancelled = chan.slot().agreement.cancel();
     socket.link.store(core::ptr::null_mut(), Ordering::Release);
     if cancelled {
         links::cancel_slot(chan.link, chan.index);

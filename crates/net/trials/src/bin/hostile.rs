@@ -19,7 +19,7 @@ use std::{
 
 use saiga_channel::{
     diag,
-    layout::{ACCEPTED, DATA_AT, REQUESTED, START_SHIFT},
+    layout::{DATA_AT, START_SHIFT},
     rendezvous::{self, Proposal, Refusal},
     segment::Segment,
     sys as kernel,
@@ -177,17 +177,10 @@ impl Victim {
         for ring in &slot.rings {
             ring.reset(START_SHIFT);
         }
-        slot.agreement
-            .state
-            .store(REQUESTED, std::sync::atomic::Ordering::SeqCst);
+        slot.agreement.request(&self.tuple.key());
         let proposal = Proposal::new(&self.tuple, segment.id(), 0, LARGEST_SHIFT);
         rendezvous::propose(visit, &proposal, Some(segment.fd())).expect("it is listening");
-        let agreed = || {
-            slot.agreement
-                .state
-                .load(std::sync::atomic::Ordering::SeqCst)
-                == ACCEPTED
-        };
+        let agreed = || slot.agreement.is_accepted();
         for _ in 0..100 {
             if agreed() {
                 break;
@@ -215,9 +208,7 @@ impl Victim {
                 if let Ok((proposal, Some(memory))) = rendezvous::receive(visitor) {
                     let segment = Segment::adopt(memory, FLOOR).expect("it is sealed");
                     let slot = segment.slot(proposal.slot as usize);
-                    slot.agreement
-                        .state
-                        .store(ACCEPTED, std::sync::atomic::Ordering::SeqCst);
+                    assert!(slot.agreement.accept(&proposal.key), "it was proposed");
                     self.chat(4);
                     self.scribble(segment.fd(), dice);
                     return "the segment";
