@@ -44,11 +44,11 @@ test:
 loom:
 	tools/loom
 
-# The long tests: kill -9 a thousand times, a hundred thousand connections, MariaDB.
+# The long tests: kill -9 a thousand times, a hundred thousand connections.
 soak:
 	tools/setup test
 	$(MAKE) build
-	SAIGA_LIBRARY=$(library) SAIGA_SOAK=1 $(CARGO) test --workspace --locked --features saiga-trials/mariadb -- --nocapture
+	SAIGA_LIBRARY=$(library) SAIGA_SOAK=1 $(CARGO) test --workspace --locked -- --nocapture
 
 # Every cell of the comparison; takes most of an hour on a machine that should be otherwise quiet.
 bench:
@@ -58,7 +58,7 @@ bench:
 
 lint:
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked --features saiga-trials/mariadb -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude saiga-cli $(doc)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -p saiga-cli $(doc)
 	tools/rules

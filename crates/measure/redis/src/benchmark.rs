@@ -3,9 +3,9 @@
 //! Throughput is the number of requests by the seconds that redis-benchmark itself
 //! reports: they begin when its event loop begins, so neither the start of the process
 //! nor its first connection counts. With `--threads` its threads notice the end only
-//! at a tick of 250 ms; there the idle tail is measured from outside (the client uses
-//! no CPU in it) and taken off. Latencies are the client's, in steps of 8 µs; with a
-//! pipeline they are those of a batch.
+//! at a tick of 250 ms and spin until then; there the idle tail is measured from
+//! outside (the servers use no CPU in it) and taken off. Latencies are the client's,
+//! in steps of 8 µs; with a pipeline they are those of a batch.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,9 +20,9 @@ use crate::acceleration::{ChannelWatch, LOOK_PAUSE};
 use crate::fleet::Fleet;
 use crate::server::PACKAGE;
 
-/// How often a client with threads is looked at.
+/// How often the servers of a client with threads are looked at.
 const SAMPLE_PAUSE: Duration = Duration::from_millis(4);
-/// CPU time between two looks above which a client with threads is at work.
+/// CPU time between two looks above which they are at work.
 const AT_WORK: Duration = Duration::from_micros(400);
 
 /// Runs `line` once against `fleet`.
@@ -43,7 +43,13 @@ pub(crate) fn run(
     let mut client = line
         .spawn(PACKAGE, stdout, stderr)
         .map_err(Failure::impossible)?;
-    let (ended, idle_tail) = watch(&mut client, threads, conditions, channels.as_deref_mut())?;
+    let (ended, idle_tail) = watch(
+        &mut client,
+        fleet,
+        threads,
+        conditions,
+        channels.as_deref_mut(),
+    )?;
     let server_after = fleet.cpu_time();
     if let Some(channels) = channels {
         channels.look();
@@ -88,9 +94,11 @@ pub(crate) fn run(
     })
 }
 
-/// Waits for the client; how long it idled before it ended is found out for threads only.
+/// Waits for the client; how long it asked nothing before it ended is found out for threads
+/// only.
 fn watch(
     client: &mut Child,
+    fleet: &Fleet,
     threads: u32,
     conditions: &Conditions<'_>,
     mut channels: Option<&mut ChannelWatch<'_>>,
@@ -123,8 +131,7 @@ fn watch(
                 )));
             }
             Waited::TimeOver => {
-                // It cannot be gone: we have not reaped it.
-                let cpu = client.cpu_time().map_err(Failure::impossible)?;
+                let cpu = fleet.cpu_time().map_err(Failure::impossible)?;
                 if cpu.saturating_sub(cpu_before) > AT_WORK {
                     last_busy = Instant::now();
                 }

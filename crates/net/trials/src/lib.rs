@@ -16,6 +16,7 @@ pub mod library;
 pub mod mariadb;
 pub mod parity;
 pub mod peer;
+pub mod port;
 pub mod postgres;
 pub mod program;
 pub mod redis;

@@ -8,7 +8,6 @@
 
 use std::{
     fs,
-    net::TcpListener,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
@@ -20,6 +19,7 @@ use saiga_status::reader::Page;
 use crate::{
     census::Census,
     parity::{self, Arm},
+    port,
 };
 
 mod client;
@@ -93,8 +93,8 @@ impl Server {
         let folder = tempfile::tempdir().expect("a temporary directory");
         template::copy_to(&folder.path().join("data"));
         let mut server = Self {
-            port: free_port(),
-            extra_port: free_port(),
+            port: port::free(),
+            extra_port: port::free(),
             host: "127.0.0.1",
             under,
             options: options.iter().map(|&option| option.to_owned()).collect(),
@@ -129,6 +129,9 @@ impl Server {
         command
             .args(["--no-defaults", "--bind-address=127.0.0.1,::1"])
             .arg(format!("--datadir={}", data.display()))
+            // A server that starts deletes all temporary tables that it finds: in a folder that
+            // others use as well, those of servers that run.
+            .arg(format!("--tmpdir={}", self.folder.path().display()))
             .arg(format!("--socket={}", data.join("socket").display()))
             .arg(format!("--pid-file={}", data.join("pid").display()))
             .arg(format!("--port={}", self.port))
@@ -236,9 +239,4 @@ fn server_program() -> PathBuf {
 fn as_user() -> Option<&'static str> {
     let root = fs::metadata("/proc/self").is_ok_and(|owner| owner.uid() == 0);
     root.then_some("--user=root")
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("it is bound").port()
 }

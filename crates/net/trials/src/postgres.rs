@@ -11,10 +11,8 @@ mod log;
 
 use std::{
     fs,
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
     thread,
     time::Duration,
 };
@@ -25,6 +23,7 @@ use crate::{
     library,
     parity::{self, Arm},
     peer::Peer,
+    port,
     sys::{self, Signal},
 };
 
@@ -103,7 +102,7 @@ impl Server {
         let copied = fs::copy(library::path(), folder.path().join("libsaiga.so"));
         copied.expect("the library can be copied");
         Self {
-            port: free_port(),
+            port: port::free(),
             log: Log::new(),
             arm,
             settings: settings.iter().map(|text| (*text).to_owned()).collect(),
@@ -336,18 +335,5 @@ impl Drop for Server {
         self.reap();
         let tail = self.log.tail();
         assert!(clean || thread::panicking(), "no end after SIGINT:\n{tail}");
-    }
-}
-
-/// A port that no outgoing connection can take meanwhile: below the ephemeral range.
-fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let turn = NEXT.fetch_add(1, Ordering::Relaxed);
-        let place = (std::process::id() * 61 + turn) % 12_000;
-        let port = 20_000 + u16::try_from(place).expect("below 12,000");
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
     }
 }

@@ -17,8 +17,8 @@ use crate::{
     bounded::{self, Outcome},
     parity::{self, Arm},
     peer::Peer,
+    port,
     sys::{self, Signal},
-    witness::free_port,
 };
 
 /// What does not come about within this time never will.
@@ -47,7 +47,7 @@ impl Server {
     /// # Panics
     /// When it is not installed or does not come up.
     pub fn start(arm: Arm, host: &'static str, options: &[&str]) -> Self {
-        Self::start_on_port(arm, host, free_port(), options)
+        Self::start_on_port(arm, host, port::free(), options)
     }
 
     /// The same on a port that the caller chose: a cluster's bus port follows from it.
@@ -65,7 +65,7 @@ impl Server {
     /// # Panics
     /// As [`Server::start`].
     pub fn sentinel(arm: Arm, host: &'static str, rules: &[String]) -> Self {
-        Self::launch(arm, host, free_port(), &[], Some(rules))
+        Self::launch(arm, host, port::free(), &[], Some(rules))
     }
 
     fn launch(

@@ -8,7 +8,7 @@ pub mod nginx;
 
 use std::{
     fs::{self, File},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -130,15 +130,6 @@ impl Site {
 /// The file `programs/witnesses/NAME`.
 pub fn source(name: &str) -> PathBuf {
     program::folder().join("witnesses").join(name)
-}
-
-/// A port that nobody had a moment ago.
-///
-/// # Panics
-/// When there is none.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("it is bound").port()
 }
 
 /// Looks again and again until `happened` gives something.

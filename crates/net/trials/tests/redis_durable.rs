@@ -9,10 +9,10 @@ use saiga_trials::{
         self,
         Arm::{Library, Shipped},
     },
+    port,
     redis::{Client, Server},
     redis_topology::await_same_data,
     scale::by_scale,
-    witness::free_port,
 };
 
 /// Counts up until `last`, each answer being what it must be.
@@ -91,7 +91,7 @@ fn tls_carries_commands_and_replication_through_channels() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let [cert, key] = certificate(folder.path());
     for arm in [Library, Shipped] {
-        let ports = [free_port(), free_port()].map(|port| port.to_string());
+        let ports = [port::free(), port::free()].map(|port| port.to_string());
         let options = |port| {
             [
                 &[

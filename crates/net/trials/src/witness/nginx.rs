@@ -5,8 +5,9 @@ use std::{fs, os::unix::process::CommandExt as _, path::Path, process::Command, 
 use crate::{
     bounded::{self, Ending},
     parity::Arm,
+    port,
     sys::{self, Signal},
-    witness::{Site, await_listener, await_some, free_port, upgrades_in_group},
+    witness::{Site, await_listener, await_some, upgrades_in_group},
 };
 
 /// Sizes of the files that it serves: none, small, one buffer, many.
@@ -94,7 +95,7 @@ impl<'a> Nginx<'a> {
     /// # Panics
     /// When it does not come up, with what it said.
     pub fn start(site: &'a Site, arm: Arm, setup: Setup) -> Self {
-        let (port, proxy) = (free_port(), free_port());
+        let (port, proxy) = (port::free(), port::free());
         for folder in ["run", "www", "www/up"] {
             fs::create_dir_all(site.path(folder)).expect("room in the folder");
         }

@@ -2,8 +2,8 @@
 
 use saiga_trials::{
     parity::Arm::{Kernel, Library},
-    sys,
-    witness::{EVIDENCE, Site, free_port},
+    port, sys,
+    witness::{EVIDENCE, Site},
 };
 
 const CONNECTIONS: u64 = 12;
@@ -12,7 +12,7 @@ const CONNECTIONS: u64 = 12;
 fn memcached_stores_what_it_is_given() {
     for evidence in EVIDENCE {
         let site = Site::new(evidence);
-        let port = free_port();
+        let port = port::free();
         let mut command = site.command("memcached", Library);
         command.args(["-l", "127.0.0.1", "-t", "4", "-U", "0", "-m", "256"]);
         command.args(["-p", &port.to_string()]);

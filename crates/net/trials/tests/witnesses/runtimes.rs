@@ -5,7 +5,8 @@ use std::process::Command;
 
 use saiga_trials::{
     parity::Arm::{Kernel, Library},
-    witness::{EVIDENCE, Site, await_listener, free_port, source},
+    port,
+    witness::{EVIDENCE, Site, await_listener, source},
 };
 
 /// What a runtime's server and clients are started by.
@@ -36,7 +37,7 @@ fn check(site: &Site, ports: &[u16], runtime: &Runtime<'_>, least: u64) {
 #[test]
 fn asyncio_streams_echo() {
     for evidence in EVIDENCE {
-        let (site, port) = (Site::new(evidence), free_port());
+        let (site, port) = (Site::new(evidence), port::free());
         let serve = || {
             let mut command = site.python("aio.py", Library);
             command.args(["serve", &port.to_string()]);
@@ -59,7 +60,7 @@ fn asyncio_streams_echo() {
 #[test]
 fn node_serves_http_and_half_closed_sockets() {
     for evidence in EVIDENCE {
-        let (site, port, net) = (Site::new(evidence), free_port(), free_port());
+        let (site, port, net) = (Site::new(evidence), port::free(), port::free());
         let serve = || {
             let mut command = site.command("node", Library);
             command.arg(source("web.js")).arg("serve");
@@ -85,7 +86,7 @@ fn node_serves_http_and_half_closed_sockets() {
 #[test]
 fn java_selectors_and_blocking_sockets_echo() {
     for evidence in EVIDENCE {
-        let (site, port) = (Site::new(evidence), free_port());
+        let (site, port) = (Site::new(evidence), port::free());
         let mut compiler = site.command("javac", Kernel);
         compiler
             .arg("-d")
@@ -114,7 +115,7 @@ fn java_selectors_and_blocking_sockets_echo() {
 #[test]
 fn go_keeps_working() {
     for evidence in EVIDENCE {
-        let (site, port) = (Site::new(evidence), free_port());
+        let (site, port) = (Site::new(evidence), port::free());
         let echo = site.path("echo");
         let mut compiler = site.command("go", Kernel);
         compiler.env("GOCACHE", std::env::temp_dir().join("saiga-trials-go"));
@@ -140,7 +141,7 @@ fn go_keeps_working() {
 #[test]
 fn http_server_of_python_serves_curl() {
     for evidence in EVIDENCE {
-        let (site, port) = (Site::new(evidence), free_port());
+        let (site, port) = (Site::new(evidence), port::free());
         let page = saiga_trials::witness::nginx::content(3_000_000);
         site.write("page", page);
         let mut command = site.command(saiga_trials::parity::python(), Library);
@@ -180,7 +181,7 @@ fn http_server_of_python_serves_curl() {
 #[test]
 fn socket_activation_hands_a_listener_over() {
     for evidence in EVIDENCE {
-        let (site, port) = (Site::new(evidence), free_port());
+        let (site, port) = (Site::new(evidence), port::free());
         let mut command = site.python("activate.py", Library);
         command
             .arg(port.to_string())

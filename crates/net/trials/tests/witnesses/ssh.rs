@@ -5,8 +5,8 @@ use std::{fs, process::Command};
 
 use saiga_trials::{
     parity::Arm::{self, Kernel, Library},
-    sys,
-    witness::{EVIDENCE, Server, Site, free_port},
+    port, sys,
+    witness::{EVIDENCE, Server, Site},
 };
 
 /// Keys and configuration for one server and one client.
@@ -78,7 +78,7 @@ fn client(site: &Site, arm: Arm, program: &str, port: u16) -> Command {
 #[test]
 fn ssh_runs_commands_and_copies_files() {
     for evidence in EVIDENCE {
-        let (site, port) = (Site::new(evidence), free_port());
+        let (site, port) = (Site::new(evidence), port::free());
         set_up(&site, port);
         let server = serve(&site, port);
         let data: Vec<u8> = (0_u32..1_200_000).flat_map(u32::to_le_bytes).collect();
