@@ -121,8 +121,12 @@ impl Ringer {
         self.fd.load(Ordering::Relaxed)
     }
 
-    /// Forgets the socket (in a forked child, which makes its own).
+    /// Forgets the socket (in a forked child, which makes its own); -1 when there is none.
     pub fn forget(&self) -> Fd {
-        self.fd.swap(-1, Ordering::AcqRel)
+        let fd = self.fd();
+        if fd >= 0 {
+            self.fd.store(-1, Ordering::Release);
+        }
+        fd
     }
 }

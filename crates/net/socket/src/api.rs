@@ -13,7 +13,7 @@ use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
 use libc::iovec;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
-use saiga_status::{Entry as Shown, Reason, State};
+use saiga_status::{Entry as Shown, Reason};
 
 /// A socket that the library follows.
 #[derive(Debug, Clone, Copy)]
@@ -81,9 +81,7 @@ fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
         socket.free();
         return;
     }
-    if let Some(entry) = rt::entry(fd) {
-        entry.begin(State::Tracked, Reason::NotEnoughMessages);
-    }
+    rt::show_new(fd);
 }
 
 /// Notes an epoll set; also while upgrades are off, for connections that come when they are on.

@@ -32,7 +32,9 @@ pub(crate) fn set_cpus(n: u32) {
 
 /// A forked child has no spinners.
 pub(crate) fn forked() {
-    SPINNERS.store(0, Ordering::Relaxed);
+    if SPINNERS.load(Ordering::Relaxed) != 0 {
+        SPINNERS.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Who had the CPU while we did not.

@@ -4,10 +4,8 @@
 //! thread held when the process forked counts as free in the child. A signal
 //! handler that meets a lock of its own thread is told so instead of hanging.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-/// Counts forks on this process's line of descent.
-static EPOCH: AtomicU32 = AtomicU32::new(1);
+use crate::fork::CHANGED;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// The lock: 0 when free, else the epoch above the holder's thread id.
 #[derive(Debug)]
@@ -19,12 +17,12 @@ pub(crate) struct Guard<'a>(&'a Lock);
 
 /// Starts a new epoch in a forked child: every inherited lock is free.
 pub(crate) fn forked() {
-    EPOCH.fetch_add(1, Ordering::SeqCst);
+    CHANGED.epoch.fetch_add(1, Ordering::SeqCst);
 }
 
 /// The current epoch.
 pub(crate) fn epoch() -> u32 {
-    EPOCH.load(Ordering::Relaxed)
+    CHANGED.epoch.load(Ordering::Relaxed)
 }
 
 impl Lock {

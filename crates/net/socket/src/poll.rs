@@ -108,7 +108,9 @@ impl Drop for Polling {
 
 /// Forgets the pollers of other threads in a forked child.
 pub(crate) fn forked() {
-    POLLERS.store(0, Ordering::SeqCst);
+    if somebody_polls() {
+        POLLERS.store(0, Ordering::SeqCst);
+    }
 }
 
 /// Callers inside plain sockets while the kernel polls them: they cannot be bound then, and

@@ -3,6 +3,7 @@
 //! Everything is a constant-initialised static, so hooks that run before the
 //! constructor find a library that passes everything through.
 
+use crate::fork::CHANGED;
 use crate::lock::Lock;
 use crate::table;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -19,8 +20,6 @@ use sys::{Errno, Fd, Sys};
 pub(crate) static ENABLED: AtomicBool = AtomicBool::new(false);
 /// The process put itself under seccomp: nothing is upgraded any more.
 pub(crate) static SANDBOXED: AtomicBool = AtomicBool::new(false);
-/// The process that the private records describe; differs in a vfork child.
-static PID: AtomicU32 = AtomicU32::new(0);
 /// Messages before a connection is worth a channel.
 static EVIDENCE: AtomicU32 = AtomicU32::new(64);
 /// Logarithm of the largest ring.
@@ -35,7 +34,6 @@ static PAGE_FD: AtomicI32 = AtomicI32::new(-1);
 static RINGER: Ringer = Ringer::new();
 
 static PAGE: OnceLock<StatusPage> = OnceLock::new();
-
 /// Takes over the settings that hold as long as the process lives: rings and waiting.
 pub(crate) fn start(settings: &Settings) {
     let spin = u64::try_from(settings.spin.value.get().as_micros()).unwrap_or(50);
@@ -52,7 +50,7 @@ pub(crate) fn start(settings: &Settings) {
 
 /// Notes the process id.
 pub(crate) fn place_process() {
-    PID.store(sys::getpid(), Ordering::Relaxed);
+    CHANGED.pid.store(sys::getpid(), Ordering::Relaxed);
 }
 
 /// Opens the status page; without one nothing is shown and all else works.
@@ -67,22 +65,40 @@ pub(crate) fn open_page() {
     let _ = PAGE.set(page);
 }
 
-/// Gives a forked child what is its own: a fresh page, no sockets of its parent.
+/// Lets go in a forked child of what is its parent's. The status page waits: to make one costs
+/// as much as half a fork, and most children have nothing to show.
 pub(crate) fn forked() {
-    PID.store(sys::getpid(), Ordering::Relaxed);
-    for fd in [DIAG.swap(-1, Ordering::Relaxed), RINGER.forget()] {
-        unhide_and_close(fd);
+    CHANGED.pid.store(sys::getpid(), Ordering::Relaxed);
+    let diag = DIAG.load(Ordering::Relaxed);
+    if diag >= 0 {
+        DIAG.store(-1, Ordering::Relaxed);
     }
-    let old = PAGE_FD.swap(-1, Ordering::Relaxed);
-    if let Some(page) = PAGE.get()
-        && let Ok(Ok(fd)) = page
-            .replace_after_fork()
-            .map(|fd| sys::move_up(fd, floor()))
-    {
+    unhide_and_close(diag);
+    unhide_and_close(RINGER.forget());
+    if PAGE.get().is_some() {
+        CHANGED.parents_page.store(true, Ordering::Release);
+    }
+}
+
+/// Gives a forked child its own page, now that it has something to show.
+fn own_page() {
+    static MAKING: Lock = Lock::new();
+    let is_parents = || CHANGED.parents_page.load(Ordering::Acquire);
+    if !is_parents() || !in_own_process() {
+        return;
+    }
+    let Some(_guard) = MAKING.lock() else { return };
+    let Some(page) = PAGE.get().filter(|_| is_parents()) else {
+        return;
+    };
+    unhide_and_close(PAGE_FD.swap(-1, Ordering::Relaxed));
+    let made = page.replace_after_fork();
+    if let Ok(Ok(fd)) = made.map(|fd| sys::move_up(fd, floor())) {
         PAGE_FD.store(fd, Ordering::Relaxed);
         table::hide(fd);
     }
-    unhide_and_close(old);
+    // Where that failed, the process has private memory there by now.
+    CHANGED.parents_page.store(false, Ordering::Release);
 }
 
 /// Closes one of the library's own descriptors.
@@ -103,7 +119,7 @@ pub(crate) fn hidden(fd: Fd) -> Fd {
 /// (which shares our memory but has its own descriptors).
 pub(crate) fn in_own_process() -> bool {
     // A sandbox may forbid getpid(2), and hardly anybody spawns from inside one.
-    SANDBOXED.load(Ordering::Relaxed) || sys::getpid() == PID.load(Ordering::Relaxed)
+    SANDBOXED.load(Ordering::Relaxed) || sys::getpid() == CHANGED.pid.load(Ordering::Relaxed)
 }
 
 /// Lowest number for the library's own descriptors under the limit that holds now: programs
@@ -114,10 +130,10 @@ pub(crate) fn floor() -> usize {
         rlim_max: 0,
     };
     crate::process::rlimit_nofile(&mut limit);
-    // High, but not so high that the kernel's table for this process becomes large: its
-    // size is copied at every fork.
+    // Above what select(2) can name, but not so high that the kernel's table for this process
+    // becomes large: its size is copied at every fork.
     let soft = usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX);
-    soft.saturating_sub(128).max(soft / 2).min(4096 - 128)
+    soft.saturating_sub(128).max(soft / 2).min(libc::FD_SETSIZE)
 }
 
 /// Messages before a connection is worth a channel.
@@ -176,19 +192,33 @@ pub(crate) fn ring(bell: u64) {
     RINGER.ring(bell);
 }
 
+fn page() -> Option<&'static StatusPage> {
+    let parents = CHANGED.parents_page.load(Ordering::Acquire);
+    PAGE.get().filter(|_| !parents)
+}
+
 /// The process's counters.
 pub(crate) fn header() -> &'static Header {
     static INERT: StatusPage = StatusPage::inert();
-    PAGE.get().unwrap_or(&INERT).header()
+    page().unwrap_or(&INERT).header()
 }
 
-/// What the page shows of a descriptor.
+/// What the page shows of a descriptor, if there is one.
 pub(crate) fn entry(fd: Fd) -> Option<&'static Entry> {
-    PAGE.get().and_then(|p| p.entry(fd))
+    page().and_then(|p| p.entry(fd))
+}
+
+/// Shows a new connection.
+pub(crate) fn show_new(fd: Fd) {
+    own_page();
+    if let Some(e) = entry(fd) {
+        e.begin(State::Tracked, Reason::NotEnoughMessages);
+    }
 }
 
 /// Shows a descriptor's state.
 pub(crate) fn show(fd: Fd, state: State, reason: Reason) {
+    own_page();
     if let Some(e) = entry(fd) {
         e.set(state, reason);
     }
