@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use saiga_experiment::arm::ArmKind;
 use saiga_experiment::cores::{Cores, Hog};
 use saiga_experiment::plan::{Cell, Plan, RunSize};
-use saiga_experiment::workload::Workload;
+use saiga_experiment::workload::{Load, Workload};
 use saiga_redis::{RedisLoad, Topology, cells};
 use saiga_sql::{Engine, SqlLoad};
 
@@ -287,7 +287,7 @@ pub(super) fn print_steps<W: Workload>(
         for arm in visit.order {
             let operations = match plan.size {
                 RunSize::Operations(operations) => operations,
-                RunSize::Lasting(_) | RunSize::Timed(_) => workload.first_guess(&cell.load),
+                RunSize::Lasting(_) | RunSize::Timed(_) => cell.load.first_guess(),
             };
             writeln!(out, "# arm {}", arms[arm].name)?;
             for step in workload.steps(arm, cell, operations) {
