@@ -44,7 +44,7 @@ pub enum NotReady {
 #[error("{program} ended before it was ready; it said: {said}")]
 pub struct Died {
     program: &'static str,
-    /// The last lines of its log.
+    /// What its log says of the cause.
     said: String,
     /// Whether it found somebody else on its port.
     port_taken: bool,
@@ -111,7 +111,7 @@ impl Server {
     fn died(&self) -> Died {
         Died {
             program: self.program,
-            said: self.last_lines(),
+            said: log::cause(&self.log),
             port_taken: port::is_lost(&self.said()),
         }
     }

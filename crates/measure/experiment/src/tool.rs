@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::interrupt::Interrupt;
-use crate::log::last_lines;
+use crate::log;
 use crate::process::{CommandLine, Waited};
 use crate::workload::Failure;
 
@@ -13,23 +13,23 @@ use crate::workload::Failure;
 pub struct Undone {
     /// Its exit status, or the time that it took.
     pub how: String,
-    /// The last lines of its output.
+    /// What it said of the cause.
     pub said: String,
 }
 
-/// Runs `line` of `package` with its output in `log`, for `limit` at most.
+/// Runs `line` of `package` with its output in the file `output`, for `limit` at most.
 ///
 /// # Errors
 /// [`Failure`], when it could not be started or the user interrupts.
 pub fn run(
     line: &CommandLine,
     package: &str,
-    log: &Path,
+    output: &Path,
     limit: Duration,
     interrupt: &Interrupt,
 ) -> Result<Result<(), Undone>, Failure> {
     let mut child = line
-        .spawn_logged(package, log)
+        .spawn_logged(package, output)
         .map_err(Failure::impossible)?;
     let how = match child.wait(limit, interrupt).map_err(Failure::impossible)? {
         Waited::Ended(ended) if ended.status.success() => return Ok(Ok(())),
@@ -37,7 +37,7 @@ pub fn run(
         Waited::Interrupted => return Err(Failure::Interrupted),
         Waited::TimeOver => format!("no end within {} s", limit.as_secs()),
     };
-    let said = last_lines(log);
+    let said = log::cause(output);
     Ok(Err(Undone { how, said }))
 }
 

@@ -51,7 +51,7 @@ pub(crate) enum ServerError {
         program: String,
         /// Its exit status, or the time that it took.
         how: String,
-        /// The last lines of its output.
+        /// What it said of the cause.
         said: String,
     },
     /// It does not get ready to be loaded.
