@@ -20,7 +20,7 @@ fish := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 # The binary is documented by itself: it shares its name, and so its folder, with the library.
 doc := --no-deps --document-private-items --locked
 
-.PHONY: all build demo test loom soak bench lint fmt install uninstall clean
+.PHONY: all build demo test loom soak bench bench-wait lint fmt install uninstall clean
 
 all: build
 
@@ -55,6 +55,13 @@ bench:
 	tools/setup demo
 	$(MAKE) build
 	$(release)/saiga compare redis --full --out $(OUT)/bench
+
+# The matrix by which the wait policy is judged (docs/waiting.md): an hour on a quiet machine with two CPUs.
+bench-wait:
+	tools/setup test
+	$(MAKE) build
+	$(release)/saiga compare redis -t set -c 1,16,64,256 --hog none,0,1,both --arms kernel,saiga --out $(OUT)/wait/redis
+	$(release)/saiga compare sql --full --only point-select --only postgres-select --arms kernel,saiga --out $(OUT)/wait/sql
 
 lint:
 	$(CARGO) fmt --all --check

@@ -45,7 +45,7 @@ pub(crate) enum Verb {
     /// Shows the traffic of accelerated processes, refreshed each second
     Top(top::Args),
     /// Measures a workload with and without Saiga, in pairs, and writes a report
-    Compare(compare::Args),
+    Compare(Box<compare::Args>),
     /// Runs one load and prints its figures
     Bench(bench::Args),
     /// Writes to Redis through a fail-over, for `compare` and `bench`

@@ -1,73 +1,53 @@
-//! `saiga bench redis`: one load run, and its record as in `result.json`.
+//! `saiga bench`: one load run, and its record as in `result.json`.
 //!
 //! Starts private servers, runs one load, stops them. Deliberately absent:
 //! comparisons and verdicts; one run shows nothing about another.
+
+mod redis;
+mod sql;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::ValueEnum;
+use clap::{Subcommand, ValueEnum};
 use saiga_experiment::cores::{Cores, Hog, Placement};
 use saiga_experiment::engine;
 use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::plan::{Plan, RunSize};
+use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::result::Run;
-use saiga_redis::{RedisLoad, RedisWorkload, Topology, cells};
+use saiga_experiment::workload::Workload;
 
-use crate::compare::{
-    ArmName, HogName, TestName, TopologyName, arm_kinds, check_arms, check_test, probe,
-    raise_descriptor_limit, this_tool,
-};
+use crate::compare::{ArmName, HogName, raise_descriptor_limit};
 
-/// Options of `saiga bench`; short ones are redis-benchmark's.
+/// Options of `saiga bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The workload: redis
-    #[arg(value_name = "WORKLOAD")]
-    workload: String,
+    #[command(subcommand)]
+    load: Load,
+}
+
+/// What is run.
+#[derive(Debug, Subcommand)]
+enum Load {
+    /// Redis under redis-benchmark, one server or several that are joined
+    Redis(redis::Args),
+    /// MariaDB under sysbench, or PostgreSQL under pgbench
+    Sql(sql::Args),
+}
+
+/// The conditions that every load has.
+#[derive(Debug, clap::Args)]
+struct Conditions {
     /// How client and server reach each other
     #[arg(long, value_enum, default_value_t = ArmName::Saiga)]
     arm: ArmName,
-    /// How servers are joined to each other
-    #[arg(long, value_enum, default_value_t = TopologyName::Standalone)]
-    topology: TopologyName,
-    /// The same as --topology cluster
-    #[arg(long, conflicts_with = "topology")]
-    cluster: bool,
     /// Where they run
     #[arg(long, value_enum, default_value_t = PlacementName::Unpinned)]
     placement: PlacementName,
     /// Keep the server's core (0), the client's (1) or both busy
-    #[arg(long, value_enum)]
-    hog: Option<HogName>,
-    /// What each request does
-    #[arg(short = 't', long = "test", value_enum, default_value_t = TestName::Set)]
-    test: TestName,
-    /// Parallel connections
-    #[arg(short, long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
-    clients: u32,
-    /// Requests in all
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
-    requests: u64,
-    /// Requests sent before the first answer is awaited
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pipeline: u32,
-    /// Size of a value in bytes
-    #[arg(short = 'd', long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_073_741_824))]
-    value_bytes: u32,
-    /// Use N random keys; a GET finds every one of them
-    #[arg(short = 'r', long, value_name = "N", default_value_t = 0)]
-    keys: u32,
-    /// Threads of redis-benchmark
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=500))]
-    threads: u32,
-    /// io-threads of redis-server
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
-    io_threads: u32,
-    /// Close each connection after one request
-    #[arg(long)]
-    reconnect: bool,
+    #[arg(long, value_enum, default_value_t = HogName::None)]
+    hog: HogName,
     /// First port of the private servers on 127.0.0.1 (default: any free ones)
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
@@ -89,87 +69,75 @@ enum PlacementName {
 
 /// Runs one load and prints its record.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if args.workload != "redis" {
-        bail!(
-            "bench {}: not in this version; `saiga bench redis` is",
-            args.workload
-        );
+    match args.load {
+        Load::Redis(args) => redis::run(&args),
+        Load::Sql(args) => sql::run(&args),
     }
-    let topology = args.topology();
-    check_test(args.test, topology)?;
-    check_arms(&[args.arm], topology)?;
-    let plan = plan(&args)?;
-    let kinds = arm_kinds(&[args.arm])?;
-    let workload = RedisWorkload::new(
-        &kinds,
-        topology,
-        args.port,
-        this_tool()?,
-        Some(probe::status_pages()),
-    )?;
-    raise_descriptor_limit();
-    let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
-    let outcome = engine::execute(&workload, &plan, &interrupt, &mut |_| {})?;
-    if let Some(reason) = outcome.stopped {
-        bail!("{reason}; nothing was measured");
-    }
-    let Some(run) = outcome.runs.into_iter().last() else {
-        bail!("nothing was measured");
-    };
-    match &run.rejected {
-        Some(reason) if run.metrics.is_empty() => bail!("bench redis: {reason}"),
-        Some(_) | None => {}
-    }
-    print(&run, args.json)?;
-    Ok(ExitCode::SUCCESS)
 }
 
-impl Args {
-    fn topology(&self) -> Topology {
-        if self.cluster {
-            Topology::Cluster
-        } else {
-            self.topology.topology()
+impl PlacementName {
+    /// The same for the engine.
+    fn placement(self) -> Placement {
+        match self {
+            Self::OneCore => Placement::OneCore,
+            Self::TwoCores => Placement::TwoCores,
+            Self::Unpinned => Placement::Unpinned,
         }
     }
 }
 
-/// A plan of one visit with one arm, in which strangers may do what they want.
-fn plan(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
-    let cores = Cores::choose().context("cannot tell which CPUs this process may use")?;
-    let load = RedisLoad {
-        test: args.test.test(),
-        clients: args.clients,
-        pipeline: args.pipeline,
-        value_bytes: args.value_bytes,
-        client_threads: args.threads,
-        io_threads: args.io_threads,
-        reconnect: args.reconnect,
-        keys: args.keys,
-        topology: args.topology(),
-    };
-    let placement = match args.placement {
-        PlacementName::OneCore => Placement::OneCore,
-        PlacementName::TwoCores => Placement::TwoCores,
-        PlacementName::Unpinned => Placement::Unpinned,
-    };
-    let hog = args.hog.map_or(Hog::None, HogName::hog);
-    let mut cells = cells::cells(&[load], hog, &cores);
-    cells.retain(|cell| cell.placement == placement);
-    if cells.is_empty() {
-        bail!(
-            "--placement {} with --hog {} needs two CPUs, this process may use one",
-            placement.slug(),
-            hog.name()
-        );
+impl Conditions {
+    /// A plan of one visit with one arm, in which strangers may do what they want. `cells`
+    /// lists every cell of a load beside a hog.
+    fn plan<L>(
+        &self,
+        cells: impl FnOnce(Hog, &Cores) -> Vec<Cell<L>>,
+        size: RunSize,
+    ) -> anyhow::Result<Plan<L>> {
+        let cores = Cores::choose().context("cannot tell which CPUs this process may use")?;
+        let (placement, hog) = (self.placement.placement(), self.hog.hog());
+        let mut cells = cells(hog, &cores);
+        cells.retain(|cell| cell.placement == placement);
+        if cells.is_empty() && cores.second.is_none() {
+            bail!(
+                "--placement {} with --hog {} needs two CPUs, this process may use one",
+                placement.slug(),
+                hog.name()
+            );
+        }
+        if cells.is_empty() {
+            bail!(
+                "--placement {}: such a load runs unpinned only",
+                placement.slug()
+            );
+        }
+        Ok(Plan {
+            cells,
+            pairs: 1,
+            seed: 0,
+            size,
+            max_foreign_cores: f64::INFINITY,
+        })
     }
-    Ok(Plan {
-        cells,
-        pairs: 1,
-        seed: 0,
-        size: RunSize::Operations(args.requests),
-        max_foreign_cores: f64::INFINITY,
-    })
+
+    /// Runs `plan` and prints the record of its run.
+    fn measure<W: Workload>(&self, workload: &W, plan: &Plan<W::Load>) -> anyhow::Result<ExitCode> {
+        raise_descriptor_limit();
+        let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
+        let outcome = engine::execute(workload, plan, &interrupt, &mut |_| {})?;
+        if let Some(reason) = outcome.stopped {
+            bail!("{reason}; nothing was measured");
+        }
+        let Some(run) = outcome.runs.into_iter().last() else {
+            bail!("nothing was measured");
+        };
+        match &run.rejected {
+            Some(reason) if run.metrics.is_empty() => bail!("bench {}: {reason}", workload.name()),
+            Some(_) | None => {}
+        }
+        print(&run, self.json)?;
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 fn print(run: &Run, json: bool) -> anyhow::Result<()> {

@@ -24,15 +24,17 @@ use saiga_sql::SqlWorkload;
 
 use crate::exit;
 use options::Expectation;
-pub(crate) use options::{Args, ArmName, HogName, TestName, TopologyName};
-pub(crate) use plan::{arm_kinds, check_arms, check_test, raise_descriptor_limit, this_tool};
+pub(crate) use options::{Args, ArmName, EngineName, HogName, TestName, TopologyName, seconds};
+pub(crate) use plan::{
+    arm_kinds, check_arms, check_connections, check_test, raise_descriptor_limit, this_tool,
+};
 use progress::Progress;
 
 /// Runs the comparison, or with `--dry-run` says what it would run.
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match args.workload.as_str() {
-        "redis" => redis(&args),
-        "sql" => sql(&args),
+        "redis" => redis(args),
+        "sql" => sql(args),
         other => {
             bail!("compare {other}: not in this version; `saiga compare redis` and `sql` are")
         }

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         args::Verb::Disable(args) => service::disable(args),
         args::Verb::Status(args) => status::run(args),
         args::Verb::Top(args) => top::run(args),
-        args::Verb::Compare(args) => compare::run(args),
+        args::Verb::Compare(args) => compare::run(&args),
         args::Verb::Bench(args) => bench::run(args),
         args::Verb::RedisWriter(args) => writer::run(args),
         args::Verb::Config(args) => config::run(args),

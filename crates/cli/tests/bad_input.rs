@@ -74,6 +74,19 @@ const ROWS: &[Row] = &[
         "no process has the number 8388608",
     ),
     (&["top", "--iterations", "0"], &[], "invalid value '0'"),
+    (&["bench"], &[], "Usage: saiga bench <COMMAND>"),
+    (&["bench", "tpcc"], &[], "unrecognized subcommand 'tpcc'"),
+    (&["bench", "sql"], &[], "--engine <ENGINE>"),
+    (
+        &["bench", "sql", "--engine", "oracle"],
+        &[],
+        "invalid value 'oracle' for '--engine",
+    ),
+    (
+        &["bench", "sql", "--engine", "mariadb", "-n", "9"],
+        &[],
+        "unexpected argument '-n'",
+    ),
     (&["completions", "cobol"], &[], "invalid value 'cobol'"),
     (&["man", "--out", "/no/folder"], &[], "/no/folder"),
 ];

@@ -3,12 +3,13 @@
 
 mod marked;
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, ChildStderr, Stdio};
 
-use marked::Marked;
-use rustix::process::{Pid, Signal, kill_process};
+use marked::{Marked, pid, send};
+use rustix::process::{Signal, kill_process};
 use saiga_experiment::result::{ExperimentResult, Run, Verdict};
 use saiga_experiment::stats::RatioSummary;
 
@@ -24,11 +25,6 @@ const SMALL: [&str; 10] = [
     "--seed",
     "1",
 ];
-
-fn result_in(test: &Marked) -> ExperimentResult {
-    let text = std::fs::read_to_string(test.path("out/result.json")).unwrap();
-    ExperimentResult::from_json(&text).unwrap()
-}
 
 /// What the runs of one arm in one cell measured, by pair.
 fn values(result: &ExperimentResult, cell: &str, arm: &str, metric: &str) -> Vec<f64> {
@@ -68,7 +64,7 @@ fn kernel_against_itself_shows_no_difference() {
     );
     assert_eq!(said.code, Some(0), "{said:?}");
 
-    let result = result_in(&test);
+    let result = test.result();
     assert_eq!(
         result
             .arms
@@ -150,7 +146,7 @@ fn runs_that_are_not_accelerated_do_not_count() {
         "{}",
         said.stderr
     );
-    let result = result_in(&test);
+    let result = test.result();
     let saiga: Vec<_> = result
         .runs
         .iter()
@@ -204,11 +200,6 @@ fn started(test: &Marked) -> (Child, BufReader<ChildStderr>) {
     (child, stderr)
 }
 
-fn send(child: &Child, signal: Signal) {
-    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    kill_process(pid, signal).unwrap();
-}
-
 #[test]
 fn an_interrupt_stops_everything_and_keeps_what_was_measured() {
     for signal in [Signal::INT, Signal::TERM] {
@@ -221,7 +212,7 @@ fn an_interrupt_stops_everything_and_keeps_what_was_measured() {
             last.contains("interrupted; what was measured until then is in"),
             "{last}"
         );
-        let result = result_in(&test);
+        let result = test.result();
         assert!(
             result.runs.len() >= 2 && result.runs.len() < 2000,
             "{}",
@@ -249,10 +240,8 @@ fn a_second_signal_ends_at_once_and_kills_what_is_left() {
     loop {
         // It may end between the look and the signal; then the next one is taken.
         let servers = test.processes_but(child.id());
-        let stopped = servers.into_iter().filter(is_server).find(|pid| {
-            let pid = Pid::from_raw(i32::try_from(*pid).unwrap()).unwrap();
-            kill_process(pid, Signal::STOP).is_ok()
-        });
+        let mut servers = servers.into_iter().filter(is_server);
+        let stopped = servers.find(|server| kill_process(pid(*server), Signal::STOP).is_ok());
         if stopped.is_some() {
             break;
         }
@@ -316,10 +305,6 @@ fn what_cannot_be_done_is_one_line_and_exit_2() {
             vec!["compare".into(), "plan.toml".into()],
             "compare plan.toml: not in this version",
         ),
-        (
-            vec!["bench".into(), "sql".into()],
-            "bench sql: not in this version",
-        ),
         (with(&[]), "--out DIR is missing"),
         (with(&["--out", &under_a_file]), "cannot write into"),
         (with(&["--out", &out, "--port", &port]), "port"),
@@ -331,17 +316,13 @@ fn what_cannot_be_done_is_one_line_and_exit_2() {
     ];
     for (arguments, message) in cases {
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let said = test.said(&mut test.saiga(&words));
-        assert_eq!(said.code, Some(2), "{words:?}: {said:?}");
-        let last = said.stderr.lines().last().unwrap();
+        let said = test.refused(&mut test.saiga(&words));
+        let last = said.lines().last().unwrap();
         assert!(
             last.starts_with(&format!("saiga: {message}")),
-            "{words:?}: {}",
-            said.stderr
+            "{words:?}: {said}"
         );
-        assert_eq!(said.stdout, "", "{words:?}");
     }
-    test.assert_nothing_left();
 }
 
 #[test]
@@ -358,10 +339,8 @@ fn a_missing_redis_is_named_with_its_package() {
             &test.text("out"),
         ],
     ] {
-        let said = test.said(test.saiga(verb).env("PATH", test.path("nowhere")));
-        assert_eq!(said.code, Some(2), "{said:?}");
         assert_eq!(
-            said.stderr,
+            test.refused(test.saiga(verb).env("PATH", test.path("nowhere"))),
             "saiga: redis-server is not installed (not found in PATH); \
              on Debian: apt-get install redis-server\n"
         );
@@ -369,6 +348,48 @@ fn a_missing_redis_is_named_with_its_package() {
             !test.path("out").exists(),
             "nothing is made before it can be used"
         );
+    }
+}
+
+#[test]
+fn a_folder_for_temporary_files_that_is_not_there_is_named_once() {
+    let test = Marked::new();
+    let mut saiga = test.saiga(&["bench", "redis", "--arm", "kernel"]);
+    let said = test.refused(saiga.env("TMPDIR", test.path("nowhere")));
+    assert!(
+        said.starts_with("saiga: cannot use the folder for temporary files: No such file"),
+        "{said}"
+    );
+    assert!(
+        said.ends_with("; set TMPDIR to one that is writable\n"),
+        "{said}"
+    );
+}
+
+/// Every engine x 1, 16, 64 and 256 connections x every placement x every hog.
+#[test]
+fn the_matrix_of_the_wait_policy_is_whole() {
+    let test = Marked::with_library();
+    let makefile = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Makefile");
+    let text = std::fs::read_to_string(makefile).unwrap();
+    let (_, target) = text.split_once("\nbench-wait:\n").unwrap();
+    let recipe = target.lines().take_while(|line| line.starts_with('\t'));
+    let commands = recipe.filter_map(|line| line.strip_prefix("\t$(release)/saiga "));
+    let mut cells = BTreeSet::new();
+    for command in commands {
+        let words: Vec<&str> = command.split(' ').chain(["--dry-run"]).collect();
+        let said = test.said(&mut test.saiga(&words));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let names = said
+            .stdout
+            .lines()
+            .filter(|line| line.ends_with(", pair 6"));
+        cells.extend(names.map(str::to_owned));
+    }
+    assert_eq!(cells.len(), 3 * 4 * 3 * 4);
+    for kind in ["set", "mariadb-point-select", "postgres-select"] {
+        let last = format!("# {kind}-c256-two-cores-hog-both, pair 6");
+        assert!(cells.contains(&last), "{last}: {cells:?}");
     }
 }
 

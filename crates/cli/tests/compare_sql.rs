@@ -4,10 +4,10 @@
 mod marked;
 
 use std::net::TcpListener;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
-use marked::Marked;
-use rustix::process::{Pid, Signal, kill_process};
+use marked::{Marked, send};
+use rustix::process::Signal;
 use saiga_experiment::result::{ExperimentResult, Run};
 
 /// The metrics that every run with lasting connections has.
@@ -41,8 +41,7 @@ fn result_of(test: &Marked, engine: &str, cells: &[&str]) -> ExperimentResult {
     let said = test.said(&mut saiga);
     assert_eq!(said.code, Some(0), "{said:?}");
     test.assert_nothing_left();
-    let text = std::fs::read_to_string(test.path("out/result.json")).unwrap();
-    ExperimentResult::from_json(&text).unwrap()
+    test.result()
 }
 
 /// Every arm ran and measured everything; Saiga's runs were accelerated, others cannot be.
@@ -77,6 +76,15 @@ fn assert_complete(result: &ExperimentResult, cells: &[&str]) {
     assert!(durability, "{:?}", result.warnings);
 }
 
+/// The programs whose versions the result must name, and cells of one engine.
+fn is_compared_completely(engine: &str, programs: [&str; 2], cells: [&str; 3]) {
+    let result = result_of(&Marked::with_real_library(), engine, &cells);
+    assert_complete(&result, &cells);
+    for program in programs {
+        assert!(result.versions.contains_key(program), "{program}");
+    }
+}
+
 #[test]
 fn mariadb_is_compared_completely() {
     let cells = [
@@ -84,9 +92,7 @@ fn mariadb_is_compared_completely() {
         "mariadb-read-write-c1-unpinned",
         "mariadb-churn-c4-unpinned",
     ];
-    let result = result_of(&Marked::with_real_library(), "mariadb", &cells);
-    assert_complete(&result, &cells);
-    assert!(result.versions.contains_key("mariadbd") && result.versions.contains_key("sysbench"));
+    is_compared_completely("mariadb", ["mariadbd", "sysbench"], cells);
 }
 
 #[test]
@@ -96,9 +102,7 @@ fn postgres_is_compared_completely() {
         "postgres-tpcb-c1-unpinned",
         "postgres-churn-c4-unpinned",
     ];
-    let result = result_of(&Marked::with_real_library(), "postgres", &cells);
-    assert_complete(&result, &cells);
-    assert!(result.versions.contains_key("postgres") && result.versions.contains_key("pgbench"));
+    is_compared_completely("postgres", ["postgres", "pgbench"], cells);
 }
 
 /// The library of this installation accelerates nothing; its runs must not count.
@@ -125,11 +129,6 @@ fn runs_that_are_not_accelerated_do_not_count() {
         said.stderr
     );
     test.assert_nothing_left();
-}
-
-fn send(child: &Child, signal: Signal) {
-    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    kill_process(pid, signal).unwrap();
 }
 
 /// Servers of this test. PostgreSQL writes its title over its environment, and the mark with
@@ -235,16 +234,12 @@ fn what_cannot_be_done_is_said_and_exit_2() {
         if message.starts_with("port") {
             saiga.args(kernel);
         }
-        let said = test.said(&mut saiga);
-        assert_eq!(said.code, Some(2), "{more:?}: {said:?}");
+        let said = test.refused(&mut saiga);
         let found = said
-            .stderr
             .lines()
             .any(|line| line.starts_with(&format!("saiga: {message}")));
-        assert!(found, "{more:?}: {}", said.stderr);
-        assert_eq!(said.stdout, "", "{more:?}");
+        assert!(found, "{more:?}: {said}");
     }
-    test.assert_nothing_left();
 }
 
 #[test]
@@ -261,43 +256,14 @@ fn a_missing_load_generator_is_named_with_its_package() {
     saiga
         .env("PATH", test.path("nowhere"))
         .args(["--out", &test.text("out")]);
-    let said = test.said(&mut saiga);
-    assert_eq!(said.code, Some(2), "{said:?}");
     assert_eq!(
-        said.stderr,
+        test.refused(&mut saiga),
         "saiga: sysbench is not installed (not found in PATH); on Debian: apt-get install sysbench\n"
     );
     assert!(
         !test.path("out").exists(),
         "nothing is made before it can be used"
     );
-}
-
-#[test]
-fn a_server_that_refuses_to_start_is_quoted() {
-    let test = Marked::new();
-    test.script(
-        "stubs/mariadbd",
-        "#!/bin/sh\n[ \"$1\" = --version ] && exec echo mariadbd 1.0\n\
-         case \"$*\" in *--bootstrap*) exec /usr/sbin/mariadbd \"$@\" ;; esac\n\
-         echo looking around\necho the disk is full >&2\nexit 1\n",
-    );
-    let mut saiga = test.saiga(&[
-        "compare",
-        "sql",
-        "--engine",
-        "mariadb",
-        "--arms",
-        "kernel,unix",
-    ]);
-    let path = format!("{}:/usr/bin:/bin", test.text("stubs"));
-    saiga.env("PATH", path).args(["--out", &test.text("out")]);
-    let said = test.said(&mut saiga);
-    assert_eq!(said.code, Some(2), "{said:?}");
-    let quoted =
-        "saiga: mariadbd ended before it was ready; it said: looking around | the disk is full\n";
-    assert!(said.stderr.ends_with(quoted), "{}", said.stderr);
-    test.assert_nothing_left();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The help of verbs, as committed in `tests/help`.
 //!
-//! After a wanted change: `saiga VERB --help > crates/cli/tests/help/VERB.txt`.
+//! After a wanted change: `saiga VERB --help > crates/cli/tests/help/VERB.txt`, where a space
+//! in VERB is a hyphen in the file's name.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -13,10 +14,20 @@ use support::{Installation, said};
 fn help_is_as_committed() {
     let saiga = Installation::bare();
     for verb in [
-        "run", "enable", "disable", "status", "top", "config", "compare",
+        "run",
+        "enable",
+        "disable",
+        "status",
+        "top",
+        "config",
+        "compare",
+        "bench redis",
+        "bench sql",
     ] {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/help/{verb}.txt"));
-        let out = said(&mut saiga.saiga(&[verb, "--help"]));
+        let name = verb.replace(' ', "-");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/help/{name}.txt"));
+        let words: Vec<&str> = verb.split(' ').chain(["--help"]).collect();
+        let out = said(&mut saiga.saiga(&words));
         assert_eq!(out.code, Some(0));
         assert_eq!(
             out.stdout,

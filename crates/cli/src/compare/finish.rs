@@ -7,9 +7,9 @@ use anyhow::Context;
 use saiga_experiment::analysis::{Shortfall, conclude};
 use saiga_experiment::cores::Cores;
 use saiga_experiment::engine::{Outcome, REPEATED};
-use saiga_experiment::plan::Plan;
+use saiga_experiment::plan::{self, Plan};
 use saiga_experiment::result::{Cell, CellParams, ExperimentResult, FORMAT_VERSION, Verdict};
-use saiga_experiment::workload::Workload;
+use saiga_experiment::workload::{Load, Workload};
 use saiga_experiment::{host, output};
 use saiga_report::{document, html, text};
 
@@ -25,11 +25,7 @@ pub(super) fn result<W: Workload>(
     args: &Args,
 ) -> (ExperimentResult, Verdict) {
     let arms = workload.arms();
-    let mut cells: Vec<Cell> = plan
-        .cells
-        .iter()
-        .map(|cell| described(workload, cell))
-        .collect();
+    let mut cells: Vec<Cell> = plan.cells.iter().map(described).collect();
     let Outcome {
         runs,
         stopped,
@@ -67,13 +63,13 @@ pub(super) fn result<W: Workload>(
     (result, conclusion.verdict)
 }
 
-fn described<W: Workload>(workload: &W, cell: &saiga_experiment::plan::Cell<W::Load>) -> Cell {
+fn described(cell: &plan::Cell<impl Load>) -> Cell {
     Cell {
         id: cell.id.clone(),
         params: CellParams {
             placement: cell.placement.name().to_owned(),
             hog: cell.hog.name().to_owned(),
-            workload: workload.params(&cell.load),
+            workload: cell.load.params(),
         },
     }
 }

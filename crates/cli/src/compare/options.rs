@@ -29,9 +29,15 @@ pub(crate) struct Args {
     /// redis: how servers are joined to each other
     #[arg(long, value_enum, default_value_t = TopologyName::Standalone)]
     pub(crate) topology: TopologyName,
-    /// Keep the server's core (0), the client's (1) or both busy with a process of our own
-    #[arg(long, value_enum, conflicts_with = "full")]
-    pub(crate) hog: Option<HogName>,
+    /// Keep the server's core (0), the client's (1), both or none busy with a process of our own
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "HOGS",
+        conflicts_with = "full"
+    )]
+    pub(crate) hog: Vec<HogName>,
     /// Print every step that would run, and run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -94,9 +100,9 @@ pub(crate) struct LoadFlags {
         value_name = "TESTS"
     )]
     pub(crate) tests: Vec<TestName>,
-    /// Parallel connections
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) clients: Option<u32>,
+    /// Parallel connections, such as 1,16,64
+    #[arg(short, long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) clients: Vec<u32>,
     /// Size of a value in bytes
     #[arg(short = 'd', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_073_741_824))]
     pub(crate) value_bytes: Option<u32>,
@@ -174,7 +180,7 @@ impl LoadFlags {
         } = self;
         let flags = [
             ("-t", !tests.is_empty()),
-            ("-c", clients.is_some()),
+            ("-c", !clients.is_empty()),
             ("-d", value_bytes.is_some()),
             ("-r", keys.is_some()),
             ("--threads", threads.is_some()),
@@ -216,8 +222,10 @@ pub(crate) enum EngineName {
 }
 
 /// Which cores are kept busy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum HogName {
+    /// Neither
+    None,
     /// The server's core
     #[value(name = "0")]
     First,
@@ -246,7 +254,8 @@ pub(crate) enum ArmName {
     Saiga,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// A length of time that a run may have.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.02..=3600.0).contains(&seconds) => Ok(seconds),
         _ => Err("give seconds between 0.02 and 3600".to_owned()),

@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use saiga_experiment::arm::ArmKind;
 use saiga_experiment::cores::{Cores, Hog};
 use saiga_experiment::plan::{Cell, Plan, RunSize};
-use saiga_experiment::workload::Workload;
+use saiga_experiment::workload::{Load, Workload};
 use saiga_redis::{RedisLoad, Topology, cells};
 use saiga_sql::{Engine, SqlLoad};
 
@@ -27,6 +27,10 @@ const REDIS_FULL_RUN: f64 = 0.6;
 const SQL_RUN: f64 = 0.4;
 /// Hours.
 const SQL_FULL_RUN: f64 = 0.6;
+/// Connections of redis-benchmark that is not told otherwise.
+const USUAL_CLIENTS: u32 = 50;
+/// Files of a load generator besides its connections, with room to spare.
+const OTHER_FILES: u64 = 50;
 const HOGS: [Hog; 3] = [Hog::First, Hog::Second, Hog::Both];
 
 /// Everything that the options ask for, with Redis.
@@ -44,19 +48,19 @@ pub(super) fn redis(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
 pub(super) fn sql(args: &Args, engines: &[Engine]) -> anyhow::Result<(Plan<SqlLoad>, Duration)> {
     let cores = cores()?;
     let window = seconds(args, SQL_RUN, SQL_FULL_RUN);
-    let cells = |engine: &Engine| {
+    let mut cells = Vec::new();
+    for &engine in engines {
         if args.full {
-            let loads = saiga_sql::cells::full_loads(*engine);
+            let loads = saiga_sql::cells::full_loads(engine);
             let hogs = [Hog::None].into_iter().chain(HOGS);
-            hogs.flat_map(|hog| saiga_sql::cells::cells(&loads, hog, &cores))
-                .collect()
+            cells.extend(hogs.flat_map(|hog| saiga_sql::cells::cells(&loads, hog, &cores)));
         } else {
-            let loads = saiga_sql::cells::default_loads(*engine);
-            saiga_sql::cells::cells(&loads, hog(args), &cores)
+            let loads = saiga_sql::cells::default_loads(engine);
+            let beside = |hog| saiga_sql::cells::cells(&loads, hog, &cores);
+            cells.extend(beside_hogs(args, beside)?);
         }
-    };
-    let found: Vec<_> = engines.iter().flat_map(cells).collect();
-    Ok((of(args, found, RunSize::Timed(window))?, window))
+    }
+    Ok((of(args, cells, RunSize::Timed(window))?, window))
 }
 
 /// The database systems of `compare sql`, each once.
@@ -78,8 +82,29 @@ fn cores() -> anyhow::Result<Cores> {
     Cores::choose().context("cannot tell which CPUs this process may use")
 }
 
-fn hog(args: &Args) -> Hog {
-    args.hog.map_or(Hog::None, HogName::hog)
+/// The cells beside each hog that the user names, or without one.
+fn beside_hogs<L>(
+    args: &Args,
+    cells: impl Fn(Hog) -> Vec<Cell<L>>,
+) -> anyhow::Result<Vec<Cell<L>>> {
+    let mut wanted = args.hog.clone();
+    wanted.sort();
+    wanted.dedup();
+    if wanted.is_empty() {
+        return Ok(cells(Hog::None));
+    }
+    let mut all = Vec::new();
+    for hog in wanted.into_iter().map(HogName::hog) {
+        let beside = cells(hog);
+        if beside.is_empty() {
+            bail!(
+                "--hog {}: needs two CPUs, this process may use one",
+                hog.name()
+            );
+        }
+        all.extend(beside);
+    }
+    Ok(all)
 }
 
 fn seconds(args: &Args, short: f64, full: f64) -> Duration {
@@ -89,12 +114,6 @@ fn seconds(args: &Args, short: f64, full: f64) -> Duration {
 
 /// The cells that the user wants, at the pace that the user wants.
 fn of<L>(args: &Args, mut cells: Vec<Cell<L>>, size: RunSize) -> anyhow::Result<Plan<L>> {
-    if cells.is_empty() {
-        bail!(
-            "--hog {}: needs two CPUs, this process may use one",
-            hog(args).name()
-        );
-    }
     if !args.only.is_empty() {
         cells.retain(|cell| args.only.iter().any(|text| cell.id.contains(text.as_str())));
         if cells.is_empty() {
@@ -129,7 +148,7 @@ fn redis_cells(args: &Args, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad>
                 cells::topology_loads(topology, args.full)
             }
         });
-        return Ok(cells::cells(&loads, hog(args), cores));
+        return beside_hogs(args, |hog| cells::cells(&loads, hog, cores));
     }
     let mut all = cells::cells(&cells::full_loads(), Hog::None, cores);
     for hog in HOGS {
@@ -155,22 +174,28 @@ fn own_loads(flags: &LoadFlags, topology: Topology) -> anyhow::Result<Option<Vec
         [] => &[TestName::Set, TestName::Get],
         tests => tests,
     };
-    let load = |test: &TestName| {
-        check_test(*test, topology)?;
-        let usual = RedisLoad::new(test.test(), clients.unwrap_or(50));
-        Ok(RedisLoad {
+    let mut counts = clients.clone();
+    counts.sort_unstable();
+    counts.dedup();
+    if counts.is_empty() {
+        counts.push(USUAL_CLIENTS);
+    }
+    let load = |test: TestName, clients| {
+        let usual = RedisLoad::new(test.test(), clients);
+        RedisLoad {
             value_bytes: value_bytes.unwrap_or(usual.value_bytes),
             keys: keys.unwrap_or(usual.keys),
             client_threads: threads.unwrap_or(usual.client_threads),
             topology,
             ..usual
-        })
+        }
     };
-    tests
-        .iter()
-        .map(load)
-        .collect::<anyhow::Result<_>>()
-        .map(Some)
+    let mut loads = Vec::new();
+    for &test in tests {
+        check_test(test, topology)?;
+        loads.extend(counts.iter().map(|&clients| load(test, clients)));
+    }
+    Ok(Some(loads))
 }
 
 /// Only sentinels fail over to another master.
@@ -217,6 +242,7 @@ impl HogName {
     /// The same for the engine.
     pub(crate) fn hog(self) -> Hog {
         match self {
+            Self::None => Hog::None,
             Self::First => Hog::First,
             Self::Second => Hog::Second,
             Self::Both => Hog::Both,
@@ -226,7 +252,7 @@ impl HogName {
 
 impl EngineName {
     /// The same for the workload.
-    fn engine(self) -> Engine {
+    pub(crate) fn engine(self) -> Engine {
         match self {
             Self::Mariadb => Engine::MariaDb,
             Self::Postgres => Engine::Postgres,
@@ -255,6 +281,17 @@ pub(crate) fn raise_descriptor_limit() {
             maximum,
         },
     );
+}
+
+/// Each connection needs a file in the client, and there is a limit on them.
+pub(crate) fn check_connections(connections: u32) -> anyhow::Result<()> {
+    match getrlimit(Resource::Nofile).maximum {
+        Some(limit) if u64::from(connections) + OTHER_FILES > limit => bail!(
+            "-c {connections} needs {} open files; this process may have {limit} (ulimit -Hn)",
+            u64::from(connections) + OTHER_FILES
+        ),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Prints every command of every visit, in order.
@@ -287,7 +324,7 @@ pub(super) fn print_steps<W: Workload>(
         for arm in visit.order {
             let operations = match plan.size {
                 RunSize::Operations(operations) => operations,
-                RunSize::Lasting(_) | RunSize::Timed(_) => workload.first_guess(&cell.load),
+                RunSize::Lasting(_) | RunSize::Timed(_) => cell.load.first_guess(),
             };
             writeln!(out, "# arm {}", arms[arm].name)?;
             for step in workload.steps(arm, cell, operations) {

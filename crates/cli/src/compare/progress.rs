@@ -23,7 +23,8 @@ const MAX_SHOWN: u32 = 20;
 pub(crate) struct Progress {
     bar: ProgressBar,
     terminal: bool,
-    began: Instant,
+    /// When the first visit was over, which also makes data, and how many runs it had.
+    paced: Option<(Instant, usize)>,
     last_line: Instant,
     planned_run: Option<Duration>,
     runs: usize,
@@ -53,7 +54,7 @@ impl Progress {
         Self {
             terminal: !bar.is_hidden(),
             bar,
-            began: Instant::now(),
+            paced: None,
             last_line: Instant::now(),
             planned_run,
             runs: 0,
@@ -82,7 +83,10 @@ impl Progress {
                     .set_message(format!("{}; {cell} {arm}{what}", self.left()));
             }
             Event::Visited { runs_done } => {
-                let first = self.done == 0 && *runs_done > 0;
+                let first = self.paced.is_none() && *runs_done > 0;
+                if first {
+                    self.paced = Some((Instant::now(), *runs_done));
+                }
                 self.done = *runs_done;
                 self.bar
                     .set_position(u64::try_from(self.done).unwrap_or(u64::MAX));
@@ -136,13 +140,17 @@ impl Progress {
         }
     }
 
+    /// How long a run takes; unknown as long as all that is over is the first visit.
+    fn pace(&self) -> Option<Duration> {
+        let (since, first) = self.paced?;
+        let done = u32::try_from(self.done - first).ok()?;
+        (done > 0).then(|| since.elapsed() / done)
+    }
+
     /// From the pace so far, or from the plan before there is one.
     fn left(&self) -> String {
         let left = u32::try_from(self.runs - self.done).unwrap_or(u32::MAX);
-        let each = match u32::try_from(self.done) {
-            Ok(done) if done > 0 => Some(self.began.elapsed() / done),
-            _ => self.planned_run,
-        };
+        let each = self.pace().or(self.planned_run);
         each.map_or("time left unknown".to_owned(), |each| {
             let seconds = (each * left).as_secs();
             format!("{} min {:02} s left", seconds / 60, seconds % 60)

@@ -6,10 +6,11 @@ mod support;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use saiga_experiment::result::ExperimentResult;
 use support::{Installation, Said};
 
 const NAME: &str = "SAIGA_TEST_MARK";
@@ -63,6 +64,22 @@ impl Marked {
         support::said(command)
     }
 
+    /// Runs a command that must be refused: exit 2, nothing on standard output, nothing left.
+    /// Comes back with what it said.
+    pub(crate) fn refused(&self, command: &mut Command) -> String {
+        let said = self.said(command);
+        assert_eq!(said.code, Some(2), "{command:?}: {said:?}");
+        assert_eq!(said.stdout, "", "{command:?}");
+        self.assert_nothing_left();
+        said.stderr
+    }
+
+    /// The result that a comparison left in `out`.
+    pub(crate) fn result(&self) -> ExperimentResult {
+        let text = fs::read_to_string(self.path("out/result.json")).unwrap();
+        ExperimentResult::from_json(&text).unwrap()
+    }
+
     /// A path below the installation.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.installation.path(name)
@@ -101,11 +118,20 @@ impl Marked {
     /// Waits for the end of every marked process; the test's own time limit is the deadline.
     pub(crate) fn wait_until_gone(&self) {
         for pid in self.processes_but(0) {
-            let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
             // A process that is gone already has no descriptor.
-            if let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) {
+            if let Ok(pidfd) = pidfd_open(self::pid(pid), PidfdFlags::empty()) {
                 poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], None).unwrap();
             }
         }
     }
+}
+
+/// Sends a signal to a child that is not reaped yet.
+pub(crate) fn send(child: &Child, signal: Signal) {
+    kill_process(pid(child.id()), signal).unwrap();
+}
+
+/// A process number as rustix has it.
+pub(crate) fn pid(number: u32) -> Pid {
+    Pid::from_raw(i32::try_from(number).unwrap()).unwrap()
 }

@@ -17,10 +17,16 @@ pub struct Account {
 }
 
 impl Account {
+    /// Whether we are root, as whom some servers refuse to run.
+    #[must_use]
+    pub fn are_root() -> bool {
+        rustix::process::geteuid().is_root()
+    }
+
     /// The first of `names` or `nobody` that exists; `None` unless we are root.
     #[must_use]
     pub fn instead_of_root(names: &[&str]) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
+        if !Self::are_root() {
             return None;
         }
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 use crate::plan::{Cell, Plan, RunSize, Visit};
 use crate::process::{Child, CommandLine};
 use crate::result::Run;
-use crate::workload::{Conditions, Failure, Measured, Target, Workload};
+use crate::workload::{Conditions, Failure, Load, Measured, Target, Workload};
 
 /// How often one visit is repeated before its last attempt stands.
 pub const MAX_REPEATS: u32 = 3;
@@ -272,16 +272,16 @@ impl<W: Workload> Engine<'_, W> {
             return Ok(());
         };
         let cell = &plan.cells[cell_index];
-        if !self.workload.calibrates(&cell.load) {
+        if !cell.load.calibrates() {
             return Ok(());
         }
         let key = self.calibration_key(cell, arm);
         if self.operations.contains_key(&key) || self.broken.contains(&(cell_index, arm)) {
             return Ok(());
         }
-        let wanted_s = length.as_secs_f64() * self.workload.length_factor(&cell.load);
-        let least = self.workload.least_operations(&cell.load);
-        let mut operations = self.workload.first_guess(&cell.load).max(least);
+        let wanted_s = length.as_secs_f64() * cell.load.length_factor();
+        let least = cell.load.least_operations();
+        let mut operations = cell.load.first_guess().max(least);
         for _ in 0..MAX_CALIBRATIONS {
             self.announce(cell, arm, pair, true);
             let limit = self.limit();
@@ -301,7 +301,7 @@ impl<W: Workload> Engine<'_, W> {
     }
 
     fn calibration_key(&self, cell: &Cell<W::Load>, arm: usize) -> (String, usize) {
-        let load = self.workload.calibration_key(&cell.load);
+        let load = cell.load.calibration_key();
         (
             format!("{load} {} {}", cell.placement.name(), cell.hog.name()),
             arm,
@@ -316,7 +316,7 @@ impl<W: Workload> Engine<'_, W> {
                     .operations
                     .get(&self.calibration_key(cell, arm))
                     .copied();
-                known.unwrap_or_else(|| self.workload.first_guess(&cell.load))
+                known.unwrap_or_else(|| cell.load.first_guess())
             }
         }
     }

@@ -5,6 +5,8 @@ use std::path::Path;
 
 /// Lines that explain a failure; more would hide it.
 const SHOWN: usize = 4;
+/// How MariaDB marks errors.
+const ERROR_MARK: &str = "[ERROR]";
 
 /// The last line that is not empty.
 #[must_use]
@@ -18,14 +20,37 @@ pub fn last_lines(path: &Path) -> String {
     last(path, SHOWN)
 }
 
+/// Why a program gave up: its last lines, but where it marks errors as MariaDB does, the
+/// first of them and the line before. Consequences and advice follow those.
+#[must_use]
+pub fn cause(path: &Path) -> String {
+    let text = read(path);
+    let lines = lines(&text);
+    match lines.iter().position(|line| line.contains(ERROR_MARK)) {
+        None => joined(&lines, SHOWN),
+        Some(first) => {
+            let cause = &lines[first.saturating_sub(1)..];
+            joined(&cause[..cause.len().min(SHOWN)], SHOWN)
+        }
+    }
+}
+
 fn last(path: &Path, count: usize) -> String {
+    joined(&lines(&read(path)), count)
+}
+
+fn read(path: &Path) -> String {
     let bytes = fs::read(path).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    let lines = text.lines().map(str::trim);
+    lines.filter(|line| !line.is_empty()).collect()
+}
+
+/// The last `count` lines in one.
+fn joined(lines: &[&str], count: usize) -> String {
     match &lines[lines.len().saturating_sub(count)..] {
         [] => "nothing".to_owned(),
         lines => lines.join(" | "),
@@ -35,6 +60,21 @@ fn last(path: &Path, count: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn consequences_and_advice_do_not_hide_the_cause() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        assert_eq!(cause(&path), "nothing");
+        fs::write(&path, "a\nb\nc\nd\ne\n").unwrap();
+        assert_eq!(cause(&path), "b | c | d | e");
+        let advice = "a\nb\n0 [ERROR] full\n0 [ERROR] so\n0 [ERROR] Aborting\nread on\nat\n";
+        fs::write(&path, advice).unwrap();
+        let wanted = "b | 0 [ERROR] full | 0 [ERROR] so | 0 [ERROR] Aborting";
+        assert_eq!(cause(&path), wanted);
+        fs::write(&path, "0 [ERROR] Aborting\n").unwrap();
+        assert_eq!(cause(&path), "0 [ERROR] Aborting");
+    }
 
     #[test]
     fn empty_lines_do_not_count() {

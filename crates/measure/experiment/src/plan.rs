@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use crate::cores::{Cores, Hog, Placement};
+use crate::workload::Load;
 
 /// One set of conditions under which all arms run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,11 +139,10 @@ fn williams(arms: usize) -> Vec<Vec<usize>> {
 /// Each load in each placement that these cores allow, beside `hog`; none when the hog
 /// needs a core that is not there. A cell is called `slug-placement[-hog]`.
 #[must_use]
-pub fn everywhere<L: Clone>(
+pub fn everywhere<L: Load>(
     loads: &[L],
     hog: Hog,
     cores: &Cores,
-    slug: impl Fn(&L) -> String,
     fits: impl Fn(&L, Placement) -> bool,
 ) -> Vec<Cell<L>> {
     let Some(hogged) = cores.hogged(hog) else {
@@ -159,7 +159,7 @@ pub fn everywhere<L: Clone>(
                 continue;
             };
             cells.push(Cell {
-                id: format!("{}-{}{suffix}", slug(load), placement.slug()),
+                id: format!("{}-{}{suffix}", load.slug(), placement.slug()),
                 load: load.clone(),
                 placement,
                 hog,

@@ -24,7 +24,7 @@ pub enum PortError {
     },
     /// The system refuses.
     #[error("cannot find a free port: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
 }
 
 impl PortError {
@@ -52,7 +52,8 @@ fn among(first: u16, count: u16) -> String {
 /// # Errors
 /// [`PortError`].
 pub fn choose(wanted: Option<u16>) -> Result<u16, PortError> {
-    Ok(hold(wanted)?.local_addr()?.port())
+    let listener = hold(wanted)?;
+    Ok(listener.local_addr().map_err(PortError::Io)?.port())
 }
 
 /// The same, taken as long as the listener lives.
@@ -63,7 +64,7 @@ pub fn hold(wanted: Option<u16>) -> Result<TcpListener, PortError> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, wanted.unwrap_or(0))).map_err(|error| {
         match (wanted, error.kind()) {
             (Some(port), io::ErrorKind::AddrInUse) => PortError::taken(port),
-            _ => error.into(),
+            _ => PortError::Io(error),
         }
     })
 }

@@ -17,6 +17,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -76,6 +77,16 @@ pub enum SpawnError {
         program: String,
         /// The Debian package that holds it.
         package: String,
+    },
+    /// Its output has nowhere to go.
+    #[error("cannot write {}, where the output of {program} goes: {error}", path.display())]
+    Log {
+        /// The program.
+        program: String,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
     },
     /// Any other refusal.
     #[error("cannot start {program}: {error}")]
@@ -179,11 +190,28 @@ impl CommandLine {
         }
     }
 
+    /// The same with both outputs in one file.
+    ///
+    /// # Errors
+    /// As of [`spawn`](Self::spawn).
+    pub fn spawn_logged(&self, package: &str, log: &Path) -> Result<Child, SpawnError> {
+        let files = File::create(log).and_then(|out| Ok((out.try_clone()?, out)));
+        let (out, err) = files.map_err(|error| SpawnError::Log {
+            program: self.program.clone(),
+            path: log.to_owned(),
+            error,
+        })?;
+        self.spawn(package, out, err)
+    }
+
     fn refusal(&self, package: &str, error: io::Error) -> SpawnError {
-        let program = self.program.clone();
+        let mut program = self.program.clone();
         if error.kind() == io::ErrorKind::NotFound {
             let package = package.to_owned();
             return SpawnError::NotInstalled { program, package };
+        }
+        if let Some(Account { name, .. }) = &self.account {
+            program = format!("{program} as {name}");
         }
         SpawnError::Refused { program, error }
     }

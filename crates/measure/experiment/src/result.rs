@@ -246,6 +246,19 @@ pub struct Warning {
     pub cells: Vec<String>,
 }
 
+impl Warning {
+    /// What holds for every figure of a workload, and what to make of it.
+    #[must_use]
+    pub fn caveat(text: &str, action: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            cause: None,
+            action: Some(action.to_owned()),
+            cells: Vec::new(),
+        }
+    }
+}
+
 impl ExperimentResult {
     /// The arm that the experiment is about: `subject`, else the last arm.
     pub fn subject(&self) -> Option<&Arm> {

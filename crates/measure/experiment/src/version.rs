@@ -1,6 +1,6 @@
 //! The version of an installed program, by asking it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub enum ProgramError {
     },
     /// No folder for temporary files.
     #[error("cannot use the folder for temporary files: {0}; set TMPDIR to one that is writable")]
-    Temporary(#[from] io::Error),
+    Temporary(io::Error),
 }
 
 /// The version that `program --version` prints; `package` is named when there is no such program.
@@ -34,18 +34,18 @@ pub enum ProgramError {
 /// # Errors
 /// [`ProgramError`].
 pub fn of(program: &str, package: &str) -> Result<String, ProgramError> {
-    let dir = tempfile::tempdir()?;
+    let dir = tempfile::tempdir().map_err(ProgramError::Temporary)?;
     let path = dir.path().join("version");
-    let out = File::create(&path)?;
-    let errors = out.try_clone()?;
-    let mut child = CommandLine::new(program, ["--version"]).spawn(package, out, errors)?;
+    let mut child = CommandLine::new(program, ["--version"]).spawn_logged(package, &path)?;
     let broken = |why: String| ProgramError::Broken {
         program: program.to_owned(),
         why,
     };
-    match child.wait(LIMIT, &Interrupt::never())? {
+    let waited = child.wait(LIMIT, &Interrupt::never());
+    match waited.map_err(ProgramError::Temporary)? {
         Waited::Ended(ended) if ended.status.success() => {
-            Ok(version_in(&fs::read_to_string(&path)?))
+            let said = fs::read_to_string(&path).map_err(ProgramError::Temporary)?;
+            Ok(version_in(&said))
         }
         Waited::Ended(ended) => Err(broken(ended.status.to_string())),
         Waited::TimeOver | Waited::Interrupted => Err(broken("no answer".to_owned())),

@@ -17,10 +17,36 @@ use crate::plan::Cell;
 use crate::process::Child;
 use crate::result::{Arm, Warning};
 
+/// What a load generator is told to do; a workload has several.
+pub trait Load: Clone {
+    /// As an identifier: `set-c50-p16`; what is as usual is left out.
+    fn slug(&self) -> String;
+    /// As the keys of a cell.
+    fn params(&self) -> BTreeMap<String, Value>;
+    /// How much longer than planned its runs should last.
+    fn length_factor(&self) -> f64;
+    /// Whether the number of operations decides how long a run is.
+    fn calibrates(&self) -> bool {
+        true
+    }
+    /// Loads with one key run about equally fast, and share a calibration.
+    fn calibration_key(&self) -> String {
+        self.slug()
+    }
+    /// Operations with which calibration begins.
+    fn first_guess(&self) -> u64 {
+        1
+    }
+    /// Operations below which a run does not show its steady pace.
+    fn least_operations(&self) -> u64 {
+        1
+    }
+}
+
 /// A database under test together with its load generator.
 pub trait Workload {
     /// The conditions of one cell besides placement and hog.
-    type Load: Clone;
+    type Load: Load;
     /// What stands ready for one run.
     type Target: Target;
 
@@ -28,22 +54,6 @@ pub trait Workload {
     fn name(&self) -> &'static str;
     /// What is compared, the reference first.
     fn arms(&self) -> Vec<Arm>;
-    /// The load as an identifier: `set-c50-p16`.
-    fn slug(&self, load: &Self::Load) -> String;
-    /// The load as keys of a cell.
-    fn params(&self, load: &Self::Load) -> BTreeMap<String, Value>;
-    /// Loads with one key run about equally fast, and share a calibration.
-    fn calibration_key(&self, load: &Self::Load) -> String;
-    /// Whether the number of operations decides how long a run of this load is.
-    fn calibrates(&self, _load: &Self::Load) -> bool {
-        true
-    }
-    /// Operations with which calibration begins.
-    fn first_guess(&self, load: &Self::Load) -> u64;
-    /// Operations below which a run does not show the load's steady pace.
-    fn least_operations(&self, load: &Self::Load) -> u64;
-    /// How much longer than planned runs of this load should last.
-    fn length_factor(&self, load: &Self::Load) -> f64;
     /// Versions of the programs that take part.
     fn versions(&self) -> BTreeMap<String, String>;
     /// What every reader must know about this workload's figures.

@@ -89,7 +89,7 @@ pub fn cells(loads: &[RedisLoad], hog: Hog, cores: &Cores) -> Vec<Cell<RedisLoad
         let anywhere = threads || load.test == Test::Failover;
         !anywhere || placement == Placement::Unpinned
     };
-    everywhere(loads, hog, cores, RedisLoad::slug, fits)
+    everywhere(loads, hog, cores, fits)
 }
 
 #[cfg(test)]

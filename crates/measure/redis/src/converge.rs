@@ -4,13 +4,12 @@
 //! Each wait polls their answers and has a limit; what is still missing then is said
 //! together with the last lines of the server that lacks it.
 
-use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
 
 use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::log::last_line;
-use saiga_experiment::process::{SpawnError, Waited};
+use saiga_experiment::process::Waited;
+use saiga_experiment::tool::{self, Undone};
 use saiga_experiment::workload::Failure;
 
 use crate::arm::{Endpoint, RedisArm};
@@ -56,17 +55,11 @@ pub(crate) enum JoinError {
     Create {
         /// Exit status, or that it did not end.
         how: String,
-        /// Its last line.
+        /// Its last lines.
         said: String,
         /// The last lines of the first node.
         log: String,
     },
-    /// It could not be started.
-    #[error(transparent)]
-    Spawn(#[from] SpawnError),
-    /// No file for its output.
-    #[error("cannot run redis-cli: {0}")]
-    Prepare(#[from] io::Error),
 }
 
 /// Makes one of `fleet`, and waits until it is.
@@ -205,27 +198,12 @@ fn create(
     let nodes: Vec<String> = fleet.members.iter().map(port).collect();
     let mut line = arm.join(&nodes);
     line.cpus = cpus.to_vec();
-    let path = fleet.master().dir.path().join("create.log");
-    let impossible = |error: JoinError| Failure::impossible(error);
-    let out = File::create(&path).map_err(|error| impossible(error.into()))?;
-    let errors = out.try_clone().map_err(|error| impossible(error.into()))?;
-    let mut child = line
-        .spawn(PACKAGE, out, errors)
-        .map_err(|error| impossible(error.into()))?;
-    let how = match child
-        .wait(LIMIT, interrupt)
-        .map_err(|error| impossible(error.into()))?
-    {
-        Waited::Ended(ended) if ended.status.success() => return Ok(()),
-        Waited::Ended(ended) => ended.status.to_string(),
-        Waited::TimeOver => format!("no end within {} s", LIMIT.as_secs()),
-        Waited::Interrupted => return Err(Failure::Interrupted),
-    };
-    Err(impossible(JoinError::Create {
-        how,
-        said: last_line(&path),
-        log: fleet.master().last_lines(),
-    }))
+    let output = fleet.master().dir.path().join("create.log");
+    let created = tool::run(&line, PACKAGE, &output, LIMIT, interrupt)?;
+    created.map_err(|Undone { how, said }| {
+        let log = fleet.master().last_lines();
+        Failure::impossible(JoinError::Create { how, said, log })
+    })
 }
 
 fn await_all(
@@ -274,7 +252,7 @@ fn await_members(
                 log: member.last_lines(),
             }));
         }
-        let pause = fleet.members[0].child.wait(PAUSE, interrupt);
+        let pause = fleet.members[0].process.child.wait(PAUSE, interrupt);
         if let Waited::Interrupted = pause.map_err(Failure::impossible)? {
             return Err(Failure::Interrupted);
         }

@@ -3,13 +3,11 @@
 //! With `--cluster` the spelling holds a tag that redis-benchmark chooses for each master
 //! (`key:{06S}:000000000042`): a few SETs by it show which, and we fill in the rest.
 
-use std::fs::File;
 use std::io;
 use std::time::Duration;
 
 use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::log::last_line;
-use saiga_experiment::process::Waited;
+use saiga_experiment::tool::{self, Undone};
 use saiga_experiment::workload::Failure;
 
 use crate::arm::RedisArm;
@@ -65,25 +63,15 @@ fn sample(
         clients: 30,
         ..load.clone()
     };
-    let path = fleet.master().dir.path().join("fill.log");
-    let out = File::create(&path).map_err(Failure::impossible)?;
-    let errors = out.try_clone().map_err(Failure::impossible)?;
+    let output = fleet.master().dir.path().join("fill.log");
     let mut line = arm.client(&fleet.master().endpoint, &set, SAMPLES);
     line.cpus = cpus.to_vec();
-    let mut child = line
-        .spawn(PACKAGE, out, errors)
-        .map_err(Failure::impossible)?;
-    match child
-        .wait(SAMPLE_LIMIT, interrupt)
-        .map_err(Failure::impossible)?
-    {
-        Waited::Ended(ended) if ended.status.success() => Ok(()),
-        Waited::Interrupted => Err(Failure::Interrupted),
-        Waited::Ended(_) | Waited::TimeOver => Err(Failure::run(format!(
-            "redis-benchmark could not fill the cluster: {}",
-            last_line(&path)
-        ))),
-    }
+    let filled = tool::run(&line, PACKAGE, &output, SAMPLE_LIMIT, interrupt)?;
+    filled.map_err(|Undone { how, said }| {
+        Failure::run(format!(
+            "redis-benchmark could not fill the cluster ({how}): {said}"
+        ))
+    })
 }
 
 fn fill_tagged(node: &Server, load: &RedisLoad) -> io::Result<()> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::Cell;
-use saiga_experiment::port;
+use saiga_experiment::server::{NotReady, insist};
 use saiga_experiment::workload::Failure;
 
 use crate::arm::{Endpoint, RedisArm};
@@ -26,11 +26,6 @@ use crate::topology::{Role, Topology};
 pub(crate) struct Fleet {
     pub(crate) topology: Topology,
     pub(crate) members: Vec<Server>,
-}
-
-/// A server died while all of them were being started.
-struct Died {
-    last_words: String,
 }
 
 impl Fleet {
@@ -56,25 +51,14 @@ impl Fleet {
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
         let topology = cell.load.topology;
-        let mut tries = port::TRIES;
-        loop {
-            tries -= 1;
+        let attempt = || {
             let ports = ports::choose(topology, wanted)
                 .map_err(|error| Failure::impossible(ServerError::from(error)))?;
-            match Self::attempt(arm, cell, &ports, interrupt)? {
-                Ok(fleet) => return Ok(fleet),
-                Err(Died { last_words }) => {
-                    let taken = port::is_lost(&last_words);
-                    match wanted {
-                        Some(first) if taken => {
-                            return Err(Failure::impossible(ports::taken(topology, first)));
-                        }
-                        None if taken && tries > 0 => {}
-                        _ => return Err(Failure::impossible(ServerError::Died { last_words })),
-                    }
-                }
-            }
-        }
+            Self::attempt(arm, cell, &ports, interrupt)
+        };
+        insist(attempt, || {
+            wanted.map(|first| Failure::impossible(ports::taken(topology, first)))
+        })
     }
 
     fn attempt(
@@ -82,7 +66,7 @@ impl Fleet {
         cell: &Cell<RedisLoad>,
         ports: &[u16],
         interrupt: &Interrupt,
-    ) -> Result<Result<Self, Died>, Failure> {
+    ) -> Result<Self, NotReady> {
         let topology = cell.load.topology;
         let mut members = Vec::new();
         let (watchers, servers): (Vec<_>, Vec<_>) = topology
@@ -97,17 +81,10 @@ impl Fleet {
                 members.push(spawn(arm, cell, *role, *port, ports[0])?);
             }
             for member in &mut members[first..] {
-                match member.wait_until_ready(interrupt) {
-                    Ok(_) => {}
-                    Err(Some(failure)) => return Err(failure),
-                    Err(None) => {
-                        let last_words = member.last_words();
-                        return Ok(Err(Died { last_words }));
-                    }
-                }
+                member.await_ready(interrupt)?;
             }
         }
-        Ok(Ok(Self { topology, members }))
+        Ok(Self { topology, members })
     }
 
     /// The first server: the one that a client of a sentinel or cluster finds first.

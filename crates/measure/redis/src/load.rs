@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use saiga_experiment::workload::Load;
 use serde_json::{Value, json};
 
 use crate::topology::Topology;
@@ -76,10 +77,10 @@ impl RedisLoad {
             topology: Topology::Standalone,
         }
     }
+}
 
-    /// As an identifier: `set-c50-p16`; what is as usual is left out.
-    #[must_use]
-    pub fn slug(&self) -> String {
+impl Load for RedisLoad {
+    fn slug(&self) -> String {
         let name = if self.reconnect {
             "connect"
         } else {
@@ -111,9 +112,7 @@ impl RedisLoad {
         slug
     }
 
-    /// As the keys of a cell.
-    #[must_use]
-    pub fn params(&self) -> BTreeMap<String, Value> {
+    fn params(&self) -> BTreeMap<String, Value> {
         let Self {
             test,
             clients,
@@ -153,8 +152,7 @@ impl RedisLoad {
 
     /// The same load with SET in place of GET: both run about equally fast, unless a SET is
     /// the work of the replicas, too.
-    #[must_use]
-    pub fn calibration_key(&self) -> String {
+    fn calibration_key(&self) -> String {
         let alone = matches!(self.topology, Topology::Standalone);
         let test = if self.test == Test::Get && alone {
             Test::Set
@@ -169,8 +167,7 @@ impl RedisLoad {
     }
 
     /// Requests that take some hundredths of a second on the kernel.
-    #[must_use]
-    pub fn first_guess(&self) -> u64 {
+    fn first_guess(&self) -> u64 {
         let each: u64 = match self {
             Self {
                 reconnect: true, ..
@@ -185,16 +182,18 @@ impl RedisLoad {
 
     /// Fewer requests than this do not show a connection at its steady pace: it may
     /// begin in one way and go on in another (DESIGN.md, "a connection earns its channel").
-    #[must_use]
-    pub fn least_requests(&self) -> u64 {
+    fn least_operations(&self) -> u64 {
         let each = if self.reconnect { 1 } else { 200 };
         u64::from(self.clients) * each
     }
 
+    fn calibrates(&self) -> bool {
+        self.test != Test::Failover
+    }
+
     /// How much longer than others its runs are, for the same reason: one client 0.7,
     /// fifty 1, two hundred 1.9, a thousand 6.7.
-    #[must_use]
-    pub fn length_factor(&self) -> f64 {
+    fn length_factor(&self) -> f64 {
         let clients = 0.7 + 0.006 * f64::from(self.clients);
         // Threads see the end at a tick of 250 ms: a run must be longer than that.
         if self.threads() > 1 && self.topology == Topology::Cluster {
@@ -203,7 +202,9 @@ impl RedisLoad {
             clients
         }
     }
+}
 
+impl RedisLoad {
     /// Threads that redis-benchmark has: without `--threads` a cluster decides.
     pub(crate) fn threads(&self) -> u32 {
         if self.client_threads == 1 && self.topology == Topology::Cluster {

@@ -86,7 +86,7 @@ fn any(topology: Topology, count: u16) -> Result<Vec<u16>, PortError> {
     let (mut held, mut ports) = (Vec::new(), Vec::new());
     for _ in 0..MAX_LOOKS {
         let listener = port::hold(None)?;
-        let port = listener.local_addr()?.port();
+        let port = listener.local_addr().map_err(PortError::Io)?.port();
         held.push(listener);
         if topology == Topology::Cluster {
             match port.checked_add(BUS).map(|bus| port::hold(Some(bus))) {
@@ -99,7 +99,7 @@ fn any(topology: Topology, count: u16) -> Result<Vec<u16>, PortError> {
             return Ok(ports);
         }
     }
-    Err(io::Error::from(io::ErrorKind::AddrNotAvailable).into())
+    Err(PortError::Io(io::ErrorKind::AddrNotAvailable.into()))
 }
 
 #[cfg(test)]

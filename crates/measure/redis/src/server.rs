@@ -4,14 +4,14 @@
 //! stranger that holds the port cannot be measured by mistake. Deliberately absent:
 //! what it has to do with others (`fleet`), and anything that outlives a run.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::log;
-use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
+use saiga_experiment::process::{CommandLine, Ended, Waited};
+use saiga_experiment::server::{self, NotReady, Patience};
 use saiga_experiment::workload::Failure;
 use tempfile::TempDir;
 
@@ -20,10 +20,10 @@ use crate::ports::PortsError;
 use crate::resp::Control;
 use crate::topology::Role;
 
-/// A server that is not ready by then is stuck.
-const READY_LIMIT: Duration = Duration::from_secs(20);
-/// Between two looks whether it listens; a death ends the pause at once.
-const READY_PAUSE: Duration = Duration::from_millis(2);
+const PATIENCE: Patience = Patience {
+    limit: Duration::from_secs(20),
+    pause: Duration::from_millis(2),
+};
 /// After SHUTDOWN; then by signals.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 /// The Debian package with every program that we start.
@@ -37,19 +37,13 @@ pub(crate) enum ServerError {
     Port(#[from] PortsError),
     /// No folder or descriptor for it.
     #[error("cannot prepare a private redis-server: {0}")]
-    Prepare(#[from] io::Error),
-    /// It ended instead of listening.
-    #[error("redis-server ended before it was ready; it said: {last_words}")]
-    Died {
-        /// The last line of its output.
-        last_words: String,
-    },
+    Prepare(io::Error),
 }
 
 /// A running server in its folder.
 #[derive(Debug)]
 pub(crate) struct Server {
-    pub(crate) child: Child,
+    pub(crate) process: server::Server,
     pub(crate) endpoint: Endpoint,
     pub(crate) role: Role,
     /// Removed with everything in it when dropped, after the child.
@@ -74,14 +68,11 @@ impl Server {
         endpoint: Endpoint,
         dir: TempDir,
     ) -> Result<Self, Failure> {
-        let prepare = |error: io::Error| Failure::impossible(ServerError::Prepare(error));
-        let log = File::create(dir.path().join("server.log")).map_err(prepare)?;
-        let errors = log.try_clone().map_err(prepare)?;
-        let child = line
-            .spawn(PACKAGE, log, errors)
+        let log = dir.path().join("server.log");
+        let process = server::Server::start(line, "redis-server", PACKAGE, log)
             .map_err(Failure::impossible)?;
         Ok(Self {
-            child,
+            process,
             endpoint,
             role,
             dir,
@@ -89,38 +80,14 @@ impl Server {
         })
     }
 
-    /// `Err(None)` when the server ended by itself.
-    pub(crate) fn wait_until_ready(
-        &mut self,
-        interrupt: &Interrupt,
-    ) -> Result<Control, Option<Failure>> {
-        let began = Instant::now();
-        while began.elapsed() < READY_LIMIT {
-            if let Ok(control) = self.greet() {
-                return Ok(control);
-            }
-            match self.child.wait(READY_PAUSE, interrupt) {
-                Ok(Waited::TimeOver) => {}
-                Ok(Waited::Ended(_)) => return Err(None),
-                Ok(Waited::Interrupted) => return Err(Some(Failure::Interrupted)),
-                Err(error) => return Err(Some(Failure::impossible(error))),
-            }
-        }
-        let seconds = READY_LIMIT.as_secs();
-        Err(Some(Failure::run(format!(
-            "redis-server was not ready after {seconds} s"
-        ))))
-    }
-
-    fn greet(&self) -> io::Result<Control> {
-        let mut control = self.control()?;
-        control.ask(&[b"PING"])?;
-        let info = control.ask(&[b"INFO", b"server"])?;
-        let ours = format!("process_id:{}", self.child.pid());
-        if info.lines().any(|line| line == ours) {
-            return Ok(control);
-        }
-        Err(io::Error::other("another server answers"))
+    /// Waits until it answers.
+    pub(crate) fn await_ready(&mut self, interrupt: &Interrupt) -> Result<(), NotReady> {
+        let Self {
+            process, endpoint, ..
+        } = self;
+        process.await_ready(PATIENCE, interrupt, |process| {
+            answers(endpoint, process.child.pid()).unwrap_or(false)
+        })
     }
 
     /// A connection of ours.
@@ -138,19 +105,13 @@ impl Server {
     pub(crate) fn cpu_time(&self) -> io::Result<Duration> {
         match self.ended {
             Some(ended) => Ok(ended.cpu),
-            None => self.child.cpu_time(),
+            None => self.process.child.cpu_time(),
         }
-    }
-
-    /// The end of its log.
-    pub(crate) fn last_words(&self) -> String {
-        log::last_line(&self.dir.path().join("server.log"))
     }
 
     /// Who it is and the last lines of its log, for people.
     pub(crate) fn last_lines(&self) -> String {
-        let lines = log::last_lines(&self.dir.path().join("server.log"));
-        format!("{} said last: {lines}", self.name())
+        format!("{} said last: {}", self.name(), self.process.last_lines())
     }
 
     /// `the replica at 127.0.0.1:7001`.
@@ -166,20 +127,13 @@ impl Server {
         if self.ended.is_some() {
             return None;
         }
-        match self.child.wait(Duration::ZERO, &Interrupt::never()) {
-            Ok(Waited::Ended(ended)) => Some(format!(
-                "redis-server died ({}); it said: {}",
-                ended.status,
-                self.last_words()
-            )),
-            Ok(Waited::TimeOver | Waited::Interrupted) | Err(_) => None,
-        }
+        self.process.obituary()
     }
 
     /// Ends it by SIGKILL, for a fail-over or because nothing of it is needed any more.
     pub(crate) fn kill(&mut self) -> io::Result<()> {
         if self.ended.is_none() {
-            self.ended = Some(self.child.kill()?);
+            self.ended = Some(self.process.child.kill()?);
         }
         Ok(())
     }
@@ -190,13 +144,25 @@ impl Server {
             .control()
             .and_then(|mut control| control.send(&[b"SHUTDOWN", b"NOSAVE"]));
         if asked.is_ok() {
-            let waited = self.child.wait(SHUTDOWN_LIMIT, &Interrupt::never())?;
+            let waited = self
+                .process
+                .child
+                .wait(SHUTDOWN_LIMIT, &Interrupt::never())?;
             if matches!(waited, Waited::Ended(_)) {
                 return Ok(());
             }
         }
-        self.child.stop().map(|_| ())
+        self.process.child.stop().map(|_| ())
     }
+}
+
+/// Whether a server answers that is process `pid`.
+fn answers(endpoint: &Endpoint, pid: u32) -> io::Result<bool> {
+    let mut control = Control::connect(endpoint)?;
+    control.ask(&[b"PING"])?;
+    let info = control.ask(&[b"INFO", b"server"])?;
+    let ours = format!("process_id:{pid}");
+    Ok(info.lines().any(|line| line == ours))
 }
 
 /// An answer to INFO.

@@ -12,7 +12,6 @@ use saiga_experiment::plan::Cell;
 use saiga_experiment::result::{Arm, Warning};
 use saiga_experiment::version::{self, ProgramError};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Target, Workload};
-use serde_json::Value;
 
 use crate::acceleration::ChannelWatch;
 use crate::arm::RedisArm;
@@ -102,42 +101,12 @@ impl Workload for RedisWorkload {
         self.arms.iter().map(described).collect()
     }
 
-    fn slug(&self, load: &RedisLoad) -> String {
-        load.slug()
-    }
-
-    fn params(&self, load: &RedisLoad) -> BTreeMap<String, Value> {
-        load.params()
-    }
-
-    fn calibration_key(&self, load: &RedisLoad) -> String {
-        load.calibration_key()
-    }
-
-    fn first_guess(&self, load: &RedisLoad) -> u64 {
-        load.first_guess()
-    }
-
-    fn least_operations(&self, load: &RedisLoad) -> u64 {
-        load.least_requests()
-    }
-
-    fn length_factor(&self, load: &RedisLoad) -> f64 {
-        load.length_factor()
-    }
-
     fn versions(&self) -> BTreeMap<String, String> {
         self.versions.clone()
     }
 
     fn caveats(&self) -> Vec<Warning> {
-        let caveat = |text: &str, action: &str| Warning {
-            text: text.to_owned(),
-            cause: None,
-            action: Some(action.to_owned()),
-            cells: Vec::new(),
-        };
-        let mut caveats = vec![caveat(
+        let mut caveats = vec![Warning::caveat(
             "redis-benchmark makes five epoll_ctl calls per request, which cost nothing on a channel: \
              the client's share of every ratio is flattered.",
             "Judge by the server's CPU per operation, which has no such bias.",
@@ -145,13 +114,9 @@ impl Workload for RedisWorkload {
         caveats.extend(
             self.topology
                 .caveat()
-                .map(|[text, action]| caveat(text, action)),
+                .map(|[text, action]| Warning::caveat(text, action)),
         );
         caveats
-    }
-
-    fn calibrates(&self, load: &RedisLoad) -> bool {
-        load.test != Test::Failover
     }
 
     fn steps(&self, arm: usize, cell: &Cell<RedisLoad>, operations: u64) -> Vec<String> {
@@ -218,7 +183,10 @@ impl Target for RedisTarget {
         );
         line.cpus.clone_from(client_cpus);
         let serving = fleet.serving(load.test).map_err(Failure::impossible)?;
-        let pids: Vec<u32> = serving.iter().map(|server| server.child.pid()).collect();
+        let pids: Vec<u32> = serving
+            .iter()
+            .map(|server| server.process.child.pid())
+            .collect();
         let hits = hits_before(load.test, &serving)?;
         let joined = load.topology != Topology::Standalone;
         let mut watch = probe

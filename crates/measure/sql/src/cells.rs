@@ -38,7 +38,7 @@ pub fn full_loads(engine: Engine) -> Vec<SqlLoad> {
 /// hog needs a core that is not there.
 #[must_use]
 pub fn cells(loads: &[SqlLoad], hog: Hog, cores: &Cores) -> Vec<Cell<SqlLoad>> {
-    everywhere(loads, hog, cores, SqlLoad::slug, |_, _| true)
+    everywhere(loads, hog, cores, |_, _| true)
 }
 
 #[cfg(test)]

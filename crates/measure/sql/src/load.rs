@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use saiga_experiment::workload::Load;
 use serde_json::{Value, json};
 
 use crate::engine::Engine;
@@ -49,10 +50,10 @@ impl SqlLoad {
             (Engine::Postgres, Test::ReadWrite) => "tpcb-like",
         }
     }
+}
 
-    /// As an identifier: `mariadb-point-select-c16`.
-    #[must_use]
-    pub fn slug(&self) -> String {
+impl Load for SqlLoad {
+    fn slug(&self) -> String {
         let test = match (self.engine, self.test) {
             _ if self.reconnect => "churn",
             (Engine::MariaDb, Test::Select) => "point-select",
@@ -63,9 +64,7 @@ impl SqlLoad {
         format!("{}-{test}-c{}", self.engine.name(), self.connections)
     }
 
-    /// As the keys of a cell.
-    #[must_use]
-    pub fn params(&self) -> BTreeMap<String, Value> {
+    fn params(&self) -> BTreeMap<String, Value> {
         let mut params = BTreeMap::from([
             ("engine".to_owned(), json!(self.engine.name())),
             ("test".to_owned(), json!(self.test_name())),
@@ -80,8 +79,7 @@ impl SqlLoad {
     /// How much longer than others its runs are measured: many connections share the same
     /// two cores, and each must get its turns; CPU time of backends that come and go is
     /// counted in ticks of 10 ms.
-    #[must_use]
-    pub fn length_factor(&self) -> f64 {
+    fn length_factor(&self) -> f64 {
         let churn = if self.reconnect { 2.0 } else { 1.0 };
         churn * (1.0 + f64::from(self.connections) / 128.0)
     }

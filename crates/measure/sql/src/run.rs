@@ -59,12 +59,10 @@ impl Ready<'_> {
         events::remove(dir).map_err(Failure::impossible)?;
         write(self.site, "stop", "\0").map_err(Failure::impossible)?;
         let log = self.site.file(CLIENT_LOG);
-        let files = File::create(&log).and_then(|out| Ok((out.try_clone()?, out)));
-        let (out, err) = files.map_err(Failure::impossible)?;
         let [_, (_, package)] = self.site.engine.measured_programs();
         let mut client = self
             .line
-            .spawn(package, out, err)
+            .spawn_logged(package, Path::new(&log))
             .map_err(Failure::impossible)?;
 
         self.warm_up(&mut client, dir, conditions)?;
@@ -155,7 +153,7 @@ impl Ready<'_> {
             .unwrap_or_default();
         Ok(Moment {
             at_us: u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX),
-            server: self.server.child.tree_cpu_time()?,
+            server: self.server.process.child.tree_cpu_time()?,
             client: client.cpu_time()?,
             seen,
         })

@@ -4,26 +4,28 @@
 //! by mistake. The data stay from run to run. Reads leave them as they are; sysbench's
 //! writes keep their size, and pgbench removes what its own last run added.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use saiga_experiment::account::Account;
 use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::log::last_lines;
 use saiga_experiment::port::{self, PortError};
-use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
+use saiga_experiment::process::CommandLine;
+use saiga_experiment::server::{self, NotReady, Patience, insist};
+use saiga_experiment::tool::{self, Undone};
 use saiga_experiment::workload::Failure;
 
 use crate::engine::Engine;
 use crate::site::{Endpoint, Site};
 use crate::{mariadb, postgres};
 
-/// A server that is not ready by then is stuck.
-const READY_LIMIT: Duration = Duration::from_secs(30);
-/// Between two looks at its log; a death ends the pause at once.
-const READY_PAUSE: Duration = Duration::from_millis(3);
+const PATIENCE: Patience = Patience {
+    limit: Duration::from_secs(30),
+    pause: Duration::from_millis(3),
+};
 /// Making and loading data takes seconds.
 const LOADING_LIMIT: Duration = Duration::from_secs(120);
 /// Connections while the data are loaded.
@@ -49,26 +51,43 @@ pub(crate) enum ServerError {
         program: String,
         /// Its exit status, or the time that it took.
         how: String,
-        /// The last lines of its output.
+        /// What it said of the cause.
         said: String,
     },
-    /// It ended instead of listening.
-    #[error("{server} ended before it was ready; it said: {said}")]
-    Died {
+    /// It does not get ready to be loaded.
+    #[error("{0}")]
+    Stuck(String),
+    /// We are root, and there is nobody else.
+    #[error(
+        "{server} does not run as root, and this host has neither the user {user} nor nobody; start saiga \
+         as an unprivileged user"
+    )]
+    Root {
         /// The program.
         server: &'static str,
-        /// The last lines of its log.
-        said: String,
+        /// The user that its package makes.
+        user: &'static str,
+    },
+    /// Its user has no way to its folder.
+    #[error(
+        "{user}, the user as whom {server} runs, cannot write into {dir}; set TMPDIR to a folder that is \
+         open to all"
+    )]
+    Closed {
+        /// The user.
+        user: String,
+        /// The program.
+        server: &'static str,
+        /// The folder.
+        dir: String,
     },
 }
 
 /// A running server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    pub(crate) child: Child,
+    pub(crate) process: server::Server,
     pub(crate) endpoint: Endpoint,
-    engine: Engine,
-    log: String,
 }
 
 /// Makes the folder, the data directory and the data of `site`.
@@ -77,6 +96,7 @@ pub(crate) fn create(site: &Site, interrupt: &Interrupt) -> Result<(), Failure> 
     fs::create_dir(&site.dir).map_err(prepare)?;
     fs::set_permissions(&site.dir, PermissionsExt::from_mode(0o700)).map_err(prepare)?;
     give(site, Path::new(&site.dir)).map_err(prepare)?;
+    check_account(site, interrupt)?;
     let (installer, package) = site.engine.installer();
     match site.engine {
         Engine::MariaDb => {
@@ -109,7 +129,7 @@ pub(crate) fn create(site: &Site, interrupt: &Interrupt) -> Result<(), Failure> 
         }
         Engine::Postgres => postgres::fill(site),
     };
-    let server = Server::spawn(site, &line, Endpoint::Unix, interrupt)?;
+    let server = Server::spawn(site, &line, Endpoint::Unix, interrupt).map_err(for_good)?;
     let [_, (loader, package)] = site.engine.measured_programs();
     finish(site, &fill, loader, package, interrupt)?;
     server.stop().map_err(Failure::impossible)
@@ -137,6 +157,39 @@ fn give(site: &Site, path: &Path) -> io::Result<()> {
     }
 }
 
+/// There is one that is not root, and the folders above the site are open to it.
+fn check_account(site: &Site, interrupt: &Interrupt) -> Result<(), Failure> {
+    let [(server, _), _] = site.engine.measured_programs();
+    let Some(account) = &site.account else {
+        let user = site.engine.user();
+        let root = Failure::impossible(ServerError::Root { server, user });
+        return if Account::are_root() {
+            Err(root)
+        } else {
+            Ok(())
+        };
+    };
+    if site.may("-w", &site.dir, interrupt)? {
+        return Ok(());
+    }
+    Err(Failure::impossible(ServerError::Closed {
+        user: account.name.clone(),
+        server,
+        dir: site.dir.clone(),
+    }))
+}
+
+/// Without a server that can be loaded there is no run at all.
+fn for_good(not_ready: NotReady) -> Failure {
+    match not_ready {
+        NotReady::Died(died) => Failure::impossible(died),
+        NotReady::Failed(Failure::Run { reason }) => {
+            Failure::impossible(ServerError::Stuck(reason))
+        }
+        NotReady::Failed(failure) => failure,
+    }
+}
+
 fn prepare(engine: Engine, error: io::Error) -> Failure {
     let [(server, _), _] = engine.measured_programs();
     Failure::impossible(ServerError::Prepare { server, error })
@@ -151,23 +204,11 @@ fn finish(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let log = site.file(TOOL_LOG);
-    let files = File::create(&log).and_then(|out| Ok((out.try_clone()?, out)));
-    let (out, err) = files.map_err(|error| prepare(site.engine, error))?;
-    let mut child = line.spawn(package, out, err).map_err(Failure::impossible)?;
-    let how = match child
-        .wait(LOADING_LIMIT, interrupt)
-        .map_err(Failure::impossible)?
-    {
-        Waited::Ended(Ended { status, .. }) if status.success() => return Ok(()),
-        Waited::Ended(Ended { status, .. }) => status.to_string(),
-        Waited::Interrupted => return Err(Failure::Interrupted),
-        Waited::TimeOver => format!("no end within {} s", LOADING_LIMIT.as_secs()),
-    };
-    Err(Failure::impossible(ServerError::Tool {
-        program: program.to_owned(),
-        how,
-        said: last_lines(Path::new(&log)),
-    }))
+    let done = tool::run(line, package, Path::new(&log), LOADING_LIMIT, interrupt)?;
+    done.map_err(|Undone { how, said }| {
+        let program = program.to_owned();
+        Failure::impossible(ServerError::Tool { program, how, said })
+    })
 }
 
 impl Server {
@@ -180,9 +221,7 @@ impl Server {
         finish: impl Fn(&mut CommandLine),
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        let mut tries = port::TRIES;
-        loop {
-            tries -= 1;
+        let attempt = || {
             let endpoint = match tcp {
                 Some(wanted) => {
                     let port = port::choose(wanted).map_err(Failure::impossible)?;
@@ -192,17 +231,10 @@ impl Server {
             };
             let mut line = server_line(site, &endpoint, connections);
             finish(&mut line);
-            let failure = match Self::spawn(site, &line, endpoint, interrupt) {
-                Ok(server) => return Ok(server),
-                Err(failure) => failure,
-            };
-            let taken = port::is_lost(&failure.to_string());
-            match tcp.flatten() {
-                Some(port) if taken => return Err(Failure::impossible(PortError::taken(port))),
-                None if taken && tries > 0 => {}
-                _ => return Err(failure),
-            }
-        }
+            Self::spawn(site, &line, endpoint, interrupt)
+        };
+        let taken = |port| Failure::impossible(PortError::taken(port));
+        insist(attempt, || tcp.flatten().map(taken))
     }
 
     fn spawn(
@@ -210,64 +242,20 @@ impl Server {
         line: &CommandLine,
         endpoint: Endpoint,
         interrupt: &Interrupt,
-    ) -> Result<Self, Failure> {
-        let log = site.file(SERVER_LOG);
-        let files = File::create(&log).and_then(|out| Ok((out.try_clone()?, out)));
-        let (out, err) = files.map_err(|error| prepare(site.engine, error))?;
-        let [(_, package), _] = site.engine.measured_programs();
-        let child = line.spawn(package, out, err).map_err(Failure::impossible)?;
-        let mut server = Self {
-            child,
-            endpoint,
-            engine: site.engine,
-            log,
-        };
-        server.wait_until_ready(interrupt)?;
-        Ok(server)
-    }
-
-    fn wait_until_ready(&mut self, interrupt: &Interrupt) -> Result<(), Failure> {
-        let [(server, _), _] = self.engine.measured_programs();
-        let began = Instant::now();
-        while began.elapsed() < READY_LIMIT {
-            let log = fs::read(&self.log).unwrap_or_default();
-            if String::from_utf8_lossy(&log).contains(self.engine.ready_words()) {
-                return Ok(());
-            }
-            match self
-                .child
-                .wait(READY_PAUSE, interrupt)
-                .map_err(Failure::impossible)?
-            {
-                Waited::TimeOver => {}
-                Waited::Interrupted => return Err(Failure::Interrupted),
-                Waited::Ended(_) => {
-                    let said = last_lines(Path::new(&self.log));
-                    return Err(Failure::impossible(ServerError::Died { server, said }));
-                }
-            }
-        }
-        Err(Failure::run(format!(
-            "{server} was not ready after {} s; it said: {}",
-            READY_LIMIT.as_secs(),
-            last_lines(Path::new(&self.log))
-        )))
-    }
-
-    /// What it said last, when it has ended.
-    pub(crate) fn obituary(&mut self) -> Option<String> {
-        let [(server, _), _] = self.engine.measured_programs();
-        match self.child.wait(Duration::ZERO, &Interrupt::never()) {
-            Ok(Waited::Ended(ended)) => {
-                let said = last_lines(Path::new(&self.log));
-                Some(format!("{server} died ({}); it said: {said}", ended.status))
-            }
-            Ok(Waited::TimeOver | Waited::Interrupted) | Err(_) => None,
-        }
+    ) -> Result<Self, NotReady> {
+        let [(program, package), _] = site.engine.measured_programs();
+        let log = site.file(SERVER_LOG).into();
+        let mut process =
+            server::Server::start(line, program, package, log).map_err(Failure::impossible)?;
+        let words = site.engine.ready_words();
+        process.await_ready(PATIENCE, interrupt, |process| {
+            process.said().contains(words)
+        })?;
+        Ok(Self { process, endpoint })
     }
 
     /// Ends it and waits for its end.
     pub(crate) fn stop(mut self) -> io::Result<()> {
-        self.child.stop().map(|_| ())
+        self.process.child.stop().map(|_| ())
     }
 }

@@ -4,11 +4,20 @@
 //! logs, and what the load generator writes. The same lines are made for a dry run, with
 //! placeholders in place of paths.
 
+use std::path::Path;
+use std::time::Duration;
+
 use saiga_experiment::account::Account;
+use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::process::CommandLine;
+use saiga_experiment::tool;
+use saiga_experiment::workload::Failure;
 
 use crate::engine::Engine;
 use crate::programs::Programs;
+
+/// `test` takes milliseconds.
+const TEST_LIMIT: Duration = Duration::from_secs(10);
 
 /// Where one private server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +56,18 @@ impl Site {
     /// A file in the folder.
     pub(crate) fn file(&self, name: &str) -> String {
         format!("{}/{name}", self.dir)
+    }
+
+    /// Whether the account passes `test FLAG PATH`.
+    pub(crate) fn may(
+        &self,
+        flag: &str,
+        path: &str,
+        interrupt: &Interrupt,
+    ) -> Result<bool, Failure> {
+        let line = self.line("test", [flag, path]);
+        let log = Path::new("/dev/null");
+        Ok(tool::run(&line, "coreutils", log, TEST_LIMIT, interrupt)?.is_ok())
     }
 
     /// A program of this engine with its account.

@@ -3,7 +3,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -14,11 +14,10 @@ use saiga_experiment::acceleration::AccelerationProbe;
 use saiga_experiment::arm::{self, ArmKind};
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::Cell;
-use saiga_experiment::process::{CommandLine, Waited};
+use saiga_experiment::process::CommandLine;
 use saiga_experiment::result::{Arm, Warning};
 use saiga_experiment::version::{self, ProgramError};
-use saiga_experiment::workload::{Conditions, Failure, Measured, Target, Workload};
-use serde_json::Value;
+use saiga_experiment::workload::{Conditions, Failure, Load, Measured, Target, Workload};
 use tempfile::TempDir;
 
 use crate::engine::Engine;
@@ -145,7 +144,8 @@ impl SqlWorkload {
         if let Some(known) = self.libraries.borrow().get(&arm) {
             return Ok(ArmKind::Saiga(known.clone()).env());
         }
-        let chosen = if readable(site, &library.display().to_string(), interrupt)? {
+        // Ours may be in somebody's closed home.
+        let chosen = if site.may("-r", &library.display().to_string(), interrupt)? {
             library.to_owned()
         } else {
             let copy = self
@@ -171,28 +171,6 @@ impl SqlWorkload {
             ),
             ArmKind::Unix => Endpoint::Unix,
         }
-    }
-}
-
-/// Whether the servers' account can read a file: ours may be in somebody's closed home.
-fn readable(site: &Site, path: &str, interrupt: &Interrupt) -> Result<bool, Failure> {
-    let null = || {
-        File::options()
-            .write(true)
-            .open("/dev/null")
-            .map_err(Failure::impossible)
-    };
-    let mut child = site
-        .line("test", ["-r", path])
-        .spawn("coreutils", null()?, null()?)
-        .map_err(Failure::impossible)?;
-    match child
-        .wait(Duration::from_secs(10), interrupt)
-        .map_err(Failure::impossible)?
-    {
-        Waited::Ended(ended) => Ok(ended.status.success()),
-        Waited::Interrupted => Err(Failure::Interrupted),
-        Waited::TimeOver => Ok(false),
     }
 }
 
@@ -235,49 +213,19 @@ impl Workload for SqlWorkload {
         names.into_iter().enumerate().map(described).collect()
     }
 
-    fn slug(&self, load: &SqlLoad) -> String {
-        load.slug()
-    }
-
-    fn params(&self, load: &SqlLoad) -> BTreeMap<String, Value> {
-        load.params()
-    }
-
-    fn calibration_key(&self, load: &SqlLoad) -> String {
-        load.slug()
-    }
-
-    fn first_guess(&self, _load: &SqlLoad) -> u64 {
-        1
-    }
-
-    fn least_operations(&self, _load: &SqlLoad) -> u64 {
-        1
-    }
-
-    fn length_factor(&self, load: &SqlLoad) -> f64 {
-        load.length_factor()
-    }
-
     fn versions(&self) -> BTreeMap<String, String> {
         self.versions.clone()
     }
 
     fn caveats(&self) -> Vec<Warning> {
-        let caveat = |text: &str, action: &str| Warning {
-            text: text.to_owned(),
-            cause: None,
-            action: Some(action.to_owned()),
-            cells: Vec::new(),
-        };
         vec![
-            caveat(
+            Warning::caveat(
                 "This measures the path between client and server: the tables are small and in memory, and \
                  nothing waits for a disk (MariaDB: innodb_flush_log_at_trx_commit=0, \
                  innodb_flush_method=nosync; PostgreSQL: fsync=off, synchronous_commit=off).",
                 "Expect less of a gain where commits wait for a disk or queries take long.",
             ),
-            caveat(
+            Warning::caveat(
                 "An operation is a transaction as its load generator counts them: one SELECT in \
                  oltp_point_select and select-only, twenty statements in oltp_read_write, seven in tpcb-like.",
                 "Compare arms, not engines.",
@@ -371,7 +319,7 @@ impl Target for SqlTarget {
             probe: self.probe.as_deref(),
         };
         let measured = ready.run(conditions);
-        match (measured, self.server.obituary()) {
+        match (measured, self.server.process.obituary()) {
             (_, Some(obituary)) => Err(Failure::run(obituary)),
             (measured, None) => measured,
         }

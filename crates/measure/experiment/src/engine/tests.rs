@@ -33,8 +33,30 @@ impl Fake {
     }
 }
 
+/// A load that is tried with a hundred operations.
+#[derive(Clone)]
+struct Hundred;
+
+impl Load for Hundred {
+    fn slug(&self) -> String {
+        "load".into()
+    }
+    fn params(&self) -> BTreeMap<String, Value> {
+        BTreeMap::new()
+    }
+    fn length_factor(&self) -> f64 {
+        2.0
+    }
+    fn first_guess(&self) -> u64 {
+        100
+    }
+    fn least_operations(&self) -> u64 {
+        150
+    }
+}
+
 impl Workload for &'static Fake {
-    type Load = ();
+    type Load = Hundred;
     type Target = FakeTarget<'static>;
 
     fn name(&self) -> &'static str {
@@ -50,34 +72,21 @@ impl Workload for &'static Fake {
         };
         vec![arm("a"), arm("b")]
     }
-    fn slug(&self, (): &()) -> String {
-        "load".into()
-    }
-    fn params(&self, (): &()) -> BTreeMap<String, Value> {
-        BTreeMap::new()
-    }
-    fn calibration_key(&self, (): &()) -> String {
-        "load".into()
-    }
-    fn first_guess(&self, (): &()) -> u64 {
-        100
-    }
-    fn least_operations(&self, (): &()) -> u64 {
-        150
-    }
-    fn length_factor(&self, (): &()) -> f64 {
-        2.0
-    }
     fn versions(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
     fn caveats(&self) -> Vec<Warning> {
         vec![]
     }
-    fn steps(&self, _: usize, _: &Cell<()>, _: u64) -> Vec<String> {
+    fn steps(&self, _: usize, _: &Cell<Hundred>, _: u64) -> Vec<String> {
         vec![]
     }
-    fn prepare(&self, arm: usize, _: &Cell<()>, _: &Interrupt) -> Result<Self::Target, Failure> {
+    fn prepare(
+        &self,
+        arm: usize,
+        _: &Cell<Hundred>,
+        _: &Interrupt,
+    ) -> Result<Self::Target, Failure> {
         Ok(FakeTarget { fake: self, arm })
     }
 }
@@ -111,10 +120,10 @@ fn run_with(foreign_cpu_s: f64) -> Result<Measured, Failure> {
     })
 }
 
-fn plan(pairs: u32, size: RunSize) -> Plan<()> {
+fn plan(pairs: u32, size: RunSize) -> Plan<Hundred> {
     let cell = Cell {
         id: "cell".into(),
-        load: (),
+        load: Hundred,
         placement: Placement::Unpinned,
         hog: Hog::None,
         cpus: [vec![], vec![]],
@@ -129,7 +138,7 @@ fn plan(pairs: u32, size: RunSize) -> Plan<()> {
     }
 }
 
-fn outcome(fake: &'static Fake, plan: &Plan<()>) -> Result<Outcome, Failure> {
+fn outcome(fake: &'static Fake, plan: &Plan<Hundred>) -> Result<Outcome, Failure> {
     execute(&fake, plan, &Interrupt::never(), &mut |_| {})
 }
 

@@ -1,0 +1,94 @@
+//! `saiga bench redis`: one load of redis-benchmark.
+
+use std::process::ExitCode;
+
+use saiga_experiment::plan::RunSize;
+use saiga_redis::{RedisLoad, RedisWorkload, Topology, cells};
+
+use super::Conditions;
+use crate::compare::{
+    TestName, TopologyName, arm_kinds, check_arms, check_connections, check_test, probe, this_tool,
+};
+
+/// Options of `saiga bench redis`; short ones are redis-benchmark's.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// How servers are joined to each other
+    #[arg(long, value_enum, default_value_t = TopologyName::Standalone)]
+    topology: TopologyName,
+    /// The same as --topology cluster
+    #[arg(long, conflicts_with = "topology")]
+    cluster: bool,
+    /// What each request does
+    #[arg(short = 't', long = "test", value_enum, default_value_t = TestName::Set)]
+    test: TestName,
+    /// Parallel connections
+    #[arg(short, long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    clients: u32,
+    /// Requests in all
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
+    requests: u64,
+    /// Requests sent before the first answer is awaited
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pipeline: u32,
+    /// Size of a value in bytes
+    #[arg(short = 'd', long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_073_741_824))]
+    value_bytes: u32,
+    /// Use N random keys; a GET finds every one of them
+    #[arg(short = 'r', long, value_name = "N", default_value_t = 0)]
+    keys: u32,
+    /// Threads of redis-benchmark
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=500))]
+    threads: u32,
+    /// io-threads of redis-server
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
+    io_threads: u32,
+    /// Close each connection after one request
+    #[arg(long)]
+    reconnect: bool,
+    #[command(flatten)]
+    conditions: Conditions,
+}
+
+/// Runs one load and prints its record.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let (conditions, load) = (&args.conditions, args.load());
+    check_test(args.test, load.topology)?;
+    check_arms(&[conditions.arm], load.topology)?;
+    check_connections(args.clients)?;
+    let size = RunSize::Operations(args.requests);
+    let topology = load.topology;
+    let plan = conditions.plan(|hog, cores| cells::cells(&[load], hog, cores), size)?;
+    let workload = RedisWorkload::new(
+        &arm_kinds(&[conditions.arm])?,
+        topology,
+        conditions.port,
+        this_tool()?,
+        Some(probe::status_pages()),
+    )?;
+    conditions.measure(&workload, &plan)
+}
+
+impl Args {
+    fn topology(&self) -> Topology {
+        if self.cluster {
+            Topology::Cluster
+        } else {
+            self.topology.topology()
+        }
+    }
+
+    fn load(&self) -> RedisLoad {
+        RedisLoad {
+            test: self.test.test(),
+            clients: self.clients,
+            pipeline: self.pipeline,
+            value_bytes: self.value_bytes,
+            client_threads: self.threads,
+            io_threads: self.io_threads,
+            reconnect: self.reconnect,
+            keys: self.keys,
+            topology: self.topology(),
+        }
+    }
+}

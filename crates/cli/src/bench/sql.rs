@@ -1,0 +1,79 @@
+//! `saiga bench sql`: one load of sysbench or pgbench.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use saiga_experiment::plan::RunSize;
+use saiga_experiment::workload::Load;
+use saiga_sql::{SqlLoad, SqlWorkload, Test, cells};
+
+use super::Conditions;
+use crate::compare::{EngineName, arm_kinds, check_connections, probe, seconds};
+
+/// Options of `saiga bench sql`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The database system
+    #[arg(long, value_enum)]
+    engine: EngineName,
+    /// What each transaction does
+    #[arg(short = 't', long = "test", value_enum, default_value_t = TestName::Select)]
+    test: TestName,
+    /// Parallel connections
+    #[arg(short, long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+    clients: u32,
+    /// How long is measured, after warming up, in seconds
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
+    seconds: f64,
+    /// Close each connection after one transaction
+    #[arg(long)]
+    reconnect: bool,
+    #[command(flatten)]
+    conditions: Conditions,
+}
+
+/// What each transaction does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TestName {
+    /// One row by its key: sysbench oltp_point_select, pgbench -S
+    Select,
+    /// A transaction that writes: sysbench oltp_read_write, pgbench's TPC-B
+    ReadWrite,
+}
+
+/// Runs one load and prints its record.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let Args { conditions, .. } = args;
+    let load = args.load();
+    check_connections(args.clients)?;
+    let length = Duration::from_secs_f64(args.seconds);
+    // The workload measures such a load for longer than it is told; here the user's time holds.
+    let window = length.div_f64(load.length_factor());
+    let engines = [load.engine];
+    let size = RunSize::Timed(length);
+    let plan = conditions.plan(|hog, cores| cells::cells(&[load], hog, cores), size)?;
+    let workload = SqlWorkload::new(
+        &engines,
+        &arm_kinds(&[conditions.arm])?,
+        conditions.port,
+        window,
+        Some(probe::status_pages()),
+    )?;
+    conditions.measure(&workload, &plan)
+}
+
+impl Args {
+    fn load(&self) -> SqlLoad {
+        let test = match self.test {
+            TestName::Select => Test::Select,
+            TestName::ReadWrite => Test::ReadWrite,
+        };
+        SqlLoad {
+            engine: self.engine.engine(),
+            test,
+            connections: self.clients,
+            reconnect: self.reconnect,
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A program that runs to its end, such as one that makes the data of a server.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::interrupt::Interrupt;
+use crate::log;
+use crate::process::{CommandLine, Waited};
+use crate::workload::Failure;
+
+/// How a program did not do its work.
+#[derive(Debug)]
+pub struct Undone {
+    /// Its exit status, or the time that it took.
+    pub how: String,
+    /// What it said of the cause.
+    pub said: String,
+}
+
+/// Runs `line` of `package` with its output in the file `output`, for `limit` at most.
+///
+/// # Errors
+/// [`Failure`], when it could not be started or the user interrupts.
+pub fn run(
+    line: &CommandLine,
+    package: &str,
+    output: &Path,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<Result<(), Undone>, Failure> {
+    let mut child = line
+        .spawn_logged(package, output)
+        .map_err(Failure::impossible)?;
+    let how = match child.wait(limit, interrupt).map_err(Failure::impossible)? {
+        Waited::Ended(ended) if ended.status.success() => return Ok(Ok(())),
+        Waited::Ended(ended) => ended.status.to_string(),
+        Waited::Interrupted => return Err(Failure::Interrupted),
+        Waited::TimeOver => format!("no end within {} s", limit.as_secs()),
+    };
+    let said = log::cause(output);
+    Ok(Err(Undone { how, said }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn undone(script: &str, limit: Duration) -> Option<(String, String)> {
+        let dir = tempfile::tempdir().unwrap();
+        let line = CommandLine::new("sh", ["-c", script]);
+        let log = dir.path().join("log");
+        let done = run(&line, "dash", &log, limit, &Interrupt::never()).unwrap();
+        done.err().map(|Undone { how, said }| (how, said))
+    }
+
+    #[test]
+    fn what_ends_badly_or_not_at_all_is_told_with_its_last_words() {
+        let long = Duration::from_secs(30);
+        assert_eq!(undone("echo done", long), None);
+        let (how, said) = undone("echo no; exit 3", long).unwrap();
+        assert_eq!((how.as_str(), said.as_str()), ("exit status: 3", "no"));
+        let (how, said) = undone("sleep 1000", Duration::ZERO).unwrap();
+        assert_eq!(
+            (how.as_str(), said.as_str()),
+            ("no end within 0 s", "nothing")
+        );
+    }
+}
