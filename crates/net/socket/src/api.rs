@@ -137,20 +137,24 @@ impl Handle {
         self.0.is_bound()
     }
 
-    /// `shutdown(2)`: noted before the kernel does it.
+    /// `shutdown(2)`: noted before the kernel does it. Our ring ends first, so that nothing can
+    /// be written to it behind the FIN, and a thread that is woken finds TCP, where the kernel
+    /// decides what still goes.
     pub fn shutting_down(self, fd: Fd, how: i32) {
+        let _pin = self.0.pin();
+        let chan = Chan::of(self.0).filter(|_| self.0.is_bound());
         if how == libc::SHUT_WR || how == libc::SHUT_RDWR {
-            let _pin = self.0.pin();
-            if let Some(chan) = Chan::of(self.0).filter(|_| self.0.is_bound()) {
-                close::finish_recall(fd, self.0, &chan);
+            if let Some(chan) = &chan {
+                close::finish_recall(fd, self.0, chan);
+                let _lock = chan.lock_tx(self.0);
+                chan.freeze_tx();
             }
             self.0.tx_shut.store(true, Ordering::SeqCst);
         }
         if how == libc::SHUT_RD || how == libc::SHUT_RDWR {
             self.0.rx_shut.store(true, Ordering::SeqCst);
         }
-        let _pin = self.0.pin();
-        if let Some(chan) = Chan::of(self.0).filter(|_| self.0.is_bound()) {
+        if let Some(chan) = &chan {
             chan.tell_ourselves();
         }
     }

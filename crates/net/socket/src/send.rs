@@ -107,7 +107,9 @@ fn send_as(
     loop {
         let fd = socket.anchor(fd);
         let chan = Chan::of(socket).ok_or(Errno(libc::ENOTCONN))?;
-        match send_now(fd, socket, &chan, parts, done, flags) {
+        // What was sent in part ends without a signal (`tcp_sendmsg`).
+        let quietly = if done > 0 { libc::MSG_NOSIGNAL } else { 0 };
+        match send_now(fd, socket, &chan, parts, done, flags | quietly) {
             Ok(Try::Bytes(n)) => {
                 done += n;
                 if done >= wanted {
@@ -168,9 +170,6 @@ fn send_now(
         chan.freeze_tx();
     }
     give_back(fd, socket, chan)?;
-    if socket.tx_shut.load(Ordering::Relaxed) {
-        return to_tcp(fd, socket, rest, flags); // EPIPE, and SIGPIPE unless refused.
-    }
     let plain_only = flags & libc::MSG_OOB != 0;
     match chan.ours().tx_mode.load(Ordering::Relaxed) {
         tx::TCP if !plain_only && may_switch(fd, socket, chan) => {
@@ -185,7 +184,7 @@ fn send_now(
             Ok(Try::Again)
         }
         tx::RING => to_ring(fd, socket, chan, rest),
-        _ => leave_ring(fd, socket, chan),
+        _ => leave_ring(fd, socket, chan, flags),
     }
 }
 
@@ -303,17 +302,26 @@ pub(crate) fn serve_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
 
 /// The ring has ended: TCP may go on once the peer has acknowledged the switch to the ring,
 /// or will never read again.
-fn leave_ring(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
+fn leave_ring(fd: Fd, socket: &'static Socket, chan: &Chan, flags: i32) -> Sys<Try> {
     let ring = chan.tx_ring();
     let unused = ring.tail() == 0 && ring.pending(STRIDE_SHIFT) == Some(0);
-    if chan.recall_due() {
-        return Ok(Try::Full);
-    }
-    if ring.acknowledged() || unused || sever::peer_is_gone(fd) {
+    let passable = || ring.acknowledged() || unused || sever::peer_is_gone(fd);
+    if !chan.recall_due() && passable() {
         go_on_by_tcp(socket, chan);
         return Ok(Try::Again);
     }
+    if socket.tx_shut.load(Ordering::Relaxed) {
+        return await_shutdown(fd, flags);
+    }
     Ok(Try::Full)
+}
+
+/// A thread of ours is inside `shutdown(2)`, or has been. Nothing may go by TCP, but the kernel
+/// says EPIPE of no bytes, too, and raises SIGPIPE unless refused.
+fn await_shutdown(fd: Fd, flags: i32) -> Sys<Try> {
+    kernel::send(fd, &[], flags | libc::MSG_DONTWAIT)?;
+    sys::yield_cpu();
+    Ok(Try::Again)
 }
 
 /// From here TCP carries what is sent, unless the peer recalls the ring this very moment: then
