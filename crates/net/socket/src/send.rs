@@ -103,6 +103,7 @@ fn send_as(
 ) -> Sys<usize> {
     let wanted: usize = parts.iter().map(|p| p.len()).sum();
     let mut done = 0;
+    let mut overtaken = false;
     let mut wait = wait::Wait::new(fd, socket, wait::For::Space);
     loop {
         let fd = socket.anchor(fd);
@@ -117,6 +118,7 @@ fn send_as(
                 }
             }
             Ok(Try::Again) => {}
+            Ok(Try::Full) if !overtaken && overtake(socket, &chan) => overtaken = true,
             Ok(Try::Full) => {
                 if !patience.lasts(fd, socket) {
                     if is_room_after_all(socket, &chan) {
@@ -346,6 +348,27 @@ pub(crate) fn leave_unnoticed(socket: &'static Socket, chan: &Chan) {
     if ended && !lock.nested && !chan.recall_due() && !chan.peer_receives() {
         go_on_by_tcp(socket, chan);
     }
+}
+
+/// Looks at the peer's receiver that follow the barrier.
+const LOOKS: u32 = 64;
+
+/// A ring has ended, and the peer has not noticed the switch to it: it makes no call. On TCP that
+/// would keep nobody from sending, so it must not here. True when TCP may go on.
+pub(crate) fn overtake(socket: &'static Socket, chan: &Chan) -> bool {
+    let mode = || chan.ours().tx_mode.load(Ordering::SeqCst);
+    let waits = mode() == tx::ENDED && !chan.tx_ring().acknowledged() && !chan.recall_due();
+    if !waits || sys::barrier_everywhere().is_err() {
+        return false;
+    }
+    (0..LOOKS).any(|_| {
+        leave_unnoticed(socket, chan);
+        let over = mode() == tx::AFTER;
+        if !over {
+            sys::yield_cpu();
+        }
+        over
+    })
 }
 
 fn to_tcp(fd: Fd, socket: &'static Socket, rest: Parts<'_, '_>, flags: i32) -> Sys<Try> {
