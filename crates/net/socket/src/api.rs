@@ -155,7 +155,7 @@ impl Handle {
             if let Some(chan) = &chan {
                 close::finish_recall(fd, self.0, chan);
                 let _lock = chan.lock_tx(self.0);
-                chan.freeze_tx();
+                chan.end_tx();
             }
             self.0.tx_shut.store(true, Ordering::SeqCst);
         }

@@ -1,6 +1,6 @@
 //! What fork changes: the child keeps the records and is another process.
 
-use crate::{company, lock, poll, rt, thread};
+use crate::{chaos, company, lock, poll, rt, table, thread, upgrade};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Forks on this process's line of descent, our own included.
@@ -23,4 +23,10 @@ pub fn child() {
     company::forked();
     poll::forked();
     rt::forked();
+    for socket in (0..=table::highest()).filter_map(|n| table::socket(i32::try_from(n).ok()?)) {
+        if !socket.is_bound() {
+            upgrade::forked(socket);
+        }
+    }
+    chaos::forked(forks());
 }

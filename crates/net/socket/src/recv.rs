@@ -184,7 +184,9 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         }
         return Ok(false);
     };
-    let had = socket.received.load(Ordering::Relaxed);
+    let Some(had) = received_by_all(fd, socket) else {
+        return Ok(false); // The kernel cannot say at this moment.
+    };
     let Some(remaining) = total.checked_sub(had) else {
         return sever::reset(fd, socket);
     };
@@ -197,6 +199,16 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         chan.tell_writer();
     }
     Ok(true)
+}
+
+/// Bytes that TCP has delivered. A process that shares the connection over a fork may have
+/// received some that we do not know of; then the kernel's word counts.
+fn received_by_all(fd: Fd, socket: &Socket) -> Option<u64> {
+    if socket.maybe_shared() {
+        send::delivered_by_kernel(fd)
+    } else {
+        Some(socket.received.load(Ordering::Relaxed))
+    }
 }
 
 /// Reads the last bytes that the peer sent before the switch.
@@ -326,6 +338,14 @@ fn from_tcp(
 ) -> Sys<Try> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let flags = (flags | libc::MSG_DONTWAIT) & !libc::MSG_WAITALL;
+    if skip == 0 && parts.iter().all(|p| p.is_empty()) {
+        // SAFETY: no bytes are written.
+        return match unsafe { kernel::recv(fd, [0u8; 0].as_mut_ptr(), 0, flags) } {
+            Ok(_) => Ok(Try::Bytes(0)), // As the kernel: 0 of the bytes that are there.
+            Err(Errno(libc::EAGAIN)) => Ok(Try::Empty),
+            Err(e) => Err(e),
+        };
+    }
     for part in parts {
         if skip >= part.len() {
             skip -= part.len();

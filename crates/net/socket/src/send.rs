@@ -404,12 +404,22 @@ fn may_switch(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
 const BYTES_ACKED_AT: usize = 120;
 const BYTES_RECEIVED_AT: usize = 128;
 
+/// States of a connection that has seen its peer's FIN (`include/net/tcp_states.h`): TIME_WAIT,
+/// CLOSE_WAIT, LAST_ACK, CLOSING.
+const PEER_HAS_FINISHED: [u8; 4] = [6, 8, 9, 11];
+
 /// TCP_INFO's two byte counters: acknowledged, received.
 fn counters(fd: Fd) -> Option<(u64, u64)> {
     let mut info = [0u64; 32];
     let len = sys::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info).ok()?;
     let word = |at: usize| info.get(at / 8).copied().filter(|_| len >= at + 8);
-    Some((word(BYTES_ACKED_AT)?, word(BYTES_RECEIVED_AT)?))
+    let [state, ..] = info[0].to_ne_bytes();
+    // A FIN counts as received.
+    let fin = u64::from(PEER_HAS_FINISHED.contains(&state));
+    Some((
+        word(BYTES_ACKED_AT)?,
+        word(BYTES_RECEIVED_AT)?.saturating_sub(fin),
+    ))
 }
 
 /// Bytes that the kernel was given to send on this socket; `None` when it does not say.
