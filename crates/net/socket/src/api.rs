@@ -54,18 +54,10 @@ pub fn track_created(fd: Fd, nonblocking: bool) {
     track(fd, origin::CREATED, Some(nonblocking));
 }
 
-/// Starts to follow a socket that connects; one that is followed goes on. `now`: it has just been
-/// connected, or has lost its peer.
-pub fn track_connected(fd: Fd, now: bool) {
+/// Starts to follow a socket that connects; one that is followed goes on.
+pub fn track_connected(fd: Fd) {
     match table::get(fd) {
-        Entry::Socket(s) => {
-            s.origin.store(origin::CONNECTED, Ordering::Relaxed);
-            if now {
-                // A shutdown before this moment failed, or was another connection's.
-                s.tx_shut.store(false, Ordering::SeqCst);
-                s.rx_shut.store(false, Ordering::SeqCst);
-            }
-        }
+        Entry::Socket(s) => s.origin.store(origin::CONNECTED, Ordering::Relaxed),
         Entry::Unknown => track(fd, origin::CONNECTED, None),
         Entry::Epoll(_) | Entry::Hidden => {}
     }

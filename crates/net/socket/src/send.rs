@@ -173,8 +173,9 @@ fn send_now(
     }
     give_back(fd, socket, chan)?;
     let plain_only = flags & libc::MSG_OOB != 0;
+    let shut = socket.tx_shut.load(Ordering::Relaxed);
     match chan.ours().tx_mode.load(Ordering::Relaxed) {
-        tx::TCP if !plain_only && may_switch(fd, socket, chan) => {
+        tx::TCP if !plain_only && !shut && may_switch(fd, socket, chan) => {
             chan.tx_ring().switch(socket.sent.load(Ordering::Relaxed));
             chan.ours().tx_mode.store(tx::RING, Ordering::SeqCst);
             socket.show(State::Upgraded, Reason::None);

@@ -83,7 +83,7 @@ fn connect_once(tracked: [bool; 2]) -> ([End; 2], [u16; 2]) {
     let (second, from) = listener.accept().unwrap();
     let second = End::of(OwnedFd::from(second).into_raw_fd());
     if tracked[0] {
-        saiga_socket::track_connected(first.fd, true);
+        saiga_socket::track_connected(first.fd);
     }
     if tracked[1] {
         saiga_socket::track_accepted(second.fd, false);
