@@ -8,7 +8,7 @@ use crate::chan::{Chan, rx, tx};
 use crate::links::{self, Link};
 use crate::sock::{self, Socket, mode, phase};
 use crate::{epoll, fork, offers, poll, rt, send, settings};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 use saiga_channel::layout::{OPEN_CLOSED, OPEN_MAPPED, START_SHIFT, Side};
 use saiga_channel::rendezvous::{self, Credentials, Proposal, Refusal};
 use saiga_channel::segment::Segment;
@@ -58,7 +58,7 @@ fn begin(fd: Fd, socket: &'static Socket) {
     if !rt::ENABLED.load(Ordering::Acquire) {
         return socket.back_off(Reason::KillSwitch);
     }
-    if rt::SANDBOXED.load(Ordering::Relaxed) {
+    if rt::SANDBOXED.load(Ordering::Relaxed) || !may_wait() {
         return socket.never(fd, Reason::Sandboxed);
     }
     let first = !socket.marked.load(Ordering::Relaxed);
@@ -97,6 +97,22 @@ fn begin(fd: Fd, socket: &'static Socket) {
     } else {
         propose(socket, &tuple, false)
     }
+}
+
+/// Whether the process may use the call in which bound sockets wait: a filter that came over exec
+/// may have allowed the application's own calls only. Asked once.
+fn may_wait() -> bool {
+    static ASKED: AtomicBool = AtomicBool::new(false);
+    if ASKED.load(Ordering::Relaxed) {
+        return true;
+    }
+    let now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let may = sys::ppoll(&mut [], Some(now)).is_ok();
+    ASKED.store(may, Ordering::Relaxed);
+    may
 }
 
 fn is_tcp(fd: Fd) -> bool {
