@@ -190,7 +190,7 @@ impl Handle {
         let chan = self.0.is_bound().then(|| Chan::of(self.0)).flatten()?;
         let in_ring = chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING;
         (in_ring && !chan.tx_ring().frozen())
-            .then(|| chan.tx_ring().room(saiga_channel::layout::STRIDE_SHIFT))
+            .then(|| chan.tx_ring().room(rt::max_shift()))
     }
 
     /// Gives the memory of the ring that we write back if it is empty, as a quiet second does.
@@ -468,7 +468,7 @@ pub fn relay(
     if !socket.is_bound() {
         return Ok(None);
     }
-    let mut buffer = [0u8; 16_384];
+    let mut buffer = [0u8; 4096]; // A thread may have 16 KiB of stack.
     let n = max.min(buffer.len());
     let seen = recv::recv(fd, socket, &mut [&mut buffer[..n]], flags | libc::MSG_PEEK)?;
     if seen == 0 {

@@ -144,7 +144,7 @@ fn send_as(
 /// there is room, and nobody would look otherwise. True when there is room already.
 fn is_room_after_all(socket: &'static Socket, chan: &Chan) -> bool {
     if chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING {
-        return chan.tx_ring().arm_space(STRIDE_SHIFT);
+        return chan.tx_ring().arm_space(rt::max_shift());
     }
     epoll::watch_edges_for_room(socket);
     false
@@ -273,7 +273,7 @@ pub(crate) fn peer_has_finished(fd: Fd, chan: &Chan) -> bool {
 /// Caller holds the sender's lock.
 fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
     while chan.recall_due() {
-        let mut bytes = [0u8; 8192];
+        let mut bytes = [0u8; 2048]; // A thread may have 16 KiB of stack.
         let Got::Bytes { n, .. } =
             chan.tx_ring()
                 .read(&chan.tx_bytes_all(), &mut [&mut bytes], true)

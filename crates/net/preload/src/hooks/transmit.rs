@@ -297,7 +297,7 @@ impl Source {
 /// # Safety
 /// `at` is null or writable.
 unsafe fn send_file(h: Handle, out: c_int, file: c_int, at: *mut off_t, n: size_t) -> ssize_t {
-    let mut buffer = [0u8; 16_384];
+    let mut buffer = [0u8; 4096]; // A thread may have 16 KiB of stack.
     let source = Source { file, at };
     let mut done: usize = 0;
     while done < n {
