@@ -40,7 +40,7 @@ pub(crate) unsafe extern "C" fn connect(fd: c_int, addr: *const sockaddr, len: s
     // SAFETY: arguments pass unchanged.
     let result = unsafe { next::connect(fd, addr, len) };
     if lookup(fd).is_some() {
-        sockets::track_connected(fd, result == 0);
+        sockets::track_connected(fd);
     }
     result
 }
