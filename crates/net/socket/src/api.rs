@@ -189,8 +189,7 @@ impl Handle {
         let _pin = self.0.pin();
         let chan = self.0.is_bound().then(|| Chan::of(self.0)).flatten()?;
         let in_ring = chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING;
-        (in_ring && !chan.tx_ring().frozen())
-            .then(|| chan.tx_ring().room(rt::max_shift()))
+        (in_ring && !chan.tx_ring().frozen()).then(|| chan.tx_ring().room(rt::max_shift()))
     }
 
     /// Gives the memory of the ring that we write back if it is empty, as a quiet second does.

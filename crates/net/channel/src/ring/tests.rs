@@ -330,13 +330,24 @@ fn a_ring_grows_behind_unread_bytes_until_one_has_gone_around() {
     let got = |n| Got::Bytes { n, notify: false };
     assert_eq!(r.read(&s, &mut [&mut out[..4]], false), got(4));
     assert_eq!(put(b"klmnop", true), bytes(6, false), "to the end of 16");
-    assert_eq!(put(b"qrst", true), bytes(4, false), "around, for there is room");
-    assert!(!r.writable(6), "full, and `a` is not the first byte any more");
+    assert_eq!(
+        put(b"qrst", true),
+        bytes(4, false),
+        "around, for there is room"
+    );
+    assert!(
+        !r.writable(6),
+        "full, and `a` is not the first byte any more"
+    );
     assert_eq!(put(b"u", true), Put::Full);
     assert_eq!(r.read(&s, &mut [&mut out], false), got(10));
     assert_eq!(&out, b"efghijklmn");
     assert_eq!(r.read(&s, &mut [&mut out], false), got(6));
     assert_eq!(&out[..6], b"opqrst");
-    assert_eq!(put(&[1; 16], true), bytes(16, false), "empty: from the start");
+    assert_eq!(
+        put(&[1; 16], true),
+        bytes(16, false),
+        "empty: from the start"
+    );
     assert_eq!(put(b"v", false), Put::NoMemory);
 }

@@ -277,6 +277,10 @@ impl Source {
             // SAFETY: not null; readable as the caller of sendfile promises.
             unsafe { *self.at }
         };
+        // SAFETY: no pointers.
+        if from < 0 && unsafe { libc::fcntl(self.file, libc::F_GETFD) } < 0 {
+            return -1; // EBADF comes before EINVAL, which a negative position is.
+        }
         // SAFETY: the buffer is writable for its length.
         unsafe { libc::pread(self.file, buffer.as_mut_ptr().cast(), buffer.len(), from) }
     }
