@@ -5,7 +5,8 @@
 //! position beside it, because publishing is a compare-and-swap that fails from
 //! then on. That is how a direction goes back to TCP at an exact byte, decided
 //! by either end alone. An empty ring is rewound to its first byte, so small
-//! traffic stays within a few KiB, and may change its size then. One that has been
+//! traffic stays within a few KiB, and may change its size then. It grows, too, before its
+//! reader's lag would stop the writer, as TCP's buffers do. One that has been
 //! idle gives all of its memory up, and gets some again with the next byte.
 //!
 //! Every word here is shared with a process that may be hostile: cursors are
@@ -92,7 +93,8 @@ pub enum Put {
     },
     /// No space.
     Full,
-    /// The ring has no memory, and `grow` got none: waiting for space would last for ever.
+    /// The ring is full or asleep, could have more memory, and `grow` got none. Waiting for space
+    /// might last for ever.
     NoMemory,
     /// The ring has ended; nothing was published.
     Frozen,
@@ -139,6 +141,11 @@ impl View {
 
     fn used(&self) -> u64 {
         self.head - self.tail
+    }
+    /// Whether bytes that do not fit may have more memory at once: as long as no byte has gone
+    /// around, every one of them stays where it is.
+    fn can_grow(&self, max: u32) -> bool {
+        self.shift != ASLEEP && self.shift < max && self.head - self.base <= self.capacity()
     }
     /// No ring has a capacity of one byte: that bit is cleared for [`ASLEEP`].
     fn capacity(&self) -> u64 {
@@ -224,9 +231,9 @@ impl Ring {
 
     /// Publishes as much of `parts`, taken in order, as fits.
     ///
-    /// `grow` is called with the wanted logarithm when an empty ring is too small for the
-    /// message and below its storage's limit, so always when it is asleep; it makes the memory
-    /// real and says whether it could.
+    /// `grow` is called with the wanted logarithm when the ring is too small for the message and
+    /// below its storage's limit, so always when it is asleep; it makes the memory real and says
+    /// whether it could.
     pub fn write(
         &self,
         storage: &impl Storage,
@@ -242,10 +249,13 @@ impl Ring {
         let wanted: u64 = parts.iter().map(|p| p.len() as u64).sum();
         if view.used() == 0 {
             self.rewind(&mut view, storage.max_shift(), wanted, grow);
+        } else if wanted > view.capacity() - view.used() && view.can_grow(storage.max_shift()) {
+            self.enlarge(&mut view, storage.max_shift(), wanted, grow);
         }
         let n = wanted.min(view.capacity() - view.used());
         if n == 0 {
-            let starved = view.shift == ASLEEP && wanted > 0;
+            let starved = view.shift == ASLEEP || view.can_grow(storage.max_shift());
+            let starved = starved && wanted > 0;
             return if starved { Put::NoMemory } else { Put::Full };
         }
         copy_in(storage, &view, parts, n);
@@ -262,6 +272,19 @@ impl Ring {
         Put::Bytes {
             n: usize::try_from(n).unwrap_or(0),
             notify: self.claim_armed(),
+        }
+    }
+
+    /// Makes room behind unread bytes: a reader that lags must not stop its writer earlier than
+    /// TCP's buffers would.
+    fn enlarge(&self, view: &mut View, max: u32, wanted: u64, grow: impl FnOnce(u32) -> bool) {
+        let end = view.head - view.base + wanted;
+        let target = (64 - (end - 1).leading_zeros()).clamp(view.shift + 1, max);
+        if grow(target) {
+            view.shift = target;
+            let geometry = (u64::from(target) << SHIFT_AT) | view.base;
+            // Relaxed: with either geometry, the bytes before this head are in the same places.
+            self.producer.geometry.store(geometry, Ordering::Relaxed);
         }
     }
 
@@ -393,11 +416,15 @@ impl Ring {
         self.writable(max_shift)
     }
 
-    /// Whether a quarter of the ring is free (a ring asleep is), or the ring has ended.
+    /// Whether a quarter of the ring is free (a ring asleep is), more can be had, or the ring has
+    /// ended; for the producer, whose storage's limit is `max_shift`.
     pub fn writable(&self, max_shift: u32) -> bool {
         match self.view(max_shift) {
             None => true,
-            Some(v) => v.frozen || v.capacity() - v.used() >= v.capacity() / 4,
+            Some(v) => {
+                let quarter = v.capacity() - v.used() >= v.capacity() / 4;
+                quarter || v.frozen || v.can_grow(max_shift)
+            }
         }
     }
 
@@ -412,6 +439,7 @@ impl Ring {
     pub fn room(&self, max_shift: u32) -> usize {
         let free = self.view(max_shift).map_or(0, |v| match v.shift {
             ASLEEP => 1 << START_SHIFT.min(max_shift),
+            _ if v.can_grow(max_shift) => (1 << max_shift) - (v.head - v.base),
             _ => v.capacity() - v.used(),
         });
         usize::try_from(free).unwrap_or(0)

@@ -135,20 +135,24 @@ impl Handle {
         self.0.is_bound()
     }
 
-    /// `shutdown(2)`: noted before the kernel does it.
+    /// `shutdown(2)`: noted before the kernel does it. Our ring ends first, so that nothing can
+    /// be written to it behind the FIN, and a thread that is woken finds TCP, where the kernel
+    /// decides what still goes.
     pub fn shutting_down(self, fd: Fd, how: i32) {
+        let _pin = self.0.pin();
+        let chan = Chan::of(self.0).filter(|_| self.0.is_bound());
         if how == libc::SHUT_WR || how == libc::SHUT_RDWR {
-            let _pin = self.0.pin();
-            if let Some(chan) = Chan::of(self.0).filter(|_| self.0.is_bound()) {
-                close::finish_recall(fd, self.0, &chan);
+            if let Some(chan) = &chan {
+                close::finish_recall(fd, self.0, chan);
+                let _lock = chan.lock_tx(self.0);
+                chan.end_tx();
             }
             self.0.tx_shut.store(true, Ordering::SeqCst);
         }
         if how == libc::SHUT_RD || how == libc::SHUT_RDWR {
             self.0.rx_shut.store(true, Ordering::SeqCst);
         }
-        let _pin = self.0.pin();
-        if let Some(chan) = Chan::of(self.0).filter(|_| self.0.is_bound()) {
+        if let Some(chan) = &chan {
             chan.tell_ourselves();
         }
     }
@@ -183,8 +187,7 @@ impl Handle {
         let _pin = self.0.pin();
         let chan = self.0.is_bound().then(|| Chan::of(self.0)).flatten()?;
         let in_ring = chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING;
-        (in_ring && !chan.tx_ring().frozen())
-            .then(|| chan.tx_ring().room(saiga_channel::layout::STRIDE_SHIFT))
+        (in_ring && !chan.tx_ring().frozen()).then(|| chan.tx_ring().room(rt::max_shift()))
     }
 
     /// Gives the memory of the ring that we write back if it is empty, as a quiet second does.
@@ -462,7 +465,7 @@ pub fn relay(
     if !socket.is_bound() {
         return Ok(None);
     }
-    let mut buffer = [0u8; 16_384];
+    let mut buffer = [0u8; 4096]; // A thread may have 16 KiB of stack.
     let n = max.min(buffer.len());
     let seen = recv::recv(fd, socket, &mut [&mut buffer[..n]], flags | libc::MSG_PEEK)?;
     if seen == 0 {

@@ -172,12 +172,17 @@ impl Chan {
 
     /// Ends the ring that we write; the peer is told.
     pub(crate) fn freeze_tx(&self) {
+        self.end_tx();
+        self.tx_ring().take_armed();
+        self.tell_reader();
+    }
+
+    /// Ends the ring that we write; the kernel is about to tell the peer of our FIN.
+    pub(crate) fn end_tx(&self) {
         self.tx_ring().freeze();
         let mode = &self.ours().tx_mode;
         let _ = mode.compare_exchange(tx::RING, tx::ENDED, Ordering::SeqCst, Ordering::SeqCst);
         let _ = mode.compare_exchange(tx::TCP, tx::AFTER, Ordering::SeqCst, Ordering::SeqCst);
-        self.tx_ring().take_armed();
-        self.tell_reader();
     }
 
     /// Ends the ring that we read: the peer goes back to TCP with its next byte.

@@ -1,25 +1,53 @@
-//! Fault injection for tests: `SAIGA_CHAOS=SEED` makes the library end rings at random calls,
-//! give their memory back, and get none.
+//! Fault injection for tests: `SAIGA_CHAOS=SEED` makes the library upgrade at random messages,
+//! end rings at random calls, give their memory back, and get none.
 //!
 //! Everything is something that could happen anyway (a freeze by either side, a recall, a quiet
 //! second, a full memory), only far more often, so data must survive it. Off, it costs one
 //! relaxed load.
+//!
+//! `SAIGA_CHAOS=SEED,unseen` leaves recalls out and strikes more often: what is recalled comes
+//! back at the peer's next call, and all else must not show at all.
 
 use crate::chan::{Chan, rx};
 use crate::idle;
 use crate::sock::Socket;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// State of the generator; 0: off.
 static STATE: AtomicU64 = AtomicU64::new(0);
+/// Calls between two strikes, on the average.
+static PERIOD: AtomicU32 = AtomicU32::new(100);
+/// Rings are recalled, too.
+static RECALLS: AtomicBool = AtomicBool::new(true);
 
-/// Starts with the seed of the environment.
-pub(crate) fn start(seed: u64) {
-    // An odd multiplier spreads small seeds; never 0.
-    STATE.store(
-        seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-        Ordering::Relaxed,
-    );
+/// An odd multiplier spreads small numbers (2^64 divided by the golden ratio).
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Messages before which a connection that asks for no evidence is upgraded.
+const LATEST: u32 = 64;
+
+/// Starts with what the environment says; nonsense starts nothing.
+pub(crate) fn start(text: &str) {
+    let (seed, unseen) = match text.strip_suffix(",unseen") {
+        Some(seed) => (seed, true),
+        None => (text, false),
+    };
+    let Ok(seed) = seed.parse::<u64>() else {
+        return;
+    };
+    if unseen {
+        RECALLS.store(false, Ordering::Relaxed);
+        PERIOD.store(8 << (seed % 5), Ordering::Relaxed);
+    }
+    STATE.store(seed.wrapping_mul(SPREAD) | 1, Ordering::Relaxed); // Never 0.
+}
+
+/// A forked child goes its own way, not its parent's and not that of the child before it.
+pub(crate) fn forked(forks: u32) {
+    if is_on() {
+        let state = STATE.load(Ordering::Relaxed);
+        let other = state ^ u64::from(forks).wrapping_mul(SPREAD);
+        STATE.store(other | 1, Ordering::Relaxed);
+    }
 }
 
 pub(crate) fn is_on() -> bool {
@@ -27,13 +55,22 @@ pub(crate) fn is_on() -> bool {
 }
 
 /// A step of xorshift64*: races between threads only add to the chaos.
-fn dice() -> u64 {
+fn dice() -> u32 {
     let mut x = STATE.load(Ordering::Relaxed);
     x ^= x >> 12;
     x ^= x << 25;
     x ^= x >> 27;
     STATE.store(x | 1, Ordering::Relaxed);
-    x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33
+    u32::try_from(x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).unwrap_or(0)
+}
+
+/// Messages that a connection must show before it is upgraded, where the settings ask for `asked`.
+pub(crate) fn evidence(asked: u32) -> u32 {
+    if is_on() && asked == 0 {
+        dice() % LATEST
+    } else {
+        asked
+    }
 }
 
 /// Whether a ring that wants memory gets none; one time in sixteen.
@@ -41,22 +78,32 @@ pub(crate) fn starves() -> bool {
     is_on() && dice().is_multiple_of(16)
 }
 
-/// Ends a ring of the channel, one call in a hundred or so; gives its memory back more often.
+/// Ends a ring of the channel now and then; gives its memory back more often.
 pub(crate) fn strike(socket: &'static Socket) {
     let Some(chan) = Chan::of(socket) else { return };
-    match dice() % 400 {
+    if dice().is_multiple_of(11) {
+        idle::give_back(socket, &chan);
+    }
+    if !dice().is_multiple_of(PERIOD.load(Ordering::Relaxed)) {
+        return;
+    }
+    match dice() % 4 {
         0 | 1 => chan.freeze_tx(),
         2 => chan.freeze_rx(),
-        3 => {
-            let Some(lock) = chan.lock_rx(socket) else {
-                return;
-            };
-            let reads_ring = chan.ours().rx_mode.load(Ordering::Relaxed) == rx::RING;
-            if reads_ring && !lock.nested && !chan.rx_ring().frozen() {
-                chan.recall_rx();
-            }
+        _ if RECALLS.load(Ordering::Relaxed) => recall(socket, &chan),
+        _ => {
+            chan.freeze_tx();
+            chan.freeze_rx();
         }
-        4..40 => idle::give_back(socket, &chan),
-        _ => {}
+    }
+}
+
+fn recall(socket: &'static Socket, chan: &Chan) {
+    let Some(lock) = chan.lock_rx(socket) else {
+        return;
+    };
+    let reads_ring = chan.ours().rx_mode.load(Ordering::Relaxed) == rx::RING;
+    if reads_ring && !lock.nested && !chan.rx_ring().frozen() {
+        chan.recall_rx();
     }
 }

@@ -98,10 +98,14 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
 }
 
 /// Other threads are inside, blocked perhaps: as in the kernel, they go on with the connection
-/// that they called on, and it ends when the last of them returns.
+/// that they called on, and it ends when the last of them returns. Those that sleep turn to our
+/// copy.
 fn keep_for_callers(fd: Fd, socket: &'static Socket) {
     if let Ok(copy) = sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, rt::floor()) {
         socket.own_copy.store(rt::hidden(copy), Ordering::SeqCst);
+        if let Some(chan) = Chan::of(socket) {
+            chan.tell_ourselves();
+        }
     }
 }
 

@@ -70,26 +70,36 @@ pub fn set_errno(e: Errno) {
     unsafe { at.write(e.0) };
 }
 
-/// `recvfrom(2)` without address.
+/// No bytes, for an array of vectors.
+pub(crate) const NO_PART: libc::iovec = libc::iovec {
+    iov_base: core::ptr::null_mut(),
+    iov_len: 0,
+};
+
+/// `recvmsg(2)` without address and control data.
 ///
 /// # Safety
-/// `at` is writable for `len` bytes.
-pub(crate) unsafe fn recv(fd: Fd, at: *mut u8, len: usize, flags: c_int) -> Sys<usize> {
-    // SAFETY: promised by our caller.
-    unsafe {
-        sys::call(
-            Sysno::recvfrom,
-            [sys::reg(fd), at as usize, len, sys::reg(flags), 0, 0],
-        )
-    }
+/// Every vector is writable for its length.
+pub(crate) unsafe fn recv(fd: Fd, iov: &mut [libc::iovec], flags: c_int) -> Sys<usize> {
+    // SAFETY: all-zero is a valid msghdr.
+    let mut msg: libc::msghdr = unsafe { core::mem::zeroed() };
+    msg.msg_iov = iov.as_mut_ptr();
+    msg.msg_iovlen = iov.len();
+    let args = [
+        sys::reg(fd),
+        &raw mut msg as usize,
+        sys::reg(flags),
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: promised by our caller; the message outlives the call.
+    unsafe { sys::call(Sysno::recvmsg, args) }
 }
 
 /// `sendmsg(2)` of several parts.
 pub(crate) fn send(fd: Fd, parts: &[&[u8]], flags: c_int) -> Sys<usize> {
-    let mut iov = [libc::iovec {
-        iov_base: core::ptr::null_mut(),
-        iov_len: 0,
-    }; MAX_PARTS];
+    let mut iov = [NO_PART; MAX_PARTS];
     let mut used = 0;
     for (slot, part) in iov.iter_mut().zip(parts) {
         slot.iov_base = part.as_ptr().cast_mut().cast();

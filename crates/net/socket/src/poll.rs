@@ -12,11 +12,11 @@ use crate::chan::Chan;
 use crate::places::{self, Borrowed};
 use crate::sock::{Pin, Socket};
 use crate::table::{self, Entry};
-use crate::{clock, epoll_wait, idle, kernel, policy, readiness, wakeups};
+use crate::{clock, epoll_wait, idle, kernel, policy, readiness, rt, wakeups};
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::pollfd;
 use saiga_channel::segment::Segment;
-use saiga_channel::sys::{self, Fd, Sys};
+use saiga_channel::sys::{self, Errno, Fd, Sys};
 
 /// Descriptors that a call can have without a mapping of its own.
 const SMALL: usize = 64;
@@ -243,7 +243,7 @@ fn any_news(fds: &[pollfd]) -> bool {
             let reads = p.events & (libc::POLLIN | libc::POLLRDNORM) != 0;
             let writes = p.events & (libc::POLLOUT | libc::POLLWRNORM) != 0;
             (reads && chan.rx_ring().readable())
-                || (writes && chan.tx_ring().writable(saiga_channel::layout::STRIDE_SHIFT))
+                || (writes && chan.tx_ring().writable(rt::max_shift()))
         })
     })
 }
@@ -276,8 +276,10 @@ fn ask_kernel(
             revents: 0,
         };
     }
+    // The application's entries may be as many as the kernel takes (RLIMIT_NOFILE).
+    let count = fds.len() + usize::from(bell.is_some());
     // SAFETY: the mask is our caller's, null or valid.
-    unsafe { kernel::ppoll(asked, timeout_ns, mask) }?;
+    unsafe { kernel::ppoll(&mut asked[..count], timeout_ns, mask) }?;
     let mut ready = 0;
     for (p, seen) in fds.iter_mut().zip(asked.iter()) {
         p.revents = match bound(p.fd) {
@@ -314,7 +316,14 @@ fn sleep(
     let all_pinned = fds.iter().filter(plain).count() == pins.len;
     let quiet = claims.complete && all_pinned && !claims.news(fds);
     let result = if quiet {
-        ask_kernel(fds, scratch, Some(place.bell.fd), left, mask)
+        match ask_kernel(fds, scratch, Some(place.bell.fd), left, mask) {
+            Err(Errno(libc::EINVAL)) => {
+                // No entry is left for a bell: look again soon, or hear what else is wrong.
+                let brief = left.map_or(BRIEF_NS, |l| l.min(BRIEF_NS));
+                ask_kernel(fds, scratch, None, Some(brief), mask)
+            }
+            asked => asked,
+        }
     } else {
         // There is news, or not every segment has a waiting place for us: look again soon
         // instead of sleeping.

@@ -2,9 +2,8 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{recv, send};
+use crate::{recv, rt, send};
 use core::sync::atomic::Ordering;
-use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Fd};
 
 const IN: i16 = libc::POLLIN | libc::POLLRDNORM;
@@ -28,9 +27,11 @@ pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     }
     let mut now = seen & (ENDED | libc::POLLPRI);
     now |= incoming(chan, rx_mode, seen);
-    now |= outgoing(fd, chan, tx_mode, seen);
-    if news && seen & (IN | ENDED) == 0 {
-        socket.anchor_news.store(false, Ordering::Relaxed);
+    now |= outgoing(fd, socket, chan, tx_mode, seen);
+    // Whoever is told of it must find it: a receive asks the anchor only when it has news.
+    let has = seen & (IN | ENDED) != 0;
+    if has != news {
+        socket.anchor_news.store(has, Ordering::Relaxed);
     }
     now
 }
@@ -62,16 +63,23 @@ fn incoming(chan: &Chan, rx_mode: u32, seen: i16) -> i16 {
     }
 }
 
-fn outgoing(fd: Fd, chan: &Chan, tx_mode: u32, seen: i16) -> i16 {
+fn outgoing(fd: Fd, socket: &'static Socket, chan: &Chan, tx_mode: u32, seen: i16) -> i16 {
     match tx_mode {
         tx::RING if seen & ENDED != 0 => {
             chan.freeze_tx();
             sys::poll_now(fd, OUT) & OUT
         }
         tx::RING if chan.tx_ring().frozen() => sys::poll_now(fd, OUT) & OUT,
-        tx::RING if chan.tx_ring().writable(STRIDE_SHIFT) => OUT,
+        tx::RING if chan.tx_ring().writable(rt::max_shift()) => OUT,
         tx::RING => 0,
-        tx::ENDED if !chan.tx_ring().acknowledged() && seen & ENDED == 0 => 0,
+        tx::ENDED if socket.tx_shut.load(Ordering::Relaxed) => seen & OUT,
+        tx::ENDED if !chan.tx_ring().acknowledged() && seen & ENDED == 0 => {
+            if send::overtake(socket, chan) {
+                seen & OUT
+            } else {
+                0
+            }
+        }
         _ => seen & OUT,
     }
 }
@@ -81,8 +89,8 @@ pub(crate) fn arm(chan: &Chan, wanted: i16) {
     if wanted & IN != 0 {
         chan.rx_ring().arm();
     }
-    if wanted & OUT != 0 && !chan.tx_ring().writable(STRIDE_SHIFT) {
-        chan.tx_ring().arm_space(STRIDE_SHIFT);
+    if wanted & OUT != 0 && !chan.tx_ring().writable(rt::max_shift()) {
+        chan.tx_ring().arm_space(rt::max_shift());
     }
 }
 

@@ -184,7 +184,9 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         }
         return Ok(false);
     };
-    let had = socket.received.load(Ordering::Relaxed);
+    let Some(had) = received_by_all(fd, socket) else {
+        return Ok(false); // The kernel cannot say at this moment.
+    };
     let Some(remaining) = total.checked_sub(had) else {
         return sever::reset(fd, socket);
     };
@@ -197,6 +199,16 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         chan.tell_writer();
     }
     Ok(true)
+}
+
+/// Bytes that TCP has delivered. A process that shares the connection over a fork may have
+/// received some that we do not know of; then the kernel's word counts.
+fn received_by_all(fd: Fd, socket: &Socket) -> Option<u64> {
+    if socket.maybe_shared() {
+        send::delivered_by_kernel(fd)
+    } else {
+        Some(socket.received.load(Ordering::Relaxed))
+    }
 }
 
 /// Reads the last bytes that the peer sent before the switch.
@@ -315,7 +327,7 @@ fn end_of_stream(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
     Ok(Try::Bytes(0))
 }
 
-/// Reads at most `limit` bytes from the kernel, into the first part behind `skip`.
+/// Reads at most `limit` bytes from the kernel, into the parts behind the first `skip` bytes.
 fn from_tcp(
     fd: Fd,
     socket: &'static Socket,
@@ -324,29 +336,33 @@ fn from_tcp(
     flags: i32,
     limit: u64,
 ) -> Sys<Try> {
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let flags = (flags | libc::MSG_DONTWAIT) & !libc::MSG_WAITALL;
+    let mut iov = [kernel::NO_PART; kernel::MAX_PARTS];
+    let mut used = 0;
     for part in parts {
-        if skip >= part.len() {
-            skip -= part.len();
-            continue;
+        let (behind, rest) = part.split_at_mut(skip.min(part.len()));
+        skip -= behind.len();
+        if let Some(place) = iov.get_mut(used) {
+            *place = libc::iovec {
+                iov_base: rest.as_mut_ptr().cast(),
+                iov_len: rest.len().min(limit),
+            };
+            limit -= place.iov_len;
+            used += 1;
         }
-        let room = (part.len() - skip).min(limit);
-        let rest = &mut part[skip..skip + room];
-        // SAFETY: the slice is writable for its length.
-        let got = unsafe { kernel::recv(fd, rest.as_mut_ptr(), rest.len(), flags) };
-        return match got {
-            Ok(n) => {
-                if flags & libc::MSG_PEEK == 0 {
-                    socket.received.fetch_add(n as u64, Ordering::Relaxed);
-                }
-                Ok(Try::Bytes(n))
-            }
-            Err(Errno(libc::EAGAIN)) => Ok(Try::Empty),
-            Err(e) => Err(e),
-        };
     }
-    Ok(Try::Empty)
+    // SAFETY: every vector is within a part, which is writable.
+    match unsafe { kernel::recv(fd, &mut iov[..used], flags) } {
+        Ok(n) => {
+            if flags & libc::MSG_PEEK == 0 {
+                socket.received.fetch_add(n as u64, Ordering::Relaxed);
+            }
+            Ok(Try::Bytes(n)) // 0 of no bytes, too, as the kernel has it.
+        }
+        Err(Errno(libc::EAGAIN)) => Ok(Try::Empty),
+        Err(e) => Err(e),
+    }
 }
 
 /// Bytes that a read would find now (FIONREAD): what is left on TCP and in the ring. Caller

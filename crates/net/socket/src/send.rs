@@ -103,11 +103,14 @@ fn send_as(
 ) -> Sys<usize> {
     let wanted: usize = parts.iter().map(|p| p.len()).sum();
     let mut done = 0;
+    let mut overtaken = false;
     let mut wait = wait::Wait::new(fd, socket, wait::For::Space);
     loop {
         let fd = socket.anchor(fd);
         let chan = Chan::of(socket).ok_or(Errno(libc::ENOTCONN))?;
-        match send_now(fd, socket, &chan, parts, done, flags) {
+        // What was sent in part ends without a signal (`tcp_sendmsg`).
+        let quietly = if done > 0 { libc::MSG_NOSIGNAL } else { 0 };
+        match send_now(fd, socket, &chan, parts, done, flags | quietly) {
             Ok(Try::Bytes(n)) => {
                 done += n;
                 if done >= wanted {
@@ -115,6 +118,7 @@ fn send_as(
                 }
             }
             Ok(Try::Again) => {}
+            Ok(Try::Full) if !overtaken && overtake(socket, &chan) => overtaken = true,
             Ok(Try::Full) => {
                 if !patience.lasts(fd, socket) {
                     if is_room_after_all(socket, &chan) {
@@ -140,7 +144,7 @@ fn send_as(
 /// there is room, and nobody would look otherwise. True when there is room already.
 fn is_room_after_all(socket: &'static Socket, chan: &Chan) -> bool {
     if chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING {
-        return chan.tx_ring().arm_space(STRIDE_SHIFT);
+        return chan.tx_ring().arm_space(rt::max_shift());
     }
     epoll::watch_edges_for_room(socket);
     false
@@ -168,12 +172,10 @@ fn send_now(
         chan.freeze_tx();
     }
     give_back(fd, socket, chan)?;
-    if socket.tx_shut.load(Ordering::Relaxed) {
-        return to_tcp(fd, socket, rest, flags); // EPIPE, and SIGPIPE unless refused.
-    }
     let plain_only = flags & libc::MSG_OOB != 0;
+    let shut = socket.tx_shut.load(Ordering::Relaxed);
     match chan.ours().tx_mode.load(Ordering::Relaxed) {
-        tx::TCP if !plain_only && may_switch(fd, socket, chan) => {
+        tx::TCP if !plain_only && !shut && may_switch(fd, socket, chan) => {
             chan.tx_ring().switch(socket.sent.load(Ordering::Relaxed));
             chan.ours().tx_mode.store(tx::RING, Ordering::SeqCst);
             socket.show(State::Upgraded, Reason::None);
@@ -185,7 +187,7 @@ fn send_now(
             Ok(Try::Again)
         }
         tx::RING => to_ring(fd, socket, chan, rest),
-        _ => leave_ring(fd, socket, chan),
+        _ => leave_ring(fd, socket, chan, flags),
     }
 }
 
@@ -271,7 +273,7 @@ pub(crate) fn peer_has_finished(fd: Fd, chan: &Chan) -> bool {
 /// Caller holds the sender's lock.
 fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
     while chan.recall_due() {
-        let mut bytes = [0u8; 8192];
+        let mut bytes = [0u8; 2048]; // A thread may have 16 KiB of stack.
         let Got::Bytes { n, .. } =
             chan.tx_ring()
                 .read(&chan.tx_bytes_all(), &mut [&mut bytes], true)
@@ -303,17 +305,26 @@ pub(crate) fn serve_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
 
 /// The ring has ended: TCP may go on once the peer has acknowledged the switch to the ring,
 /// or will never read again.
-fn leave_ring(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
+fn leave_ring(fd: Fd, socket: &'static Socket, chan: &Chan, flags: i32) -> Sys<Try> {
     let ring = chan.tx_ring();
     let unused = ring.tail() == 0 && ring.pending(STRIDE_SHIFT) == Some(0);
-    if chan.recall_due() {
-        return Ok(Try::Full);
-    }
-    if ring.acknowledged() || unused || sever::peer_is_gone(fd) {
+    let passable = || ring.acknowledged() || unused || sever::peer_is_gone(fd);
+    if !chan.recall_due() && passable() {
         go_on_by_tcp(socket, chan);
         return Ok(Try::Again);
     }
+    if socket.tx_shut.load(Ordering::Relaxed) {
+        return await_shutdown(fd, flags);
+    }
     Ok(Try::Full)
+}
+
+/// A thread of ours is inside `shutdown(2)`, or has been. Nothing may go by TCP, but the kernel
+/// says EPIPE of no bytes, too, and raises SIGPIPE unless refused.
+fn await_shutdown(fd: Fd, flags: i32) -> Sys<Try> {
+    kernel::send(fd, &[], flags | libc::MSG_DONTWAIT)?;
+    sys::yield_cpu();
+    Ok(Try::Again)
 }
 
 /// From here TCP carries what is sent, unless the peer recalls the ring this very moment: then
@@ -338,6 +349,27 @@ pub(crate) fn leave_unnoticed(socket: &'static Socket, chan: &Chan) {
     if ended && !lock.nested && !chan.recall_due() && !chan.peer_receives() {
         go_on_by_tcp(socket, chan);
     }
+}
+
+/// Looks at the peer's receiver that follow the barrier.
+const LOOKS: u32 = 64;
+
+/// A ring has ended, and the peer has not noticed the switch to it: it makes no call. On TCP that
+/// would keep nobody from sending, so it must not here. True when TCP may go on.
+pub(crate) fn overtake(socket: &'static Socket, chan: &Chan) -> bool {
+    let mode = || chan.ours().tx_mode.load(Ordering::SeqCst);
+    let waits = mode() == tx::ENDED && !chan.tx_ring().acknowledged() && !chan.recall_due();
+    if !waits || sys::barrier_everywhere().is_err() {
+        return false;
+    }
+    (0..LOOKS).any(|_| {
+        leave_unnoticed(socket, chan);
+        let over = mode() == tx::AFTER;
+        if !over {
+            sys::yield_cpu();
+        }
+        over
+    })
 }
 
 fn to_tcp(fd: Fd, socket: &'static Socket, rest: Parts<'_, '_>, flags: i32) -> Sys<Try> {
@@ -373,12 +405,22 @@ fn may_switch(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
 const BYTES_ACKED_AT: usize = 120;
 const BYTES_RECEIVED_AT: usize = 128;
 
+/// States of a connection that has seen its peer's FIN (`include/net/tcp_states.h`): TIME_WAIT,
+/// CLOSE_WAIT, LAST_ACK, CLOSING.
+const PEER_HAS_FINISHED: [u8; 4] = [6, 8, 9, 11];
+
 /// TCP_INFO's two byte counters: acknowledged, received.
 fn counters(fd: Fd) -> Option<(u64, u64)> {
     let mut info = [0u64; 32];
     let len = sys::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info).ok()?;
     let word = |at: usize| info.get(at / 8).copied().filter(|_| len >= at + 8);
-    Some((word(BYTES_ACKED_AT)?, word(BYTES_RECEIVED_AT)?))
+    let [state, ..] = info[0].to_ne_bytes();
+    // A FIN counts as received.
+    let fin = u64::from(PEER_HAS_FINISHED.contains(&state));
+    Some((
+        word(BYTES_ACKED_AT)?,
+        word(BYTES_RECEIVED_AT)?.saturating_sub(fin),
+    ))
 }
 
 /// Bytes that the kernel was given to send on this socket; `None` when it does not say.

@@ -11,8 +11,8 @@ use crate::links::Link;
 use crate::lock::Lock;
 use crate::pace::Pace;
 use crate::pool::{Pool, Record};
-use crate::rt;
 use crate::thread;
+use crate::{chaos, rt};
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
 };
@@ -115,7 +115,8 @@ pub(crate) struct Socket {
     pub(crate) quiet_at: AtomicU64,
     /// When that was (CLOCK_MONOTONIC, ns).
     pub(crate) quiet_since: AtomicU64,
-    /// Fork epoch in which the connection was bound; older means possibly shared by fork.
+    /// Fork epoch in which the connection was bound, or the last attempt began; older means
+    /// possibly shared by fork.
     pub(crate) epoch: AtomicU32,
     /// Guards phase changes, binding, and the list of interests.
     pub(crate) state_lock: Lock,
@@ -219,7 +220,7 @@ impl Socket {
             zero.store(0, Ordering::Relaxed);
         }
         refs.store(1, Ordering::Relaxed);
-        pace.reset(rt::evidence());
+        pace.reset(chaos::evidence(rt::evidence()));
         for zero in [sent, received, cookie, quiet_at, quiet_since] {
             zero.store(0, Ordering::Relaxed);
         }

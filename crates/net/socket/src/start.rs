@@ -3,7 +3,7 @@
 use crate::{chaos, clock, company, family, kernel, process, rt, settings, table, thread};
 use saiga_settings::{SYSTEM_FILE, Sources};
 use saiga_status::{Flags, Reason};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// What the loader side knows.
@@ -44,8 +44,8 @@ pub fn start(with: &Start<'_>) {
         return settings::switch_off(Reason::MissingSymbol, symbol);
     }
     let variable = |name: &str| -> Option<OsString> { std::env::var_os(name) };
-    if let Some(seed) = variable("SAIGA_CHAOS").and_then(|v| v.to_str()?.parse().ok()) {
-        chaos::start(seed);
+    if let Some(chaos) = variable("SAIGA_CHAOS").as_deref().and_then(OsStr::to_str) {
+        chaos::start(chaos);
     }
     clock::calibrate();
     company::set_cpus(process::cpus());

@@ -8,7 +8,7 @@ use crate::chan::{Chan, rx, tx};
 use crate::links::{self, Link};
 use crate::sock::{self, Socket, mode, phase};
 use crate::{epoll, fork, offers, poll, rt, send, settings};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 use saiga_channel::layout::{OPEN_CLOSED, OPEN_MAPPED, START_SHIFT, Side};
 use saiga_channel::rendezvous::{self, Credentials, Proposal, Refusal};
 use saiga_channel::segment::Segment;
@@ -58,7 +58,7 @@ fn begin(fd: Fd, socket: &'static Socket) {
     if !rt::ENABLED.load(Ordering::Acquire) {
         return socket.back_off(Reason::KillSwitch);
     }
-    if rt::SANDBOXED.load(Ordering::Relaxed) {
+    if rt::SANDBOXED.load(Ordering::Relaxed) || !may_wait() {
         return socket.never(fd, Reason::Sandboxed);
     }
     let first = !socket.marked.load(Ordering::Relaxed);
@@ -78,6 +78,7 @@ fn begin(fd: Fd, socket: &'static Socket) {
         return;
     }
     socket.mark(fd);
+    socket.epoch.store(fork::forks(), Ordering::Relaxed);
     if let Err(reason) = find_peer(socket, &tuple) {
         return if reason == Reason::PeerRemote {
             socket.never(fd, reason)
@@ -96,6 +97,22 @@ fn begin(fd: Fd, socket: &'static Socket) {
     } else {
         propose(socket, &tuple, false)
     }
+}
+
+/// Whether the process may use the call in which bound sockets wait: a filter that came over exec
+/// may have allowed the application's own calls only. Asked once.
+fn may_wait() -> bool {
+    static ASKED: AtomicBool = AtomicBool::new(false);
+    if ASKED.load(Ordering::Relaxed) {
+        return true;
+    }
+    let now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let may = sys::ppoll(&mut [], Some(now)).is_ok();
+    ASKED.store(may, Ordering::Relaxed);
+    may
 }
 
 fn is_tcp(fd: Fd) -> bool {
@@ -134,6 +151,17 @@ fn check_totals(fd: Fd, socket: &Socket) -> Result<(), Reason> {
     } else {
         Err(Reason::MovedOutside)
     }
+}
+
+/// Looks at the totals once more before binding when there was a fork since the attempt began: a
+/// process that has the connection, too, may have used it. If so, the attempt has ended.
+fn still_agrees(fd: Fd, socket: &'static Socket) -> bool {
+    if !socket.maybe_shared() || check_totals(fd, socket).is_ok() {
+        return true;
+    }
+    abandon(socket);
+    socket.never(fd, Reason::MovedOutside);
+    false
 }
 
 /// The other end is an established socket of this network namespace, of a known user, and of a
@@ -228,6 +256,9 @@ fn hear_visitor(fd: Fd, socket: &'static Socket) {
         } else {
             socket.step_soon()
         };
+    }
+    if !still_agrees(fd, socket) {
+        return;
     }
     let (proposal, passed) = match rendezvous::receive(visitor) {
         Ok(heard) => heard,
@@ -390,6 +421,9 @@ fn look_for_answer(fd: Fd, socket: &'static Socket) {
         if socket.pins.load(Ordering::SeqCst) > 1 {
             return;
         }
+        if !still_agrees(fd, socket) {
+            return;
+        }
         if bind(fd, socket, chan.link, chan.index) {
             replace_aux(socket, -1);
         }
@@ -439,6 +473,21 @@ pub(crate) fn abandon(socket: &'static Socket) {
         withdraw(socket, &chan);
     }
     replace_aux(socket, -1);
+}
+
+/// In a forked child: an attempt under way is our parent's, and so is the slot that it proposed.
+pub(crate) fn forked(socket: &'static Socket) {
+    let phase = socket.phase.load(Ordering::Relaxed);
+    if !matches!(phase, phase::OFFERING | phase::VISITED | phase::PROPOSED) {
+        return;
+    }
+    let link = socket.link.swap(core::ptr::null_mut(), Ordering::AcqRel);
+    if let Some(link) = links::of(link) {
+        links::leave(link);
+    }
+    replace_aux(socket, -1);
+    socket.phase.store(phase::COLD, Ordering::Relaxed);
+    socket.step_soon();
 }
 
 fn replace_aux(socket: &Socket, fd: Fd) {

@@ -7,9 +7,8 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{clock, idle, kernel, places, policy, wakeups};
+use crate::{clock, idle, kernel, places, policy, rt, wakeups};
 use core::sync::atomic::Ordering;
-use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 
 /// What a wait is for.
@@ -87,7 +86,7 @@ impl Wait {
                 }
             }
             For::Space => match chan.ours().tx_mode.load(Ordering::Relaxed) {
-                tx::RING => chan.tx_ring().writable(STRIDE_SHIFT),
+                tx::RING => chan.tx_ring().writable(rt::max_shift()),
                 tx::ENDED => chan.tx_ring().acknowledged(),
                 _ => false,
             },
@@ -102,7 +101,7 @@ impl Wait {
                 chan.ours().rx_mode.load(Ordering::Relaxed) == rx::RING && something
             }
             For::Space => {
-                let space = chan.tx_ring().arm_space(STRIDE_SHIFT);
+                let space = chan.tx_ring().arm_space(rt::max_shift());
                 chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING && space
             }
         }
@@ -160,6 +159,8 @@ impl Wait {
             let now = clock::monotonic_ns();
             let left = deadline.map(|d| d.saturating_sub(now));
             let (time, naps) = idle::shorter(idle::look(self.socket, chan, now), left);
+            // The number may be another file's by now. Whoever closes it from here on tells us.
+            fds[0].fd = self.socket.anchor(self.fd);
             // SAFETY: no signal mask.
             let n = unsafe { kernel::ppoll(fds, time, core::ptr::null()) }?;
             if n > 0 || !naps {

@@ -1,6 +1,7 @@
-//! One program on two arms: the kernel, and `libsaiga.so` with no evidence asked.
+//! One program on three arms: the kernel, `libsaiga.so` with everything upgraded at once, and
+//! `libsaiga.so` that upgrades and downgrades at random moments.
 //!
-//! Both runs must end the same way and print the same bytes, and the program's
+//! All runs must end the same way and print the same bytes, and the program's
 //! own proofs (see `programs/c/witness.h`) must say what its header says.
 
 use std::{
@@ -14,6 +15,7 @@ use crate::{
     bounded::{self, Ending, Outcome},
     compile, library,
     program::{self, Language, Program, Upgraded, Variant},
+    scale::{Dice, by_scale},
 };
 
 /// On what a program runs.
@@ -23,6 +25,8 @@ pub enum Arm {
     Kernel,
     /// Under the library, every connection upgraded at its first message.
     Library,
+    /// Under the library, upgraded and downgraded at random moments that the seed names.
+    Random(u64),
     /// Under the library as it is shipped: a connection shows evidence first.
     Shipped,
 }
@@ -42,8 +46,11 @@ pub fn dress(command: &mut Command, arm: Arm) {
     if arm != Arm::Kernel {
         command.env("LD_PRELOAD", library::path());
     }
-    if arm == Arm::Library {
+    if matches!(arm, Arm::Library | Arm::Random(_)) {
         command.env("SAIGA_EVIDENCE_MESSAGES", "0");
+    }
+    if let Arm::Random(seed) = arm {
+        command.env("SAIGA_CHAOS", format!("{seed},unseen"));
     }
 }
 
@@ -93,7 +100,7 @@ pub fn run(program: &Program, variant: Variant, arm: Arm) -> Trial {
     }
 }
 
-/// Runs the program `name` on both arms, in every variant, and compares.
+/// Runs the program `name` on all arms, in every variant, and compares.
 ///
 /// # Panics
 /// With both outputs when they differ, with the proofs when those are not as the
@@ -108,19 +115,6 @@ pub fn check(name: &str) {
             "{name} ({variant:?}) fails on the kernel already\n{}",
             show(&kernel.outcome)
         );
-        let library = run(&program, variant, Arm::Library);
-        let mut expected = kernel.outcome;
-        if program.deviates.is_some() {
-            expected.stdout = fs::read_to_string(program.source.with_extension("library"))
-                .unwrap_or_else(|error| panic!("{name} deviates, but its .library file: {error}"));
-        }
-        assert!(
-            expected == library.outcome,
-            "{name} ({variant:?}): the arms differ\n--- expected\n{}\n--- library\n{}\n--- proofs {:?}",
-            show(&expected),
-            show(&library.outcome),
-            library.proofs
-        );
         assert!(
             kernel
                 .proofs
@@ -129,13 +123,57 @@ pub fn check(name: &str) {
             "{name}: the witness is wrong on the kernel: {:?}",
             kernel.proofs
         );
-        check_proofs(&program, &library.proofs);
+        let mut expected = kernel.outcome;
+        if program.deviates.is_some() {
+            expected.stdout = fs::read_to_string(program.source.with_extension("library"))
+                .unwrap_or_else(|error| panic!("{name} deviates, but its .library file: {error}"));
+        }
+        compare(&program, variant, Arm::Library, &expected);
+        if program.spared.is_none() {
+            for seed in seeds(name) {
+                compare(&program, variant, Arm::Random(seed), &expected);
+            }
+        }
     }
 }
 
-fn check_proofs(program: &Program, proofs: &[String]) {
+fn compare(program: &Program, variant: Variant, arm: Arm, expected: &Outcome) {
+    let name = &program.name;
+    let trial = run(program, variant, arm);
+    let again = match arm {
+        Arm::Random(seed) => format!("\nagain: SAIGA_TRIALS_SEED={seed}"),
+        Arm::Kernel | Arm::Library | Arm::Shipped => String::new(),
+    };
+    assert!(
+        *expected == trial.outcome,
+        "{name} ({variant:?}): the arms differ\n--- expected\n{}\n--- {arm:?}\n{}\n--- proofs {:?}{again}",
+        show(expected),
+        show(&trial.outcome),
+        trial.proofs
+    );
+    check_proofs(program, arm, &trial.proofs);
+}
+
+/// The seeds of a program's random runs: `SAIGA_TRIALS_SEED`, or one of its own (soak: eight).
+fn seeds(name: &str) -> Vec<u64> {
+    if let Some(given) = env::var("SAIGA_TRIALS_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+    {
+        return vec![given];
+    }
+    let own = name.bytes().fold(0u64, |seed, byte| {
+        seed.wrapping_mul(31).wrapping_add(byte.into())
+    });
+    let mut dice = Dice::new(own);
+    (0..by_scale(1, 8)).map(|_| dice.below(1 << 32)).collect()
+}
+
+fn check_proofs(program: &Program, arm: Arm, proofs: &[String]) {
     let (name, wanted) = match program.upgraded {
         Upgraded::Any => return,
+        // A channel may end at any moment of such a run, the proof's included.
+        Upgraded::Yes if arm != Arm::Library => return,
         Upgraded::Yes => (&program.name, "moved"),
         Upgraded::No => (&program.name, "kernel"),
     };

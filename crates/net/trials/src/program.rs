@@ -4,7 +4,8 @@
 //! (Python) lines. Keys: `about` (what it shows; required), `upgraded` (yes, no
 //! or any; required), `exit` (a code, or `signal N`; default 0), `args`, `env`
 //! (NAME=VALUE words), `deviates` (why the library may differ: its arm is then
-//! compared with NAME.library beside the program), `variants` (C: plain, fortified; default fortified),
+//! compared with NAME.library beside the program), `spared` (why the library may be seen to end
+//! channels at random: it does not, then), `variants` (C: plain, fortified; default fortified),
 //! `flags` (words for cc), `limit` (seconds; default 30).
 //!
 //! An unknown key is an error: a misspelt one must not silently ask for nothing.
@@ -65,6 +66,8 @@ pub struct Program {
     pub env: Vec<(String, String)>,
     /// Header: why the library's output is not the kernel's.
     pub deviates: Option<String>,
+    /// Header: why random upgrades and downgrades cannot be hidden from it.
+    pub spared: Option<String>,
     /// Header: how to compile it.
     pub variants: Vec<Variant>,
     /// Header: additional words for cc.
@@ -121,6 +124,7 @@ pub fn load(name: &str) -> Program {
         args: Vec::new(),
         env: Vec::new(),
         deviates: None,
+        spared: None,
         variants: vec![Variant::Fortified],
         flags: Vec::new(),
         limit: Duration::from_secs(30),
@@ -163,6 +167,7 @@ impl Program {
             }
             "exit" => self.exit = ending(name, value),
             "deviates" => self.deviates = Some(value.to_owned()),
+            "spared" => self.spared = Some(value.to_owned()),
             "args" => self.args = words(),
             "env" => {
                 self.env = words()

@@ -142,7 +142,7 @@ fn a_ring_asleep_has_no_byte_and_gets_its_first_capacity_with_the_next_one() {
     assert_eq!((r.room(15), r.room(2)), (1 << START_SHIFT, 4));
     let put = r.write(&s, &[b"x"], |shift| shift == START_SHIFT);
     assert_eq!(put, Put::Bytes { n: 1, notify: true });
-    assert_eq!(r.room(15), (1 << START_SHIFT) - 1);
+    assert_eq!(r.room(15), (1 << 15) - 1);
     let mut out = [0; 8];
     assert!(matches!(
         r.read(&s, &mut [&mut out], false),
@@ -316,4 +316,38 @@ proptest! {
             prop_assert_eq!(r.pending(5), Some(model.len() as u64));
         }
     }
+}
+
+#[test]
+fn a_ring_grows_behind_unread_bytes_until_one_has_gone_around() {
+    let (r, s) = (ring(3), storage(64));
+    let put = |text: &[u8], memory| r.write(&s, &[text], |_| memory);
+    let bytes = |n, notify| Put::Bytes { n, notify };
+    assert_eq!(put(b"abcdef", true), bytes(6, true));
+    assert_eq!(put(b"ghij", true), bytes(4, false), "8 bytes became 16");
+    assert!(r.writable(6) && r.room(6) == 54);
+    let mut out = [0; 10];
+    let got = |n| Got::Bytes { n, notify: false };
+    assert_eq!(r.read(&s, &mut [&mut out[..4]], false), got(4));
+    assert_eq!(put(b"klmnop", true), bytes(6, false), "to the end of 16");
+    assert_eq!(
+        put(b"qrst", true),
+        bytes(4, false),
+        "around, for there is room"
+    );
+    assert!(
+        !r.writable(6),
+        "full, and `a` is not the first byte any more"
+    );
+    assert_eq!(put(b"u", true), Put::Full);
+    assert_eq!(r.read(&s, &mut [&mut out], false), got(10));
+    assert_eq!(&out, b"efghijklmn");
+    assert_eq!(r.read(&s, &mut [&mut out], false), got(6));
+    assert_eq!(&out[..6], b"opqrst");
+    assert_eq!(
+        put(&[1; 16], true),
+        bytes(16, false),
+        "empty: from the start"
+    );
+    assert_eq!(put(b"v", false), Put::NoMemory);
 }

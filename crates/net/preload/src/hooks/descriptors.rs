@@ -30,12 +30,32 @@ pub(crate) unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_i
 /// As the manual page says.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
+    if let Some(handle) = lookup(fd)
+        // SAFETY: promised by our caller.
+        && unsafe { dissolves(addr, len) }
+    {
+        // What comes next under this number is another connection, with other peers.
+        handle.stay_on_tcp(fd, Reason::SocketOption);
+    }
     // SAFETY: arguments pass unchanged.
     let result = unsafe { next::connect(fd, addr, len) };
     if lookup(fd).is_some() {
         sockets::track_connected(fd);
     }
     result
+}
+
+/// Whether the address is AF_UNSPEC, which ends an association (`man 2 connect`).
+///
+/// # Safety
+/// `addr` is null or readable for `len` bytes.
+unsafe fn dissolves(addr: *const sockaddr, len: socklen_t) -> bool {
+    if addr.is_null() || (len as usize) < size_of::<libc::sa_family_t>() {
+        return false;
+    }
+    // SAFETY: the family comes first, and is within `len`.
+    let family = unsafe { addr.cast::<libc::sa_family_t>().read_unaligned() };
+    i32::from(family) == libc::AF_UNSPEC
 }
 
 /// `accept(2)`.

@@ -280,9 +280,6 @@ pub(crate) unsafe extern "C" fn recvmmsg(
         if flags & libc::MSG_WAITFORONE != 0 {
             flags |= libc::MSG_DONTWAIT;
         }
-        if len == 0 {
-            break;
-        }
     }
     if done > 0 || n == 0 { done } else { -1 }
 }

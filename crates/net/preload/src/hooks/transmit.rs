@@ -277,6 +277,10 @@ impl Source {
             // SAFETY: not null; readable as the caller of sendfile promises.
             unsafe { *self.at }
         };
+        // SAFETY: no pointers.
+        if from < 0 && unsafe { libc::fcntl(self.file, libc::F_GETFD) } < 0 {
+            return -1; // EBADF comes before EINVAL, which a negative position is.
+        }
         // SAFETY: the buffer is writable for its length.
         unsafe { libc::pread(self.file, buffer.as_mut_ptr().cast(), buffer.len(), from) }
     }
@@ -297,7 +301,7 @@ impl Source {
 /// # Safety
 /// `at` is null or writable.
 unsafe fn send_file(h: Handle, out: c_int, file: c_int, at: *mut off_t, n: size_t) -> ssize_t {
-    let mut buffer = [0u8; 16_384];
+    let mut buffer = [0u8; 4096]; // A thread may have 16 KiB of stack.
     let source = Source { file, at };
     let mut done: usize = 0;
     while done < n {

@@ -1,5 +1,6 @@
 // about: after fork, parent and child use one connection in turn; the last of them closes it
 // upgraded: yes
+// spared: a connection that earns its channel after a fork, in one process, is not the other one's to use (docs/limits.md)
 #include "trial.h"
 
 static void server(int fd)
