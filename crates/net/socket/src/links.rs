@@ -8,7 +8,7 @@ use crate::pool::{Pool, Record};
 use crate::{rt, table};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use saiga_channel::layout::{OPEN_CLOSED, OPEN_UNUSED, SLOTS, Side};
+use saiga_channel::layout::{OPEN_CLOSED, OPEN_UNUSED, PLACES, SLOTS, Side};
 use saiga_channel::rendezvous::Credentials;
 use saiga_channel::segment::Segment;
 use saiga_channel::sys::{self, Sys};
@@ -33,6 +33,9 @@ pub(crate) struct Link {
     taken: AtomicU64,
     /// Sockets and epoll sets of this process that use the segment.
     users: AtomicU32,
+    /// The last poll that claimed a waiting place in it, and which: a multiple of `PLACES`, plus
+    /// the place.
+    polled: AtomicU64,
     /// Fork epoch of its registration: a child hands out no slots of its parent's segments.
     epoch: AtomicU32,
     next: AtomicPtr<Link>,
@@ -58,6 +61,17 @@ impl Link {
     /// Counts one more user.
     pub(crate) fn hold(&self) {
         self.users.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The waiting place that a call of `poll(2)` has claimed in it, if it was the last to do so.
+    pub(crate) fn polled_by(&self, call: u64) -> Option<usize> {
+        let place = self.polled.load(Ordering::Relaxed).wrapping_sub(call);
+        usize::try_from(place).ok().filter(|place| *place < PLACES)
+    }
+
+    /// Notes what [`polled_by`](Self::polled_by) is to say; `call` is a multiple of `PLACES`.
+    pub(crate) fn note_polled(&self, call: u64, place: usize) {
+        self.polled.store(call + place as u64, Ordering::Relaxed);
     }
 
     /// The process at the other end.
@@ -95,6 +109,7 @@ fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
     link.peer_uid.store(peer.uid, Ordering::Relaxed);
     link.taken.store(0, Ordering::Relaxed);
     link.users.store(1, Ordering::Relaxed);
+    link.polled.store(0, Ordering::Relaxed);
     link.epoch.store(lock::epoch(), Ordering::Relaxed);
     link.next
         .store(FIRST.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -3,68 +3,37 @@
 //! Bound ones are looked at here; the rest, the anchors and a borrowed bell sleep
 //! together in the kernel's poll.
 
-#![expect(
-    unsafe_code,
-    reason = "waits through libc; a mapped array for large sets"
-)]
+#![expect(unsafe_code, reason = "waits through libc")]
+
+mod claims;
+mod desk;
+mod pins;
+
+pub use pins::{Pins, pin_plain};
+pub(crate) use pins::{forked, somebody_polls};
 
 use crate::chan::Chan;
-use crate::places::{self, Borrowed};
+use crate::places;
 use crate::sock::{Pin, Socket};
 use crate::table::{self, Entry};
-use crate::{clock, epoll_wait, idle, kernel, policy, readiness, rt, wakeups};
-use core::sync::atomic::{AtomicU32, Ordering};
+use crate::{clock, epoll_wait, idle, kernel, policy, readiness, rt};
+use claims::Claims;
+use core::cell::Cell;
+use core::sync::atomic::Ordering;
+use desk::Desk;
 use libc::pollfd;
-use saiga_channel::segment::Segment;
-use saiga_channel::sys::{self, Errno, Fd, Sys};
-
-/// Descriptors that a call can have without a mapping of its own.
-const SMALL: usize = 64;
+use saiga_channel::sys::{Errno, Fd, Sys};
 
 /// Time between two looks of a poll that nobody can wake.
 const BRIEF_NS: u64 = 1_000_000;
+/// A call with more descriptors than this asks the kernel less often: it looks at every one.
+const FEW: usize = 16;
+/// The kernel waits at most this long behind busy channels.
+const LOOK_US: u64 = 200;
 
-/// An array of `pollfd` for the kernel, on the stack when small.
-struct Scratch {
-    small: [pollfd; SMALL],
-    mapped: *mut pollfd,
-    len: usize,
-}
-
-impl Scratch {
-    fn new(len: usize) -> Sys<Scratch> {
-        let none = pollfd {
-            fd: -1,
-            events: 0,
-            revents: 0,
-        };
-        let mut mapped = core::ptr::null_mut();
-        if len > SMALL {
-            mapped = sys::map(-1, len * size_of::<pollfd>())?.cast();
-        }
-        Ok(Scratch {
-            small: [none; SMALL],
-            mapped,
-            len,
-        })
-    }
-
-    fn slice(&mut self) -> &mut [pollfd] {
-        if self.mapped.is_null() {
-            return &mut self.small[..self.len];
-        }
-        // SAFETY: mapped for `len` records, zeroed, ours alone.
-        unsafe { core::slice::from_raw_parts_mut(self.mapped, self.len) }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if !self.mapped.is_null() {
-            // SAFETY: mapped in `new`; no slice of it is left.
-            unsafe { sys::unmap(self.mapped.cast(), self.len * size_of::<pollfd>()) };
-        }
-    }
+thread_local! {
+    /// Counter value of this thread's last look at the kernel, and how many descriptors it took.
+    static LOOKED: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
 }
 
 /// Whether a call must be served here, because some descriptor in it is bound.
@@ -78,92 +47,6 @@ pub fn concerns(fds: impl IntoIterator<Item = Fd>) -> bool {
         }
     }
     bound
-}
-
-/// Threads in a kernel poll over sockets that are not pinned one by one.
-static POLLERS: AtomicU32 = AtomicU32::new(0);
-
-/// Whether some thread sits in a kernel poll that may hold any socket: nothing is bound then,
-/// for that thread could not be told.
-pub(crate) fn somebody_polls() -> bool {
-    POLLERS.load(Ordering::SeqCst) > 0
-}
-
-/// Counts the caller among the pollers until dropped.
-#[derive(Debug)]
-pub struct Polling(());
-
-impl Polling {
-    fn begin() -> Polling {
-        POLLERS.fetch_add(1, Ordering::SeqCst);
-        Polling(())
-    }
-}
-
-impl Drop for Polling {
-    fn drop(&mut self) {
-        POLLERS.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// Forgets the pollers of other threads in a forked child.
-pub(crate) fn forked() {
-    if somebody_polls() {
-        POLLERS.store(0, Ordering::SeqCst);
-    }
-}
-
-/// Callers inside plain sockets while the kernel polls them: they cannot be bound then, and
-/// all others can.
-#[derive(Debug)]
-pub struct Pins {
-    few: [Option<Pin>; SMALL],
-    many: Option<Polling>,
-    len: usize,
-}
-
-impl Pins {
-    fn new() -> Pins {
-        Pins {
-            few: [const { None }; SMALL],
-            many: None,
-            len: 0,
-        }
-    }
-
-    /// Enters a socket; false, without having entered, when it is bound by now.
-    fn add(&mut self, socket: &'static Socket) -> bool {
-        let pin = socket.pin();
-        if let Some(place) = self.few.get_mut(self.len) {
-            *place = Some(pin);
-        } else if self.many.is_none() {
-            self.many = Some(Polling::begin());
-        }
-        if socket.is_bound() {
-            if let Some(place) = self.few.get_mut(self.len) {
-                *place = None;
-            }
-            return false;
-        }
-        self.len += 1;
-        true
-    }
-}
-
-/// Enters the plain sockets of a kernel poll. `None`: one is bound by now, serve it here.
-pub fn pin_plain(fds: impl IntoIterator<Item = Fd>) -> Option<Pins> {
-    let mut pins = Pins::new();
-    let mut sockets = fds.into_iter().filter_map(table::socket);
-    sockets.all(|socket| pins.add(socket)).then_some(pins)
-}
-
-/// Enters the plain ones of several sockets.
-fn pin_unbound(fds: &[pollfd]) -> Pins {
-    let mut pins = Pins::new();
-    for socket in fds.iter().filter_map(|p| table::socket(p.fd)) {
-        pins.add(socket);
-    }
-    pins
 }
 
 /// The channel of a descriptor, if it is bound; the caller is inside while it has the pin.
@@ -188,15 +71,16 @@ pub fn poll(
     mask: *const libc::sigset_t,
 ) -> Sys<usize> {
     let deadline = timeout_ns.map(|t| clock::monotonic_ns().saturating_add(t));
-    let mut scratch = Scratch::new(fds.len() + 1)?;
+    let mut desk = Desk::new(fds.len())?;
     let mut napped = false;
     loop {
-        if look(fds) > 0 {
-            return ask_kernel(fds, &mut scratch, None, Some(0), core::ptr::null());
+        let ready = look(fds);
+        if ready > 0 && !kernel_due(fds) {
+            return Ok(ready);
         }
         let left = deadline.map(|d| d.saturating_sub(clock::monotonic_ns()));
-        if left == Some(0) {
-            return ask_kernel(fds, &mut scratch, None, Some(0), core::ptr::null());
+        if ready > 0 || left == Some(0) {
+            return ask_kernel(fds, desk.arrays().0, None, Some(0), core::ptr::null());
         }
         if !napped
             && let Some((_pin, _, chan)) = fds.iter().find_map(|p| bound(p.fd))
@@ -205,7 +89,7 @@ pub fn poll(
             continue;
         }
         let (time, naps) = idle::shorter(nap(fds), left);
-        let n = sleep(fds, &mut scratch, time, mask)?;
+        let n = sleep(fds, &mut desk, time, mask)?;
         if n > 0 {
             return Ok(n);
         }
@@ -225,6 +109,15 @@ fn look(fds: &mut [pollfd]) -> usize {
         }
     }
     ready
+}
+
+/// Whether the kernel must be asked although channels have something to report: it may have more.
+/// For many descriptors, all of them bound, that can wait a little: only ends would be missed.
+fn kernel_due(fds: &[pollfd]) -> bool {
+    let (looked, took) = LOOKED.get();
+    let since = clock::ticks().wrapping_sub(looked);
+    let is_bound = |p: &pollfd| table::socket(p.fd).is_some_and(Socket::is_bound);
+    fds.len() <= FEW || since > clock::us(LOOK_US) || !fds.iter().all(|p| p.fd < 0 || is_bound(p))
 }
 
 /// Looks for idle channels; for how long at most the call may sleep before it does so again.
@@ -249,15 +142,14 @@ fn any_news(fds: &[pollfd]) -> bool {
 }
 
 /// Asks the kernel about everything but the rings, waiting at most `timeout_ns`; then looks at
-/// the rings again. Anchors that have news are remembered.
+/// the rings again. Anchors that have news are remembered. `asked` is one entry longer than `fds`.
 fn ask_kernel(
     fds: &mut [pollfd],
-    scratch: &mut Scratch,
+    asked: &mut [pollfd],
     bell: Option<Fd>,
     timeout_ns: Option<u64>,
     mask: *const libc::sigset_t,
 ) -> Sys<usize> {
-    let asked = scratch.slice();
     for (to, p) in asked.iter_mut().zip(fds.iter()) {
         let events = match bound(p.fd) {
             Some((_pin, _, chan)) => readiness::anchor_events(&chan, p.events),
@@ -280,6 +172,7 @@ fn ask_kernel(
     let count = fds.len() + usize::from(bell.is_some());
     // SAFETY: the mask is our caller's, null or valid.
     unsafe { kernel::ppoll(&mut asked[..count], timeout_ns, mask) }?;
+    LOOKED.set((clock::ticks(), fds.len()));
     let mut ready = 0;
     for (p, seen) in fds.iter_mut().zip(asked.iter()) {
         p.revents = match bound(p.fd) {
@@ -300,111 +193,33 @@ fn ask_kernel(
 /// Sleeps until something may be ready. 0: look again (or the time is over).
 fn sleep(
     fds: &mut [pollfd],
-    scratch: &mut Scratch,
+    desk: &mut Desk,
     left: Option<u64>,
     mask: *const libc::sigset_t,
 ) -> Sys<usize> {
+    let (asked, claimed) = desk.arrays();
+    let at_most = |ns: u64| Some(left.map_or(ns, |l| l.min(ns)));
     let Ok(place) = places::borrow() else {
         // No descriptor for a bell: look again soon instead of sleeping.
-        let brief = left.map_or(BRIEF_NS, |l| l.min(BRIEF_NS));
-        return ask_kernel(fds, scratch, None, Some(brief), mask);
+        return ask_kernel(fds, asked, None, at_most(BRIEF_NS), mask);
     };
     // A plain socket among them could be bound meanwhile, and we would not hear of it.
-    let pins = pin_unbound(fds);
-    let claims = Claims::new(fds, &place);
-    let plain = |p: &&pollfd| table::socket(p.fd).is_some_and(|s| !s.is_bound());
-    let all_pinned = fds.iter().filter(plain).count() == pins.len;
-    let quiet = claims.complete && all_pinned && !claims.news(fds);
-    let result = if quiet {
-        match ask_kernel(fds, scratch, Some(place.bell.fd), left, mask) {
-            Err(Errno(libc::EINVAL)) => {
-                // No entry is left for a bell: look again soon, or hear what else is wrong.
-                let brief = left.map_or(BRIEF_NS, |l| l.min(BRIEF_NS));
-                ask_kernel(fds, scratch, None, Some(brief), mask)
-            }
-            asked => asked,
-        }
+    let pins = pins::pin_unbound(fds);
+    let claims = Claims::new(claimed, fds, &place);
+    let bell = Some(place.bell.fd);
+    let result = if !claims.complete {
+        // Not every segment has a waiting place for us: look again soon instead of sleeping.
+        ask_kernel(fds, asked, bell, at_most(BRIEF_NS), mask)
+    } else if !pins.hold_all_plain(fds) || claims.announce_sleep() || look(fds) > 0 {
+        ask_kernel(fds, asked, bell, Some(0), mask)
     } else {
-        // There is news, or not every segment has a waiting place for us: look again soon
-        // instead of sleeping.
-        let brief = if claims.complete { 0 } else { BRIEF_NS };
-        let brief = left.map_or(brief, |l| l.min(brief));
-        ask_kernel(fds, scratch, Some(place.bell.fd), Some(brief), mask)
+        match ask_kernel(fds, asked, bell, left, mask) {
+            // No entry is left for a bell: look again soon, or hear what else is wrong.
+            Err(Errno(libc::EINVAL)) => ask_kernel(fds, asked, None, at_most(BRIEF_NS), mask),
+            answered => answered,
+        }
     };
-    claims.release(fds);
+    drop(claims);
     let _ = place.bell.drain();
     result
-}
-
-/// The waiting places that one sleeping poll has in the segments of its channels.
-struct Claims {
-    held: [Option<(&'static Segment, usize)>; SMALL],
-    complete: bool,
-}
-
-impl Claims {
-    fn new(fds: &[pollfd], place: &Borrowed) -> Claims {
-        let mut claims = Claims {
-            held: [const { None }; SMALL],
-            complete: true,
-        };
-        for p in fds {
-            let Some((_pin, _, chan)) = bound(p.fd) else {
-                continue;
-            };
-            let Some(index) = claims.place_in(chan.segment, place) else {
-                claims.complete = false;
-                continue;
-            };
-            chan.ours().rx_places.fetch_or(1 << index, Ordering::SeqCst);
-            chan.ours().tx_places.fetch_or(1 << index, Ordering::SeqCst);
-            readiness::arm(&chan, p.events);
-        }
-        claims
-    }
-
-    fn place_in(&mut self, segment: &'static Segment, place: &Borrowed) -> Option<usize> {
-        let same = |held: &&(&'static Segment, usize)| core::ptr::eq(held.0, segment);
-        if let Some((_, index)) = self.held.iter().flatten().find(same) {
-            return Some(*index);
-        }
-        let free = self.held.iter_mut().find(|h| h.is_none())?;
-        let index = segment.claim_place(place.bell.name)?;
-        *free = Some((segment, index));
-        Some(index)
-    }
-
-    /// Announces sleep everywhere; true when something is there already.
-    fn news(&self, fds: &mut [pollfd]) -> bool {
-        let mut news = false;
-        for (segment, index) in self.held.iter().flatten() {
-            news |= segment.place(segment.side, *index).sleep();
-        }
-        news || look(fds) > 0
-    }
-
-    fn release(self, fds: &[pollfd]) {
-        for p in fds {
-            let Some((_pin, _, chan)) = bound(p.fd) else {
-                continue;
-            };
-            let mine = self
-                .held
-                .iter()
-                .flatten()
-                .find(|h| core::ptr::eq(h.0, chan.segment));
-            if let Some((_, index)) = mine {
-                chan.ours()
-                    .rx_places
-                    .fetch_and(!(1 << index), Ordering::SeqCst);
-                chan.ours()
-                    .tx_places
-                    .fetch_and(!(1 << index), Ordering::SeqCst);
-            }
-        }
-        for (segment, index) in self.held.iter().flatten() {
-            wakeups::end_sleep(segment.place(segment.side, *index));
-            segment.release_place(*index);
-        }
-    }
 }

@@ -15,16 +15,34 @@ const ABSURD_US: u64 = 1000;
 /// quartile, which leaves out the waits for a busy CPU. 0: not known.
 static COST: AtomicU64 = AtomicU64::new(0);
 
-/// Ends an announced sleep on `place` and learns from the ring that ended it.
+/// Ends an announced sleep on `place`.
 pub(crate) fn end_sleep(place: &Place) {
-    let (here, now) = (thread::cpu(), clock::ticks());
-    family::take_turn(here, now);
-    if let Some((at, cpu)) = place.rung()
-        && cpu != here
-    {
-        learn(now.wrapping_sub(at));
+    Waking::now().end_sleep(place);
+}
+
+/// The moment in which a thread has woken.
+#[derive(Debug)]
+pub(crate) struct Waking {
+    here: u32,
+    now: u64,
+}
+
+impl Waking {
+    pub(crate) fn now() -> Waking {
+        let (here, now) = (thread::cpu(), clock::ticks());
+        family::take_turn(here, now);
+        Waking { here, now }
     }
-    place.wake();
+
+    /// Ends an announced sleep on `place` and learns from the ring that ended it.
+    pub(crate) fn end_sleep(&self, place: &Place) {
+        if let Some((at, cpu)) = place.rung()
+            && cpu != self.here
+        {
+            learn(self.now.wrapping_sub(at));
+        }
+        place.wake();
+    }
 }
 
 fn learn(sample: u64) {

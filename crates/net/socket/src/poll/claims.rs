@@ -1,0 +1,128 @@
+//! Where a sleeping poll waits: a place in each segment of its channels.
+//!
+//! The caller is inside every bound socket meanwhile, as the kernel's poll refers to every file:
+//! the segments stay, and whoever closes a descriptor under it ends nothing yet.
+
+use super::bound;
+use crate::chan::Chan;
+use crate::places::Borrowed;
+use crate::readiness;
+use crate::sock::{Pin, Socket};
+use crate::wakeups::Waking;
+use core::sync::atomic::{AtomicU64, Ordering};
+use libc::pollfd;
+use saiga_channel::layout::PLACES;
+use saiga_channel::segment::Segment;
+
+/// What one descriptor has claimed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Claim {
+    /// The bound socket that the call is inside of.
+    socket: Option<&'static Socket>,
+    /// The waiting place in its segment.
+    place: usize,
+    /// The place was claimed for this descriptor; later ones of the segment share it.
+    first: bool,
+}
+
+impl Claim {
+    pub(super) const NONE: Claim = Claim {
+        socket: None,
+        place: 0,
+        first: false,
+    };
+
+    fn chan(&self) -> Option<Chan> {
+        Chan::of(self.socket?)
+    }
+
+    /// The segment and its place, of the descriptor that claimed it.
+    fn segment(&self) -> Option<(&'static Segment, usize)> {
+        let segment = self.chan().filter(|_| self.first)?.segment;
+        Some((segment, self.place))
+    }
+}
+
+/// The waiting places of one call; given back when dropped.
+pub(super) struct Claims<'a> {
+    all: &'a mut [Claim],
+    /// Every channel has a place.
+    pub(super) complete: bool,
+}
+
+impl<'a> Claims<'a> {
+    /// Claims places for the bound ones of `fds`; `all` has an entry for each descriptor.
+    pub(super) fn new(all: &'a mut [Claim], fds: &[pollfd], bell: &Borrowed) -> Claims<'a> {
+        let call = next_call();
+        let mut complete = true;
+        for (claim, p) in all.iter_mut().zip(fds) {
+            *claim = Claim::NONE;
+            let Some((pin, socket, chan)) = bound(p.fd) else {
+                continue;
+            };
+            let Some((place, first)) = place_in(&chan, bell, call) else {
+                complete = false;
+                continue;
+            };
+            chan.ours().rx_places.fetch_or(1 << place, Ordering::SeqCst);
+            chan.ours().tx_places.fetch_or(1 << place, Ordering::SeqCst);
+            readiness::arm(&chan, p.events);
+            *claim = Claim {
+                socket: Some(socket),
+                place,
+                first,
+            };
+            core::mem::forget(pin); // Left when the claim is given back.
+        }
+        Claims { all, complete }
+    }
+
+    /// Announces sleep everywhere; true when something is there already.
+    pub(super) fn announce_sleep(&self) -> bool {
+        let places = self.all.iter().filter_map(Claim::segment);
+        places.fold(false, |news, (segment, index)| {
+            segment.place(segment.side, index).sleep() || news
+        })
+    }
+}
+
+impl Drop for Claims<'_> {
+    fn drop(&mut self) {
+        // All bits first: a place that is given back may be another thread's at once.
+        for claim in self.all.iter() {
+            let Some(chan) = claim.chan() else { continue };
+            let others = !(1 << claim.place);
+            chan.ours().rx_places.fetch_and(others, Ordering::SeqCst);
+            chan.ours().tx_places.fetch_and(others, Ordering::SeqCst);
+        }
+        let waking = Waking::now();
+        for (segment, index) in self.all.iter().filter_map(Claim::segment) {
+            waking.end_sleep(segment.place(segment.side, index));
+            segment.release_place(index);
+        }
+        for claim in self.all.iter_mut() {
+            if let Some(socket) = claim.socket.take() {
+                drop(Pin(socket));
+            }
+        }
+    }
+}
+
+/// Names a call among all calls of the process, so that a link can say which one claimed a place
+/// in it last, and which place.
+fn next_call() -> u64 {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    (CALLS.fetch_add(1, Ordering::Relaxed) + 1) * PLACES as u64
+}
+
+/// The call's place in a channel's segment, and whether this has claimed it.
+fn place_in(chan: &Chan, bell: &Borrowed, call: u64) -> Option<(usize, bool)> {
+    let mark = chan.link.polled_by(call);
+    if let Some(place) = mark {
+        return Some((place, false));
+    }
+    let place = chan.segment.claim_place(bell.bell.name)?;
+    // Another thread may put its own mark over ours; then we claim a second place.
+    chan.link.note_polled(call, place);
+    Some((place, true))
+}

@@ -1,0 +1,130 @@
+//! The arrays that a poll works on: on the stack when small, else mapped and kept from call to
+//! call.
+
+#![expect(unsafe_code, reason = "mapped arrays")]
+
+use super::claims::Claim;
+use crate::pool::{Pool, Record};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use libc::pollfd;
+use saiga_channel::sys::{self, Errno, Sys};
+
+/// Descriptors that a call can have without a mapping.
+pub(super) const SMALL: usize = 64;
+/// Threads that can be in large polls at once.
+const DESKS: usize = 65_536;
+
+static POOL: Pool<Mapped, DESKS> = Pool::new();
+
+/// Nobody's entry.
+const NOBODY: pollfd = pollfd {
+    fd: -1,
+    events: 0,
+    revents: 0,
+};
+
+/// Memory for the arrays of one large poll.
+#[derive(Debug)]
+struct Mapped {
+    at: AtomicPtr<u8>,
+    bytes: AtomicUsize,
+    next_free: AtomicPtr<Mapped>,
+}
+
+impl Record for Mapped {
+    fn next_free(&self) -> &AtomicPtr<Self> {
+        &self.next_free
+    }
+}
+
+impl Mapped {
+    /// The memory, made larger if need be; mapped memory is a whole number of pages.
+    fn of(&self, bytes: usize) -> Sys<*mut u8> {
+        let (at, has) = (&self.at, self.bytes.load(Ordering::Relaxed));
+        let now = at.load(Ordering::Relaxed);
+        if has >= bytes {
+            return Ok(now);
+        }
+        let larger = sys::map(-1, bytes)?.cast();
+        if !now.is_null() {
+            // SAFETY: mapped here for `has` bytes; whoever borrowed the record before is done.
+            unsafe { sys::unmap(now.cast(), has) };
+        }
+        at.store(larger, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+        Ok(larger)
+    }
+}
+
+/// The arrays of one call; given back when dropped.
+pub(super) struct Desk {
+    small: ([pollfd; SMALL + 1], [Claim; SMALL]),
+    large: Option<(&'static Mapped, *mut u8)>,
+    len: usize,
+}
+
+impl Desk {
+    /// Arrays for `len` descriptors.
+    ///
+    /// # Errors
+    /// ENOMEM for many descriptors.
+    pub(super) fn new(len: usize) -> Sys<Desk> {
+        let mut desk = Desk {
+            small: ([NOBODY; SMALL + 1], [Claim::NONE; SMALL]),
+            large: None,
+            len,
+        };
+        if len > SMALL {
+            let record = POOL.take().ok_or(Errno(libc::ENOMEM))?;
+            match record.of(Self::claims_at(len) + len * size_of::<Claim>()) {
+                Ok(at) => desk.large = Some((record, at)),
+                Err(e) => {
+                    POOL.put(record);
+                    return Err(e);
+                }
+            }
+            desk.clear_claims();
+        }
+        Ok(desk)
+    }
+
+    /// What is mapped holds what another call left there.
+    fn clear_claims(&self) {
+        let Some((_, at)) = self.large else { return };
+        for i in 0..self.len {
+            let place = Self::claims_at(self.len) + i * size_of::<Claim>();
+            // SAFETY: within the mapping, see `new`.
+            let claim = unsafe { at.add(place) }.cast::<Claim>();
+            // SAFETY: as above, and aligned.
+            unsafe { claim.write(Claim::NONE) };
+        }
+    }
+
+    /// Where the claims begin in mapped memory for `len` descriptors.
+    const fn claims_at(len: usize) -> usize {
+        ((len + 1) * size_of::<pollfd>()).next_multiple_of(align_of::<Claim>())
+    }
+
+    /// What the kernel is asked, one entry more than there are descriptors; and what is claimed.
+    pub(super) fn arrays(&mut self) -> (&mut [pollfd], &mut [Claim]) {
+        let Some((_, at)) = self.large else {
+            let (asked, claims) = &mut self.small;
+            return (&mut asked[..=self.len], &mut claims[..self.len]);
+        };
+        // SAFETY: within the mapping, see `new`.
+        let claims = unsafe { at.add(Self::claims_at(self.len)) };
+        // SAFETY: mapped for one more than `len`, ours while the record is; any bytes are valid.
+        let asked = unsafe { core::slice::from_raw_parts_mut(at.cast(), self.len + 1) };
+        // SAFETY: behind the former and aligned; `new` has filled it before anybody reads it.
+        let claims = unsafe { core::slice::from_raw_parts_mut(claims.cast(), self.len) };
+        (asked, claims)
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if let Some((record, _)) = self.large.take() {
+            POOL.put(record);
+        }
+    }
+}
