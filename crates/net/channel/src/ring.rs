@@ -1,13 +1,11 @@
 //! One direction of a channel: a byte ring between one producer and one consumer.
 //!
-//! Positions count bytes since the ring began and never wrap. The producer's
-//! word carries a FROZEN bit: whoever sets it ends the ring at exactly the
-//! position beside it, because publishing is a compare-and-swap that fails from
-//! then on. That is how a direction goes back to TCP at an exact byte, decided
-//! by either end alone. An empty ring is rewound to its first byte, so small
-//! traffic stays within a few KiB, and may change its size then. It grows, too, before its
-//! reader's lag would stop the writer, as TCP's buffers do. One that has been
-//! idle gives all of its memory up, and gets some again with the next byte.
+//! Positions count bytes since the ring began and never wrap. The producer's word carries a
+//! FROZEN bit: whoever sets it ends the ring at exactly the position beside it, because publishing
+//! is a compare-and-swap that fails from then on. That is how a direction goes back to TCP at an
+//! exact byte, decided by either end alone. An empty ring is rewound to its first byte, so small
+//! traffic stays within a few KiB; it grows before a reader's lag would stop its writer. One that
+//! has been idle gives all of its memory up, and gets some again with the next byte.
 //!
 //! Every word here is shared with a process that may be hostile: cursors are
 //! checked before use and offsets are masked; at worst the peer hurts itself.

@@ -32,13 +32,13 @@ static void server(int first)
 {
     int listener = listen_at("127.0.0.1"), port = port_of(listener), status;
     pid_t workers[4];
+    struct sigaction ignore = {.sa_handler = SIG_IGN}; /* until a worker is ready for it */
+    MUST(sigaction(SIGUSR1, &ignore, NULL));
     for (int i = 0; i < 4; i++) {
         workers[i] = (pid_t)MUST(fork());
         if (workers[i] == 0)
             worker(listener, i % 2 ? SA_RESTART : 0);
     }
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    MUST(sigaction(SIGUSR1, &ignore, NULL));
     MUST(write(trial_meet[1], &port, sizeof port));
     char byte;
     struct pollfd told = {.fd = trial_meet[0], .events = POLLIN};

@@ -12,7 +12,8 @@ static void client(int first)
     place.length = sizeof place.addr;
     MUST(getsockname(fd, (struct sockaddr *)&place.addr, &place.length));
     SAY(connect(fd, (struct sockaddr *)&place.addr, place.length));
-    int wrong = 0;
+    int wrong = 0, one = 1;
+    MUST(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one));
     for (int i = 0; i < 300; i++) {
         memset(text, i, sizeof text);
         send_all(fd, text, sizeof text);
