@@ -117,7 +117,10 @@ fn kernel_due(fds: &[pollfd]) -> bool {
     let (looked, took) = LOOKED.get();
     let since = clock::ticks().wrapping_sub(looked);
     let is_bound = |p: &pollfd| table::socket(p.fd).is_some_and(Socket::is_bound);
-    fds.len() <= FEW || since > clock::us(LOOK_US) || !fds.iter().all(|p| p.fd < 0 || is_bound(p))
+    fds.len() <= FEW
+        || fds.len() > took
+        || since > clock::us(LOOK_US)
+        || !fds.iter().all(|p| p.fd < 0 || is_bound(p))
 }
 
 /// Looks for idle channels; for how long at most the call may sleep before it does so again.
