@@ -13,10 +13,10 @@ use saiga_experiment::engine;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::{Plan, RunSize};
 use saiga_experiment::result::Run;
-use saiga_redis::{RedisLoad, RedisWorkload, Topology, cells};
+use saiga_redis::{RedisArm, RedisLoad, RedisWorkload, Topology, cells};
 
 use crate::compare::{
-    ArmName, HogName, TestName, TopologyName, arm_kinds, check_arms, check_test, probe,
+    ArmName, HogName, TestName, TopologyName, arm_kinds, check_arms, check_idle, check_test, probe,
     raise_descriptor_limit, this_tool,
 };
 
@@ -65,6 +65,9 @@ pub(crate) struct Args {
     /// io-threads of redis-server
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     io_threads: u32,
+    /// Run beside N connections that have been used and rest
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    idle: u32,
     /// Close each connection after one request
     #[arg(long)]
     reconnect: bool,
@@ -99,9 +102,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     check_test(args.test, topology)?;
     check_arms(&[args.arm], topology)?;
     let plan = plan(&args)?;
-    let kinds = arm_kinds(&[args.arm])?;
+    let loads = plan.cells.iter().map(|cell| &cell.load);
+    check_idle(args.idle, &[args.arm], loads)?;
+    let mut arms = RedisArm::named(&arm_kinds(&[args.arm])?);
+    if args.idle > 0 {
+        arms = arms.iter().map(|arm| arm.beside(args.idle)).collect();
+    }
     let workload = RedisWorkload::new(
-        &kinds,
+        arms,
         topology,
         args.port,
         this_tool()?,

@@ -10,6 +10,7 @@ fn arm(name: &str) -> Arm {
         client: String::new(),
         env: BTreeMap::new(),
         description: None,
+        varies: None,
     }
 }
 
