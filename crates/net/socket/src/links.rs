@@ -7,7 +7,7 @@ use crate::lock::{self, Lock};
 use crate::pool::{Pool, Record};
 use crate::{rt, table};
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::layout::{OPEN_CLOSED, OPEN_UNUSED, SLOTS, Side};
 use saiga_channel::rendezvous::Credentials;
 use saiga_channel::segment::Segment;
@@ -31,6 +31,8 @@ pub(crate) struct Link {
     peer_uid: AtomicU32,
     /// Slots that are taken; kept by side 0.
     taken: AtomicU64,
+    /// The peer has it, for it agreed to a slot; kept by side 0.
+    delivered: AtomicBool,
     /// Sockets and epoll sets of this process that use the segment.
     users: AtomicU32,
     /// Fork epoch of its registration: a child hands out no slots of its parent's segments.
@@ -58,6 +60,11 @@ impl Link {
     /// Counts one more user.
     pub(crate) fn hold(&self) {
         self.users.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The peer has agreed to one of its slots.
+    pub(crate) fn note_delivered(&self) {
+        self.delivered.store(true, Ordering::Relaxed);
     }
 
     /// The process at the other end.
@@ -94,6 +101,7 @@ fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
     link.peer_pid.store(peer.pid, Ordering::Relaxed);
     link.peer_uid.store(peer.uid, Ordering::Relaxed);
     link.taken.store(0, Ordering::Relaxed);
+    link.delivered.store(false, Ordering::Relaxed);
     link.users.store(1, Ordering::Relaxed);
     link.epoch.store(lock::epoch(), Ordering::Relaxed);
     link.next
@@ -104,7 +112,8 @@ fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
 }
 
 /// A slot for a new connection to `peer`, in a segment that this process made. The caller
-/// becomes a user of the link. `true`: the peer has not got the segment yet.
+/// becomes a user of the link. `true`: the peer may not have the segment yet, and connections
+/// that are proposed at the same time are heard in any order, so each of them brings it along.
 pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link, usize, bool)> {
     let _guard = LOCK.lock().ok_or(sys::Errno(libc::EAGAIN))?;
     let known = iter().filter(|l| {
@@ -118,7 +127,7 @@ pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link
     for link in known {
         if let Some(slot) = take_slot(link) {
             link.hold();
-            return Ok((link, slot, false));
+            return Ok((link, slot, !link.delivered.load(Ordering::Relaxed)));
         }
     }
     let segment = Segment::create(rt::floor())?;
