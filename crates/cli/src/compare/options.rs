@@ -31,7 +31,7 @@ pub(crate) struct Args {
     pub(crate) topology: TopologyName,
     /// redis: run each arm also beside N connections that have been used and rest; what they
     /// cost is the main comparison
-    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "full", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, conflicts_with = "full", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub(crate) idle: u32,
     /// Keep the server's core (0), the client's (1) or both busy with a process of our own
     #[arg(long, value_enum, conflicts_with = "full")]
