@@ -163,11 +163,10 @@ fn sums_hold_whoever_is_killed_at_random() {
             match chosen {
                 Victim::Client => workers[nth].signal(Signal::Kill),
                 Victim::Connection => {
-                    server.must(
-                        Under::Kernel,
-                        "EXECUTE IMMEDIATE CONCAT('KILL CONNECTION ', (SELECT id FROM \
-                         information_schema.processlist WHERE db = 'trial' LIMIT 1))",
-                    );
+                    let id = "SELECT id FROM information_schema.processlist \
+                              WHERE db = 'trial' LIMIT 1";
+                    let id = server.must(Under::Kernel, id);
+                    server.must(Under::Kernel, &format!("KILL CONNECTION {id}"));
                 }
                 Victim::Server => server.kill(),
             }
