@@ -3,7 +3,8 @@
 //! News arrives as bits in the set's waiting places; they move registrations to the
 //! ready list, where each is looked at again until it has nothing to report. The
 //! kernel's set is asked when nothing is ready here, and every 200 µs when something
-//! is, so kernel descriptors do not starve. Sleep is always in the kernel's set.
+//! is, so kernel descriptors do not starve; segments that rest likewise (`epoll/hot.rs`).
+//! Sleep is always in the kernel's set.
 
 #![expect(
     unsafe_code,
@@ -11,15 +12,19 @@
 )]
 
 use crate::chan::{Chan, tx};
-use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT};
+use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT, SetSegment};
 use crate::links::Link;
 use crate::lock::Guard;
 use crate::{clock, idle, policy, readiness, wakeups};
+use core::cell::Cell;
 use core::sync::atomic::Ordering;
+use saiga_channel::place::Place;
 use saiga_channel::sys::Sys;
 
 /// Kernel descriptors wait at most this long behind busy channels.
 const LOOK_US: u64 = 200;
+/// A wait that spins looks at segments that rest this seldom.
+const LOOKS_AT_ALL: u32 = 8;
 
 /// How to wait in the kernel: time-out in nanoseconds (`None`: for ever) and at most so many
 /// events at the given place; returns how many.
@@ -135,7 +140,10 @@ fn emulate(call: &Call<'_>, deadline: Option<u64>) -> Sys<usize> {
         let due = kernel_due(set);
         let first = due && (call.room > 1 || !set.kernel_first.fetch_xor(true, Ordering::Relaxed));
         let mut n = if first { look(call, 0)? } else { 0 };
-        n += collect(call, n);
+        if due {
+            set.hot.turn(set.segments().len());
+        }
+        n += collect(call, n, due);
         if n > 0 {
             return Ok(n);
         }
@@ -143,14 +151,19 @@ fn emulate(call: &Call<'_>, deadline: Option<u64>) -> Sys<usize> {
         if over && !first {
             // Who goes on to wait hears of the kernel's descriptors when it goes to sleep.
             n = look(call, 0)?;
-            n += collect(call, n);
+            n += collect(call, n, true);
         }
         if n > 0 || over {
             return Ok(n);
         }
-        let link = set.segments().iter().find_map(epoll::SetSegment::link);
+        let link = set.segments().iter().find_map(SetSegment::link);
         let peer_cpu = set.peer_cpu.load(Ordering::Relaxed);
-        if policy::linger(peer_cpu, link.and_then(Link::segment), || has_news(set)) {
+        let looks = Cell::new(0_u32);
+        let news = || {
+            looks.set(looks.get().wrapping_add(1));
+            has_news(set, looks.get().is_multiple_of(LOOKS_AT_ALL))
+        };
+        if policy::linger(peer_cpu, link.and_then(Link::segment), news) {
             continue;
         }
         if let Some(n) = sleep(call, deadline)? {
@@ -188,16 +201,16 @@ fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
         rest(call, nap, deadline).map(Some)
     };
     set.sleepers.fetch_sub(1, Ordering::SeqCst);
-    for place in set.segments().iter().filter_map(epoll::SetSegment::place) {
+    for place in set.segments().iter().filter_map(SetSegment::place) {
         wakeups::end_sleep(place);
     }
     set.looked.store(clock::ticks(), Ordering::Relaxed);
     match slept? {
         None => Ok(None),
-        Some(0) => Ok(Some(collect(call, 0))),
+        Some(0) => Ok(Some(collect(call, 0, true))),
         Some(n) => {
             let kept = sift(call, 0, n);
-            let all = kept + collect(call, kept);
+            let all = kept + collect(call, kept, true);
             Ok((all > 0).then_some(all))
         }
     }
@@ -219,17 +232,22 @@ fn rest(call: &Call<'_>, mut nap: Option<u64>, deadline: Option<u64>) -> Sys<usi
 /// Says in every segment that we sleep; true when there is news already.
 fn announce_sleep(set: &EpollSet) -> bool {
     let mut news = false;
-    for place in set.segments().iter().filter_map(epoll::SetSegment::place) {
+    for place in set.segments().iter().filter_map(SetSegment::place) {
         news |= place.sleep();
     }
     news
 }
 
-fn has_news(set: &EpollSet) -> bool {
-    set.segments()
-        .iter()
-        .filter_map(epoll::SetSegment::place)
-        .any(|p| p.has_news())
+/// Whether there is news in a segment that had some of late, or anywhere.
+fn has_news(set: &EpollSet, everywhere: bool) -> bool {
+    let segments = set.segments();
+    let in_one = |segment: &SetSegment| segment.place().is_some_and(Place::has_news);
+    if everywhere {
+        segments.iter().any(in_one)
+    } else {
+        let mut hot = set.hot.indices(segments.len());
+        hot.any(|index| in_one(&segments[index]))
+    }
 }
 
 /// Sorts `n` events that the kernel stored from the start: keeps the application's, takes
@@ -259,12 +277,13 @@ fn sift(call: &Call<'_>, from: usize, n: usize) -> usize {
     kept
 }
 
-/// Stores events of bound connections from `from` on; returns how many.
-fn collect(call: &Call<'_>, from: usize) -> usize {
+/// Stores events of bound connections from `from` on; returns how many. Unless `everywhere`, not
+/// those of segments that rest: who finds nothing looks there before it returns or sleeps.
+fn collect(call: &Call<'_>, from: usize, everywhere: bool) -> usize {
     let Some(_guard) = call.set.lock.lock() else {
         return 0;
     };
-    absorb(call.set);
+    absorb(call.set, everywhere);
     let (mut n, last) = (from, call.set.last_ready.load(Ordering::Relaxed));
     while n < call.room {
         let Some(interest) = call.set.unqueue() else {
@@ -286,18 +305,30 @@ fn collect(call: &Call<'_>, from: usize) -> usize {
 }
 
 /// Moves the registrations of slots with news to the ready list. Caller holds the lock.
-fn absorb(set: &'static EpollSet) {
-    for segment in set.segments() {
-        let Some(place) = segment.place() else {
-            continue;
-        };
-        let mut bits = place.take();
-        while bits != 0 {
-            let slot = bits.trailing_zeros() as usize;
-            bits &= bits - 1;
-            for interest in segment.interests(slot) {
-                set.queue(interest);
-            }
+fn absorb(set: &'static EpollSet, everywhere: bool) {
+    let used = set.segments().len();
+    if everywhere {
+        (0..used).for_each(|index| absorb_one(set, index));
+    } else {
+        let hot = set.hot.indices(used);
+        hot.for_each(|index| absorb_one(set, index));
+    }
+}
+
+fn absorb_one(set: &'static EpollSet, index: usize) {
+    let segment = &set.segments()[index];
+    let Some(place) = segment.place() else {
+        return;
+    };
+    let mut bits = place.take();
+    if bits != 0 {
+        set.hot.note(index);
+    }
+    while bits != 0 {
+        let slot = bits.trailing_zeros() as usize;
+        bits &= bits - 1;
+        for interest in segment.interests(slot) {
+            set.queue(interest);
         }
     }
 }
@@ -344,7 +375,7 @@ pub(crate) fn ready_now(set: &'static EpollSet) -> bool {
     let Some(_guard) = set.lock.lock() else {
         return false;
     };
-    absorb(set);
+    absorb(set, true);
     let last = set.last_ready.load(Ordering::Relaxed);
     while let Some(interest) = set.unqueue() {
         let was_last = core::ptr::eq(interest, last);
