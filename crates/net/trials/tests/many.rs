@@ -115,6 +115,17 @@ fn await_rest(sites: &mut [Site], arm: Arm) {
     }
 }
 
+/// Neither a mapping nor a descriptor of the library's for each of the server's connections.
+fn assert_frugal(before: &Census, idle: &Census, connections: u64) {
+    let connections = usize::try_from(connections).expect("small");
+    // Either end of a connection may be the one that makes a segment.
+    let most = 2 * (connections / SLOTS) + 24;
+    let mappings = idle.mappings - before.mappings;
+    assert!(mappings <= most, "{mappings} more mappings");
+    let hidden = idle.descriptors - before.descriptors - connections;
+    assert!(hidden <= most, "{hidden} hidden descriptors");
+}
+
 /// Bytes that each connection holds in its server and in its client.
 fn crowd(arm: Arm) -> [u64; 2] {
     let each = pool_connections();
@@ -130,13 +141,7 @@ fn crowd(arm: Arm) -> [u64; 2] {
             continue;
         }
         assert_eq!(site.channels(), of_server, "of the server's connections");
-        // Neither a mapping nor a descriptor of the library's for each of them.
-        let segments = usize::try_from(of_server).expect("small") / SLOTS + 2 * SERVERS as usize;
-        let mappings = idle.server.mappings - before.server.mappings;
-        assert!(mappings <= 2 * segments + 16, "{mappings} more mappings");
-        let clients = usize::try_from(of_server).expect("small");
-        let hidden = idle.server.descriptors - before.server.descriptors - clients;
-        assert!(hidden <= 2 * segments + 16, "{hidden} hidden descriptors");
+        assert_frugal(&before.server, &idle.server, of_server);
     }
     order(&mut sites, "ask 3", "done");
     if arm != Kernel {
