@@ -81,7 +81,7 @@ fn what_cannot_be_held_is_refused_by_name() {
         ),
         (
             &["bench", "redis", "--idle", "1000000"],
-            "--idle 1000000 beside 50 clients: redis-server needs 1031401 descriptors",
+            "--idle 1000000 beside 50 clients: redis-server needs 1031433 descriptors",
         ),
         (
             &["bench", "redis", "--idle", "9", "--arm", "unix"],

@@ -16,15 +16,12 @@ use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT, SetSegmen
 use crate::links::Link;
 use crate::lock::Guard;
 use crate::{clock, idle, policy, readiness, wakeups};
-use core::cell::Cell;
 use core::sync::atomic::Ordering;
 use saiga_channel::place::Place;
 use saiga_channel::sys::Sys;
 
 /// Kernel descriptors wait at most this long behind busy channels.
 const LOOK_US: u64 = 200;
-/// A wait that spins looks at segments that rest this seldom.
-const LOOKS_AT_ALL: u32 = 8;
 
 /// How to wait in the kernel: time-out in nanoseconds (`None`: for ever) and at most so many
 /// events at the given place; returns how many.
@@ -158,12 +155,7 @@ fn emulate(call: &Call<'_>, deadline: Option<u64>) -> Sys<usize> {
         }
         let link = set.segments().iter().find_map(SetSegment::link);
         let peer_cpu = set.peer_cpu.load(Ordering::Relaxed);
-        let looks = Cell::new(0_u32);
-        let news = || {
-            looks.set(looks.get().wrapping_add(1));
-            has_news(set, looks.get().is_multiple_of(LOOKS_AT_ALL))
-        };
-        if policy::linger(peer_cpu, link.and_then(Link::segment), news) {
+        if policy::linger(peer_cpu, link.and_then(Link::segment), || has_news(set)) {
             continue;
         }
         if let Some(n) = sleep(call, deadline)? {
@@ -238,16 +230,9 @@ fn announce_sleep(set: &EpollSet) -> bool {
     news
 }
 
-/// Whether there is news in a segment that had some of late, or anywhere.
-fn has_news(set: &EpollSet, everywhere: bool) -> bool {
-    let segments = set.segments();
-    let in_one = |segment: &SetSegment| segment.place().is_some_and(Place::has_news);
-    if everywhere {
-        segments.iter().any(in_one)
-    } else {
-        let mut hot = set.hot.indices(segments.len());
-        hot.any(|index| in_one(&segments[index]))
-    }
+fn has_news(set: &EpollSet) -> bool {
+    let mut places = set.segments().iter().filter_map(SetSegment::place);
+    places.any(Place::has_news)
 }
 
 /// Sorts `n` events that the kernel stored from the start: keeps the application's, takes
@@ -277,8 +262,8 @@ fn sift(call: &Call<'_>, from: usize, n: usize) -> usize {
     kept
 }
 
-/// Stores events of bound connections from `from` on; returns how many. Unless `everywhere`, not
-/// those of segments that rest: who finds nothing looks there before it returns or sleeps.
+/// Stores events of bound connections from `from` on; returns how many. Unless `everywhere`,
+/// segments that rest are looked at only when no other has news.
 fn collect(call: &Call<'_>, from: usize, everywhere: bool) -> usize {
     let Some(_guard) = call.set.lock.lock() else {
         return 0;
@@ -307,21 +292,24 @@ fn collect(call: &Call<'_>, from: usize, everywhere: bool) -> usize {
 /// Moves the registrations of slots with news to the ready list. Caller holds the lock.
 fn absorb(set: &'static EpollSet, everywhere: bool) {
     let used = set.segments().len();
-    if everywhere {
-        (0..used).for_each(|index| absorb_one(set, index));
-    } else {
+    if !everywhere {
         let hot = set.hot.indices(used);
-        hot.for_each(|index| absorb_one(set, index));
+        let with_news = hot.filter(|index| absorb_one(set, *index));
+        if with_news.count() > 0 {
+            return;
+        }
+    }
+    for index in 0..used {
+        absorb_one(set, index);
     }
 }
 
-fn absorb_one(set: &'static EpollSet, index: usize) {
+/// The same for one segment; whether it had news.
+fn absorb_one(set: &'static EpollSet, index: usize) -> bool {
     let segment = &set.segments()[index];
-    let Some(place) = segment.place() else {
-        return;
-    };
-    let mut bits = place.take();
-    if bits != 0 {
+    let mut bits = segment.place().map_or(0, Place::take);
+    let has_news = bits != 0;
+    if has_news {
         set.hot.note(index);
     }
     while bits != 0 {
@@ -331,6 +319,7 @@ fn absorb_one(set: &'static EpollSet, index: usize) {
             set.queue(interest);
         }
     }
+    has_news
 }
 
 /// What a registration has to report, if anything. Puts it back into the ready list when it

@@ -1,9 +1,10 @@
 //! Which segments of a set had news of late.
 //!
 //! A server with thousands of connections has hundreds of segments, and most of them rest. A
-//! busy wait leaves those alone, but for one look every 200 µs as at the kernel's descriptors,
-//! and one before it returns with nothing or sleeps: so resting connections cost a busy server
-//! next to nothing. Bits are hints: a wrong one makes a wait look too much or a little later.
+//! wait that finds news in busy segments leaves the others alone, but for one look every 200 µs
+//! as at the kernel's descriptors. Without news it looks everywhere: requests that come one at
+//! a time, each on another connection, would else be met asleep. Bits are hints: a wrong one
+//! makes a wait look too much, or a little later.
 
 use super::SEGMENTS;
 use core::sync::atomic::{AtomicU64, Ordering};
