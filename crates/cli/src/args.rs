@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::exit;
-use crate::{bench, compare, completions, config, man, run, service, status, top, writer};
+use crate::{bench, compare, completions, config, holder, man, run, service, status, top, writer};
 
 const EXIT_STATUS: &str = "Exit status: 0 done, 1 done and the answer is no, 2 could not.";
 
@@ -51,6 +51,9 @@ pub(crate) enum Verb {
     /// Writes to Redis through a fail-over, for `compare` and `bench`
     #[command(hide = true)]
     RedisWriter(writer::Args),
+    /// Holds idle connections to Redis, for `compare` and `bench`
+    #[command(hide = true)]
+    RedisHolder(holder::Args),
     /// Shows the settings in force
     Config(config::Args),
     /// Prints a completion script for a shell

@@ -19,14 +19,15 @@ use saiga_experiment::plan::Plan;
 use saiga_experiment::result::Verdict;
 use saiga_experiment::workload::Workload;
 use saiga_experiment::{engine, output};
-use saiga_redis::RedisWorkload;
+use saiga_redis::{RedisArm, RedisWorkload};
 use saiga_sql::SqlWorkload;
 
 use crate::exit;
 use options::Expectation;
 pub(crate) use options::{Args, ArmName, EngineName, HogName, TestName, TopologyName, seconds};
 pub(crate) use plan::{
-    arm_kinds, check_arms, check_connections, check_test, raise_descriptor_limit, this_tool,
+    arm_kinds, check_arms, check_connections, check_idle, check_test, raise_descriptor_limit,
+    this_tool,
 };
 use progress::Progress;
 
@@ -47,19 +48,24 @@ fn redis(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let topology = args.topology();
     plan::check_arms(args.arms(), topology)?;
-    let kinds = arms(args)?;
     let plan = plan::redis(args)?;
+    let loads = plan.cells.iter().map(|cell| &cell.load);
+    plan::check_idle(args.idle, args.arms(), loads)?;
+    let arms = redis_arms(args)?;
     if args.dry_run {
-        let workload = RedisWorkload::without_programs(&kinds, topology, args.port, this_tool()?);
+        let workload = RedisWorkload::without_programs(arms, topology, args.port, this_tool()?);
         return plan::print_steps(&workload, &plan);
     }
     let out = out(args)?;
     let probe = Some(probe::status_pages());
-    let workload = RedisWorkload::new(&kinds, topology, args.port, this_tool()?, probe)?;
+    let workload = RedisWorkload::new(arms, topology, args.port, this_tool()?, probe)?;
     experiment(&workload, &plan, args, out)
 }
 
 fn sql(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.idle > 0 {
+        bail!("--idle is for `saiga compare redis`");
+    }
     let engines = plan::engines(args)?;
     let (plan, window) = plan::sql(args, &engines)?;
     let kinds = arms(args)?;
@@ -71,6 +77,19 @@ fn sql(args: &Args) -> anyhow::Result<ExitCode> {
     let probe = Some(probe::status_pages());
     let workload = SqlWorkload::new(&engines, &kinds, args.port, window, probe)?;
     experiment(&workload, &plan, args, out)
+}
+
+/// Every arm, with `--idle` each without idle connections and beside them.
+fn redis_arms(args: &Args) -> anyhow::Result<Vec<RedisArm>> {
+    if args.idle == 0 {
+        return Ok(RedisArm::named(&arms(args)?));
+    }
+    let plain = RedisArm::named(&arm_kinds(args.arms())?);
+    let both = |arm: RedisArm| {
+        let beside = arm.beside(args.idle);
+        [arm, beside]
+    };
+    Ok(plain.into_iter().flat_map(both).collect())
 }
 
 fn arms(args: &Args) -> anyhow::Result<Vec<ArmKind>> {

@@ -10,6 +10,7 @@ mod compare;
 mod completions;
 mod config;
 mod exit;
+mod holder;
 mod library;
 mod man;
 mod process;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         args::Verb::Compare(args) => compare::run(&args),
         args::Verb::Bench(args) => bench::run(args),
         args::Verb::RedisWriter(args) => writer::run(args),
+        args::Verb::RedisHolder(args) => holder::run(args),
         args::Verb::Config(args) => config::run(args),
         args::Verb::Completions(args) => completions::run(args),
         args::Verb::Man(args) => man::run(args),

@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use saiga_experiment::plan::RunSize;
-use saiga_redis::{RedisLoad, RedisWorkload, Topology, cells};
+use saiga_redis::{RedisArm, RedisLoad, RedisWorkload, Topology, cells};
 
 use super::Conditions;
 use crate::compare::{
-    TestName, TopologyName, arm_kinds, check_arms, check_connections, check_test, probe, this_tool,
+    TestName, TopologyName, arm_kinds, check_arms, check_connections, check_idle, check_test,
+    probe, this_tool,
 };
 
 /// Options of `saiga bench redis`; short ones are redis-benchmark's.
@@ -43,6 +44,9 @@ pub(super) struct Args {
     /// io-threads of redis-server
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     io_threads: u32,
+    /// Run beside N connections that have been used and rest
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    idle: u32,
     /// Close each connection after one request
     #[arg(long)]
     reconnect: bool,
@@ -56,11 +60,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     check_test(args.test, load.topology)?;
     check_arms(&[conditions.arm], load.topology)?;
     check_connections(args.clients)?;
+    check_idle(args.idle, &[conditions.arm], [&load])?;
+    let mut arms = RedisArm::named(&arm_kinds(&[conditions.arm])?);
+    if args.idle > 0 {
+        arms = arms.iter().map(|arm| arm.beside(args.idle)).collect();
+    }
     let size = RunSize::Operations(args.requests);
     let topology = load.topology;
     let plan = conditions.plan(|hog, cores| cells::cells(&[load], hog, cores), size)?;
     let workload = RedisWorkload::new(
-        &arm_kinds(&[conditions.arm])?,
+        arms,
         topology,
         conditions.port,
         this_tool()?,

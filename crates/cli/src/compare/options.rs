@@ -29,6 +29,10 @@ pub(crate) struct Args {
     /// redis: how servers are joined to each other
     #[arg(long, value_enum, default_value_t = TopologyName::Standalone)]
     pub(crate) topology: TopologyName,
+    /// redis: run each arm also beside N connections that have been used and rest; what they
+    /// cost is the main comparison
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, conflicts_with = "full", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pub(crate) idle: u32,
     /// Keep the server's core (0), the client's (1), both or none busy with a process of our own
     #[arg(
         long,
@@ -50,7 +54,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) pace: Pace,
     /// What to compare, the reference first; an arm given twice is compared with itself
-    /// (default: kernel,unix,saiga; without unix where servers are joined)
+    /// (default: kernel,unix,saiga; without unix where servers are joined, or with --idle)
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) arms: Vec<ArmName>,
     /// Run only cells whose name contains TEXT, such as set-c50-one-core; may be repeated
@@ -70,7 +74,8 @@ pub(crate) struct Pace {
     /// Runs of each arm in each cell; a verdict needs six
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) pairs: u32,
-    /// Length of a run in seconds. redis: with 50 clients (default: 0.27, with --full 0.6).
+    /// Length of a run in seconds. redis: with 50 clients (default: 0.27, with --full 0.6, with
+    /// --idle 1).
     /// sql: with few connections, after warming up (default: 0.4, with --full 0.6)
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "requests")]
     pub(crate) seconds: Option<f64>,
@@ -205,7 +210,9 @@ impl Args {
     /// What is compared.
     pub(crate) fn arms(&self) -> &[ArmName] {
         match (self.arms.as_slice(), self.topology()) {
-            ([], Topology::Standalone) => &[ArmName::Kernel, ArmName::Unix, ArmName::Saiga],
+            ([], Topology::Standalone) if self.idle == 0 => {
+                &[ArmName::Kernel, ArmName::Unix, ArmName::Saiga]
+            }
             ([], _) => &[ArmName::Kernel, ArmName::Saiga],
             (chosen, _) => chosen,
         }

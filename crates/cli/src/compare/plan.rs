@@ -11,7 +11,7 @@ use saiga_experiment::arm::ArmKind;
 use saiga_experiment::cores::{Cores, Hog};
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::workload::{Load, Workload};
-use saiga_redis::{RedisLoad, Topology, cells};
+use saiga_redis::{RedisArm, RedisLoad, Topology, cells};
 use saiga_sql::{Engine, SqlLoad};
 
 use crate::library;
@@ -20,6 +20,9 @@ use super::options::{Args, ArmName, EngineName, HogName, LoadFlags, TestName};
 
 /// Redis, with ten loads, three placements, three arms and six pairs: 3.5 minutes.
 const REDIS_RUN: f64 = 0.27;
+/// With idle connections, which take some ten seconds to be made and to come to rest; the run
+/// itself is longer than whatever happens once a second.
+const REDIS_IDLE_RUN: f64 = 1.0;
 /// About twenty minutes.
 const REDIS_FULL_RUN: f64 = 0.6;
 /// SQL, with five loads, three placements, three arms and six pairs: five minutes, in which
@@ -36,7 +39,12 @@ const HOGS: [Hog; 3] = [Hog::First, Hog::Second, Hog::Both];
 /// Everything that the options ask for, with Redis.
 pub(super) fn redis(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
     let cores = cores()?;
-    let seconds = seconds(args, REDIS_RUN, REDIS_FULL_RUN);
+    let usual = if args.idle > 0 {
+        REDIS_IDLE_RUN
+    } else {
+        REDIS_RUN
+    };
+    let seconds = seconds(args, usual, REDIS_FULL_RUN);
     let size = match args.pace.requests {
         Some(requests) => RunSize::Operations(requests),
         None => RunSize::Lasting(seconds),
@@ -143,6 +151,7 @@ fn redis_cells(args: &Args, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad>
     let few = own.is_some() || !args.full || topology != Topology::Standalone;
     if few {
         let loads = own.unwrap_or_else(|| match topology {
+            Topology::Standalone if args.idle > 0 => cells::idle_loads(),
             Topology::Standalone => cells::default_loads(),
             Topology::Replica | Topology::Sentinel | Topology::Cluster => {
                 cells::topology_loads(topology, args.full)
@@ -210,6 +219,35 @@ pub(crate) fn check_test(test: TestName, topology: Topology) -> anyhow::Result<(
 pub(crate) fn check_arms(arms: &[ArmName], topology: Topology) -> anyhow::Result<()> {
     if arms.contains(&ArmName::Unix) && topology != Topology::Standalone {
         bail!("the unix arm has no {topology} topology: servers reach each other by TCP");
+    }
+    Ok(())
+}
+
+/// Idle connections are made by TCP to one server, which must have a descriptor for each.
+pub(crate) fn check_idle<'a>(
+    idle: u32,
+    arms: &[ArmName],
+    loads: impl IntoIterator<Item = &'a RedisLoad>,
+) -> anyhow::Result<()> {
+    if idle == 0 {
+        return Ok(());
+    }
+    if arms.contains(&ArmName::Unix) {
+        bail!("--idle has no unix arm: idle connections are made by TCP");
+    }
+    let allowed = getrlimit(Resource::Nofile).maximum;
+    for load in loads {
+        if load.topology != Topology::Standalone {
+            bail!("--idle needs --topology standalone, not {}", load.topology);
+        }
+        let needed = RedisArm::server_descriptors(load, idle);
+        if let Some(allowed) = allowed.filter(|allowed| u64::from(needed) > *allowed) {
+            bail!(
+                "--idle {idle} beside {} clients: redis-server needs {needed} descriptors, and the \
+                 hard limit is {allowed} (ulimit -Hn); give fewer, or raise the limit",
+                load.clients
+            );
+        }
     }
     Ok(())
 }

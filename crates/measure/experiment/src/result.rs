@@ -100,6 +100,9 @@ pub struct Arm {
     /// One sentence for people: what this arm is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// The arm that this one repeats with one thing changed: what it is judged against.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub varies: Option<String>,
 }
 
 /// One raw run of one arm in one cell.
@@ -256,6 +259,14 @@ impl Warning {
             action: Some(action.to_owned()),
             cells: Vec::new(),
         }
+    }
+}
+
+impl Arm {
+    /// The one of `arms` that this one varies.
+    pub fn varied<'a>(&self, arms: &'a [Arm]) -> Option<&'a Arm> {
+        let name = self.varies.as_ref()?;
+        arms.iter().find(|arm| arm.name == *name)
     }
 }
 

@@ -9,51 +9,93 @@ use saiga_experiment::acceleration::{Acceleration, AccelerationProbe};
 use saiga_experiment::workload::Measured;
 
 /// Between two looks at a server: a look costs some 10 µs of our own CPU time.
-pub(crate) const LOOK_PAUSE: Duration = Duration::from_millis(50);
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// The same with thousands of idle connections, where a look takes half a millisecond.
+const LONG_LOOK_PAUSE: Duration = Duration::from_millis(200);
+const NOTHING: Acceleration = Acceleration {
+    upgraded_sockets: 0,
+    channel_bytes: 0,
+    tcp_bytes: 0,
+};
+
+/// Connections of a server besides those of the load.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Others {
+    /// Whether it is joined to other servers.
+    pub(crate) joined: bool,
+    /// Clients that were there before and rest.
+    pub(crate) idle: u32,
+}
 
 /// The looks at the servers that serve one run.
 pub(crate) struct ChannelWatch<'a> {
     probe: &'a dyn AccelerationProbe,
     clients: u32,
+    idle: u32,
     seen: Vec<Seen>,
 }
 
-/// What one server said at its best, and how many upgrades it had before the run: links
-/// between servers are no proof that clients are accelerated.
+/// What one server said at its best, and what it said before the run: links between servers
+/// and idle connections are no proof that clients are accelerated.
 struct Seen {
     pid: u32,
-    before: u64,
+    before: Acceleration,
     best: Result<Acceleration, String>,
 }
 
 impl<'a> ChannelWatch<'a> {
-    /// For the servers `pids` that are joined to others when `joined`.
+    /// For the servers `pids`, which have `others` besides.
     pub(crate) fn new(
         probe: &'a dyn AccelerationProbe,
         pids: &[u32],
         clients: u32,
-        joined: bool,
+        others: Others,
     ) -> Self {
+        let Others { joined, idle } = others;
         let before = |pid| {
-            let seen = probe.observe(pid, clients).ok();
-            seen.map_or(0, |seen| seen.upgraded_sockets)
+            let seen = probe.observe(pid, reach(clients, idle));
+            let seen = seen.unwrap_or(NOTHING);
+            // Links go on talking during the run; only their upgrades are of before.
+            if idle > 0 {
+                seen
+            } else {
+                let upgraded_sockets = seen.upgraded_sockets;
+                Acceleration {
+                    upgraded_sockets,
+                    ..NOTHING
+                }
+            }
         };
         let seen = |&pid: &u32| Seen {
             pid,
-            before: if joined { before(pid) } else { 0 },
+            before: if joined || idle > 0 {
+                before(pid)
+            } else {
+                NOTHING
+            },
             best: Err("its server was never asked".to_owned()),
         };
         Self {
             probe,
             clients,
+            idle,
             seen: pids.iter().map(seen).collect(),
+        }
+    }
+
+    /// How long to wait between two looks, for the looks themselves to cost nothing.
+    pub(crate) fn pause(&self) -> Duration {
+        if self.idle > 0 {
+            LONG_LOOK_PAUSE
+        } else {
+            LOOK_PAUSE
         }
     }
 
     /// Looks once; the most that was ever seen stays.
     pub(crate) fn look(&mut self) {
         for Seen { pid, best, .. } in &mut self.seen {
-            let now = self.probe.observe(*pid, self.clients);
+            let now = self.probe.observe(*pid, reach(self.clients, self.idle));
             *best = match (best.clone(), now) {
                 (Ok(before), Ok(now)) => Ok(Acceleration {
                     upgraded_sockets: before.upgraded_sockets.max(now.upgraded_sockets),
@@ -67,18 +109,15 @@ impl<'a> ChannelWatch<'a> {
         }
     }
 
-    /// All servers together, without the upgrades of before.
+    /// All servers together, without what was before.
     fn total(&self) -> Result<Acceleration, String> {
-        let mut total = Acceleration {
-            upgraded_sockets: 0,
-            channel_bytes: 0,
-            tcp_bytes: 0,
-        };
+        let mut total = NOTHING;
         for Seen { before, best, .. } in &self.seen {
             let best = best.clone()?;
-            total.upgraded_sockets += best.upgraded_sockets.saturating_sub(*before);
-            total.channel_bytes += best.channel_bytes;
-            total.tcp_bytes += best.tcp_bytes;
+            let since = |of: fn(&Acceleration) -> u64| of(&best).saturating_sub(of(before));
+            total.upgraded_sockets += since(|seen| seen.upgraded_sockets);
+            total.channel_bytes += since(|seen| seen.channel_bytes);
+            total.tcp_bytes += since(|seen| seen.tcp_bytes);
         }
         Ok(total)
     }
@@ -118,12 +157,27 @@ impl<'a> ChannelWatch<'a> {
     }
 }
 
+/// Descriptors to look through for those of `clients` behind `idle` ones: each sixty-four of
+/// these may have one of the library's between them.
+fn reach(clients: u32, idle: u32) -> u32 {
+    clients.saturating_add(idle).saturating_add(idle / 32)
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
     use std::collections::BTreeMap;
 
     use super::*;
+
+    const ALONE: Others = Others {
+        joined: false,
+        idle: 0,
+    };
+    const JOINED: Others = Others {
+        joined: true,
+        idle: 0,
+    };
 
     /// Answers what it was given, the last first.
     struct Script(RefCell<Vec<Result<Acceleration, String>>>);
@@ -149,7 +203,7 @@ mod tests {
         let probe = Script(RefCell::new(
             answers.into_iter().rev().map(answer).collect(),
         ));
-        let mut watch = ChannelWatch::new(&probe, &[1], 50, false);
+        let mut watch = ChannelWatch::new(&probe, &[1], 50, ALONE);
         (0..looks).for_each(|_| watch.look());
         let mut measured = Measured {
             seconds: 1.0,
@@ -187,10 +241,33 @@ mod tests {
         // Two servers: a look at each before the run, then one during it.
         let answers = vec![seen(20), seen(13), seen(7), seen(3)];
         let probe = Script(RefCell::new(answers));
-        let mut watch = ChannelWatch::new(&probe, &[1, 2], 50, true);
+        let mut watch = ChannelWatch::new(&probe, &[1, 2], 50, JOINED);
         watch.look();
         let total = watch.total().unwrap();
         assert_eq!((total.upgraded_sockets, total.channel_bytes), (23, 200));
+    }
+
+    #[test]
+    fn bytes_of_idle_connections_are_no_proof() {
+        let seen = |upgraded_sockets, channel_bytes| {
+            Ok(Acceleration {
+                upgraded_sockets,
+                channel_bytes,
+                tcp_bytes: 700,
+            })
+        };
+        let watched = |during| {
+            let probe = Script(RefCell::new(vec![during, seen(1000, 5000)]));
+            let others = Others {
+                joined: false,
+                idle: 1000,
+            };
+            let mut watch = ChannelWatch::new(&probe, &[1], 50, others);
+            watch.look();
+            watch.total().unwrap()
+        };
+        assert_eq!(watched(seen(1000, 5000)), NOTHING);
+        assert_eq!(watched(seen(1050, 5900)).channel_bytes, 900);
     }
 
     #[test]

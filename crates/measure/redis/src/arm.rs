@@ -6,8 +6,13 @@ use saiga_experiment::arm::{self, ArmKind};
 use saiga_experiment::process::CommandLine;
 use saiga_experiment::result::Arm;
 
-use crate::load::RedisLoad;
+use crate::load::{RedisLoad, USUAL_MAX_CLIENTS};
 use crate::topology::{Role, Topology};
+
+/// Ends the name of an arm that runs beside idle connections.
+const BESIDE_IDLE: &str = "+idle";
+/// What redis-server wants besides its clients (CONFIG_MIN_RESERVED_FDS of its `server.h`).
+const RESERVED_DESCRIPTORS: u32 = 32;
 
 /// One arm with its unique name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +21,8 @@ pub struct RedisArm {
     pub name: String,
     /// What it is.
     pub kind: ArmKind,
+    /// Connections that rest beside the load.
+    pub idle: u32,
 }
 
 /// Where one private server listens.
@@ -34,8 +41,26 @@ impl RedisArm {
         let arm = |(name, kind): (String, &ArmKind)| Self {
             name,
             kind: kind.clone(),
+            idle: 0,
         };
         arm::names(kinds).into_iter().zip(kinds).map(arm).collect()
+    }
+
+    /// The same arm beside `idle` connections.
+    #[must_use]
+    pub fn beside(&self, idle: u32) -> Self {
+        Self {
+            name: format!("{}{BESIDE_IDLE}", self.name),
+            idle,
+            ..self.clone()
+        }
+    }
+
+    /// Descriptors that the server of `load` asks for, in a run with `idle` connections.
+    #[must_use]
+    pub fn server_descriptors(load: &RedisLoad, idle: u32) -> u32 {
+        let clients = load.max_clients(idle).unwrap_or(USUAL_MAX_CLIENTS);
+        clients + RESERVED_DESCRIPTORS
     }
 
     /// Where the server of this arm listens, given its port and folder.
@@ -62,7 +87,7 @@ impl RedisArm {
         args.extend(["--protected-mode", "yes", "--daemonize", "no", "--dir", dir]);
         args.extend(["--save", "", "--appendonly", "no"]);
         let io_threads = load.io_threads.to_string();
-        let max_clients = load.max_clients().map(|most| most.to_string());
+        let max_clients = load.max_clients(self.idle).map(|most| most.to_string());
         if let Some(most) = &max_clients {
             args.extend(["--maxclients", most]);
         }
@@ -134,6 +159,14 @@ impl RedisArm {
         self.dressed("redis-benchmark", args)
     }
 
+    fn description(&self) -> String {
+        let kind = self.kind.description();
+        match self.idle {
+            0 => kind.to_owned(),
+            idle => format!("{kind}; beside {idle} connections that have been used and rest"),
+        }
+    }
+
     /// For the result: commands with placeholders for what changes from run to run.
     pub(crate) fn described(&self, topology: Topology) -> Arm {
         let endpoint = self.endpoint("{port}", "{dir}");
@@ -168,7 +201,8 @@ impl RedisArm {
             server: bare(server),
             client,
             env: self.kind.env(),
-            description: Some(self.kind.description().to_owned()),
+            description: Some(self.description()),
+            varies: (self.idle > 0).then(|| self.name.trim_end_matches(BESIDE_IDLE).to_owned()),
         }
     }
 }
@@ -183,6 +217,18 @@ mod tests {
         let arms = RedisArm::named(&[ArmKind::Kernel, ArmKind::Unix, ArmKind::Kernel]);
         let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
         assert_eq!(names, ["kernel", "unix", "kernel-2"]);
+    }
+
+    #[test]
+    fn an_arm_beside_idle_connections_says_what_it_varies_and_has_room_for_them() {
+        let arm = RedisArm::named(&[ArmKind::Kernel])[0].beside(19_000);
+        let described = arm.described(Topology::Standalone);
+        assert_eq!(described.name, "kernel+idle");
+        assert_eq!(described.varies.as_deref(), Some("kernel"));
+        let wanted = "--maxclients 19745";
+        assert!(described.server.contains(wanted), "{}", described.server);
+        let load = RedisLoad::new(Test::Get, 50);
+        assert_eq!(RedisArm::server_descriptors(&load, 19_000), 19_777);
     }
 
     #[test]

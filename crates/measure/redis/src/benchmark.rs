@@ -16,7 +16,7 @@ use saiga_experiment::log::last_line;
 use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
 
-use crate::acceleration::{ChannelWatch, LOOK_PAUSE};
+use crate::acceleration::ChannelWatch;
 use crate::fleet::Fleet;
 use crate::server::PACKAGE;
 
@@ -110,7 +110,7 @@ fn watch(
         let left = conditions.limit.saturating_sub(began.elapsed());
         let pause = match &channels {
             _ if threads > 1 => SAMPLE_PAUSE.min(left),
-            Some(_) => LOOK_PAUSE.min(left),
+            Some(channels) => channels.pause().min(left),
             None => left,
         };
         match client
@@ -138,7 +138,7 @@ fn watch(
                 cpu_before = cpu;
                 if let Some(channels) = channels
                     .as_mut()
-                    .filter(|_| last_look.elapsed() >= LOOK_PAUSE)
+                    .filter(|channels| last_look.elapsed() >= channels.pause())
                 {
                     channels.look();
                     last_look = Instant::now();

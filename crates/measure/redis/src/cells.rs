@@ -33,6 +33,12 @@ pub fn default_loads() -> Vec<RedisLoad> {
     BOTH.into_iter().flat_map(of).collect()
 }
 
+/// What is measured beside idle connections: they are the same whatever the requests do.
+#[must_use]
+pub fn idle_loads() -> Vec<RedisLoad> {
+    vec![RedisLoad::new(Test::Get, 50)]
+}
+
 /// The default loads, and what only `--full` has time for.
 #[must_use]
 pub fn full_loads() -> Vec<RedisLoad> {

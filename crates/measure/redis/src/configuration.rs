@@ -50,7 +50,7 @@ pub(crate) fn lines(
     lines.extend(["save \"\"", "appendonly no"].map(str::to_owned));
     // A replica is sent the data at once, not together with others that might come.
     lines.push("repl-diskless-sync-delay 0".to_owned());
-    if let Some(most) = load.max_clients() {
+    if let Some(most) = load.max_clients(0) {
         lines.push(format!("maxclients {most}"));
     }
     if load.io_threads != 1 {

@@ -1,5 +1,5 @@
 //! The Redis workload: private redis-servers under test, alone or joined, redis-benchmark
-//! as load, and a writer of our own for fail-overs.
+//! as load, and processes of our own that write through fail-overs or hold idle connections.
 //!
 //! [`RedisWorkload`] plugs into the experiment engine; [`cells`] holds the default and
 //! the full plan. Deliberately absent: any server that we did not start, and any
@@ -15,8 +15,11 @@ mod failover;
 mod fill;
 mod fleet;
 mod hits;
+pub mod holder;
+mod idle;
 mod load;
 mod ports;
+mod resident;
 mod resp;
 mod server;
 mod steps;

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use crate::topology::Topology;
 
 /// The `maxclients` of a redis-server that is not told otherwise.
-const USUAL_MAX_CLIENTS: u32 = 10_000;
+pub(crate) const USUAL_MAX_CLIENTS: u32 = 10_000;
+/// From so many connections on it is told: one in sixty-four may need a descriptor of the
+/// library's, whose number redis-server counts as that of a client.
+const MANY_CLIENTS: u32 = 9_000;
 /// Threads of redis-benchmark that is told `--cluster` and no number: one for each master.
 const CLUSTER_THREADS: u32 = 3;
 
@@ -214,9 +217,10 @@ impl RedisLoad {
         }
     }
 
-    /// What `maxclients` must be, when the usual number is too small.
-    pub(crate) fn max_clients(&self) -> Option<u32> {
-        (self.clients > USUAL_MAX_CLIENTS - 100).then(|| self.clients + 100)
+    /// What `maxclients` must be beside `idle` connections, when the usual number is too small.
+    pub(crate) fn max_clients(&self, idle: u32) -> Option<u32> {
+        let clients = self.clients.saturating_add(idle);
+        (clients > MANY_CLIENTS).then(|| clients.saturating_add(100 + clients / 32))
     }
 
     /// A request and its answer have at least this many bytes.

@@ -9,6 +9,7 @@ use saiga_experiment::process::quoted;
 use crate::arm::{Endpoint, RedisArm};
 use crate::configuration;
 use crate::failover::writer_line;
+use crate::idle::holder_lines;
 use crate::load::{RedisLoad, Test};
 use crate::topology::{Role, Topology};
 
@@ -17,7 +18,7 @@ pub(crate) fn steps(
     arm: &RedisArm,
     cell: &Cell<RedisLoad>,
     port: Option<u16>,
-    writer: &Path,
+    tool: &Path,
     operations: u64,
 ) -> Vec<String> {
     let load = &cell.load;
@@ -29,8 +30,10 @@ pub(crate) fn steps(
     };
     steps.extend(joining(arm, cell, &places, &reach));
     steps.extend(filling(load, &reach));
+    let holders = holder_lines(arm, tool, &places[0].0, &cell.cpus[1]);
+    steps.extend(holders.iter().map(|line| format!("{line} &")));
     steps.extend(cell.hog_steps());
-    steps.extend(load_steps(arm, cell, &places, writer, operations));
+    steps.extend(load_steps(arm, cell, &places, tool, operations));
     if load.topology == Topology::Standalone {
         steps.push(format!("{reach} SHUTDOWN NOSAVE"));
     } else {

@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use saiga_experiment::acceleration::AccelerationProbe;
-use saiga_experiment::arm::ArmKind;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::Cell;
 use saiga_experiment::result::{Arm, Warning};
 use saiga_experiment::version::{self, ProgramError};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Target, Workload};
 
-use crate::acceleration::ChannelWatch;
+use crate::acceleration::{ChannelWatch, Others};
 use crate::arm::RedisArm;
 use crate::fleet::Fleet;
 use crate::hits::Hits;
+use crate::idle::IdleConnections;
 use crate::load::{RedisLoad, Test};
 use crate::server::{PACKAGE, Server};
 use crate::topology::Topology;
@@ -27,8 +27,8 @@ pub struct RedisWorkload {
     arms: Vec<RedisArm>,
     topology: Topology,
     port: Option<u16>,
-    /// This tool, which is also the writer of fail-overs.
-    writer: PathBuf,
+    /// This tool, which is also the writer of fail-overs and the holder of idle connections.
+    tool: PathBuf,
     probe: Option<Rc<dyn AccelerationProbe>>,
     versions: BTreeMap<String, String>,
 }
@@ -43,15 +43,15 @@ impl fmt::Debug for RedisWorkload {
 
 impl RedisWorkload {
     /// Finds every program that `topology` needs. Servers listen on `port` and those that
-    /// follow it, or on any free ones; `writer` is this tool.
+    /// follow it, or on any free ones; `tool` is this tool.
     ///
     /// # Errors
     /// [`ProgramError`], when a program is missing or broken.
     pub fn new(
-        kinds: &[ArmKind],
+        arms: Vec<RedisArm>,
         topology: Topology,
         port: Option<u16>,
-        writer: PathBuf,
+        tool: PathBuf,
         probe: Option<Rc<dyn AccelerationProbe>>,
     ) -> Result<Self, ProgramError> {
         let mut programs = vec!["redis-server", "redis-benchmark"];
@@ -65,23 +65,23 @@ impl RedisWorkload {
         Ok(Self {
             probe,
             versions,
-            ..Self::without_programs(kinds, topology, port, writer)
+            ..Self::without_programs(arms, topology, port, tool)
         })
     }
 
     /// One that can say what it would run; the programs need not be there.
     #[must_use]
     pub fn without_programs(
-        kinds: &[ArmKind],
+        arms: Vec<RedisArm>,
         topology: Topology,
         port: Option<u16>,
-        writer: PathBuf,
+        tool: PathBuf,
     ) -> Self {
         Self {
-            arms: RedisArm::named(kinds),
+            arms,
             topology,
             port,
-            writer,
+            tool,
             probe: None,
             versions: BTreeMap::new(),
         }
@@ -120,7 +120,7 @@ impl Workload for RedisWorkload {
     }
 
     fn steps(&self, arm: usize, cell: &Cell<RedisLoad>, operations: u64) -> Vec<String> {
-        steps::steps(&self.arms[arm], cell, self.port, &self.writer, operations)
+        steps::steps(&self.arms[arm], cell, self.port, &self.tool, operations)
     }
 
     fn prepare(
@@ -133,13 +133,23 @@ impl Workload for RedisWorkload {
         let fleet = Fleet::start(arm, cell, self.port, interrupt)?;
         // Connections that end after one request are meant to stay on TCP.
         let expects = arm.kind.library().is_some() && !cell.load.reconnect;
+        let probe = self.probe.clone().filter(|_| expects);
+        let idle = if arm.idle > 0 {
+            let (server, cpus) = (fleet.master(), &cell.cpus[1]);
+            let opened =
+                IdleConnections::open(server, arm, &self.tool, cpus, probe.as_deref(), interrupt);
+            Some(opened?)
+        } else {
+            None
+        };
         Ok(RedisTarget {
             fleet,
-            writer: self.writer.clone(),
+            idle,
+            tool: self.tool.clone(),
             arm: arm.clone(),
             load: cell.load.clone(),
             client_cpus: cell.cpus[1].clone(),
-            probe: self.probe.clone().filter(|_| expects),
+            probe,
         })
     }
 }
@@ -147,7 +157,9 @@ impl Workload for RedisWorkload {
 /// Filled servers that wait for their load.
 pub struct RedisTarget {
     fleet: Fleet,
-    writer: PathBuf,
+    /// Ends after the servers.
+    idle: Option<IdleConnections>,
+    tool: PathBuf,
     arm: RedisArm,
     load: RedisLoad,
     client_cpus: Vec<usize>,
@@ -167,14 +179,15 @@ impl Target for RedisTarget {
     fn run(&mut self, operations: u64, conditions: &Conditions<'_>) -> Result<Measured, Failure> {
         let Self {
             fleet,
-            writer,
+            idle,
+            tool,
             arm,
             load,
             client_cpus,
             probe,
         } = self;
         if load.test == Test::Failover {
-            return failover::run(fleet, arm, writer, load, client_cpus, conditions);
+            return failover::run(fleet, arm, tool, load, client_cpus, conditions);
         }
         let mut line = arm.client(
             &fleet.entry(load.test).endpoint,
@@ -189,9 +202,13 @@ impl Target for RedisTarget {
             .collect();
         let hits = hits_before(load.test, &serving)?;
         let joined = load.topology != Topology::Standalone;
+        let others = Others {
+            joined,
+            idle: arm.idle,
+        };
         let mut watch = probe
             .as_deref()
-            .map(|probe| ChannelWatch::new(probe, &pids, load.clients, joined));
+            .map(|probe| ChannelWatch::new(probe, &pids, load.clients, others));
         let (threads, look) = (load.threads(), watch.as_mut());
         let mut measured = benchmark::run(fleet, &line, operations, threads, conditions, look)?;
         if let Some(before) = hits {
@@ -205,11 +222,19 @@ impl Target for RedisTarget {
             let least_bytes = operations.saturating_mul(load.least_bytes_per_request());
             watch.judge(&mut measured, least_bytes);
         }
+        if let Some(idle) = idle {
+            measured.metrics.extend(idle.metrics());
+            if let Some(obituary) = idle.obituary() {
+                return Err(Failure::run(obituary));
+            }
+        }
         Ok(measured)
     }
 
     fn teardown(self) -> Result<(), Failure> {
-        self.fleet.stop().map_err(Failure::impossible)
+        self.fleet.stop().map_err(Failure::impossible)?;
+        let stopped = self.idle.map(IdleConnections::stop);
+        stopped.transpose().map_err(Failure::impossible).map(drop)
     }
 }
 

@@ -207,6 +207,7 @@ impl Workload for SqlWorkload {
                 server: sides(&|site, load| server_line(site, &endpoint, load.connections)),
                 client: sides(&|site, load| client_line(site, &endpoint, load)),
                 env: self.kinds[arm].env(),
+                varies: None,
                 description: Some(self.kinds[arm].description().to_owned()),
             }
         };

@@ -7,6 +7,7 @@
 
 #![expect(unsafe_code, reason = "lists of pool records")]
 
+mod hot;
 mod kernel_view;
 mod registration;
 
@@ -15,6 +16,7 @@ pub(crate) use registration::{
     watch_for_room,
 };
 
+use self::hot::Hot;
 use crate::links::{self, Link};
 use crate::lock::{self, Lock};
 use crate::pool::{Pool, Record};
@@ -205,6 +207,8 @@ pub(crate) struct EpollSet {
     pub(crate) sleepers: AtomicU32,
     segments: AtomicPtr<SetSegment>,
     pub(crate) used_segments: AtomicU32,
+    /// Which of them had news of late.
+    pub(crate) hot: Hot,
     /// A segment has lost its last member.
     stale: AtomicBool,
     bell_fd: AtomicI32,

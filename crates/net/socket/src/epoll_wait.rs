@@ -3,7 +3,8 @@
 //! News arrives as bits in the set's waiting places; they move registrations to the
 //! ready list, where each is looked at again until it has nothing to report. The
 //! kernel's set is asked when nothing is ready here, and every 200 µs when something
-//! is, so kernel descriptors do not starve. Sleep is always in the kernel's set.
+//! is, so kernel descriptors do not starve; segments that rest likewise (`epoll/hot.rs`).
+//! Sleep is always in the kernel's set.
 
 #![expect(
     unsafe_code,
@@ -11,11 +12,12 @@
 )]
 
 use crate::chan::{Chan, tx};
-use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT};
+use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT, SetSegment};
 use crate::links::Link;
 use crate::lock::Guard;
 use crate::{clock, idle, policy, readiness, wakeups};
 use core::sync::atomic::Ordering;
+use saiga_channel::place::Place;
 use saiga_channel::sys::Sys;
 
 /// Kernel descriptors wait at most this long behind busy channels.
@@ -135,7 +137,10 @@ fn emulate(call: &Call<'_>, deadline: Option<u64>) -> Sys<usize> {
         let due = kernel_due(set);
         let first = due && (call.room > 1 || !set.kernel_first.fetch_xor(true, Ordering::Relaxed));
         let mut n = if first { look(call, 0)? } else { 0 };
-        n += collect(call, n);
+        if due {
+            set.hot.turn(set.segments().len());
+        }
+        n += collect(call, n, due);
         if n > 0 {
             return Ok(n);
         }
@@ -143,12 +148,12 @@ fn emulate(call: &Call<'_>, deadline: Option<u64>) -> Sys<usize> {
         if over && !first {
             // Who goes on to wait hears of the kernel's descriptors when it goes to sleep.
             n = look(call, 0)?;
-            n += collect(call, n);
+            n += collect(call, n, true);
         }
         if n > 0 || over {
             return Ok(n);
         }
-        let link = set.segments().iter().find_map(epoll::SetSegment::link);
+        let link = set.segments().iter().find_map(SetSegment::link);
         let peer_cpu = set.peer_cpu.load(Ordering::Relaxed);
         if policy::linger(peer_cpu, link.and_then(Link::segment), || has_news(set)) {
             continue;
@@ -188,16 +193,16 @@ fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
         rest(call, nap, deadline).map(Some)
     };
     set.sleepers.fetch_sub(1, Ordering::SeqCst);
-    for place in set.segments().iter().filter_map(epoll::SetSegment::place) {
+    for place in set.segments().iter().filter_map(SetSegment::place) {
         wakeups::end_sleep(place);
     }
     set.looked.store(clock::ticks(), Ordering::Relaxed);
     match slept? {
         None => Ok(None),
-        Some(0) => Ok(Some(collect(call, 0))),
+        Some(0) => Ok(Some(collect(call, 0, true))),
         Some(n) => {
             let kept = sift(call, 0, n);
-            let all = kept + collect(call, kept);
+            let all = kept + collect(call, kept, true);
             Ok((all > 0).then_some(all))
         }
     }
@@ -219,17 +224,15 @@ fn rest(call: &Call<'_>, mut nap: Option<u64>, deadline: Option<u64>) -> Sys<usi
 /// Says in every segment that we sleep; true when there is news already.
 fn announce_sleep(set: &EpollSet) -> bool {
     let mut news = false;
-    for place in set.segments().iter().filter_map(epoll::SetSegment::place) {
+    for place in set.segments().iter().filter_map(SetSegment::place) {
         news |= place.sleep();
     }
     news
 }
 
 fn has_news(set: &EpollSet) -> bool {
-    set.segments()
-        .iter()
-        .filter_map(epoll::SetSegment::place)
-        .any(|p| p.has_news())
+    let mut places = set.segments().iter().filter_map(SetSegment::place);
+    places.any(Place::has_news)
 }
 
 /// Sorts `n` events that the kernel stored from the start: keeps the application's, takes
@@ -259,12 +262,13 @@ fn sift(call: &Call<'_>, from: usize, n: usize) -> usize {
     kept
 }
 
-/// Stores events of bound connections from `from` on; returns how many.
-fn collect(call: &Call<'_>, from: usize) -> usize {
+/// Stores events of bound connections from `from` on; returns how many. Unless `everywhere`,
+/// segments that rest are looked at only when no other has news.
+fn collect(call: &Call<'_>, from: usize, everywhere: bool) -> usize {
     let Some(_guard) = call.set.lock.lock() else {
         return 0;
     };
-    absorb(call.set);
+    absorb(call.set, everywhere);
     let (mut n, last) = (from, call.set.last_ready.load(Ordering::Relaxed));
     while n < call.room {
         let Some(interest) = call.set.unqueue() else {
@@ -286,20 +290,36 @@ fn collect(call: &Call<'_>, from: usize) -> usize {
 }
 
 /// Moves the registrations of slots with news to the ready list. Caller holds the lock.
-fn absorb(set: &'static EpollSet) {
-    for segment in set.segments() {
-        let Some(place) = segment.place() else {
-            continue;
-        };
-        let mut bits = place.take();
-        while bits != 0 {
-            let slot = bits.trailing_zeros() as usize;
-            bits &= bits - 1;
-            for interest in segment.interests(slot) {
-                set.queue(interest);
-            }
+fn absorb(set: &'static EpollSet, everywhere: bool) {
+    let used = set.segments().len();
+    if !everywhere {
+        let hot = set.hot.indices(used);
+        let with_news = hot.filter(|index| absorb_one(set, *index));
+        if with_news.count() > 0 {
+            return;
         }
     }
+    for index in 0..used {
+        absorb_one(set, index);
+    }
+}
+
+/// The same for one segment; whether it had news.
+fn absorb_one(set: &'static EpollSet, index: usize) -> bool {
+    let segment = &set.segments()[index];
+    let mut bits = segment.place().map_or(0, Place::take);
+    let has_news = bits != 0;
+    if has_news {
+        set.hot.note(index);
+    }
+    while bits != 0 {
+        let slot = bits.trailing_zeros() as usize;
+        bits &= bits - 1;
+        for interest in segment.interests(slot) {
+            set.queue(interest);
+        }
+    }
+    has_news
 }
 
 /// What a registration has to report, if anything. Puts it back into the ready list when it
@@ -344,7 +364,7 @@ pub(crate) fn ready_now(set: &'static EpollSet) -> bool {
     let Some(_guard) = set.lock.lock() else {
         return false;
     };
-    absorb(set);
+    absorb(set, true);
     let last = set.last_ready.load(Ordering::Relaxed);
     while let Some(interest) = set.unqueue() {
         let was_last = core::ptr::eq(interest, last);

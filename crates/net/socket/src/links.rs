@@ -7,7 +7,7 @@ use crate::lock::{self, Lock};
 use crate::pool::{Pool, Record};
 use crate::{rt, table};
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::layout::{OPEN_CLOSED, OPEN_UNUSED, PLACES, SLOTS, Side};
 use saiga_channel::rendezvous::Credentials;
 use saiga_channel::segment::Segment;
@@ -31,6 +31,8 @@ pub(crate) struct Link {
     peer_uid: AtomicU32,
     /// Slots that are taken; kept by side 0.
     taken: AtomicU64,
+    /// The peer has it, for it agreed to a slot; kept by side 0.
+    delivered: AtomicBool,
     /// Sockets and epoll sets of this process that use the segment.
     users: AtomicU32,
     /// The last poll that claimed a waiting place in it, and which: a multiple of `PLACES`, plus
@@ -74,6 +76,11 @@ impl Link {
         self.polled.store(call + place as u64, Ordering::Relaxed);
     }
 
+    /// The peer has agreed to one of its slots.
+    pub(crate) fn note_delivered(&self) {
+        self.delivered.store(true, Ordering::Relaxed);
+    }
+
     /// The process at the other end.
     pub(crate) fn peer_pid(&self) -> u32 {
         self.peer_pid.load(Ordering::Relaxed)
@@ -108,6 +115,7 @@ fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
     link.peer_pid.store(peer.pid, Ordering::Relaxed);
     link.peer_uid.store(peer.uid, Ordering::Relaxed);
     link.taken.store(0, Ordering::Relaxed);
+    link.delivered.store(false, Ordering::Relaxed);
     link.users.store(1, Ordering::Relaxed);
     link.polled.store(0, Ordering::Relaxed);
     link.epoch.store(lock::epoch(), Ordering::Relaxed);
@@ -119,7 +127,8 @@ fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
 }
 
 /// A slot for a new connection to `peer`, in a segment that this process made. The caller
-/// becomes a user of the link. `true`: the peer has not got the segment yet.
+/// becomes a user of the link. `true`: the peer may not have the segment yet, and connections
+/// that are proposed at the same time are heard in any order, so each of them brings it along.
 pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link, usize, bool)> {
     let _guard = LOCK.lock().ok_or(sys::Errno(libc::EAGAIN))?;
     let known = iter().filter(|l| {
@@ -133,7 +142,7 @@ pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link
     for link in known {
         if let Some(slot) = take_slot(link) {
             link.hold();
-            return Ok((link, slot, false));
+            return Ok((link, slot, !link.delivered.load(Ordering::Relaxed)));
         }
     }
     let segment = Segment::create(rt::floor())?;

@@ -314,12 +314,7 @@ fn take_proposal(
     }
     let peer =
         rendezvous::credentials(visitor).map_err(|_| (Refusal::No, Reason::IdentityUnproven))?;
-    let link = match passed {
-        Some(memfd) => Segment::adopt(memfd, rt::floor())
-            .ok()
-            .and_then(|segment| links::adopt(segment, peer)),
-        None => links::find(peer, proposal.segment),
-    };
+    let link = find_or_adopt(peer, proposal.segment, passed);
     let Some(link) = link else {
         return Err((Refusal::UnknownSegment, Reason::HandshakeFailed));
     };
@@ -331,6 +326,22 @@ fn take_proposal(
     } else {
         links::leave(link);
         Err((Refusal::No, Reason::HandshakeFailed))
+    }
+}
+
+/// The segment that a proposal names: known already, or brought along.
+fn find_or_adopt(peer: Credentials, id: u64, passed: Option<Fd>) -> Option<&'static Link> {
+    let known = links::find(peer, id);
+    match (known, passed) {
+        (Some(_), Some(memfd)) => {
+            sys::close(memfd);
+            known
+        }
+        (None, Some(memfd)) => {
+            let segment = Segment::adopt(memfd, rt::floor()).ok()?;
+            links::adopt(segment, peer)
+        }
+        (_, None) => known,
     }
 }
 
@@ -418,6 +429,7 @@ fn look_for_answer(fd: Fd, socket: &'static Socket) {
         return give_up(socket, Reason::Internal);
     };
     if chan.slot().agreement.is_accepted() {
+        chan.link.note_delivered();
         if socket.pins.load(Ordering::SeqCst) > 1 {
             return;
         }

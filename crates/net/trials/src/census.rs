@@ -3,7 +3,10 @@
 //! Read from `/proc`, so it counts what the library hides from its program too.
 
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::{fs, io};
+
+use saiga_channel::layout::DATA_AT;
 
 /// A count of one process at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,13 +68,24 @@ impl Census {
     /// When it is gone.
     pub fn segments_kib(pid: u32) -> u64 {
         let held = fs::read_dir(format!("/proc/{pid}/fd")).expect("it lives");
-        let segments = held.flatten().map(|entry| entry.path()).filter(|fd| {
-            fs::read_link(fd).is_ok_and(|to| to.to_string_lossy().contains("saiga-segment"))
-        });
+        let segments = held
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|fd| is_segment(fd));
         segments
             .filter_map(|fd| fs::metadata(fd).ok())
             .map(|file| file.blocks() / 2)
             .sum()
+    }
+
+    /// What [`Census::segments_kib`] says while no ring has memory.
+    ///
+    /// # Panics
+    /// When it is gone.
+    pub fn empty_segments_kib(pid: u32) -> u64 {
+        let held = fs::read_dir(format!("/proc/{pid}/fd")).expect("it lives");
+        let segments = held.flatten().filter(|entry| is_segment(&entry.path()));
+        segments.count() as u64 * DATA_AT as u64 / 1024
     }
 
     /// How many connections the process `pid` has upgraded so far, by its status page.
@@ -82,4 +96,8 @@ impl Census {
         let page = saiga_status::reader::Page::open(pid).expect("it runs under the library");
         page.snapshot(0).expect("the page can be read").upgrades
     }
+}
+
+fn is_segment(fd: &Path) -> bool {
+    fs::read_link(fd).is_ok_and(|to| to.to_string_lossy().contains("saiga-segment"))
 }

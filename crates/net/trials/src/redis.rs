@@ -344,6 +344,11 @@ impl Client {
         self.line()
     }
 
+    /// Sends `command` with no mark behind it: [`Client::line`] takes its answer.
+    pub fn tell(&mut self, command: &str) {
+        self.peer.tell(command);
+    }
+
     /// Sends `command` that never returns, such as MONITOR or SUBSCRIBE.
     pub fn listen_by(&mut self, command: &str) {
         self.peer.tell(command);

@@ -53,11 +53,7 @@ fn eventually(mut holds: impl FnMut() -> bool) -> bool {
 /// KiB of the segments for so many channels while no ring has memory. A few slots are taken
 /// by attempts that came to nothing.
 fn without_rings(server: &Peer) -> u64 {
-    let segments = fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("it lives");
-    let segments = segments.flatten().filter(|entry| {
-        fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().contains("saiga-segment"))
-    });
-    segments.count() as u64 * DATA_AT as u64 / 1024
+    Census::empty_segments_kib(server.pid())
 }
 
 /// Both processes are asleep, and stay so: no switch while we watch for longer than any pause

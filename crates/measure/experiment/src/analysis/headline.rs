@@ -11,7 +11,7 @@ use crate::result::{Arm, Better, Comparison, ComparisonKind, Verdict};
 use crate::stats::{RatioSummary, median};
 
 use super::compare::{best, verdict};
-use super::{Counted, Group, SERVER_CPU, Side, THROUGHPUT};
+use super::{Counted, Group, SERVER_CPU, Side, THROUGHPUT, judged};
 
 /// Sentences, and the verdict of the first.
 pub(super) fn write(
@@ -21,7 +21,7 @@ pub(super) fn write(
     counted: &Counted<'_>,
 ) -> (Vec<String>, Verdict) {
     let nothing = (Vec::new(), Verdict::NoDifferenceShown);
-    let [reference, .., subject] = arms else {
+    let Some((reference, subject)) = judged(arms) else {
         return nothing;
     };
     let groups = headline_groups(groups);

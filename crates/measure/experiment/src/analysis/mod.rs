@@ -1,12 +1,14 @@
 //! From raw runs to comparisons, a headline and warnings.
 //!
 //! Reads only what `result.json` holds, so every conclusion can be drawn again from the
-//! file. Rejected runs never enter. The first arm is the reference, the last the subject.
+//! file. Rejected runs never enter. The last arm is the subject; the arm that it varies is its
+//! reference, or the first one.
 //!
 //! Deliberately absent: files, clocks, and any knowledge of one workload.
 
 mod compare;
 mod headline;
+mod idle;
 mod service;
 mod warnings;
 
@@ -59,6 +61,7 @@ pub fn conclude(arms: &[Arm], cells: &[Cell], runs: &[Run], shortfall: &Shortfal
     let (best_cells, comparisons) = compare::all(arms, cells, &groups, &counted);
     let (mut headline, verdict) = headline::write(arms, &groups, &comparisons, &counted);
     headline.extend(service::sentences(arms, cells, &counted));
+    headline.extend(idle::sentences(arms, &counted));
     let warnings = warnings::all(arms, cells, runs, &comparisons, &counted, shortfall);
     Conclusion {
         best_cells,
@@ -67,6 +70,14 @@ pub fn conclude(arms: &[Arm], cells: &[Cell], runs: &[Run], shortfall: &Shortfal
         verdict,
         warnings,
     }
+}
+
+/// The last arm, behind the one that it is judged against: the one that it varies, or the first.
+fn judged(arms: &[Arm]) -> Option<(&Arm, &Arm)> {
+    let [first, .., subject] = arms else {
+        return None;
+    };
+    Some((subject.varied(arms).unwrap_or(first), subject))
 }
 
 /// Cells that differ in placement only.

@@ -10,6 +10,7 @@ fn arm(name: &str) -> Arm {
         client: String::new(),
         env: BTreeMap::new(),
         description: None,
+        varies: None,
     }
 }
 
@@ -125,6 +126,46 @@ fn the_headline_is_the_geometric_mean_of_workloads() {
     );
     assert!(cpu.contains("less CPU per operation"), "{cpu}");
     assert!(tally.contains("faster in 2 of 2"), "{tally}");
+}
+
+/// Saiga beside idle connections is judged against Saiga without, not against the kernel.
+#[test]
+fn an_arm_that_varies_another_is_judged_against_it() {
+    let mut beside = arm("saiga+idle");
+    beside.varies = Some("saiga".to_owned());
+    let arms = [arm("kernel"), arm("saiga"), beside];
+    let cells = [cell("get", "unpinned")];
+    let mut all = runs("get-unpinned", 100.0, 400.0);
+    let idle = |pair: u32, throughput: f64| {
+        let mut run = run("get-unpinned", "saiga+idle", pair, throughput);
+        run.metrics.extend([
+            ("idle_connections".to_owned(), 19_000.0),
+            ("server_rss_per_idle_bytes".to_owned(), 4000.0),
+            ("client_rss_per_idle_bytes".to_owned(), 1700.0),
+        ]);
+        run
+    };
+    let saiga: Vec<f64> = all
+        .iter()
+        .filter(|run| run.arm == "saiga")
+        .map(|run| run.metrics[THROUGHPUT])
+        .collect();
+    let noise = [0.99, 1.0, 1.01, 1.0, 0.995, 1.0];
+    let slower = (0..).zip(saiga).zip(noise);
+    all.extend(slower.map(|((pair, saiga), noise)| idle(pair, 0.9 * saiga * noise)));
+    let conclusion = conclude(&arms, &cells, &all, &Shortfall::default());
+    assert_eq!(conclusion.verdict, Verdict::Slower);
+    let [main, .., held] = conclusion.headline.as_slice() else {
+        panic!("{:?}", conclusion.headline)
+    };
+    let wanted = "Saiga+idle was slower: it served 0.90 times the operations per second of the \
+                  saiga arm";
+    assert!(main.starts_with(wanted), "{main}");
+    assert_eq!(
+        held,
+        "Each of the 19000 idle connections of the saiga+idle arm held 4000 bytes of resident \
+         memory in the server and 1700 in its client (medians of 6 runs)."
+    );
 }
 
 #[test]

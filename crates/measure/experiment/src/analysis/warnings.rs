@@ -6,7 +6,7 @@ use crate::engine::REPEATED;
 use crate::result::{Arm, Cell, Comparison, Run, Warning};
 use crate::stats::{MIN_PAIRS, median};
 
-use super::{Counted, Side, THROUGHPUT};
+use super::{Counted, Side, THROUGHPUT, judged};
 
 /// An interval whose ends differ by more than this factor is wide.
 const WIDE: f64 = 1.5;
@@ -135,9 +135,7 @@ fn cells_of(runs: &[&Run]) -> Vec<String> {
 }
 
 fn too_few(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Option<Warning> {
-    let [reference, .., subject] = arms else {
-        return None;
-    };
+    let (reference, subject) = judged(arms)?;
     let lacks = |cell: &&Cell| {
         let side = |arm| Side {
             cell: &cell.id,
@@ -167,9 +165,7 @@ fn too_few(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Option<Warnin
 }
 
 fn wide(arms: &[Arm], comparisons: &[Comparison]) -> Option<Warning> {
-    let [reference, .., subject] = arms else {
-        return None;
-    };
+    let (reference, subject) = judged(arms)?;
     let wide = |c: &&Comparison| {
         c.metric == THROUGHPUT
             && c.a == reference.name

@@ -69,6 +69,7 @@ impl Workload for &'static Fake {
             client: String::new(),
             env: BTreeMap::new(),
             description: None,
+            varies: None,
         };
         vec![arm("a"), arm("b")]
     }

@@ -10,7 +10,7 @@ use super::{ExperimentResult, FORMAT_VERSION};
 /// A result that contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InconsistentResult {
-    /// A run, a comparison or the subject names an arm that is not listed.
+    /// An arm, a run, a comparison or the subject names an arm that is not listed.
     #[error("{place} names the arm {arm:?}, which `arms` does not list")]
     UnknownArm {
         /// Where the name stands: `runs[3]`.
@@ -130,6 +130,10 @@ impl ExperimentResult {
                 Err(InconsistentResult::UnknownCell { place, cell })
             }
         };
+        for (index, varies) in self.arms.iter().map(|one| &one.varies).enumerate() {
+            let place = format!("arms[{index}]");
+            varies.iter().try_for_each(|name| arm(&place, name))?;
+        }
         for (index, run) in self.runs.iter().enumerate() {
             let place = format!("runs[{index}]");
             arm(&place, &run.arm)?;

@@ -112,6 +112,7 @@ fn arm_facts(arm: &Arm) -> Block {
         client,
         env,
         description,
+        varies: _,
     } = arm;
     let mut facts = vec![(
         format!("Arm {name}"),

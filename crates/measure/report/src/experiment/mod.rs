@@ -8,6 +8,7 @@
 
 mod answer;
 mod charts;
+mod idle;
 mod method;
 mod service;
 mod tables;
@@ -31,6 +32,7 @@ pub fn document(result: &ExperimentResult) -> Document {
     let mut sections = vec![
         charts::main_ratios(&view),
         service::fail_over(&view),
+        idle::connections(&view),
         answer::no_help(&view),
         answer::warnings(&view),
         charts::server_cpu(&view),
@@ -74,8 +76,10 @@ impl<'a> View<'a> {
                 .iter()
                 .filter(move |one| one.b == subject)
         };
+        let varied = result.subject().and_then(|arm| arm.varied(&result.arms));
         let first_arm = || result.arms.first().map_or("", |arm| arm.name.as_str());
-        let reference = judged().next().map_or_else(first_arm, |one| one.a.as_str());
+        let first_compared = || judged().next().map_or_else(first_arm, |one| one.a.as_str());
+        let reference = varied.map_or_else(first_compared, |arm| arm.name.as_str());
         let main_metric = MAIN_METRICS
             .into_iter()
             .find(|name| judged().any(|one| one.metric == *name))

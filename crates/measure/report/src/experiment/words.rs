@@ -83,22 +83,37 @@ pub(super) fn metric(name: &str) -> Metric {
             "more",
             "fewer writes lost",
         ),
+        "idle_connections" => known("Idle connections", "more", "fewer", "more idle connections"),
+        "server_rss_per_idle_bytes" => memory("server"),
+        "client_rss_per_idle_bytes" => memory("client"),
         "hit_share" => known(
             "Share of GETs that found their key",
             "more",
             "fewer",
             "more hits",
         ),
-        other => {
-            let title = other.replace('_', " ");
-            let gain = format!("better {title}");
-            Metric {
-                title,
-                better: "better",
-                worse: "worse",
-                gain,
-            }
-        }
+        other => unknown(other),
+    }
+}
+
+/// What an idle connection holds on one side.
+fn memory(side: &str) -> Metric {
+    let what = format!("{side} memory per idle connection");
+    Metric {
+        title: spaced(&what),
+        better: "less",
+        worse: "more",
+        gain: format!("less {what}"),
+    }
+}
+
+fn unknown(name: &str) -> Metric {
+    let title = name.replace('_', " ");
+    Metric {
+        gain: format!("better {title}"),
+        title,
+        better: "better",
+        worse: "worse",
     }
 }
 

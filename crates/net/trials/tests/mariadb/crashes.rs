@@ -7,6 +7,7 @@ use saiga_trials::{
     mariadb::{Server, Under},
     peer::Peer,
     scale::{Dice, by_scale, seed},
+    sys::{self, Signal},
 };
 
 use crate::{await_answer, cells, through_channels, warm};
@@ -125,6 +126,77 @@ fn a_killed_server_keeps_what_it_acknowledged() {
             done = check_bank(&server, pair.1, &told);
         }
     }
+}
+
+/// Whom the dice choose.
+#[derive(Debug, Clone, Copy)]
+enum Victim {
+    Client,
+    Connection,
+    Server,
+}
+
+const VICTIMS: [Victim; 3] = [Victim::Client, Victim::Connection, Victim::Server];
+
+#[test]
+fn sums_hold_whoever_is_killed_at_random() {
+    let mut dice = Dice::new(seed(33));
+    for (handling, pair) in cells() {
+        let mut server = Server::start(pair.0, handling);
+        open_bank(&server);
+        let mut done = vec![0; 4];
+        for _ in 0..by_scale(4, 100) {
+            let mut workers: Vec<Peer> = (0..WORKERS)
+                .zip(&done)
+                .map(|(worker, done)| {
+                    server.batch(pair.1, &transfers(&server, &mut dice, worker, done + 1))
+                })
+                .collect();
+            let count = 10 + dice.below(60);
+            let mut told: Vec<u64> = workers
+                .iter_mut()
+                .map(|worker| acknowledged(worker, count))
+                .collect();
+            let chosen = VICTIMS[usize::try_from(dice.below(3)).expect("below 3")];
+            let nth = usize::try_from(dice.below(WORKERS)).expect("small");
+            println!("{chosen:?}, worker {nth}, after {told:?}");
+            match chosen {
+                Victim::Client => workers[nth].signal(Signal::Kill),
+                Victim::Connection => {
+                    let id = "SELECT id FROM information_schema.processlist \
+                              WHERE db = 'trial' LIMIT 1";
+                    let id = server.must(Under::Kernel, id);
+                    server.must(Under::Kernel, &format!("KILL CONNECTION {id}"));
+                }
+                Victim::Server => server.kill(),
+            }
+            // Those who are left are stopped somewhere, too: the next round goes on from there.
+            for (worker, told) in workers.iter_mut().zip(&mut told) {
+                if !matches!(chosen, Victim::Server) {
+                    // It may be the victim and gone.
+                    let _ = sys::signal(worker.pid(), Signal::Kill);
+                }
+                *told = last_acknowledged(worker, *told);
+            }
+            drop(workers);
+            if matches!(chosen, Victim::Server) {
+                server.resume();
+            }
+            await_no_client(&server, pair.1);
+            done = check_bank(&server, pair.1, &told);
+        }
+    }
+}
+
+/// Waits until the server has noticed that its clients are gone: one in the middle of a commit
+/// finishes it.
+fn await_no_client(server: &Server, under: Under) {
+    let mut watcher = server.session(under);
+    await_answer(
+        &mut watcher,
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'trial'",
+        "0",
+    );
 }
 
 #[test]

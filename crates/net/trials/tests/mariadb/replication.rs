@@ -3,10 +3,14 @@
 use saiga_status::reader::Page;
 use saiga_trials::{
     mariadb::{Server, Under},
-    scale::by_scale,
+    scale::{Dice, by_scale, seed},
 };
 
 use crate::{HANDLING, await_answer};
+
+/// Whether a replica receives and applies changes.
+const RUNNING: &str = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
+                       WHERE VARIABLE_NAME = 'SLAVE_RUNNING'";
 
 /// Whether `server` has exchanged bytes with `other` through a channel.
 fn is_linked(server: &Server, other: &Server) -> bool {
@@ -90,6 +94,34 @@ fn a_replica_follows_through_a_channel() {
     }
 }
 
+/// Either server is killed while transactions run; afterwards both have what was committed.
+#[test]
+fn a_primary_and_its_replica_are_killed_in_turn_under_load() {
+    let mut dice = Dice::new(seed(34));
+    for handling in HANDLING {
+        let mut first = primary(Under::AtOnce, handling);
+        let mut second = replica(Under::AtOnce, handling, &first);
+        first.prepare_sysbench(Under::AtOnce);
+        for _ in 0..by_scale(2, 40) {
+            for is_primary in [true, false] {
+                let load = first.load(Under::AtOnce, "oltp_read_write", 4);
+                let committed = "SELECT VARIABLE_VALUE > {} FROM \
+                                 information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'COM_COMMIT'";
+                let mut session = first.session(Under::Kernel);
+                let some = (20 + dice.below(200)).to_string();
+                await_answer(&mut session, &committed.replace("{}", &some), "1");
+                let victim = if is_primary { &mut first } else { &mut second };
+                victim.kill();
+                victim.resume();
+                load.kill();
+                let mut session = second.session(Under::Kernel);
+                await_answer(&mut session, RUNNING, "ON");
+                assert_equal(&first, &second);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_replica_finds_its_restarted_primary_again() {
     for (left, right) in [
@@ -104,9 +136,7 @@ fn a_replica_finds_its_restarted_primary_again() {
         first.kill();
         first.resume();
         let mut session = second.session(right);
-        let running = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
-                       WHERE VARIABLE_NAME = 'SLAVE_RUNNING'";
-        await_answer(&mut session, running, "ON");
+        await_answer(&mut session, RUNNING, "ON");
         first.sysbench(left, "oltp_read_write", 2, 50);
         assert_equal(&first, &second);
     }

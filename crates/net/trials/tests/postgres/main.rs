@@ -7,6 +7,7 @@ mod crashes;
 mod load;
 mod replication;
 mod sessions;
+mod turns;
 
 use saiga_trials::{
     parity::Arm::{self, Kernel, Library},

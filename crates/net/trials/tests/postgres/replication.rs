@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The standby has replayed everything that the primary has written so far.
-fn await_replay(primary: &Server, standby: &Server) {
+pub(crate) fn await_replay(primary: &Server, standby: &Server) {
     let written = primary.query("select pg_current_wal_flush_lsn();");
     standby.await_query(
         &format!("select pg_last_wal_replay_lsn() >= '{written}';"),

@@ -1,0 +1,108 @@
+//! Which segments of a set had news of late.
+//!
+//! A server with thousands of connections has hundreds of segments, and most of them rest. A
+//! wait that finds news in busy segments leaves the others alone, but for one look every 200 µs
+//! as at the kernel's descriptors. Without news it looks everywhere: requests that come one at
+//! a time, each on another connection, would else be met asleep. Bits are hints: a wrong one
+//! makes a wait look too much, or a little later.
+
+use super::SEGMENTS;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+const WORDS: usize = SEGMENTS.div_ceil(64);
+/// So few segments are looked at faster than they are told apart.
+const FEW: usize = 8;
+
+/// A bit for each segment of a set. All zero: none had news.
+#[derive(Debug)]
+pub(crate) struct Hot {
+    /// News since the turn before the last.
+    of_late: [AtomicU64; WORDS],
+    /// News since the last turn.
+    since_turn: [AtomicU64; WORDS],
+}
+
+impl Hot {
+    /// The segment at `index` has news.
+    pub(crate) fn note(&self, index: usize) {
+        for bits in [&self.of_late, &self.since_turn] {
+            if let Some(word) = bits.get(index / 64) {
+                // Written by whoever holds the set's lock, and by `turn`: a lost bit is a hint less.
+                let now = word.load(Ordering::Relaxed);
+                word.store(now | 1 << (index % 64), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Forgets segments that had no news for a whole turn, of the first `used` ones.
+    pub(crate) fn turn(&self, used: usize) {
+        let words = self.of_late.iter().zip(&self.since_turn);
+        for (of_late, since_turn) in words.take(used.div_ceil(64)) {
+            of_late.store(since_turn.load(Ordering::Relaxed), Ordering::Relaxed);
+            since_turn.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Those of the first `used` segments that had news of late; all, when there are few.
+    pub(crate) fn indices(&self, used: usize) -> impl Iterator<Item = usize> {
+        let all = used <= FEW;
+        let words = self.of_late.iter().take(used.div_ceil(64));
+        words.enumerate().flat_map(move |(word, bits)| {
+            let mut left = if all {
+                u64::MAX
+            } else {
+                bits.load(Ordering::Relaxed)
+            };
+            core::iter::from_fn(move || {
+                let bit = left.trailing_zeros() as usize;
+                left &= left.checked_sub(1)?;
+                Some(word * 64 + bit).filter(|index| *index < used)
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cold() -> Hot {
+        let zero = || [const { AtomicU64::new(0) }; WORDS];
+        Hot {
+            of_late: zero(),
+            since_turn: zero(),
+        }
+    }
+
+    fn indices(hot: &Hot, used: usize) -> Vec<usize> {
+        hot.indices(used).collect()
+    }
+
+    #[test]
+    fn news_is_remembered_for_a_turn_and_the_one_it_came_in() {
+        let hot = cold();
+        assert_eq!(indices(&hot, 300), [0; 0]);
+        for index in [299, 3, 64] {
+            hot.note(index);
+        }
+        assert_eq!(indices(&hot, 300), [3, 64, 299]);
+        hot.turn(300);
+        hot.note(64);
+        assert_eq!(indices(&hot, 300), [3, 64, 299]);
+        hot.turn(300);
+        assert_eq!(indices(&hot, 300), [64]);
+        hot.turn(300);
+        assert_eq!(indices(&hot, 300), [0; 0]);
+    }
+
+    #[test]
+    fn few_segments_are_all_hot_and_none_beyond_them() {
+        let hot = cold();
+        assert_eq!(indices(&hot, 8), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(indices(&hot, 0), [0; 0]);
+        hot.note(70);
+        assert_eq!(indices(&hot, 70), [0; 0], "the set has fewer by now");
+        hot.note(SEGMENTS);
+        assert_eq!(indices(&hot, SEGMENTS), [70]);
+    }
+}

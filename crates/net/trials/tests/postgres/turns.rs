@@ -1,0 +1,212 @@
+//! Every process of a primary and its standby killed in turn under load, and clients, backends
+//! and servers killed at random: the sums hold, and what was acknowledged is there.
+
+use std::{fs, time::Duration};
+
+use saiga_trials::{
+    parity::Arm::Library,
+    peer::Peer,
+    postgres::Server,
+    scale::{Dice, by_scale, seed},
+    sys::{self, Signal},
+};
+
+use crate::{
+    load::{assert_sums, history, processed},
+    replication::await_replay,
+    some_pairs,
+};
+
+/// A process that was killed is gone by then.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Sessions of one load: so many transactions may be done and not reported.
+const SESSIONS: u64 = 4;
+
+/// The processes that stay as long as a server does, by the beginning of their titles. A
+/// sender and a receiver of changes belong to the link between two.
+const PRIMARY: [&str; 7] = [
+    "checkpointer",
+    "background writer",
+    "walwriter",
+    "autovacuum launcher",
+    "logical replication launcher",
+    "walsender",
+    "postmaster",
+];
+const STANDBY: [&str; 5] = [
+    "checkpointer",
+    "background writer",
+    "startup",
+    "walreceiver",
+    "postmaster",
+];
+
+/// The process of `server` with this title; one that is about to be started is waited for.
+fn process(server: &Server, title: &str) -> u32 {
+    if title == "postmaster" {
+        return server.pid();
+    }
+    let wanted = format!("postgres: {title}");
+    let is_it = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).starts_with(&wanted)
+    };
+    for _ in 0..10_000 {
+        if let Some(pid) = server.processes().into_iter().find(is_it) {
+            return pid;
+        }
+        sys::between_looks();
+    }
+    panic!("no {wanted}\n{}", server.log.tail());
+}
+
+/// Kills one process; the server recovers by itself, or, when it has ended, is started again.
+fn kill_and_recover(server: &mut Server, title: &str) {
+    let mark = server.log.mark();
+    let victim = process(server, title);
+    let all = server.processes();
+    sys::signal(victim, Signal::Kill).expect("it lives");
+    // Without its postmaster nobody starts a server again, and without the process that
+    // replays the log a standby's postmaster ends.
+    if ["postmaster", "startup"].contains(&title) {
+        for pid in all {
+            let ended = sys::await_end(pid, PATIENCE).expect("it can be watched");
+            assert!(ended, "{pid} outlives its {title}\n{}", server.log.tail());
+        }
+        server.reap();
+        server.launch();
+    } else {
+        server.log.await_after(mark, "ready to accept");
+    }
+}
+
+fn transfers(server: &Server) -> Peer {
+    let sessions = SESSIONS.to_string();
+    let words = ["-n", "-c", &sessions, "-j", "2", "-T", "60"];
+    server.background("pgbench", Library, &words)
+}
+
+fn await_more(server: &Server, more: u64) {
+    let some = history(server) + more;
+    let many = format!("select count(*) > {some} from pgbench_history;");
+    server.await_query(&many, "t");
+}
+
+/// Ends a load whose server stays, and one whose server was killed; what was acknowledged.
+fn acknowledged(load: Peer) -> u64 {
+    let (report, _) = load.finish();
+    processed(&report)
+}
+
+#[test]
+fn every_process_of_a_primary_is_killed_in_turn() {
+    let mut dice = Dice::new(seed(33));
+    let mut primary = Server::start(Library, &[]);
+    primary.must("pgbench", Library, &["-i", "-q", "-s", "1"]);
+    let standby = primary.standby(Library, &["wal_retrieve_retry_interval=20ms"]);
+    for _ in 0..by_scale(1, 20) {
+        for title in PRIMARY {
+            let before = history(&primary);
+            let load = transfers(&primary);
+            await_more(&primary, 20 + dice.below(80));
+            kill_and_recover(&mut primary, title);
+            let known = before + acknowledged(load);
+            let kept = history(&primary);
+            assert!(
+                (known..=known + SESSIONS).contains(&kept),
+                "{title}: {known} were acknowledged, {kept} are there"
+            );
+            assert_sums(&primary);
+            await_replay(&primary, &standby);
+            assert_eq!(history(&standby), kept, "after {title}");
+            assert_sums(&standby);
+        }
+    }
+}
+
+#[test]
+fn every_process_of_a_standby_is_killed_in_turn() {
+    let mut dice = Dice::new(seed(34));
+    let primary = Server::start(Library, &[]);
+    primary.must("pgbench", Library, &["-i", "-q", "-s", "1"]);
+    let mut standby = primary.standby(Library, &["wal_retrieve_retry_interval=20ms"]);
+    for _ in 0..by_scale(1, 20) {
+        for title in STANDBY {
+            let load = transfers(&primary);
+            await_more(&primary, 20 + dice.below(80));
+            kill_and_recover(&mut standby, title);
+            await_more(&primary, 20);
+            load.kill();
+            primary.await_query(
+                "select count(*) from pg_stat_activity where application_name = 'pgbench';",
+                "0",
+            );
+            await_replay(&primary, &standby);
+            assert_eq!(history(&standby), history(&primary), "after {title}");
+            assert_sums(&standby);
+        }
+    }
+}
+
+/// Whom the dice choose.
+#[derive(Debug, Clone, Copy)]
+enum Victim {
+    Client,
+    Backend,
+    Server,
+}
+
+const VICTIMS: [Victim; 3] = [Victim::Client, Victim::Backend, Victim::Server];
+
+/// Some backend that serves a load; `None` when all are just being replaced.
+fn some_backend(server: &Server, dice: &mut Dice) -> Option<u32> {
+    let busy = "select pid from pg_stat_activity where application_name = 'pgbench';";
+    let pids: Vec<u32> = server
+        .query(busy)
+        .lines()
+        .filter_map(|pid| pid.parse().ok())
+        .collect();
+    let nth = usize::try_from(dice.below(pids.len() as u64)).expect("small");
+    pids.get(nth).copied()
+}
+
+#[test]
+fn sums_hold_whoever_is_killed_at_random() {
+    let mut dice = Dice::new(seed(35));
+    for &(server_arm, arm) in some_pairs() {
+        let mut server = Server::start(server_arm, &[]);
+        server.must("pgbench", arm, &["-i", "-q", "-s", "1"]);
+        for _ in 0..by_scale(5, 150) {
+            let before = history(&server);
+            let (survivor, victim) = (transfers(&server), transfers(&server));
+            await_more(&server, 10 + dice.below(200));
+            let chosen = VICTIMS[usize::try_from(dice.below(3)).expect("below 3")];
+            println!("{chosen:?} after {} transfers", history(&server));
+            let known = match chosen {
+                Victim::Client => {
+                    victim.kill();
+                    await_more(&server, 20);
+                    // The other one goes on; what it has done by now is in the sums.
+                    survivor.kill();
+                    0
+                }
+                Victim::Backend => {
+                    let mark = server.log.mark();
+                    let backend = some_backend(&server, &mut dice).expect("both loads run");
+                    sys::signal(backend, Signal::Kill).expect("it lives");
+                    server.log.await_after(mark, "ready to accept");
+                    acknowledged(survivor) + acknowledged(victim)
+                }
+                Victim::Server => {
+                    server.kill();
+                    let known = acknowledged(survivor) + acknowledged(victim);
+                    server.launch();
+                    known
+                }
+            };
+            let kept = history(&server);
+            assert!(kept >= before + known, "{known} acknowledged, {kept} kept");
+            assert_sums(&server);
+        }
+    }
+}
