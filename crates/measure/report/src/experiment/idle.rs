@@ -3,7 +3,7 @@
 use saiga_experiment::result::Run;
 
 use super::{View, section, tables};
-use crate::model::{Align, Block, Cell, Reach, Row, Section, Table};
+use crate::model::{Align, Cell, Reach, Row, Section};
 use crate::number;
 
 /// The metric that marks a run beside idle connections.
@@ -27,7 +27,6 @@ pub(super) fn connections(view: &View) -> Section {
                 channel. Resident memory of the server and of the clients that hold them, against \
                 that of the same processes without; memory that both share counts on both sides. \
                 What the kernel holds for the TCP connection, the same on every arm, is not in it.";
-    made.blocks.push(Block::Text(text.to_owned()));
     let columns = [
         ("Arm", Align::Left),
         ("Runs", Align::Right),
@@ -35,21 +34,17 @@ pub(super) fn connections(view: &View) -> Section {
         ("Server memory each, bytes", Align::Right),
         ("Client memory each, bytes", Align::Right),
     ];
-    made.blocks.push(Block::Table(Table {
-        caption: "Memory of an idle connection, by arm".to_owned(),
-        columns: columns
-            .map(|(title, align)| tables::column(title, align))
-            .into(),
+    made.blocks.extend(tables::explained(
+        text,
+        "Memory of an idle connection, by arm",
+        &columns,
         rows,
-    }));
+    ));
     made
 }
 
 fn row(arm: &str, runs: &[&Run]) -> Option<Vec<Cell>> {
-    let of = |metric: &str| -> Vec<f64> {
-        let values = runs.iter().filter_map(|run| run.metrics.get(metric));
-        values.copied().collect()
-    };
+    let of = |metric: &str| tables::values(runs, metric);
     Some(vec![
         Cell::new(arm),
         Cell::new(runs.len().to_string()),

@@ -3,7 +3,7 @@
 use saiga_experiment::result::Run;
 
 use super::{View, section, tables};
-use crate::model::{Align, Block, Cell, Reach, Row, Section, Table};
+use crate::model::{Align, Cell, Reach, Row, Section};
 use crate::number;
 
 /// The metric that marks a run in which the master was killed.
@@ -28,7 +28,6 @@ pub(super) fn fail_over(view: &View) -> Section {
     let text = "The master was killed while clients wrote to it, each key once. Without service is \
                 the longest time in which no write was acknowledged. A write is lost when it was \
                 acknowledged and the new master does not have it: replication is asynchronous.";
-    made.blocks.push(Block::Text(text.to_owned()));
     let columns = [
         ("Arm", Align::Left),
         ("Runs", Align::Right),
@@ -37,21 +36,13 @@ pub(super) fn fail_over(view: &View) -> Section {
         ("Of them lost", Align::Right),
         ("Runs that lost any", Align::Right),
     ];
-    made.blocks.push(Block::Table(Table {
-        caption: "Fail-over, by arm".to_owned(),
-        columns: columns
-            .map(|(title, align)| tables::column(title, align))
-            .into(),
-        rows,
-    }));
+    made.blocks
+        .extend(tables::explained(text, "Fail-over, by arm", &columns, rows));
     made
 }
 
 fn row(arm: &str, runs: &[&Run]) -> Option<Vec<Cell>> {
-    let of = |metric: &str| -> Vec<f64> {
-        let values = runs.iter().filter_map(|run| run.metrics.get(metric));
-        values.copied().collect()
-    };
+    let of = |metric: &str| tables::values(runs, metric);
     let lost = of("lost_writes");
     let losing = lost.iter().filter(|lost| **lost > 0.0).count();
     Some(vec![

@@ -87,6 +87,30 @@ fn titled(metric: &str) -> String {
     }
 }
 
+/// A table of `rows` below `text`, which says what they mean.
+pub(super) fn explained(
+    text: &str,
+    caption: &str,
+    columns: &[(&str, Align)],
+    rows: Vec<Row>,
+) -> [Block; 2] {
+    let columns = columns.iter();
+    let table = Table {
+        caption: caption.to_owned(),
+        columns: columns
+            .map(|(title, align)| column(title, *align))
+            .collect(),
+        rows,
+    };
+    [Block::Text(text.to_owned()), Block::Table(table)]
+}
+
+/// One metric of the runs that have it.
+pub(super) fn values(runs: &[&Run], metric: &str) -> Vec<f64> {
+    let values = runs.iter().filter_map(|run| run.metrics.get(metric));
+    values.copied().collect()
+}
+
 pub(super) fn column(title: &str, align: Align) -> Column {
     Column {
         title: title.to_owned(),
