@@ -165,14 +165,15 @@ pub(crate) unsafe extern "C" fn recvfrom(
         // SAFETY: arguments pass unchanged.
         return unsafe { next::recvfrom(fd, buf, n, flags, addr, len) };
     };
-    let bound = handle.is_bound();
+    let mut asked_libc = false;
     // SAFETY: the buffer is writable for its length.
     let got = unsafe {
         handle.receive(fd, &one(buf, n), flags, || {
+            asked_libc = true;
             next::recvfrom(fd, buf, n, flags, addr, len)
         })
     };
-    if bound && got >= 0 && !addr.is_null() && !len.is_null() {
+    if !asked_libc && got >= 0 && !addr.is_null() && !len.is_null() {
         // SAFETY: writable as the caller promises.
         unsafe { *len = 0 };
     }
