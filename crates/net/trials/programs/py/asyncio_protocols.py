@@ -57,7 +57,9 @@ class Eager(asyncio.Protocol):
 
     def resume_writing(self):
         self.going = True
-        self.go_on()
+        # Later: a write_eof from in here makes asyncio shut the socket down twice, and the second
+        # time the peer may have ended as well (ENOTCONN).
+        asyncio.get_running_loop().call_soon(self.go_on)
 
     def data_received(self, data):
         self.reply += data
