@@ -12,7 +12,7 @@ use crate::lock::Lock;
 use crate::pace::Pace;
 use crate::pool::{Pool, Record};
 use crate::thread;
-use crate::{chaos, rt};
+use crate::{chaos, fork, rt};
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
 };
@@ -118,6 +118,9 @@ pub(crate) struct Socket {
     /// Fork epoch in which the connection was bound, or the last attempt began; older means
     /// possibly shared by fork.
     pub(crate) epoch: AtomicU32,
+    /// Fork epoch in which the connection was opened; older means that another process may have
+    /// changed the flags of its description.
+    pub(crate) opened: AtomicU32,
     /// Guards phase changes, binding, and the list of interests.
     pub(crate) state_lock: Lock,
     /// Epoll registrations of this connection in this process.
@@ -200,6 +203,7 @@ impl Socket {
             quiet_at,
             quiet_since,
             epoch,
+            opened,
             state_lock: _,
             interests,
             next_free: _,
@@ -220,6 +224,7 @@ impl Socket {
             zero.store(0, Ordering::Relaxed);
         }
         refs.store(1, Ordering::Relaxed);
+        opened.store(fork::forks(), Ordering::Relaxed);
         pace.reset(chaos::evidence(rt::evidence()));
         for zero in [sent, received, cookie, quiet_at, quiet_since] {
             zero.store(0, Ordering::Relaxed);
@@ -325,7 +330,7 @@ impl Socket {
     /// Whether the descriptor does not block.
     pub(crate) fn is_nonblocking(&self, fd: Fd) -> bool {
         // The flag is the description's: another process may have changed it.
-        let known = if self.maybe_shared() {
+        let known = if self.opened.load(Ordering::Relaxed) != fork::forks() {
             0
         } else {
             self.nonblock.load(Ordering::Relaxed)

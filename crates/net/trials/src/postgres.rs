@@ -32,12 +32,14 @@ const SHUTDOWN: Duration = Duration::from_secs(30);
 /// A client program that has not ended after this long will not.
 const CLIENT: Duration = Duration::from_secs(150);
 /// What every server is started with: crashes of processes, not of machines, are tested.
-const SETTINGS: [&str; 8] = [
+const SETTINGS: [&str; 9] = [
     "listen_addresses=127.0.0.1,::1",
     "fsync=off",
     "max_connections=120",
     "shared_buffers=16MB",
     "max_wal_size=64MB",
+    // What a standby that was killed has not got yet stays until it is back.
+    "wal_keep_size=128MB",
     "wal_receiver_status_interval=1s",
     "log_line_prefix=%p ",
     // Or the order of a table's rows would depend on who reads it beside.
