@@ -110,9 +110,21 @@ impl Ringer {
     }
 
     /// Rings a bell. A bell that is gone or already rung needs nothing.
-    pub fn ring(&self, name: u64) {
+    ///
+    /// # Errors
+    /// Our own socket had this number and is gone, closed behind our back; it is forgotten.
+    pub fn ring(&self, name: u64) -> Result<(), Fd> {
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-        let _ = sys::sendto(self.fd.load(Ordering::Relaxed), b"!", flags, &address(name));
+        let fd = self.fd();
+        match sys::sendto(fd, b"!", flags, &address(name)) {
+            Err(Errno(libc::EBADF | libc::ENOTSOCK)) if fd >= 0 => {
+                let _ = self
+                    .fd
+                    .compare_exchange(fd, -1, Ordering::AcqRel, Ordering::Relaxed);
+                Err(fd)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The socket, -1 if none.

@@ -46,6 +46,11 @@ impl Endpoint {
         let [.., a, b, c, d] = self.address;
         (self.address[..12] == MAPPED).then_some([a, b, c, d])
     }
+
+    fn is_loopback(&self) -> bool {
+        const LOOPBACK: [u8; 16] = core::net::Ipv6Addr::LOCALHOST.octets();
+        self.address == LOOPBACK || self.v4().is_some_and(|v4| v4[0] == 127)
+    }
 }
 
 impl Tuple {
@@ -72,6 +77,12 @@ impl Tuple {
         }
     }
 
+    /// Whether both ends are names of this host: one address, or loopback.
+    #[must_use]
+    pub fn is_within_host(&self) -> bool {
+        self.local.address == self.remote.address || self.remote.is_loopback()
+    }
+
     /// Whether this end makes the offer: the one with the lower address and port.
     #[must_use]
     pub fn offers(&self) -> bool {
@@ -92,5 +103,38 @@ impl Tuple {
         out[18..34].copy_from_slice(&b.address);
         out[34..].copy_from_slice(&b.port.to_be_bytes());
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_and_one_address_are_within_the_host() {
+        let end = |text: &str| Endpoint {
+            address: match text.parse() {
+                Ok(core::net::IpAddr::V4(v4)) => v4.to_ipv6_mapped().octets(),
+                Ok(core::net::IpAddr::V6(v6)) => v6.octets(),
+                Err(_) => [0; 16],
+            },
+            port: 1,
+        };
+        for (local, remote, within) in [
+            ("127.0.0.1", "127.0.0.1", true),
+            ("10.0.0.5", "127.9.9.9", true),
+            ("::1", "::1", true),
+            ("10.0.0.5", "10.0.0.5", true),
+            ("10.0.0.5", "10.0.0.6", false),
+            ("127.0.0.1", "10.0.0.6", false),
+            ("2001:db8::1", "2001:db8::2", false),
+            ("::1", "::2", false),
+        ] {
+            let tuple = Tuple {
+                local: end(local),
+                remote: end(remote),
+            };
+            assert_eq!(tuple.is_within_host(), within, "{local} {remote}");
+        }
     }
 }

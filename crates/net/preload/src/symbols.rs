@@ -8,8 +8,8 @@
 
 use core::ffi::{c_char, c_int, c_long, c_void};
 use libc::{
-    FILE, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd, sigset_t, size_t,
-    sockaddr, socklen_t, ssize_t, timespec, timeval,
+    FILE, aiocb, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd, sigset_t,
+    size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 
 /// An array of C strings, as `execve` takes.
@@ -63,7 +63,19 @@ macro_rules! symbols {
 
             fn find(name: &'static str) -> *mut c_void {
                 // SAFETY: the name is terminated.
-                unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr().cast()) }
+                let at = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr().cast()) };
+                if !at.is_null() || !name.contains("io_uring") {
+                    return at;
+                }
+                // liburing came with a module that was loaded for itself: not behind us.
+                let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
+                // SAFETY: a terminated name; nothing is loaded that is not there already.
+                let liburing = unsafe { libc::dlopen(c"liburing.so.2".as_ptr(), flags) };
+                if liburing.is_null() {
+                    return at;
+                }
+                // SAFETY: a library that is loaded; the name is terminated.
+                unsafe { libc::dlsym(liburing, name.as_ptr().cast()) }
             }
         }
     };
@@ -136,6 +148,12 @@ symbols! {
     fdopen(fd: c_int, mode: *const c_char) -> *mut FILE = "stdio reads and writes beside us: back to TCP";
     vdprintf(fd: c_int, format: *const c_char, list: *mut c_void) -> c_int = "as dprintf";
     __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char, list: *mut c_void) -> c_int = "fortified vdprintf";
+    aio_read(request: *mut aiocb) -> c_int = "threads of libc read beside us: back to TCP";
+    aio_read64(request: *mut aiocb) -> c_int = "the large-file name of aio_read";
+    aio_write(request: *mut aiocb) -> c_int = "as aio_read";
+    aio_write64(request: *mut aiocb) -> c_int = "the large-file name of aio_write";
+    lio_listio(mode: c_int, list: *const *mut aiocb, n: c_int, notice: *mut c_void) -> c_int = "as aio_read, for many";
+    lio_listio64(mode: c_int, list: *const *mut aiocb, n: c_int, notice: *mut c_void) -> c_int = "the large-file name of lio_listio";
     __read_chk(fd: c_int, buf: *mut c_void, n: size_t, room: size_t) -> ssize_t = "fortified read";
     __recv_chk(fd: c_int, buf: *mut c_void, n: size_t, room: size_t, flags: c_int) -> ssize_t = "fortified recv";
     __recvfrom_chk(fd: c_int, buf: *mut c_void, n: size_t, room: size_t, flags: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> ssize_t = "fortified recvfrom";
@@ -154,7 +172,24 @@ symbols! {
     posix_spawnp(pid: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int = "as posix_spawn";
     prctl(option: c_int, a: c_long, b: c_long, c: c_long, d: c_long) -> c_int = "PR_SET_SECCOMP: a sandboxed process is not upgraded";
     seccomp(operation: u32, flags: u32, args: *mut c_void) -> c_int = "as prctl";
-    io_uring_queue_init(entries: u32, ring: *mut c_void, flags: u32) -> c_int = "its sockets stay on the kernel: their bytes pass no hook and never count as evidence";
+    io_uring_queue_init(entries: u32, ring: *mut c_void, flags: u32) -> c_int = "know the rings whose requests we see";
+    io_uring_queue_init_params(entries: u32, ring: *mut c_void, params: *mut c_void) -> c_int = "as io_uring_queue_init";
+    io_uring_queue_init_mem(entries: u32, ring: *mut c_void, params: *mut c_void, memory: *mut c_void, size: size_t) -> c_int = "as io_uring_queue_init";
+    io_uring_queue_exit(ring: *mut c_void) -> () = "as io_uring_queue_init";
+    io_uring_submit(ring: *mut c_void) -> c_int = "connections that a request names go back to TCP";
+    io_uring_submit_and_wait(ring: *mut c_void, count: u32) -> c_int = "as io_uring_submit";
+    io_uring_submit_and_get_events(ring: *mut c_void) -> c_int = "as io_uring_submit";
+    io_uring_submit_and_wait_timeout(ring: *mut c_void, first: *mut *mut c_void, count: u32, time: *mut timespec, mask: *mut sigset_t) -> c_int = "as io_uring_submit";
+    io_uring_submit_and_wait_min_timeout(ring: *mut c_void, first: *mut *mut c_void, count: u32, time: *mut timespec, least: u32, mask: *mut sigset_t) -> c_int = "as io_uring_submit";
+    io_uring_submit_and_wait_reg(ring: *mut c_void, first: *mut *mut c_void, count: u32, index: c_int) -> c_int = "as io_uring_submit";
+    io_uring_wait_cqes(ring: *mut c_void, first: *mut *mut c_void, count: u32, time: *mut timespec, mask: *mut sigset_t) -> c_int = "submits a time-out, and all before it, to kernels before 5.11";
+    io_uring_wait_cqe_timeout(ring: *mut c_void, first: *mut *mut c_void, time: *mut timespec) -> c_int = "as io_uring_wait_cqes";
+    io_uring_register_files(ring: *mut c_void, files: *const c_int, count: u32) -> c_int = "requests name a registered connection by its place";
+    io_uring_register_files_tags(ring: *mut c_void, files: *const c_int, tags: *const u64, count: u32) -> c_int = "as io_uring_register_files";
+    io_uring_register_files_update(ring: *mut c_void, from: u32, files: *const c_int, count: u32) -> c_int = "as io_uring_register_files";
+    io_uring_register_files_update_tag(ring: *mut c_void, from: u32, files: *const c_int, tags: *const u64, count: u32) -> c_int = "as io_uring_register_files";
+    unshare(flags: c_int) -> c_int = "in another namespace no bell is heard and no peer is known: back to TCP";
+    setns(fd: c_int, kind: c_int) -> c_int = "as unshare";
     syscall(nr: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long = "close, dup and exec by number";
 }
 
@@ -186,5 +221,7 @@ same! {
     epoll_ctl: unsafe extern "C" fn(c_int, c_int, c_int, *mut epoll_event) -> c_int;
     epoll_wait: unsafe extern "C" fn(c_int, *mut epoll_event, c_int, c_int) -> c_int;
     epoll_pwait: unsafe extern "C" fn(c_int, *mut epoll_event, c_int, c_int, *const sigset_t) -> c_int;
+    unshare: unsafe extern "C" fn(c_int) -> c_int;
+    setns: unsafe extern "C" fn(c_int, c_int) -> c_int;
     execve: unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int;
 }

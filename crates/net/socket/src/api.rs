@@ -8,7 +8,9 @@ use crate::epoll_wait as waiting;
 use crate::epoll_wait::{Call, KernelWait};
 use crate::sock::{Socket, origin, phase};
 use crate::table::Entry;
-use crate::{chaos, close, epoll, idle, iov, kernel, recv, rt, send, settings, table, upgrade};
+use crate::{
+    chaos, close, epoll, idle, iov, kernel, recv, rt, send, settings, sever, table, upgrade,
+};
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
 use libc::iovec;
@@ -82,6 +84,9 @@ fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
         return;
     }
     rt::show_new(fd);
+    if (0..=libc::STDERR_FILENO).contains(&fd) {
+        socket.never(fd, Reason::Stdio); // perror and its kin write there, past our hooks.
+    }
 }
 
 /// Notes an epoll set; also while upgrades are off, for connections that come when they are on.
@@ -117,7 +122,10 @@ impl Handle {
     /// Keeps the connection on TCP from now on; what is in the rings is still delivered.
     pub fn stay_on_tcp(self, fd: Fd, reason: Reason) {
         let _pin = self.0.pin();
-        if self.0.phase.load(Ordering::Relaxed) != phase::NEVER {
+        let settled = self.0.phase.load(Ordering::Relaxed) == phase::NEVER;
+        // One that stays, and whose rings are not empty yet, may go to somebody whose calls
+        // pass no hook.
+        if !settled || (self.0.is_bound() && close::goes_unseen(reason)) {
             close::hand_back(fd, self.0, reason);
         }
     }
@@ -157,10 +165,16 @@ impl Handle {
         }
     }
 
-    /// Whether the library reset the connection, which the kernel's SO_ERROR does not show.
+    /// Whether this process has shut the sending direction down.
     #[must_use]
-    pub fn was_reset(self) -> bool {
-        self.0.severed.load(Ordering::Relaxed)
+    pub fn is_shut(self) -> bool {
+        self.0.tx_shut.load(Ordering::SeqCst)
+    }
+
+    /// Whether the library reset the connection and nobody was told: SO_ERROR tells, once.
+    #[must_use]
+    pub fn take_reset(self, fd: Fd) -> bool {
+        self.0.severed.load(Ordering::Relaxed) && sever::take_error(fd, self.0)
     }
 
     /// FIONREAD on a bound socket.
@@ -208,7 +222,7 @@ impl Handle {
         if !self.0.is_bound() {
             return send::plain_waiting(fd, self.0, bytes);
         }
-        let result = send::send_waiting(fd, self.0, &[bytes]);
+        let result = sever::told(fd, self.0, send::send_waiting(fd, self.0, &[bytes]));
         show_bytes(self.0, |e| &e.channel_tx, &self.0.sent, &result);
         result
     }
@@ -237,7 +251,7 @@ impl Handle {
             return next();
         }
         // SAFETY: promised by our caller.
-        let result = unsafe { receive_bound(fd, socket, iov, flags) };
+        let result = sever::told(fd, socket, unsafe { receive_bound(fd, socket, iov, flags) });
         if flags & libc::MSG_PEEK == 0 {
             show_bytes(socket, |e| &e.channel_rx, &socket.received, &result);
         }
@@ -278,7 +292,9 @@ impl Handle {
             return n;
         }
         // SAFETY: promised by our caller.
-        let result = unsafe { transmit_bound(fd, socket, iov, flags) };
+        let result = sever::told(fd, socket, unsafe {
+            transmit_bound(fd, socket, iov, flags)
+        });
         show_bytes(socket, |e| &e.channel_tx, &socket.sent, &result);
         c_result(result)
     }
@@ -467,7 +483,8 @@ pub fn relay(
     }
     let mut buffer = [0u8; 4096]; // A thread may have 16 KiB of stack.
     let n = max.min(buffer.len());
-    let seen = recv::recv(fd, socket, &mut [&mut buffer[..n]], flags | libc::MSG_PEEK)?;
+    let seen = recv::recv(fd, socket, &mut [&mut buffer[..n]], flags | libc::MSG_PEEK);
+    let seen = sever::told(fd, socket, seen)?;
     if seen == 0 {
         return Ok(Some(0));
     }

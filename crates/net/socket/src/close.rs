@@ -2,7 +2,7 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::{Socket, mode, phase};
-use crate::{epoll, links, recv, rt, send, sever, table, upgrade};
+use crate::{epoll, links, recv, rt, send, sever, table, upgrade, uring};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::{OPEN_CLOSED, STRIDE_SHIFT};
 use saiga_channel::sys::{self, Fd};
@@ -24,7 +24,10 @@ pub enum Closing {
 /// Prepares for `close(2)` of a descriptor. The kernel's close follows.
 pub fn before_close(fd: Fd) -> Closing {
     match table::get(fd) {
-        Entry::Unknown => Closing::Proceed,
+        Entry::Unknown => {
+            uring::ended(fd);
+            Closing::Proceed
+        }
         // A vfork child closes its own descriptors, which our records do not describe.
         _ if !rt::in_own_process() => Closing::Proceed,
         Entry::Hidden => Closing::Refuse,
@@ -168,14 +171,18 @@ pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
     if !socket.is_bound() && stop_trying(fd, socket, reason) {
         return;
     }
+    socket.note_end(reason);
+    // Before the rings end: whoever finds them ended must not begin again.
+    let first = socket.phase.swap(phase::NEVER, Ordering::Relaxed) != phase::NEVER;
     if let Some(chan) = Chan::of(socket) {
-        leave_rx(fd, socket, &chan);
+        leave_rx(fd, socket, &chan, reason);
         leave_tx(fd, socket, &chan, reason);
-        rt::header().downgrades.fetch_add(1, Ordering::Relaxed);
+        if first && !socket.severed.load(Ordering::Relaxed) {
+            rt::header().count_downgrade(reason);
+        }
     }
     socket.unmark(fd);
-    socket.phase.store(phase::NEVER, Ordering::Relaxed);
-    socket.show(State::Downgraded, reason);
+    socket.show(State::Downgraded, socket.end_reason());
     // A vfork child has its parent's records but not its descriptors: the parent settles.
     if rt::in_own_process() {
         settle(fd, socket);
@@ -191,12 +198,14 @@ fn stop_trying(fd: Fd, socket: &'static Socket, reason: Reason) -> bool {
     if socket.is_bound() {
         return false;
     }
-    upgrade::abandon(socket);
-    socket.never(fd, reason);
+    if socket.phase.load(Ordering::Relaxed) != phase::NEVER {
+        upgrade::abandon(socket);
+        socket.never(fd, reason);
+    }
     true
 }
 
-fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan) {
+fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     let Some(_lock) = chan.lock_rx(socket) else {
         return;
     };
@@ -213,16 +222,16 @@ fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan) {
         && chan.rx_ring().readable();
     if too_late {
         // The peer is on TCP again already: ring bytes cannot come before what it sent there.
-        let _: sys::Sys<()> = sever::reset(fd, socket);
+        let _: sys::Sys<()> = sever::reset(fd, socket, reason);
     }
     chan.recall_rx();
-    await_recall(fd, socket, chan);
+    await_recall(fd, socket, chan, reason);
 }
 
 /// Gives the peer a moment to send what we have left in the ring. One that sleeps in a call
 /// does so at once, one that computes at its next call; one that has gone, or went on by TCP at
 /// the moment of our recall, never will. Then the stream has a hole: the connection is reset.
-fn await_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
+fn await_recall(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     let unread = || chan.rx_ring().readable();
     for _ in 0..PATIENCE_MS {
         if !unread() {
@@ -238,7 +247,7 @@ fn await_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
     let passed_by = || chan.theirs().tx_mode.load(Ordering::SeqCst) == tx::AFTER;
     let gone = || sever::peer_is_gone(fd) || !sys::alive(chan.link.peer_pid());
     if unread() && (finished || passed_by() || gone()) {
-        let _: sys::Sys<()> = sever::reset(fd, socket);
+        let _: sys::Sys<()> = sever::reset(fd, socket, reason);
     }
 }
 
@@ -272,6 +281,9 @@ pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
 
 /// How long a hand-over waits for the peer's part in it.
 const PATIENCE_MS: u32 = 200;
+/// The same where the connection is reset otherwise. On a busy machine the peer's thread may have
+/// to wait that long for a CPU; only one that is stopped exceeds it.
+const LAST_PATIENCE_MS: u32 = 2000;
 
 /// Ends our ring and waits until TCP may follow it: the peer has noticed the switch to the ring,
 /// or cannot miss it. A peer that is stopped in the middle of a receive can; when the descriptor
@@ -283,15 +295,20 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     if over() || socket.tx_shut.load(Ordering::Relaxed) {
         return; // Nothing can follow our own FIN.
     }
-    let unseen = matches!(reason, Reason::Exec | Reason::PassedOn | Reason::Stdio);
+    let unseen = goes_unseen(reason);
     if unseen {
         finish_recall(fd, socket, chan);
     }
     let mut ordered = false;
-    for round in 0..PATIENCE_MS {
+    let patience_ms = if unseen {
+        LAST_PATIENCE_MS
+    } else {
+        PATIENCE_MS
+    };
+    for round in 0..patience_ms {
         let _ = send::send(fd, socket, &[], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
         if ordered && !over() {
-            send::leave_unnoticed(socket, chan);
+            send::leave_unnoticed(fd, socket, chan);
         }
         if over() {
             return;
@@ -303,8 +320,16 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
         }
     }
     if unseen && !over() {
-        let _: sys::Sys<()> = sever::reset(fd, socket);
+        let _: sys::Sys<()> = sever::reset(fd, socket, reason);
     }
+}
+
+/// Whether somebody goes on with the connection whose calls pass no hook.
+pub(crate) fn goes_unseen(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::Exec | Reason::PassedOn | Reason::Stdio | Reason::IoUring
+    )
 }
 
 /// Makes a socket plain again once both rings have ended and are empty. Called by a pinned
@@ -330,12 +355,13 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
     epoll::unbind_all(socket, &chan);
     chan.ours().open.store(OPEN_CLOSED, Ordering::SeqCst);
     socket.link.store(core::ptr::null_mut(), Ordering::Release);
-    socket.anchor_news.store(false, Ordering::Relaxed);
+    socket.anchor_news.forget();
     links::leave_slot(chan.link);
     rt::header().channels.fetch_sub(1, Ordering::Relaxed);
     if socket.phase.load(Ordering::Relaxed) != phase::NEVER {
-        rt::header().downgrades.fetch_add(1, Ordering::Relaxed);
-        socket.back_off(Reason::PeerAsked);
+        rt::header().count_downgrade(socket.end_reason());
+        socket.begin_again(socket.end_reason());
+        socket.forget_end();
     }
 }
 

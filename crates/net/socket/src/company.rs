@@ -6,6 +6,7 @@
 //! while nobody in the process does.
 
 use crate::{clock, family, links, thread};
+use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A longer absence needs an explanation: somebody ran here.
@@ -18,6 +19,15 @@ const ALONE_NS: u64 = 1500;
 const SULK_US: u64 = 20_000;
 /// How long nobody yields while spinning after a yield has met a stranger.
 const WARY_US: u64 = 300_000;
+
+/// Whoever is answered again and again without waiting leaves the CPU to others of its family, if
+/// there are any, after so long.
+const LONG_TURN_US: u64 = 100;
+
+thread_local! {
+    /// When this thread got its CPU, as far as it knows.
+    static TURN_BEGAN: Cell<u64> = const { Cell::new(0) };
+}
 
 /// Counter values until which the process sulks, and is wary of yields.
 static SULK_UNTIL: AtomicU64 = AtomicU64::new(0);
@@ -73,6 +83,12 @@ impl Presence {
         }
     }
 
+    /// Whether this thread has had its CPU for long, and others of its family may want it.
+    pub(crate) fn is_overdue(&self) -> bool {
+        let turn = self.at.wrapping_sub(TURN_BEGAN.get());
+        turn > clock::us(LONG_TURN_US) && family::is_shared(self.cpu, self.at)
+    }
+
     /// Looks for a stranger's turn since, in a spin that reads the counter all the time.
     pub(crate) fn note_gap(&self, before: u64, now: u64) -> bool {
         let long = now.wrapping_sub(before) > clock::us(SUSPICIOUS_US);
@@ -89,6 +105,7 @@ pub(crate) fn offer_cpu() -> Turn {
     let before = Presence::now();
     saiga_channel::sys::yield_cpu();
     let now = clock::ticks();
+    turn_begins(now);
     let away = now.wrapping_sub(before.at);
     if clock::to_ns(away) < ALONE_NS {
         Turn::Nobody
@@ -99,6 +116,11 @@ pub(crate) fn offer_cpu() -> Turn {
         WARY_UNTIL.store(now + clock::us(WARY_US), Ordering::Relaxed);
         Turn::Stranger
     }
+}
+
+/// This thread gets its CPU.
+pub(crate) fn turn_begins(now: u64) {
+    TURN_BEGAN.set(now);
 }
 
 fn sulk(now: u64) {

@@ -65,7 +65,7 @@ pub(crate) struct Interest {
     pub(crate) data: AtomicU64,
     /// The application has it registered; a bound one stays in the kernel when not.
     pub(crate) active: AtomicBool,
-    /// The descriptor that was registered is closed, others of the connection are not.
+    /// See `is_orphan`.
     orphan: AtomicBool,
     /// One-shot and fired.
     pub(crate) spent: AtomicBool,
@@ -100,7 +100,7 @@ impl Interest {
     /// connection when the application has closed that one (the registration outlives it).
     pub(crate) fn anchor(&self, socket: &Socket) -> Fd {
         let fd = self.fd.load(Ordering::Relaxed);
-        if self.orphan.load(Ordering::Relaxed) {
+        if self.is_orphan() {
             table::any_of(socket).unwrap_or(fd)
         } else {
             fd
@@ -118,6 +118,11 @@ impl Interest {
     /// Whether this is a registration in `set`. Caller holds its lock.
     pub(crate) fn is_in(&self, set: &EpollSet) -> bool {
         self.set().is_some_and(|own| core::ptr::eq(own, set))
+    }
+
+    /// Whether the descriptor that was registered is closed, and others of the connection are not.
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.orphan.load(Ordering::Relaxed)
     }
 
     fn is_bound(&self) -> bool {

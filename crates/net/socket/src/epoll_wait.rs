@@ -15,10 +15,11 @@ use crate::chan::{Chan, tx};
 use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT, SetSegment};
 use crate::links::Link;
 use crate::lock::Guard;
+use crate::sock::Socket;
 use crate::{clock, idle, policy, readiness, wakeups};
 use core::sync::atomic::Ordering;
 use saiga_channel::place::Place;
-use saiga_channel::sys::Sys;
+use saiga_channel::sys::{self, Sys};
 
 /// Kernel descriptors wait at most this long behind busy channels.
 const LOOK_US: u64 = 200;
@@ -246,7 +247,7 @@ fn sift(call: &Call<'_>, from: usize, n: usize) -> usize {
             let _ = call.set.bell().drain();
         } else if let Some(interest) = epoll::by_data(data) {
             if let Some(socket) = interest.socket() {
-                socket.anchor_news.store(true, Ordering::Relaxed);
+                socket.anchor_news.note();
             }
             // The record may be another connection's by now, in another set.
             if let Some(_guard) = call.set.lock.lock()
@@ -327,8 +328,11 @@ fn absorb_one(set: &'static EpollSet, index: usize) -> bool {
 fn examine(set: &'static EpollSet, interest: &'static Interest) -> Option<u32> {
     let silent = !interest.active.load(Ordering::Relaxed) || interest.spent.load(Ordering::Relaxed);
     let socket = interest.socket()?;
-    if silent || !socket.is_bound() {
+    if silent {
         return None;
+    }
+    if !socket.is_bound() {
+        return examine_orphan(set, interest, socket);
     }
     let chan = Chan::of(socket)?;
     let asked = interest.events.load(Ordering::Relaxed);
@@ -347,13 +351,36 @@ fn examine(set: &'static EpollSet, interest: &'static Interest) -> Option<u32> {
     if lacks_room && chan.ours().tx_mode.load(Ordering::Relaxed) != tx::RING {
         epoll::watch_for_room(set, interest, fd);
     }
+    if found != 0 {
+        set.peer_cpu.store(chan.peer_cpu(), Ordering::Relaxed);
+    }
+    report(set, interest, found)
+}
+
+/// The same for a connection that is back on TCP. The kernel reports for its registrations again,
+/// save for those that could not be given back to it: there it still tells us of changes.
+fn examine_orphan(
+    set: &'static EpollSet,
+    interest: &'static Interest,
+    socket: &'static Socket,
+) -> Option<u32> {
+    if !interest.is_orphan() {
+        return None;
+    }
+    let wanted = epoll::wanted(interest) | libc::POLLERR | libc::POLLHUP;
+    let found = sys::poll_now(interest.anchor(socket), wanted) & wanted;
+    report(set, interest, found)
+}
+
+/// Notes that events are about to be reported, if there are any.
+fn report(set: &'static EpollSet, interest: &'static Interest, found: i16) -> Option<u32> {
     if found == 0 {
         return None;
     }
-    set.peer_cpu.store(chan.peer_cpu(), Ordering::Relaxed);
+    let asked = interest.events.load(Ordering::Relaxed);
     if asked & ONESHOT != 0 {
         interest.spent.store(true, Ordering::Relaxed);
-    } else if !edge {
+    } else if asked & EDGE == 0 {
         set.queue(interest);
     }
     u32::try_from(found).ok()

@@ -8,8 +8,8 @@
 
 #![expect(unsafe_code, reason = "memory that forked processes share")]
 
-use crate::clock;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use crate::{clock, thread};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::sys;
 
 /// CPUs that are told apart; beyond that two share a line.
@@ -18,6 +18,9 @@ const CPUS: usize = 256;
 /// request of a friend takes some ten microseconds.
 const LATE_US: u64 = 1000;
 
+/// For so long after a change of turns others of the family may want the CPU.
+const SHARED_US: u64 = 20_000;
+
 /// What the family did on one CPU, on a cache line of its own.
 #[repr(align(128))]
 struct Line {
@@ -25,6 +28,10 @@ struct Line {
     last: AtomicU64,
     /// When the last one was that came long after the one before it.
     late: AtomicU64,
+    /// Whose the last one was (thread id).
+    whose: AtomicU32,
+    /// When the last one was that followed somebody else's.
+    changed: AtomicU64,
 }
 
 static LINES: AtomicPtr<Line> = AtomicPtr::new(core::ptr::null_mut());
@@ -55,10 +62,42 @@ pub(crate) fn take_turn(cpu: u32, now: u64) {
     if now.saturating_sub(last) > clock::us(LATE_US) {
         line.late.store(now, Ordering::Relaxed);
     }
+    if line.whose.load(Ordering::Relaxed) != thread::id() {
+        line.whose.store(thread::id(), Ordering::Relaxed);
+        line.changed.store(now, Ordering::Relaxed);
+    }
+}
+
+/// Whether several of the family have had turns on `cpu` of late.
+pub(crate) fn is_shared(cpu: u32, now: u64) -> bool {
+    let changed = line(cpu).map_or(0, |l| l.changed.load(Ordering::Relaxed));
+    changed != 0 && now.saturating_sub(changed) < clock::us(SHARED_US)
 }
 
 /// Whether the family had turns on `cpu` again and again since `since` (ticks), at which it had
 /// one.
 pub(crate) fn was_busy_since(cpu: u32, since: u64) -> bool {
     line(cpu).is_some_and(|l| l.late.load(Ordering::Relaxed) < since)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_is_shared_while_turns_change_hands_on_it() {
+        clock::calibrate();
+        begin();
+        let (cpu, at) = (255, 1 << 40);
+        take_turn(cpu, at);
+        take_turn(cpu, at + clock::us(SHARED_US));
+        let alone = at + clock::us(SHARED_US);
+        assert!(!is_shared(cpu, alone), "one thread is nobody's company");
+        std::thread::spawn(move || take_turn(cpu, alone))
+            .join()
+            .expect("it only notes a time");
+        assert!(is_shared(cpu, alone + 1));
+        assert!(!is_shared(cpu, alone + clock::us(SHARED_US)));
+        assert!(!is_shared(cpu - 1, alone + 1));
+    }
 }

@@ -5,6 +5,7 @@
 //! this crate decides call by call whether the kernel or the channel serves it. It
 //! starts no thread, installs no handler and allocates nothing in the caller's heap.
 
+mod anchor_news;
 mod api;
 mod chan;
 mod chaos;
@@ -21,6 +22,7 @@ mod kernel;
 mod links;
 mod lock;
 mod luck;
+pub mod namespaces;
 mod offers;
 mod pace;
 mod places;
@@ -39,6 +41,7 @@ mod start;
 mod table;
 mod thread;
 mod upgrade;
+pub mod uring;
 mod wait;
 mod wakeups;
 

@@ -46,7 +46,7 @@ fn attempt(start: Presence, peer_cpu: u32, news: &impl Fn() -> bool) -> bool {
             // A yield would cost a time slice here.
             company::Spinner::enter().is_some_and(|_one| spin(Presence::now(), limit, news))
         } else {
-            polite_spin(start.at, limit, news)
+            polite_spin(start, limit, news)
         }
     });
     spun.unwrap_or_else(news)
@@ -75,14 +75,17 @@ fn yield_turns(news: &impl Fn() -> bool) -> bool {
 
 /// Spins while nobody else wants the CPU: others get it every few microseconds, and after a
 /// few turns of theirs it is theirs altogether.
-fn polite_spin(start: u64, limit: u64, news: &impl Fn() -> bool) -> bool {
+fn polite_spin(start: Presence, limit: u64, news: &impl Fn() -> bool) -> bool {
+    if start.is_overdue() && company::offer_cpu() == Turn::Stranger {
+        return news();
+    }
     let mut turns = 0;
     loop {
         if spin(Presence::now(), clock::us(COURTESY_US), news) {
             return true;
         }
         let now = clock::ticks();
-        if now.wrapping_sub(start) > limit || company::sulking(now) {
+        if now.wrapping_sub(start.at) > limit || company::sulking(now) {
             return false;
         }
         match company::offer_cpu() {

@@ -12,7 +12,7 @@ mod pins;
 pub use pins::{Pins, pin_plain};
 pub(crate) use pins::{forked, somebody_polls};
 
-use crate::chan::Chan;
+use crate::chan::{Chan, rx, tx};
 use crate::places;
 use crate::sock::{Pin, Socket};
 use crate::table::{self, Entry};
@@ -132,14 +132,18 @@ fn nap(fds: &[pollfd]) -> Option<u64> {
         .max()
 }
 
-/// Whether shared memory alone shows something that was asked for.
+/// Whether shared memory alone shows something that was asked for. A ring that has ended shows
+/// nothing: there TCP has the word, and whoever waits for that must sleep.
 fn any_news(fds: &[pollfd]) -> bool {
     fds.iter().any(|p| {
         bound(p.fd).is_some_and(|(_pin, _, chan)| {
             let reads = p.events & (libc::POLLIN | libc::POLLRDNORM) != 0;
             let writes = p.events & (libc::POLLOUT | libc::POLLWRNORM) != 0;
-            (reads && chan.rx_ring().readable())
-                || (writes && chan.tx_ring().writable(rt::max_shift()))
+            let (incoming, outgoing) = (chan.rx_ring(), chan.tx_ring());
+            let receives = chan.ours().rx_mode.load(Ordering::Relaxed) == rx::RING;
+            let sends = chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING;
+            (reads && receives && incoming.readable())
+                || (writes && sends && !outgoing.frozen() && outgoing.writable(rt::max_shift()))
         })
     })
 }
@@ -181,7 +185,7 @@ fn ask_kernel(
         p.revents = match bound(p.fd) {
             Some((_pin, socket, chan)) => {
                 if seen.revents != 0 {
-                    socket.anchor_news.store(true, Ordering::Relaxed);
+                    socket.anchor_news.note();
                 }
                 let wanted = p.events | libc::POLLERR | libc::POLLHUP;
                 readiness::events(p.fd, socket, &chan) & wanted

@@ -5,6 +5,7 @@ use crate::sock::Socket;
 use crate::{recv, rt, send};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Fd};
+use saiga_status::Reason;
 
 const IN: i16 = libc::POLLIN | libc::POLLRDNORM;
 const OUT: i16 = libc::POLLOUT | libc::POLLWRNORM;
@@ -13,16 +14,21 @@ const ENDED: i16 = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
 /// Events of a bound, pinned socket as `poll(2)` names them (epoll's have the same values).
 pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     if socket.severed.load(Ordering::Relaxed) {
-        return IN | OUT | libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
+        let error = if socket.reset_told.load(Ordering::Relaxed) {
+            0
+        } else {
+            libc::POLLERR
+        };
+        return IN | OUT | libc::POLLRDHUP | libc::POLLHUP | error;
     }
     notice_switch(fd, socket, chan);
     send::serve_recall(fd, socket, chan);
     let rx_mode = chan.ours().rx_mode.load(Ordering::Relaxed);
     let tx_mode = chan.ours().tx_mode.load(Ordering::Relaxed);
     let rings_only = rx_mode == rx::RING && tx_mode == tx::RING && !chan.rx_ring().frozen();
-    let news = socket.anchor_news.load(Ordering::Relaxed);
+    let news = socket.anchor_news.heard();
     let mut seen = 0;
-    if !rings_only || news {
+    if !rings_only || news.is_some() {
         seen = sys::poll_now(fd, IN | OUT | libc::POLLPRI | libc::POLLRDHUP);
     }
     let mut now = seen & (ENDED | libc::POLLPRI);
@@ -30,8 +36,10 @@ pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     now |= outgoing(fd, socket, chan, tx_mode, seen);
     // Whoever is told of it must find it: a receive asks the anchor only when it has news.
     let has = seen & (IN | ENDED) != 0;
-    if has != news {
-        socket.anchor_news.store(has, Ordering::Relaxed);
+    match news {
+        Some(news) if !has => socket.anchor_news.settle(news),
+        None if has => socket.anchor_news.note(),
+        _ => {}
     }
     now
 }
@@ -66,6 +74,7 @@ fn incoming(chan: &Chan, rx_mode: u32, seen: i16) -> i16 {
 fn outgoing(fd: Fd, socket: &'static Socket, chan: &Chan, tx_mode: u32, seen: i16) -> i16 {
     match tx_mode {
         tx::RING if seen & ENDED != 0 => {
+            socket.note_end(Reason::HalfClosed);
             chan.freeze_tx();
             sys::poll_now(fd, OUT) & OUT
         }
@@ -74,7 +83,7 @@ fn outgoing(fd: Fd, socket: &'static Socket, chan: &Chan, tx_mode: u32, seen: i1
         tx::RING => 0,
         tx::ENDED if socket.tx_shut.load(Ordering::Relaxed) => seen & OUT,
         tx::ENDED if !chan.tx_ring().acknowledged() && seen & ENDED == 0 => {
-            if send::overtake(socket, chan) {
+            if send::overtake(fd, socket, chan) {
                 seen & OUT
             } else {
                 0
@@ -105,6 +114,7 @@ pub(crate) fn anchor_events(chan: &Chan, wanted: i16) -> i16 {
     }
     if wanted & OUT != 0 {
         watch |= match chan.ours().tx_mode.load(Ordering::Relaxed) {
+            tx::RING if chan.tx_ring().frozen() => libc::POLLOUT,
             tx::RING | tx::ENDED => libc::POLLRDHUP,
             _ => libc::POLLOUT,
         };

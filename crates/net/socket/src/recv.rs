@@ -16,6 +16,7 @@ use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::ring::Got;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
+use saiga_status::Reason;
 
 /// Buffers that one call can fill.
 pub(crate) type Parts<'a, 'b> = &'a mut [&'b mut [u8]];
@@ -114,11 +115,15 @@ fn receive_now(
     flags: i32,
 ) -> Sys<Try> {
     if socket.severed.load(Ordering::Relaxed) {
-        return Err(Errno(libc::ECONNRESET));
+        return if socket.reset_told.load(Ordering::Relaxed) {
+            Ok(Try::Bytes(0))
+        } else {
+            Err(Errno(libc::ECONNRESET))
+        };
     }
     send::serve_recall(fd, socket, chan);
     let Some(_lock) = chan.lock_rx(socket) else {
-        return sever::reset(fd, socket);
+        return sever::reset(fd, socket, Reason::CorruptMemory);
     };
     match chan.ours().rx_mode.load(Ordering::Relaxed) {
         rx::RING => from_ring(fd, socket, chan, parts, skip, flags),
@@ -148,6 +153,20 @@ fn after_ring(
             return Ok(Try::Bytes(n));
         }
     }
+    end_by_tcp(fd, socket, chan, parts, got)
+}
+
+/// What TCP gave, unless that is the end of the stream and has more to it.
+fn end_by_tcp(
+    fd: Fd,
+    socket: &'static Socket,
+    chan: &Chan,
+    parts: &[&mut [u8]],
+    got: Try,
+) -> Sys<Try> {
+    if got == Try::Bytes(0) && parts.iter().any(|p| !p.is_empty()) {
+        return end_of_stream(fd, socket, chan);
+    }
     Ok(got)
 }
 
@@ -163,10 +182,10 @@ fn before_switch(
 ) -> Sys<Try> {
     let got = from_tcp(fd, socket, parts, skip, flags, u64::MAX)?;
     if got == Try::Bytes(0) && turn(fd, socket, chan)? {
-        socket.anchor_news.store(true, Ordering::Relaxed);
+        socket.anchor_news.note();
         return Ok(Try::Again);
     }
-    Ok(got)
+    end_by_tcp(fd, socket, chan, parts, got)
 }
 
 /// Notices that the peer has switched to the ring, or that it never will.
@@ -188,7 +207,7 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         return Ok(false); // The kernel cannot say at this moment.
     };
     let Some(remaining) = total.checked_sub(had) else {
-        return sever::reset(fd, socket);
+        return sever::reset(fd, socket, Reason::CorruptMemory);
     };
     ring.acknowledge();
     chan.ours().rx_remaining.store(remaining, Ordering::Relaxed);
@@ -262,22 +281,25 @@ fn from_ring(
                 chan.ours().rx_mode.store(rx::AFTER, Ordering::SeqCst);
                 return Ok(Try::Again);
             }
-            Got::Corrupt => return sever::reset(fd, socket),
+            Got::Corrupt => return sever::reset(fd, socket, Reason::CorruptMemory),
             Got::Empty if eof => return end_of_stream(fd, socket, chan),
             Got::Empty => {
                 if socket.rx_shut.load(Ordering::Relaxed) {
                     return Ok(Try::Bytes(0));
                 }
-                if !anchor_due(fd, socket, flags) {
+                let news = socket.anchor_news.heard();
+                if news.is_none() && !anchor_due(fd, socket, flags) {
                     return Ok(Try::Empty);
                 }
                 match sys::recv(fd, &mut [0], libc::MSG_PEEK | libc::MSG_DONTWAIT) {
                     // FIN: what was written to the ring before it is visible by now.
                     Ok(0) => eof = true,
                     Ok(_) if chan.rx_ring().frozen() => {}
-                    Ok(_) => return sever::reset(fd, socket),
+                    Ok(_) => return sever::reset(fd, socket, Reason::MovedOutside),
                     Err(Errno(libc::EAGAIN)) => {
-                        socket.anchor_news.store(false, Ordering::Relaxed);
+                        if let Some(news) = news {
+                            socket.anchor_news.settle(news);
+                        }
                         return Ok(Try::Empty);
                     }
                     Err(e) => return Err(e),
@@ -302,12 +324,9 @@ fn read_ring(chan: &Chan, parts: Parts<'_, '_>, mut skip: usize, peek: bool) -> 
     Got::Empty
 }
 
-/// Whether an empty ring is reason to ask the anchor: it has news, or we wait for it, or
-/// this is the sixteenth empty read in a row.
+/// Whether an empty ring is reason to ask an anchor without news: this is the sixteenth empty
+/// read in a row.
 fn anchor_due(fd: Fd, socket: &Socket, flags: i32) -> bool {
-    if socket.anchor_news.load(Ordering::Relaxed) {
-        return true;
-    }
     let n = socket.empty_reads.load(Ordering::Relaxed).wrapping_add(1);
     socket.empty_reads.store(n, Ordering::Relaxed);
     let polls = flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd);
@@ -320,9 +339,11 @@ fn end_of_stream(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
     let unread = || chan.tx_ring().pending(STRIDE_SHIFT).is_some_and(|n| n > 0);
     // After our own FIN the kernel has forgotten a connection that a live peer still reads.
     let ours_ended = socket.tx_shut.load(Ordering::Relaxed);
+    // What is reset already has had its error told, to whoever sent last.
+    let reset = || sys::poll_now(fd, 0) & libc::POLLHUP != 0;
     // Looked at twice: only what is unread once the peer is known to be gone stays unread.
-    if !ours_ended && unread() && sever::peer_is_gone(fd) && unread() {
-        return sever::reset(fd, socket);
+    if !ours_ended && unread() && !reset() && sever::peer_is_gone(fd) && unread() {
+        return sever::reset(fd, socket, Reason::PeerGone);
     }
     Ok(Try::Bytes(0))
 }

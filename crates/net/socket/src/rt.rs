@@ -20,6 +20,8 @@ use sys::{Errno, Fd, Sys};
 pub(crate) static ENABLED: AtomicBool = AtomicBool::new(false);
 /// The process put itself under seccomp: nothing is upgraded any more.
 pub(crate) static SANDBOXED: AtomicBool = AtomicBool::new(false);
+/// The process went into another namespace: nothing is upgraded any more.
+pub(crate) static ABROAD: AtomicBool = AtomicBool::new(false);
 /// Messages before a connection is worth a channel.
 static EVIDENCE: AtomicU32 = AtomicU32::new(64);
 /// Logarithm of the largest ring.
@@ -171,9 +173,16 @@ fn diag() -> Sys<Fd> {
 /// and an answer does not say whose question it was.
 pub(crate) fn look_up(tuple: &Tuple) -> Sys<SocketFacts> {
     static ASKING: Lock = Lock::new();
-    let fd = diag()?;
     let _turn = ASKING.lock().ok_or(Errno(libc::EAGAIN))?;
-    diag::lookup(fd, tuple)
+    let fd = diag()?;
+    let answer = diag::lookup(fd, tuple);
+    if matches!(answer, Err(Errno(libc::EBADF | libc::ENOTSOCK))) {
+        // The application closed the number by a system call that we did not see, and may have
+        // it for something else by now. The next question gets another socket.
+        DIAG.store(-1, Ordering::Release);
+        table::clear(fd);
+    }
+    answer
 }
 
 /// Makes sure that bells can be rung.
@@ -189,7 +198,14 @@ pub(crate) fn ring(bell: u64) {
     if RINGER.fd() < 0 {
         let _ = open_ringer(); // A forked child's first ring; without a socket, nobody is told.
     }
-    RINGER.ring(bell);
+    if let Err(lost) = RINGER.ring(bell) {
+        // Closed by the application, as above. The peer must be told all the same.
+        table::clear(lost);
+        header().count_failure(Reason::HiddenDescriptorLost);
+        if open_ringer().is_ok() {
+            let _ = RINGER.ring(bell);
+        }
+    }
 }
 
 fn page() -> Option<&'static StatusPage> {

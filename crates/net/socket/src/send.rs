@@ -1,7 +1,7 @@
 //! Sending on a bound socket: TCP until the peer is ready, then the ring, and TCP
 //! again after the ring has ended.
 
-use crate::chan::{Chan, tx};
+use crate::chan::{Chan, SideLock, tx};
 use crate::sock::{Socket, origin};
 use crate::{epoll, kernel, rt, sever, wait};
 use core::sync::atomic::Ordering;
@@ -118,7 +118,7 @@ fn send_as(
                 }
             }
             Ok(Try::Again) => {}
-            Ok(Try::Full) if !overtaken && overtake(socket, &chan) => overtaken = true,
+            Ok(Try::Full) if !overtaken && overtake(fd, socket, &chan) => overtaken = true,
             Ok(Try::Full) => {
                 if !patience.lasts(fd, socket) {
                     if is_room_after_all(socket, &chan) {
@@ -158,36 +158,48 @@ fn send_now(
     skip: usize,
     flags: i32,
 ) -> Sys<Try> {
-    if socket.severed.load(Ordering::Relaxed) {
-        return Err(Errno(libc::ECONNRESET));
-    }
     let mut rest: [&[u8]; kernel::MAX_PARTS] = [&[]; kernel::MAX_PARTS];
     let rest = behind(parts, skip, &mut rest);
+    if socket.severed.load(Ordering::Relaxed) {
+        if !socket.reset_told.load(Ordering::Relaxed) {
+            return Err(Errno(libc::ECONNRESET));
+        }
+        return to_tcp(fd, socket, rest, flags); // EPIPE, with its signal
+    }
     let Some(lock) = chan.lock_tx(socket) else {
-        return sever::reset(fd, socket);
+        return sever::reset(fd, socket, Reason::CorruptMemory);
     };
     if lock.nested {
         // A signal handler sends while its own thread is inside a send on this socket. The
         // ring ends here, so the interrupted send finds out and follows by TCP.
+        socket.note_end(Reason::UnsupportedCall);
         chan.freeze_tx();
     }
     give_back(fd, socket, chan)?;
-    let plain_only = flags & libc::MSG_OOB != 0;
+    if flags & libc::MSG_OOB != 0 {
+        end_for_urgent(fd, socket, chan);
+    }
     let shut = socket.tx_shut.load(Ordering::Relaxed);
     match chan.ours().tx_mode.load(Ordering::Relaxed) {
-        tx::TCP if !plain_only && !shut && may_switch(fd, socket, chan) => {
+        tx::TCP if !shut && may_switch(fd, socket, chan) => {
             chan.tx_ring().switch(socket.sent.load(Ordering::Relaxed));
             chan.ours().tx_mode.store(tx::RING, Ordering::SeqCst);
             socket.show(State::Upgraded, Reason::None);
             Ok(Try::Again)
         }
         tx::TCP | tx::AFTER => to_tcp(fd, socket, rest, flags),
-        tx::RING if plain_only => {
-            chan.freeze_tx();
-            Ok(Try::Again)
-        }
         tx::RING => to_ring(fd, socket, chan, rest),
-        _ => leave_ring(fd, socket, chan, flags),
+        _ => leave_ring(fd, socket, chan, &lock, flags),
+    }
+}
+
+/// Urgent data is TCP's own matter: its last byte is not part of the stream that the peer counts,
+/// so no ring may follow it: not this one if it has not begun, and no later one.
+fn end_for_urgent(fd: Fd, socket: &'static Socket, chan: &Chan) {
+    socket.leave(fd, Reason::OutOfBand);
+    if !chan.tx_ring().frozen() {
+        chan.freeze_tx();
+        chan.freeze_rx();
     }
 }
 
@@ -222,7 +234,7 @@ fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Parts<'_, '_>) ->
             Ok(Try::Bytes(n))
         }
         Put::Full => {
-            if peer_has_finished(fd, chan) {
+            if peer_has_finished(fd, socket, chan) {
                 Ok(Try::Again)
             } else {
                 Ok(Try::Full)
@@ -230,7 +242,7 @@ fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Parts<'_, '_>) ->
         }
         Put::NoMemory => {
             // The whole connection goes on by TCP; a later upgrade may find memory.
-            rt::header().count_failure(Reason::OutOfMemory);
+            socket.note_end(Reason::OutOfMemory);
             chan.freeze_tx();
             chan.freeze_rx();
             Ok(Try::Again)
@@ -240,7 +252,7 @@ fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Parts<'_, '_>) ->
             let _ = mode.compare_exchange(tx::RING, tx::ENDED, Ordering::SeqCst, Ordering::SeqCst);
             Ok(Try::Again)
         }
-        Put::Corrupt => sever::reset(fd, socket),
+        Put::Corrupt => sever::reset(fd, socket, Reason::CorruptMemory),
     }
 }
 
@@ -254,17 +266,18 @@ fn watch_reader(fd: Fd, socket: &Socket, chan: &Chan, was_waiting: bool) {
     let n = socket.unread_writes.load(Ordering::Relaxed).wrapping_add(1);
     socket.unread_writes.store(n, Ordering::Relaxed);
     if n.is_multiple_of(16) {
-        peer_has_finished(fd, chan);
+        peer_has_finished(fd, socket, chan);
     }
 }
 
 /// Whether the anchor shows the peer's FIN; then the ring ends and TCP decides what happens
 /// to further bytes (delivery to a half-closed peer, reset by a dead one).
-pub(crate) fn peer_has_finished(fd: Fd, chan: &Chan) -> bool {
+pub(crate) fn peer_has_finished(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
     let gone = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
     if sys::poll_now(fd, libc::POLLRDHUP) & gone == 0 {
         return false;
     }
+    socket.note_end(Reason::HalfClosed);
     chan.freeze_tx();
     true
 }
@@ -278,7 +291,7 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
             chan.tx_ring()
                 .read(&chan.tx_bytes_all(), &mut [&mut bytes], true)
         else {
-            return sever::reset(fd, socket);
+            return sever::reset(fd, socket, Reason::CorruptMemory);
         };
         match kernel::send(fd, &[&bytes[..n]], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
             Ok(sent) => {
@@ -305,12 +318,18 @@ pub(crate) fn serve_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
 
 /// The ring has ended: TCP may go on once the peer has acknowledged the switch to the ring,
 /// or will never read again.
-fn leave_ring(fd: Fd, socket: &'static Socket, chan: &Chan, flags: i32) -> Sys<Try> {
+fn leave_ring(
+    fd: Fd,
+    socket: &'static Socket,
+    chan: &Chan,
+    lock: &SideLock,
+    flags: i32,
+) -> Sys<Try> {
     let ring = chan.tx_ring();
     let unused = ring.tail() == 0 && ring.pending(STRIDE_SHIFT) == Some(0);
     let passable = || ring.acknowledged() || unused || sever::peer_is_gone(fd);
     if !chan.recall_due() && passable() {
-        go_on_by_tcp(socket, chan);
+        go_on_by_tcp(fd, socket, chan, lock);
         return Ok(Try::Again);
     }
     if socket.tx_shut.load(Ordering::Relaxed) {
@@ -328,26 +347,42 @@ fn await_shutdown(fd: Fd, flags: i32) -> Sys<Try> {
 }
 
 /// From here TCP carries what is sent, unless the peer recalls the ring this very moment: then
-/// what is unread goes first.
-fn go_on_by_tcp(socket: &Socket, chan: &Chan) {
+/// what is unread goes first. What somebody has sent by TCP meanwhile, past the hooks, has overtaken
+/// the ring: that stream cannot be mended.
+fn go_on_by_tcp(fd: Fd, socket: &Socket, chan: &Chan, lock: &SideLock) {
+    // What a signal handler has interrupted may not have counted yet what it sent.
+    if !lock.nested && was_overtaken(fd, socket) {
+        let _: Sys<()> = sever::reset(fd, socket, Reason::MovedOutside);
+        return;
+    }
     chan.ours().tx_mode.store(tx::AFTER, Ordering::SeqCst);
     if chan.recalled() {
         chan.ours().tx_mode.store(tx::ENDED, Ordering::SeqCst);
     } else {
-        socket.show(State::Downgraded, Reason::PeerAsked);
+        socket.show(State::Downgraded, socket.end_reason());
     }
+}
+
+/// Whether TCP was given bytes on this socket that we know nothing of. A process that shares it
+/// over a fork has counts of its own, and a FIN counts as a byte: then nobody can tell.
+fn was_overtaken(fd: Fd, socket: &Socket) -> bool {
+    if socket.maybe_shared() || socket.tx_shut.load(Ordering::Relaxed) {
+        return false;
+    }
+    let known = socket.sent.load(Ordering::Relaxed);
+    sent_by_kernel(fd, socket).is_some_and(|sent| sent > known)
 }
 
 /// Lets TCP go on behind an ended ring although the peer has not acknowledged the switch to it:
 /// no thread of the peer is inside a receive, and whichever comes in next sees the switch before
 /// it reads from TCP. Only after a barrier on all threads that followed the switch.
-pub(crate) fn leave_unnoticed(socket: &'static Socket, chan: &Chan) {
+pub(crate) fn leave_unnoticed(fd: Fd, socket: &'static Socket, chan: &Chan) {
     let Some(lock) = chan.lock_tx(socket) else {
         return;
     };
     let ended = chan.ours().tx_mode.load(Ordering::SeqCst) == tx::ENDED;
     if ended && !lock.nested && !chan.recall_due() && !chan.peer_receives() {
-        go_on_by_tcp(socket, chan);
+        go_on_by_tcp(fd, socket, chan, &lock);
     }
 }
 
@@ -356,14 +391,14 @@ const LOOKS: u32 = 64;
 
 /// A ring has ended, and the peer has not noticed the switch to it: it makes no call. On TCP that
 /// would keep nobody from sending, so it must not here. True when TCP may go on.
-pub(crate) fn overtake(socket: &'static Socket, chan: &Chan) -> bool {
+pub(crate) fn overtake(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
     let mode = || chan.ours().tx_mode.load(Ordering::SeqCst);
     let waits = mode() == tx::ENDED && !chan.tx_ring().acknowledged() && !chan.recall_due();
     if !waits || sys::barrier_everywhere().is_err() {
         return false;
     }
     (0..LOOKS).any(|_| {
-        leave_unnoticed(socket, chan);
+        leave_unnoticed(fd, socket, chan);
         let over = mode() == tx::AFTER;
         if !over {
             sys::yield_cpu();
@@ -395,9 +430,15 @@ fn may_switch(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
     if sent_by_kernel(fd, socket) == Some(socket.sent.load(Ordering::Relaxed)) {
         return true;
     }
+    let shared = socket.maybe_shared();
+    let reason = if shared {
+        Reason::ForkShared
+    } else {
+        Reason::MovedOutside
+    };
+    socket.leave(fd, reason);
     chan.freeze_tx();
     chan.freeze_rx();
-    socket.never(fd, Reason::MovedOutside);
     false
 }
 

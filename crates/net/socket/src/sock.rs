@@ -6,6 +6,7 @@
 
 #![expect(unsafe_code, reason = "pointers to records of the pool")]
 
+use crate::anchor_news::AnchorNews;
 use crate::epoll::Interest;
 use crate::links::Link;
 use crate::lock::Lock;
@@ -100,13 +101,15 @@ pub(crate) struct Socket {
     /// Descriptor under which the status page shows the connection.
     pub(crate) shown_as: AtomicI32,
     /// The anchor may have something to say: FIN, reset, or bytes after a freeze.
-    pub(crate) anchor_news: AtomicBool,
+    pub(crate) anchor_news: AnchorNews,
     /// shutdown(SHUT_WR) was called here.
     pub(crate) tx_shut: AtomicBool,
     /// shutdown(SHUT_RD) was called here.
     pub(crate) rx_shut: AtomicBool,
     /// The channel was corrupt and the connection is reset.
     pub(crate) severed: AtomicBool,
+    /// A call has been told of that.
+    pub(crate) reset_told: AtomicBool,
     /// Empty reads in a row; every sixteenth looks at the anchor.
     pub(crate) empty_reads: AtomicU32,
     /// Writes in a row that met unread bytes; every sixteenth looks at the anchor.
@@ -121,6 +124,8 @@ pub(crate) struct Socket {
     /// Fork epoch in which the connection was opened; older means that another process may have
     /// changed the flags of its description.
     pub(crate) opened: AtomicU32,
+    /// Why this side ended the channel, as a [`Reason`]'s number; 0 while it did not.
+    ended_for: AtomicU32,
     /// Guards phase changes, binding, and the list of interests.
     pub(crate) state_lock: Lock,
     /// Epoll registrations of this connection in this process.
@@ -198,12 +203,14 @@ impl Socket {
             tx_shut,
             rx_shut,
             severed,
+            reset_told,
             empty_reads,
             unread_writes,
             quiet_at,
             quiet_since,
             epoch,
             opened,
+            ended_for,
             state_lock: _,
             interests,
             next_free: _,
@@ -220,6 +227,7 @@ impl Socket {
             empty_reads,
             unread_writes,
             epoch,
+            ended_for,
         ] {
             zero.store(0, Ordering::Relaxed);
         }
@@ -232,7 +240,9 @@ impl Socket {
         link.store(core::ptr::null_mut(), Ordering::Relaxed);
         aux.store(-1, Ordering::Relaxed);
         own_copy.store(-1, Ordering::Relaxed);
-        for no in [marked, peer_marked, anchor_news, tx_shut, rx_shut, severed] {
+        anchor_news.forget();
+        let flags = [marked, peer_marked, tx_shut, rx_shut, severed, reset_told];
+        for no in flags {
             no.store(false, Ordering::Relaxed);
         }
         interests.store(core::ptr::null_mut(), Ordering::Relaxed);
@@ -316,15 +326,51 @@ impl Socket {
 
     /// Tries again after a pause that grows.
     pub(crate) fn back_off(&self, reason: Reason) {
+        rt::header().count_failure(reason);
+        self.begin_again(reason);
+    }
+
+    /// Gathers evidence again.
+    pub(crate) fn begin_again(&self, reason: Reason) {
         self.phase.store(phase::COLD, Ordering::Relaxed);
         self.pause();
-        rt::header().count_failure(reason);
         self.show(State::Tracked, reason);
     }
 
-    /// Shows a state on the status page.
+    /// Notes why this side ends its channel; the first cause stays.
+    pub(crate) fn note_end(&self, reason: Reason) {
+        let (none, why) = (Reason::None as u32, reason as u32);
+        let word = &self.ended_for;
+        let _ = word.compare_exchange(none, why, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Why the channel has ended: for a cause of our own, or because the peer ended it.
+    pub(crate) fn end_reason(&self) -> Reason {
+        let own = Reason::from_number(self.ended_for.load(Ordering::Relaxed));
+        own.filter(|reason| *reason != Reason::None)
+            .unwrap_or(Reason::PeerAsked)
+    }
+
+    /// A new channel begins, or another one may.
+    pub(crate) fn forget_end(&self) {
+        self.ended_for.store(Reason::None as u32, Ordering::Relaxed);
+    }
+
+    /// Settles that an upgraded connection stays on TCP once its rings are empty.
+    pub(crate) fn leave(&self, fd: Fd, reason: Reason) {
+        self.note_end(reason);
+        self.unmark(fd);
+        if self.phase.swap(phase::NEVER, Ordering::Relaxed) != phase::NEVER {
+            rt::header().count_downgrade(reason);
+        }
+        self.show(State::Downgraded, reason);
+    }
+
+    /// Shows a state on the status page; a connection that was reset stays shown as that.
     pub(crate) fn show(&self, state: State, reason: Reason) {
-        rt::show(self.shown_as.load(Ordering::Relaxed), state, reason);
+        if !self.severed.load(Ordering::Relaxed) {
+            rt::show(self.shown_as.load(Ordering::Relaxed), state, reason);
+        }
     }
 
     /// Whether the descriptor does not block.

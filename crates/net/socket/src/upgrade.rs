@@ -7,7 +7,7 @@
 use crate::chan::{Chan, rx, tx};
 use crate::links::{self, Link};
 use crate::sock::{self, Socket, mode, phase};
-use crate::{epoll, fork, offers, poll, rt, send, settings};
+use crate::{epoll, fork, offers, poll, rt, send, settings, uring};
 use core::sync::atomic::{AtomicBool, Ordering};
 use saiga_channel::layout::{OPEN_CLOSED, OPEN_MAPPED, START_SHIFT, Side};
 use saiga_channel::rendezvous::{self, Credentials, Proposal, Refusal};
@@ -25,6 +25,10 @@ const OVERFLOW_UID: u32 = 65_534;
 
 /// Takes the next step on a plain, pinned socket. True when it is bound now.
 pub(crate) fn step(fd: Fd, socket: &'static Socket) -> bool {
+    let sandboxed = rt::SANDBOXED.load(Ordering::Relaxed);
+    if socket.phase.load(Ordering::Relaxed) == phase::COLD && !sandboxed {
+        uring::look_again();
+    }
     let Some(_guard) = socket.state_lock.try_lock() else {
         return false;
     };
@@ -61,6 +65,12 @@ fn begin(fd: Fd, socket: &'static Socket) {
     if rt::SANDBOXED.load(Ordering::Relaxed) || !may_wait() {
         return socket.never(fd, Reason::Sandboxed);
     }
+    if uring::is_in_the_way() {
+        return socket.back_off(Reason::IoUring);
+    }
+    if rt::ABROAD.load(Ordering::Relaxed) {
+        return socket.never(fd, Reason::Namespace);
+    }
     let first = !socket.marked.load(Ordering::Relaxed);
     if first && !is_tcp(fd) {
         return socket.never(fd, Reason::NotTcp);
@@ -80,7 +90,7 @@ fn begin(fd: Fd, socket: &'static Socket) {
     socket.mark(fd);
     socket.epoch.store(fork::forks(), Ordering::Relaxed);
     if let Err(reason) = find_peer(socket, &tuple) {
-        return if reason == Reason::PeerRemote {
+        return if matches!(reason, Reason::PeerRemote | Reason::PeerUnknown) {
             socket.never(fd, reason)
         } else {
             socket.back_off(reason)
@@ -160,7 +170,7 @@ fn still_agrees(fd: Fd, socket: &'static Socket) -> bool {
         return true;
     }
     abandon(socket);
-    socket.never(fd, Reason::MovedOutside);
+    socket.never(fd, Reason::ForkShared);
     false
 }
 
@@ -179,8 +189,11 @@ fn find_peer(socket: &Socket, tuple: &Tuple) -> Result<(), Reason> {
             }
             Ok(())
         }
+        // Between two sockets of this host, each end must be found under the other's names.
+        Err(Errno(libc::ENOENT)) if tuple.is_within_host() => Err(Reason::PeerUnknown),
         Err(Errno(libc::ENOENT)) => Err(Reason::PeerRemote),
         Err(Errno(libc::EMFILE | libc::ENFILE)) => Err(Reason::OutOfDescriptors),
+        Err(Errno(libc::EBADF | libc::ENOTSOCK)) => Err(Reason::HiddenDescriptorLost),
         Err(_) => Err(Reason::DeniedBySystem),
     }
 }
@@ -530,6 +543,7 @@ fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: usize) -> bo
         return false;
     }
     socket.phase.store(phase::COLD, Ordering::Relaxed);
+    socket.forget_end();
     socket.epoch.store(fork::forks(), Ordering::Relaxed);
     socket.cookie.store(sock::cookie(fd), Ordering::Relaxed);
     socket.quiet_at.store(u64::MAX, Ordering::Relaxed); // The first look is not an idle one.

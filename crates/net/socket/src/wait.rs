@@ -10,6 +10,7 @@ use crate::sock::Socket;
 use crate::{clock, idle, kernel, places, policy, rt, wakeups};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
+use saiga_status::Reason;
 
 /// What a wait is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,11 +55,12 @@ impl Wait {
             .deadline
             .get_or_insert_with(|| deadline_of(self.fd, self.what));
         let Ok(place) = places::borrow() else {
-            go_by_tcp(chan); // No descriptor for a bell.
+            self.go_by_tcp(chan, Reason::OutOfDescriptors);
             return Ok(());
         };
         let Some(index) = chan.segment.claim_place(place.bell.name) else {
-            go_by_tcp(chan); // Every place of this segment is taken.
+            // Every place of this segment is taken.
+            self.go_by_tcp(chan, Reason::UnsupportedCall);
             return Ok(());
         };
         let word = match self.what {
@@ -140,9 +142,9 @@ impl Wait {
             Ok(0) => Err(Errno(libc::EAGAIN)),
             Ok(_) => {
                 if fds[0].revents != 0 {
-                    self.socket.anchor_news.store(true, Ordering::Relaxed);
+                    self.socket.anchor_news.note();
                     if self.what == For::Space {
-                        crate::send::peer_has_finished(self.fd, chan);
+                        crate::send::peer_has_finished(self.fd, self.socket, chan);
                     }
                 }
                 Ok(())
@@ -150,6 +152,14 @@ impl Wait {
             Err(Errno(libc::EINTR)) if restarts(deadline) => Ok(()),
             Err(e) => Err(e),
         }
+    }
+
+    /// Leaves the ring of a connection on which nobody can be woken: on TCP the kernel waits.
+    fn go_by_tcp(&self, chan: &Chan, reason: Reason) {
+        self.socket.note_end(reason);
+        chan.freeze_tx();
+        chan.freeze_rx();
+        sys::yield_cpu();
     }
 
     /// Waits in the kernel until the deadline, with a nap first while the channel has memory
@@ -168,13 +178,6 @@ impl Wait {
             }
         }
     }
-}
-
-/// Leaves the ring of a connection on which nobody can be woken: on TCP the kernel waits.
-fn go_by_tcp(chan: &Chan) {
-    chan.freeze_tx();
-    chan.freeze_rx();
-    sys::yield_cpu();
 }
 
 /// When the socket's own time-out ends a wait that begins now.

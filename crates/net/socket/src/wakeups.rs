@@ -4,7 +4,7 @@
 //! its own clock. Both are hints from a process that may lie: a sample is only ever
 //! used to spin less than the settings allow.
 
-use crate::{clock, family, rt, thread};
+use crate::{clock, company, family, rt, thread};
 use core::sync::atomic::{AtomicU64, Ordering};
 use saiga_channel::place::Place;
 
@@ -31,6 +31,7 @@ impl Waking {
     pub(crate) fn now() -> Waking {
         let (here, now) = (thread::cpu(), clock::ticks());
         family::take_turn(here, now);
+        company::turn_begins(now);
         Waking { here, now }
     }
 

@@ -75,6 +75,8 @@ pub struct Header {
     pub channels: AtomicU64,
     failures: [AtomicU64; REASON_SLOTS],
     populated: [AtomicU32; POPULATED_WORDS],
+    taken_back: [AtomicU64; REASON_SLOTS],
+    reset_for: [AtomicU64; REASON_SLOTS],
 }
 
 /// What the page shows of one descriptor.
@@ -113,6 +115,8 @@ const _: () = {
     assert!(core::mem::offset_of!(Header, upgrades) == 304);
     assert!(core::mem::offset_of!(Header, failures) == 368);
     assert!(core::mem::offset_of!(Header, populated) == 880);
+    assert!(core::mem::offset_of!(Header, taken_back) == 2928);
+    assert!(core::mem::offset_of!(Header, reset_for) == 3440);
     assert!(Reason::COUNT <= REASON_SLOTS);
     assert!(size_of::<Entry>() == 64);
     assert!(align_of::<Entry>() == 64);
@@ -131,6 +135,8 @@ impl Header {
     pub(crate) const TEXT_AT: usize = core::mem::offset_of!(Self, text);
     pub(crate) const TEXT_BYTES: usize = TEXT_BYTES;
     pub(crate) const FAILURES_AT: usize = core::mem::offset_of!(Self, failures);
+    pub(crate) const TAKEN_BACK_AT: usize = core::mem::offset_of!(Self, taken_back);
+    pub(crate) const RESET_FOR_AT: usize = core::mem::offset_of!(Self, reset_for);
 }
 
 #[cfg(feature = "reader")]
@@ -164,6 +170,8 @@ impl Header {
             channels: AtomicU64::new(0),
             failures: [const { AtomicU64::new(0) }; REASON_SLOTS],
             populated: [const { AtomicU32::new(0) }; POPULATED_WORDS],
+            taken_back: [const { AtomicU64::new(0) }; REASON_SLOTS],
+            reset_for: [const { AtomicU64::new(0) }; REASON_SLOTS],
         }
     }
 
@@ -206,9 +214,19 @@ impl Header {
 
     /// Counts one connection that was not upgraded for `reason`.
     pub fn count_failure(&self, reason: Reason) {
-        if let Some(counter) = self.failures.get(reason as usize) {
-            counter.fetch_add(1, Relaxed);
-        }
+        count(&self.failures, reason);
+    }
+
+    /// Counts one connection that was upgraded and went back to TCP for `reason`.
+    pub fn count_downgrade(&self, reason: Reason) {
+        self.downgrades.fetch_add(1, Relaxed);
+        count(&self.taken_back, reason);
+    }
+
+    /// Counts one connection that was reset for `reason`.
+    pub fn count_reset(&self, reason: Reason) {
+        self.resets.fetch_add(1, Relaxed);
+        count(&self.reset_for, reason);
     }
 
     /// How many connections were not upgraded for `reason`.
@@ -231,6 +249,12 @@ impl Header {
         if let Some(word) = self.populated.get(word) {
             word.fetch_or(bit, Relaxed);
         }
+    }
+}
+
+fn count(counters: &[AtomicU64; REASON_SLOTS], reason: Reason) {
+    if let Some(counter) = counters.get(reason as usize) {
+        counter.fetch_add(1, Relaxed);
     }
 }
 

@@ -110,6 +110,10 @@ pub struct Snapshot {
     pub channels: u64,
     /// Connections not upgraded, by reason; reasons never met are left out.
     pub failures: Vec<(Reason, u64)>,
+    /// What [`downgrades`](Self::downgrades) counts, by reason.
+    pub taken_back: Vec<(Reason, u64)>,
+    /// What [`resets`](Self::resets) counts, by reason.
+    pub reset_for: Vec<(Reason, u64)>,
     /// The descriptors shown, by number.
     pub sockets: Vec<Socket>,
 }
@@ -241,10 +245,6 @@ impl Page {
         let shown = self.entries.min(last.saturating_add(1));
         let mut entries = vec![0; shown as usize * ENTRY_BYTES];
         self.file.read_exact_at(&mut entries, HEADER_BYTES as u64)?;
-        let failure = |reason: &Reason| {
-            let count = header.u64(Header::FAILURES_AT + 8 * *reason as usize);
-            (count > 0).then_some((*reason, count))
-        };
         Ok(Snapshot {
             pid: self.pid,
             flags: Flags(header.u32(Header::FLAGS_AT)),
@@ -258,7 +258,9 @@ impl Page {
             wake_cost_ns: header.u32(offset_of!(Header, wake_cost_ns)),
             segments: header.u64(offset_of!(Header, segments)),
             channels: header.u64(offset_of!(Header, channels)),
-            failures: Reason::ALL.iter().filter_map(failure).collect(),
+            failures: header.by_reason(Header::FAILURES_AT),
+            taken_back: header.by_reason(Header::TAKEN_BACK_AT),
+            reset_for: header.by_reason(Header::RESET_FOR_AT),
             sockets: (0..)
                 .zip(entries.chunks_exact(ENTRY_BYTES))
                 .filter_map(|(fd, entry)| Fields(entry).socket(fd))
@@ -328,6 +330,13 @@ impl Fields<'_> {
 
     fn u64(&self, at: usize) -> u64 {
         u64::from_ne_bytes(self.bytes(at))
+    }
+
+    /// The counters of an array that has one for each reason; those at zero are left out.
+    fn by_reason(&self, at: usize) -> Vec<(Reason, u64)> {
+        let count = |reason: &Reason| (*reason, self.u64(at + 8 * *reason as usize));
+        let counts = Reason::ALL.iter().map(count);
+        counts.filter(|(_, count)| *count > 0).collect()
     }
 
     fn disabled(&self) -> Option<(Reason, String)> {

@@ -1,7 +1,7 @@
 //! Why a connection, or a whole process, is on kernel TCP.
 //!
 //! One list for the library, `saiga status` and the report. Numbers are part of
-//! the page's layout: append, never renumber.
+//! the page's layout: append, never renumber, never reuse one that was retired.
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $number:literal $variant:ident $name:literal $sentence:literal;)*) => {
@@ -36,7 +36,7 @@ reasons! {
     1 NotEnoughMessages "evidence" "not enough messages yet";
     2 PeerNotSaiga "peer-kernel" "peer is not a Saiga process, or has exchanged too few messages yet";
     3 PeerRemote "peer-remote" "peer is remote";
-    4 PeerUnknown "peer-unknown" "peer's end of the connection was not found on this host";
+    4 PeerUnknown "peer-unknown" "peer is on this host, and its end of the connection is not (address translation)";
     5 OfferTimedOut "offer-timeout" "offer timed out";
     6 PeerDeclined "peer-declined" "peer declined";
     7 PeerAsked "peer-asked" "peer asked to go back to TCP";
@@ -44,7 +44,7 @@ reasons! {
     9 DifferentUser "different-user" "peer belongs to a different user";
     10 IdentityUnproven "unproven" "the process behind the control name did not prove that it owns the connection";
     11 NotTcp "not-tcp" "not a TCP socket";
-    12 ForkShared "fork" "descriptor was shared by fork";
+    12 ForkShared "fork" "another process used the connection, which it has by fork";
     13 PassedOn "scm-rights" "descriptor was passed to another process (SCM_RIGHTS)";
     14 Exec "exec" "process replaced itself by exec with the descriptor open";
     15 MovedOutside "moved-outside" "bytes moved outside the library";
@@ -52,7 +52,6 @@ reasons! {
     17 Stdio "stdio" "stdio on the socket (fdopen)";
     18 IoUring "io-uring" "socket is used through io_uring";
     19 EpollUnknown "epoll-unknown" "epoll set unknown to the library";
-    20 EpollNested "epoll-nested" "epoll set is nested or polled";
     21 SocketOption "socket-option" "a socket option that a channel cannot honour is set";
     22 UnsupportedCall "unsupported-call" "a call that a channel cannot serve was made";
     23 Sandboxed "sandbox" "process sandboxed itself (seccomp)";
@@ -70,11 +69,15 @@ reasons! {
     35 ProgramNotBound "procname" "program is not the one named by GAZELLE_BIND_PROCNAME";
     36 PeerGone "peer-gone" "peer's process ended";
     37 Internal "internal" "an invariant of the library did not hold; please report it";
+    38 Namespace "namespace" "process went into another network, user or PID namespace";
 }
 
 impl Reason {
     /// One more than the largest number in use.
-    pub const COUNT: usize = Self::ALL.len();
+    pub const COUNT: usize = match Self::ALL {
+        [.., last] => *last as usize + 1,
+        [] => 0,
+    };
 
     /// The reason with this number; `None` for a number that we do not know.
     #[must_use]
@@ -92,14 +95,18 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn numbers_are_indices_and_names_are_unique() {
+    fn numbers_ascend_but_for_retired_ones_and_names_are_unique() {
+        const RETIRED: [u32; 1] = [20];
         let mut names = HashSet::new();
-        for (number, reason) in (0..).zip(Reason::ALL) {
+        let numbers = (0..).filter(|number| !RETIRED.contains(number));
+        for (number, reason) in numbers.zip(Reason::ALL) {
             assert_eq!(*reason as u32, number, "{reason:?}");
             assert_eq!(Reason::from_number(number), Some(*reason));
             assert!(names.insert(reason.name()), "{} twice", reason.name());
             assert!(!reason.sentence().ends_with('.'), "{reason:?}");
         }
-        assert_eq!(Reason::from_number(u32::MAX), None);
+        for unknown in [RETIRED[0], u32::MAX] {
+            assert_eq!(Reason::from_number(unknown), None);
+        }
     }
 }

@@ -20,11 +20,13 @@ pub enum State {
     Downgraded = 6,
     /// On kernel TCP for good; the reason says why.
     Never = 7,
+    /// Reset by the library, because neither path could carry it on.
+    Reset = 8,
 }
 
 impl State {
     /// Every state, in the order of its number.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Unused,
         Self::Tracked,
         Self::Offering,
@@ -33,6 +35,7 @@ impl State {
         Self::Draining,
         Self::Downgraded,
         Self::Never,
+        Self::Reset,
     ];
 
     /// The state with this number; `None` for a number that no version we know writes.
@@ -53,6 +56,7 @@ impl State {
             Self::Draining => "draining",
             Self::Downgraded => "downgraded",
             Self::Never => "never",
+            Self::Reset => "reset",
         }
     }
 }
@@ -66,7 +70,7 @@ mod tests {
         for (number, state) in (0..).zip(State::ALL) {
             assert_eq!(State::from_number(number), Some(state));
         }
-        assert_eq!(State::from_number(8), None);
+        assert_eq!(State::from_number(9), None);
         assert_eq!(State::from_number(u32::MAX), None);
     }
 }

@@ -19,6 +19,9 @@ fn what_is_written_is_read_and_a_child_gets_its_own_page() {
     page.header().raise(Flags::ENABLED);
     page.header().upgrades.fetch_add(3, Relaxed);
     page.header().count_failure(Reason::PeerRemote);
+    page.header().count_downgrade(Reason::Stdio);
+    page.header().count_downgrade(Reason::Stdio);
+    page.header().count_reset(Reason::PeerGone);
     let entry = page.entry(700).unwrap();
     entry.begin(State::Upgraded, Reason::None);
     entry.channel_tx.fetch_add(1 << 40, Relaxed);
@@ -30,6 +33,10 @@ fn what_is_written_is_read_and_a_child_gets_its_own_page() {
     assert_eq!(shown.disabled, None);
     assert_eq!(shown.upgrades, 3);
     assert_eq!(shown.failures, [(Reason::PeerRemote, 1)]);
+    assert_eq!(shown.downgrades, 2);
+    assert_eq!(shown.taken_back, [(Reason::Stdio, 2)]);
+    assert_eq!(shown.resets, 1);
+    assert_eq!(shown.reset_for, [(Reason::PeerGone, 1)]);
     let [socket] = shown.sockets[..] else {
         panic!("{shown:?}")
     };

@@ -15,7 +15,10 @@ use std::{
     time::Duration,
 };
 
-use crate::sys;
+use crate::{
+    leash,
+    sys::{self, Signal},
+};
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,9 +81,9 @@ pub fn run(mut command: Command, limit: Duration) -> Outcome {
         .stdout(File::create(&out).expect("a file for stdout"))
         .stderr(File::create(&err).expect("a file for stderr"))
         .process_group(0);
-    let mut child = command
-        .spawn()
-        .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+    let shown = format!("{command:?}");
+    let mut child = leash::spawn(command, Signal::Kill)
+        .unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
     let pid = child.id();
     let (tell, told) = mpsc::channel();
     let waiter = thread::spawn(move || {
@@ -106,11 +109,13 @@ pub fn run(mut command: Command, limit: Duration) -> Outcome {
     }
 }
 
-/// Runs `command`, which becomes a daemon: what it leaves behind lives on.
+/// Runs `command`, which becomes a daemon: what it leaves behind lives on, at the longest until
+/// this process ends.
 ///
 /// # Panics
 /// When it cannot be started, or its first process does not end.
 pub fn run_daemon(mut command: Command) -> Outcome {
+    leash::keep(&mut command);
     let output = command
         .stdin(Stdio::null())
         .output()

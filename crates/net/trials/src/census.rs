@@ -1,12 +1,17 @@
-//! What a process holds: descriptors, mappings, resident memory.
+//! What a process holds: descriptors, mappings, resident memory, and what its status page shows.
 //!
-//! Read from `/proc`, so it counts what the library hides from its program too.
+//! The former is read from `/proc`, so it counts what the library hides from its program too.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::{fs, io};
 
 use saiga_channel::layout::DATA_AT;
+use saiga_status::reader::{Page, Snapshot, Socket};
+
+/// Descriptors whose sockets are looked at: more than a server of ours has, and far fewer than
+/// a page may show.
+const DESCRIPTORS: u32 = 4096;
 
 /// A count of one process at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,13 +93,49 @@ impl Census {
         segments.count() as u64 * DATA_AT as u64 / 1024
     }
 
-    /// How many connections the process `pid` has upgraded so far, by its status page.
+    /// What the status page of the process `pid` shows.
     ///
     /// # Panics
     /// When it has none: it does not run under the library.
+    pub fn shown(pid: u32) -> Snapshot {
+        Self::look(pid, DESCRIPTORS)
+    }
+
+    /// The same without its sockets.
+    fn totals(pid: u32) -> Snapshot {
+        Self::look(pid, 0)
+    }
+
+    fn look(pid: u32, descriptors: u32) -> Snapshot {
+        let page = Page::open(pid).expect("it runs under the library");
+        page.snapshot(descriptors).expect("the page can be read")
+    }
+
+    /// How many connections the process `pid` has upgraded so far.
+    ///
+    /// # Panics
+    /// As [`Census::shown`].
     pub fn upgrades(pid: u32) -> u64 {
-        let page = saiga_status::reader::Page::open(pid).expect("it runs under the library");
-        page.snapshot(0).expect("the page can be read").upgrades
+        Self::totals(pid).upgrades
+    }
+
+    /// How many of its connections are on a channel now.
+    ///
+    /// # Panics
+    /// As [`Census::shown`].
+    pub fn channels(pid: u32) -> u64 {
+        Self::totals(pid).channels
+    }
+
+    /// How many of its connections to the process `peer` have carried bytes in a channel.
+    ///
+    /// # Panics
+    /// As [`Census::shown`].
+    pub fn channels_to(pid: u32, peer: u32) -> usize {
+        let moved = |one: &&Socket| one.channel_rx + one.channel_tx > 0;
+        let sockets = Self::shown(pid).sockets;
+        let theirs = sockets.iter().filter(|one| one.peer_pid == Some(peer));
+        theirs.filter(moved).count()
     }
 }
 

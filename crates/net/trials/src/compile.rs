@@ -99,16 +99,21 @@ fn compile(source: &Path, name: &str, flags: &[&str]) -> PathBuf {
 
 fn is_fresh(result: &Path, source: &Path) -> bool {
     let changed = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
-    let shared = [
-        program::folder().join("c/trial.h"),
-        program::folder().join("c/witness.h"),
-    ];
     let Some(built) = changed(result) else {
         return false;
     };
-    shared
+    headers()
         .iter()
         .map(PathBuf::as_path)
         .chain([source])
         .all(|input| changed(input).is_some_and(|at| at < built))
+}
+
+/// What programs may include; any of them may have changed.
+fn headers() -> Vec<PathBuf> {
+    let folder = fs::read_dir(program::folder().join("c")).expect("programs/ is in the crate");
+    folder
+        .map(|entry| entry.expect("programs/ is readable").path())
+        .filter(|path| path.extension().is_some_and(|found| found == "h"))
+        .collect()
 }

@@ -1,8 +1,9 @@
-//! A private mariadbd on the kernel or under the library.
+//! A private mariadbd, or mysqld, on the kernel or under the library.
 //!
 //! Each server has its own data directory (a copy of a prepared one), socket and
 //! ports, and is killed by its pid when dropped. Durability is turned down to what
-//! survives a kill of the process, not of the machine: starts take half a second.
+//! survives a kill of the process, not of the machine: starts take half a second,
+//! MySQL's some more. What the two of them call differently is in `kind`.
 //!
 //! Deliberately absent: load and the clients' questions; tests bring them.
 
@@ -14,95 +15,69 @@ use std::{
     time::Duration,
 };
 
-use saiga_status::reader::Page;
-
 use crate::{
     census::Census,
+    leash,
+    log::Log,
     parity::{self, Arm},
     port,
+    sys::{self, Signal},
 };
 
 mod client;
-mod log;
+mod kind;
+mod replica;
 mod template;
 
 pub use client::Session;
+pub use kind::Kind;
 
-use log::Log;
-
-/// A start includes crash recovery; an end includes the slow parts of a shutdown.
+/// An end includes the slow parts of a shutdown.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// On what a server or a client runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Under {
-    /// The kernel alone.
-    Kernel,
-    /// The library, every connection upgraded at its first message.
-    AtOnce,
-    /// The library as users have it: a connection earns its channel.
-    Earned,
-}
-
-impl Under {
-    /// Whether the library is loaded at all.
-    pub fn has_library(self) -> bool {
-        self != Self::Kernel
-    }
-
-    fn dress(self, command: &mut Command) {
-        let arm = match self {
-            Self::Kernel => Arm::Kernel,
-            Self::AtOnce | Self::Earned => Arm::Library,
-        };
-        parity::dress(command, arm);
-        if self == Self::Earned {
-            command.env_remove("SAIGA_EVIDENCE_MESSAGES");
-        }
-    }
-}
-
-/// One mariadbd, running or between a kill and its next start.
+/// One server, running or between a kill and its next start.
 #[derive(Debug)]
 pub struct Server {
+    /// Whose.
+    pub kind: Kind,
     /// Its port.
     pub port: u16,
     /// The port that answers administrators when the first one is full.
     pub extra_port: u16,
+    /// The port of MySQL's X protocol.
+    pub x_port: u16,
     /// The address by which clients reach it.
     pub host: &'static str,
-    under: Under,
+    arm: Arm,
     options: Vec<String>,
-    running: Option<Running>,
+    log: Log,
+    running: Option<Child>,
     folder: tempfile::TempDir,
 }
 
-#[derive(Debug)]
-struct Running {
-    child: Child,
-    log: Log,
-}
-
 impl Server {
-    /// Starts mariadbd with `options`, listening at two ports of 127.0.0.1 and ::1, with an
-    /// empty database `trial`, and waits until it answers.
+    /// Starts a server of this `kind` with `options`, listening at two ports of 127.0.0.1 and
+    /// ::1, with an empty database `trial`, and waits until it answers.
     ///
     /// # Panics
     /// When it is not installed or does not come up.
-    pub fn start(under: Under, options: &[&str]) -> Self {
+    pub fn start(kind: Kind, arm: Arm, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
-        template::copy_to(&folder.path().join("data"));
+        template::copy_to(kind, &folder.path().join("data"));
         let mut server = Self {
+            kind,
             port: port::free(),
             extra_port: port::free(),
+            x_port: port::free(),
             host: "127.0.0.1",
-            under,
+            arm,
             options: options.iter().map(|&option| option.to_owned()).collect(),
+            log: Log::new(),
             running: None,
             folder,
         };
         server.resume();
-        server.must(Under::Kernel, "CREATE DATABASE trial");
+        server.must(Arm::Kernel, "CREATE DATABASE trial");
         server
     }
 
@@ -112,20 +87,19 @@ impl Server {
     /// When it does not come up; with its log.
     pub fn resume(&mut self) {
         assert!(self.running.is_none(), "it is running already");
-        let mut child = self
-            .command()
-            .spawn()
-            .unwrap_or_else(|error| panic!("{error}; apt-get install mariadb-server"));
-        let log = Log::follow(child.stderr.take().expect("stderr was asked for"));
-        let up = log.await_line("ready for connections", PATIENCE);
-        self.running = Some(Running { child, log });
-        assert!(up, "mariadbd does not start:\n{}", self.log());
+        let mark = self.log.mark();
+        let child = leash::spawn(self.command(), Signal::Kill);
+        let child = child.unwrap_or_else(|error| panic!("{error}; {}", self.kind.remedy()));
+        self.running = Some(child);
+        for text in self.kind.ready() {
+            self.log.await_after(mark, text);
+        }
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(server_program());
-        self.under.dress(&mut command);
-        let data = self.folder.path().join("data");
+        let mut command = Command::new(self.kind.server());
+        parity::dress(&mut command, self.arm);
+        let data = self.data();
         command
             .args(["--no-defaults", "--bind-address=127.0.0.1,::1"])
             .arg(format!("--datadir={}", data.display()))
@@ -135,8 +109,8 @@ impl Server {
             .arg(format!("--socket={}", data.join("socket").display()))
             .arg(format!("--pid-file={}", data.join("pid").display()))
             .arg(format!("--port={}", self.port))
-            .arg(format!("--extra-port={}", self.extra_port))
-            .args(template::STORAGE)
+            .args(self.kind.listening(self))
+            .args(self.kind.storage())
             .args([
                 "--innodb-flush-log-at-trx-commit=2",
                 "--innodb-buffer-pool-load-at-startup=0",
@@ -150,12 +124,13 @@ impl Server {
             .current_dir(self.folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::piped());
+            .stderr(self.log.writer());
         command
     }
 
-    fn running(&self) -> &Running {
-        self.running.as_ref().expect("it was started")
+    /// Its data directory.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
     }
 
     /// Its pid.
@@ -163,14 +138,12 @@ impl Server {
     /// # Panics
     /// When it does not run.
     pub fn pid(&self) -> u32 {
-        self.running().child.id()
+        self.running.as_ref().expect("it was started").id()
     }
 
     /// The last lines of its log.
     pub fn log(&self) -> String {
-        self.running
-            .as_ref()
-            .map_or_else(String::new, |running| running.log.tail())
+        self.log.tail()
     }
 
     /// Its folder, for files that a test wants beside the data.
@@ -180,10 +153,9 @@ impl Server {
 
     /// How many connections it has upgraded so far; 0 on the kernel.
     pub fn upgrades(&self) -> u64 {
-        if self.under.has_library() {
-            Census::upgrades(self.pid())
-        } else {
-            0
+        match self.arm {
+            Arm::Kernel => 0,
+            Arm::Library | Arm::Random(_) | Arm::Shipped => Census::upgrades(self.pid()),
         }
     }
 
@@ -192,17 +164,16 @@ impl Server {
     /// # Panics
     /// When it does not run under the library.
     pub fn shown(&self) -> String {
-        let page = Page::open(self.pid()).expect("it runs under the library");
-        let shown = page.snapshot(u32::MAX).expect("the page can be read");
+        let shown = Census::shown(self.pid());
         format!("{:#?}\n{:?}", shown.sockets, shown.failures)
     }
 
     /// SIGKILL, and waits for its end.
     pub fn kill(&mut self) {
-        let mut running = self.running.take().expect("it was started");
+        let mut child = self.running.take().expect("it was started");
         // It may have ended by itself; then there is nothing to kill.
-        let _ = running.child.kill();
-        running.child.wait().expect("a child can be waited for");
+        let _ = child.kill();
+        child.wait().expect("a child can be waited for");
     }
 
     /// Waits for an end that somebody else asked for.
@@ -210,10 +181,10 @@ impl Server {
     /// # Panics
     /// When it does not come; with its log.
     pub fn await_end(&mut self) -> ExitStatus {
-        let ended = self.running().log.await_end(PATIENCE);
-        assert!(ended, "mariadbd does not end:\n{}", self.log());
-        let mut running = self.running.take().expect("it was started");
-        running.child.wait().expect("a child can be waited for")
+        let ended = sys::await_end(self.pid(), PATIENCE).expect("it can be watched");
+        assert!(ended, "it does not end:\n{}", self.log());
+        let mut child = self.running.take().expect("it was started");
+        child.wait().expect("a child can be waited for")
     }
 }
 
@@ -225,17 +196,7 @@ impl Drop for Server {
     }
 }
 
-/// Debian keeps servers in sbin, which is not everybody's path.
-fn server_program() -> PathBuf {
-    let sbin = PathBuf::from("/usr/sbin/mariadbd");
-    if sbin.is_file() {
-        sbin
-    } else {
-        PathBuf::from("mariadbd")
-    }
-}
-
-/// mariadbd refuses to be root by accident; the tests may be.
+/// Either refuses to be root by accident; the tests may be.
 fn as_user() -> Option<&'static str> {
     let root = fs::metadata("/proc/self").is_ok_and(|owner| owner.uid() == 0);
     root.then_some("--user=root")

@@ -16,6 +16,7 @@ use crate::{
     compile, library,
     program::{self, Language, Program, Upgraded, Variant},
     scale::{Dice, by_scale},
+    tally::{Moves, Tally},
 };
 
 /// On what a program runs.
@@ -61,6 +62,8 @@ pub struct Trial {
     pub outcome: Outcome,
     /// One line per proof: `moved` or `kernel`, and the bytes that TCP carried.
     pub proofs: Vec<String>,
+    /// Of both sides' connections, where the program says; none on the kernel.
+    pub moves: Moves,
 }
 
 /// Runs `program` once.
@@ -93,10 +96,19 @@ pub fn run(program: &Program, variant: Variant, arm: Arm) -> Trial {
             place.push_str(&format!("\n{side} so far:\n{said}"));
         }
     }
-    let proofs = fs::read_to_string(&proof).unwrap_or_default();
+    let written = fs::read_to_string(&proof).unwrap_or_default();
+    let mut moves = Moves::default();
+    let mut proofs = Vec::new();
+    for line in written.lines() {
+        match Moves::parse(line) {
+            Some(more) => moves += more,
+            None => proofs.push(line.to_owned()),
+        }
+    }
     Trial {
         outcome,
-        proofs: proofs.lines().map(str::to_owned).collect(),
+        proofs,
+        moves,
     }
 }
 
@@ -107,6 +119,7 @@ pub fn run(program: &Program, variant: Variant, arm: Arm) -> Trial {
 /// header says, or when the kernel's own run does not end as the header says.
 pub fn check(name: &str) {
     let program = program::load(name);
+    let mut random = Moves::default();
     for &variant in &program.variants {
         let kernel = run(&program, variant, Arm::Kernel);
         assert_eq!(
@@ -131,13 +144,30 @@ pub fn check(name: &str) {
         compare(&program, variant, Arm::Library, &expected);
         if program.spared.is_none() {
             for seed in seeds(name) {
-                compare(&program, variant, Arm::Random(seed), &expected);
+                random += compare(&program, variant, Arm::Random(seed), &expected);
             }
         }
     }
+    check_tally(random);
 }
 
-fn compare(program: &Program, variant: Variant, arm: Arm, expected: &Outcome) {
+/// Over the whole suite, connections of the random arm went to channels and came back, many
+/// times: what its runs compare is then more than the kernel with itself.
+fn check_tally(random: Moves) {
+    static TALLY: Tally = Tally::new();
+    let all = program::all().len();
+    let Some(sum) = TALLY.end(random, all) else {
+        return;
+    };
+    println!("random arm, {all} programs: {sum:?}");
+    let least = all as u64;
+    assert!(
+        sum.there >= least && sum.back >= least,
+        "the random arm of {all} programs moved next to nothing: {sum:?}"
+    );
+}
+
+fn compare(program: &Program, variant: Variant, arm: Arm, expected: &Outcome) -> Moves {
     let name = &program.name;
     let trial = run(program, variant, arm);
     let again = match arm {
@@ -152,6 +182,7 @@ fn compare(program: &Program, variant: Variant, arm: Arm, expected: &Outcome) {
         trial.proofs
     );
     check_proofs(program, arm, &trial.proofs);
+    trial.moves
 }
 
 /// The seeds of a program's random runs: `SAIGA_TRIALS_SEED`, or one of its own (soak: eight).

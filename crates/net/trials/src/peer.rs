@@ -13,6 +13,7 @@ use std::{
 
 use crate::{
     census::Census,
+    leash,
     parity::{self, Arm},
     scale::by_scale,
     sys::{self, Signal},
@@ -52,8 +53,7 @@ impl Peer {
     pub fn spawn(mut command: Command) -> Self {
         let name = format!("{:?} {:?}", command.get_program(), command.get_args());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command
-            .spawn()
+        let mut child = leash::spawn(command, Signal::Kill)
             .unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
         let input = child.stdin.take();
         let output = child.stdout.take().expect("stdout was asked for");
@@ -102,11 +102,15 @@ impl Peer {
     /// # Panics
     /// When none comes within the limit.
     pub fn line(&mut self) -> Option<String> {
+        let mut searched = 0;
         loop {
-            if let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
+            let mut new = self.pending[searched..].iter();
+            if let Some(end) = new.position(|&byte| byte == b'\n') {
+                let end = searched + end;
                 let line: Vec<u8> = self.pending.drain(..=end).collect();
                 return Some(String::from_utf8_lossy(&line[..end]).into_owned());
             }
+            searched = self.pending.len();
             if !self.more() {
                 return None;
             }

@@ -7,7 +7,6 @@
 mod client;
 mod cluster;
 mod install;
-mod log;
 
 use std::{
     fs,
@@ -17,10 +16,11 @@ use std::{
     time::Duration,
 };
 
-pub use self::{client::Client, install::Account, log::Log};
+pub use self::{client::Client, install::Account};
 use crate::{
     bounded::{self, Outcome},
-    library,
+    leash, library,
+    log::Log,
     parity::{self, Arm},
     peer::Peer,
     port,
@@ -32,9 +32,11 @@ const SHUTDOWN: Duration = Duration::from_secs(30);
 /// A client program that has not ended after this long will not.
 const CLIENT: Duration = Duration::from_secs(150);
 /// What every server is started with: crashes of processes, not of machines, are tested.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 10] = [
     "listen_addresses=127.0.0.1,::1",
     "fsync=off",
+    // A server that is killed leaves what it shares in its own folder, not in /dev/shm.
+    "dynamic_shared_memory_type=mmap",
     "max_connections=120",
     "shared_buffers=16MB",
     "max_wal_size=64MB",
@@ -132,7 +134,8 @@ impl Server {
         for setting in SETTINGS.into_iter().chain(own) {
             command.args(["-c", setting]);
         }
-        let child = command.spawn();
+        // By which it ends its children too.
+        let child = leash::spawn(command, Signal::Quit);
         self.child = Some(child.unwrap_or_else(|error| panic!("cannot start postgres: {error}")));
         self.log.await_after(mark, "ready to accept");
     }
@@ -171,7 +174,7 @@ impl Server {
     pub fn dress(&self, command: &mut Command, account: Account, arm: Arm) {
         parity::dress(command, arm);
         account.take_on(command);
-        if arm == Arm::Library {
+        if arm != Arm::Kernel {
             command.env("LD_PRELOAD", self.folder.path().join("libsaiga.so"));
         }
         command
@@ -258,6 +261,8 @@ impl Server {
         let mut command = self.command("pg_ctl", Account::Server, self.arm);
         command.arg("-D").arg(self.data()).args(words);
         command.stdout(self.log.writer()).stderr(self.log.writer());
+        // A postmaster that it starts is a daemon.
+        leash::keep(&mut command);
         let status = command.stdin(Stdio::null()).status();
         let status = status.expect("pg_ctl can be started");
         assert!(

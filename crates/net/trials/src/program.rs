@@ -2,7 +2,7 @@
 //!
 //! The header is the leading run of `// key: value` (C) or `# key: value`
 //! (Python) lines. Keys: `about` (what it shows; required), `upgraded` (yes, no
-//! or any; required), `exit` (a code, or `signal N`; default 0), `args`, `env`
+//! or any, with the reason; required), `exit` (a code, or `signal N`; default 0), `args`, `env`
 //! (NAME=VALUE words), `deviates` (why the library may differ: its arm is then
 //! compared with NAME.library beside the program), `spared` (why the library may be seen to end
 //! channels at random: it does not, then), `variants` (C: plain, fortified; default fortified),
@@ -161,7 +161,7 @@ impl Program {
                 self.upgraded = match value {
                     "yes" => Upgraded::Yes,
                     "no" => Upgraded::No,
-                    "any" => Upgraded::Any,
+                    _ if value.split(',').next() == Some("any") => Upgraded::Any,
                     _ => panic!("{name}: 'upgraded' is yes, no or any, not '{value}'"),
                 }
             }

@@ -11,10 +11,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use saiga_status::reader::{Page, Socket};
-
 use crate::{
     bounded::{self, Outcome},
+    census::Census,
     parity::{self, Arm},
     peer::Peer,
     port,
@@ -25,8 +24,6 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks at a server.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
-/// Descriptors of a server that we look at.
-const MAX_DESCRIPTORS: u32 = 1024;
 
 /// One running redis-server, or a sentinel.
 #[derive(Debug)]
@@ -60,12 +57,23 @@ impl Server {
         Self::launch(arm, host, port, &words, None)
     }
 
+    /// The same as its configuration file says, whose further `lines` are given.
+    ///
+    /// # Panics
+    /// As [`Server::start`].
+    pub fn configured(arm: Arm, host: &'static str, lines: &[String]) -> Self {
+        let own = ["save \"\"", "enable-debug-command yes"].map(str::to_owned);
+        let file = ("redis.conf", &[&own, lines].concat()[..]);
+        Self::launch(arm, host, port::free(), &[], Some(file))
+    }
+
     /// Starts a sentinel with `rules`, the lines of its configuration file.
     ///
     /// # Panics
     /// As [`Server::start`].
     pub fn sentinel(arm: Arm, host: &'static str, rules: &[String]) -> Self {
-        Self::launch(arm, host, port::free(), &[], Some(rules))
+        let file = ("sentinel.conf", rules);
+        Self::launch(arm, host, port::free(), &["--sentinel"], Some(file))
     }
 
     fn launch(
@@ -73,15 +81,15 @@ impl Server {
         host: &'static str,
         port: u16,
         options: &[&str],
-        sentinel: Option<&[String]>,
+        file: Option<(&str, &[String])>,
     ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let at = |name: &str| folder.path().join(name).display().to_string();
         let mut words = Vec::new();
-        if let Some(rules) = sentinel {
-            let file = at("sentinel.conf");
-            fs::write(&file, rules.join("\n")).expect("a configuration file");
-            words.extend([file, "--sentinel".to_owned()]);
+        if let Some((name, lines)) = file {
+            let file = at(name);
+            fs::write(&file, lines.join("\n") + "\n").expect("a configuration file");
+            words.push(file);
         }
         let (port_text, dir) = (port.to_string(), folder.path().display().to_string());
         let (log, pidfile) = (at("log"), at("pid"));
@@ -191,13 +199,7 @@ impl Server {
     /// # Panics
     /// When it does not run under the library.
     pub fn channels_to(&self, pid: u32) -> usize {
-        let page = Page::open(self.pid).expect("it runs under the library");
-        let shown = page
-            .snapshot(MAX_DESCRIPTORS)
-            .expect("the page can be read");
-        let moved = |one: &&Socket| one.channel_rx + one.channel_tx > 0;
-        let sockets = shown.sockets.iter().filter(|one| one.peer_pid == Some(pid));
-        sockets.filter(moved).count()
+        Census::channels_to(self.pid, pid)
     }
 
     /// Asks until it answers, with a limit: a starting server refuses connections.
@@ -278,7 +280,7 @@ impl Server {
 
     /// Whether its process has gone.
     pub fn is_gone(&self) -> bool {
-        // Until its parent, init, has come by it is a zombie.
+        // Until its parent, the keeper, has come by it is a zombie.
         fs::read_to_string(format!("/proc/{}/stat", self.pid)).map_or(true, |stat| {
             stat.rsplit(')')
                 .next()

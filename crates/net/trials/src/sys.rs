@@ -1,7 +1,7 @@
 //! The few system calls that the standard library does not offer.
 #![allow(
     unsafe_code,
-    reason = "kill(2), waitid(2), pidfd_open(2) and prlimit(2) have no safe wrapper in std"
+    reason = "kill(2), prctl(2), waitid(2), pidfd_open(2) and prlimit(2) have no safe wrapper in std"
 )]
 
 use std::{
@@ -25,7 +25,7 @@ pub enum Signal {
     Terminate,
     /// SIGINT.
     Interrupt,
-    /// SIGQUIT: nginx ends when its connections have.
+    /// SIGQUIT: nginx ends when its connections have, PostgreSQL at once.
     Quit,
     /// SIGHUP: servers read their configuration again.
     HangUp,
@@ -62,6 +62,20 @@ fn pid(pid: u32) -> libc::pid_t {
 pub fn signal(process: u32, signal: Signal) -> io::Result<()> {
     // SAFETY: kill takes two integers.
     let rc = unsafe { libc::kill(pid(process), signal.number()) };
+    if rc == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Has `signal` sent to the calling process when the thread that started it ends.
+///
+/// # Errors
+/// As `prctl(2)`.
+pub(crate) fn signal_at_parents_end(signal: Signal) -> io::Result<()> {
+    // SAFETY: prctl takes two integers here.
+    let rc = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal.number()) };
     if rc == 0 {
         Ok(())
     } else {

@@ -19,7 +19,7 @@ use saiga_status::reader::Page;
 
 use crate::{
     bounded::{self, Ending, Outcome},
-    library,
+    leash, library,
     parity::{self, Arm},
     program,
     sys::{self, Signal},
@@ -121,6 +121,20 @@ impl Site {
         stdout
     }
 
+    /// Starts a memcached with four threads under the library, and waits until it listens.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub fn memcached(&self, port: u16) -> Server {
+        let mut command = self.command("memcached", Arm::Library);
+        command.args(["-l", "127.0.0.1", "-t", "4", "-U", "0", "-m", "256"]);
+        command.args(["-p", &port.to_string()]);
+        if sys::is_root() {
+            command.args(["-u", "root"]); // It refuses to run as root unless told so.
+        }
+        self.serve(command).listening(port)
+    }
+
     /// Starts a server that stays in the foreground.
     pub fn serve(&self, command: Command) -> Server {
         Server::start(self, command)
@@ -192,8 +206,7 @@ impl Server {
             .stdout(output.try_clone().expect("a descriptor"))
             .stderr(output)
             .process_group(0);
-        let child = command
-            .spawn()
+        let child = leash::spawn(command, Signal::Kill)
             .unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
         Self { child, log }
     }
@@ -229,6 +242,17 @@ impl Server {
     /// Upgrades so far by it and its children.
     pub fn upgrades(&self) -> u64 {
         upgrades_in_group(self.pid())
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    ///
+    /// # Panics
+    /// When it has ended before.
+    pub fn kill(mut self) {
+        sys::signal(self.pid(), Signal::Kill).expect("it runs");
+        let status = self.child.wait().expect("a child can be waited for");
+        let ending = Ending::from(status);
+        assert_eq!(ending, Ending::Signalled(libc::SIGKILL), "{}", self.said());
     }
 
     /// Asks it to end, waits, and demands that it was no crash.

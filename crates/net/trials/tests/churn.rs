@@ -1,6 +1,18 @@
 //! Connect, talk a little, close: many times over, and many at once.
 
-use saiga_trials::{census::Census, compile, parity::Arm, peer::Peer, scale::by_scale, sys};
+use saiga_trials::{
+    census::Census,
+    compile,
+    parity::Arm,
+    peer::Peer,
+    port, redis,
+    scale::by_scale,
+    sys,
+    witness::{
+        Evidence, Site,
+        nginx::{Nginx, Setup},
+    },
+};
 
 #[test]
 fn connect_and_close_leaves_nothing_behind() {
@@ -31,6 +43,59 @@ fn connect_and_close_leaves_nothing_behind() {
         upgrades > 0,
         "nothing was upgraded: the cycles prove nothing"
     );
+}
+
+/// Connections to a server at `port` come, ask `question`, whose answer ends with `end`, and go:
+/// neither the server's `processes` nor the client hold anything of them.
+fn leaves_nothing(port: u16, [question, end]: [&str; 2], processes: &[u32]) {
+    let (warm, visits) = (1000, by_scale(4000, 100_000));
+    let words = [&port.to_string(), "20", question, end];
+    let mut client = Peer::start(compile::tool("visitor"), &words, Arm::Library);
+    let mut run = |count: u32| -> Vec<Census> {
+        client.tell(&format!("visit {count}"));
+        client.expect("done");
+        let pids = processes.iter().copied().chain([client.pid()]);
+        pids.map(|pid| Census::of(pid).expect("it lives")).collect()
+    };
+    let (before, after) = (run(warm), run(visits));
+    for (before, after) in before.iter().zip(&after) {
+        before.assert_no_growth(after, 4, 256, &format!("{visits} visits for {question:?}"));
+    }
+    let upgrades = Census::upgrades(client.pid());
+    assert_eq!(upgrades, u64::from(warm + visits), "visits by channel");
+}
+
+#[test]
+fn coming_and_going_leaves_nothing_in_redis() {
+    let server = redis::Server::start(Arm::Library, "127.0.0.1", &[]);
+    leaves_nothing(
+        server.port,
+        ["SET key value\r\n", "+OK\r\n"],
+        &[server.pid()],
+    );
+}
+
+#[test]
+fn coming_and_going_leaves_nothing_in_memcached() {
+    let (site, port) = (Site::new(Evidence::None), port::free());
+    let server = site.memcached(port);
+    let store = ["set key 0 0 5\r\nvalue\r\n", "STORED\r\n"];
+    leaves_nothing(port, store, &[server.pid()]);
+    server.end();
+}
+
+#[test]
+fn coming_and_going_leaves_nothing_in_nginx() {
+    let site = Site::new(Evidence::None);
+    let setup = Setup {
+        reuseport: true,
+        by_root: true,
+    };
+    let nginx = Nginx::start(&site, Arm::Library, setup);
+    // An empty file: the answer ends with its head.
+    let get = ["GET /f0 HTTP/1.1\r\nHost: here\r\n\r\n", "\r\n\r\n"];
+    leaves_nothing(nginx.port, get, &nginx.processes());
+    nginx.end();
 }
 
 /// Resident KiB of server and client with `count` connections, half of them used.

@@ -5,9 +5,10 @@
 use std::{path::PathBuf, process::Command, time::Duration};
 
 use saiga_channel::tuple::{Endpoint, Tuple};
-use saiga_status::{Reason, reader::Page};
+use saiga_status::Reason;
 use saiga_trials::{
     bounded::{self, Ending},
+    census::Census,
     compile,
     parity::{self, Arm},
     peer::Peer,
@@ -115,8 +116,7 @@ fn another_version_is_declined_and_shown() {
     let mut bystander = Bystander::start(&port);
     for (mode, seen) in [("newer", 1), ("newer-host", 2)] {
         assert_eq!(attack(mode, &port, 0), "reached the version", "{mode}");
-        let page = Page::open(server.pid()).expect("it runs under the library");
-        let shown = page.snapshot(0).expect("its page can be read");
+        let shown = Census::shown(server.pid());
         let reason = |failure: &&(Reason, u64)| failure.0 == Reason::VersionMismatch;
         let count = shown.failures.iter().find(reason).map_or(0, |f| f.1);
         assert!(count >= seen, "{mode}: {:?}", shown.failures);

@@ -10,6 +10,7 @@ use saiga_trials::{
     peer::Peer,
     scale::{Dice, by_scale, seed},
     sys,
+    tally::Moves,
 };
 
 const STEADY: [(&str, &str); 4] = [
@@ -53,8 +54,8 @@ fn start(args: &[&str], disturbance: Disturbance, seed: u64) -> Peer {
     Peer::spawn(command)
 }
 
-/// One connection, `total` bytes each way; both sides check and must agree.
-fn pour(seed: u64, total: u64, modes: (&str, &str), disturbance: Disturbance) {
+/// One connection, `total` bytes each way; both sides check and must agree. How often both moved.
+fn pour(seed: u64, total: u64, modes: (&str, &str), disturbance: Disturbance) -> Moves {
     println!("seed {seed}: {total} bytes, {modes:?}, {disturbance:?}");
     let (seed_text, total_text) = (seed.to_string(), total.to_string());
     let mut listening = start(
@@ -72,6 +73,7 @@ fn pour(seed: u64, total: u64, modes: (&str, &str), disturbance: Disturbance) {
     if matches!(disturbance, Disturbance::Stops) {
         stop_and_continue(&mut sides, seed, total);
     }
+    let mut sum = Moves::default();
     for (name, side) in ["listening", "connecting"].iter().zip(thread_each(sides)) {
         let (said, status) = side;
         let done = said
@@ -88,12 +90,14 @@ fn pour(seed: u64, total: u64, modes: (&str, &str), disturbance: Disturbance) {
             .and_then(|text| text.parse().ok())
             .expect("a number");
         println!("  {name}: TCP carried {} %", carried * 100 / total);
+        sum += said.lines().find_map(Moves::parse).expect("it says so");
         // Chaos and exec go back to TCP again and again, and so does a sender whose peer has
         // sent its FIN: the kernel sees a part.
         let steady = matches!(disturbance, Disturbance::None | Disturbance::Stops);
         let steady = steady && modes.0 != "exec" && modes.1 != "exec";
         assert!(carried < total || !steady, "seed {seed}: never upgraded");
     }
+    sum
 }
 
 /// Reads both sides to their end at once: either may wait for the other.
@@ -123,14 +127,18 @@ fn stop_and_continue(sides: &mut [Peer; 2], seed: u64, total: u64) {
     }
 }
 
-fn every_mode(own_seed: u64, modes: &[(&str, &str)], disturbance: Disturbance) {
+/// Pours through each pair of modes. How many connections there were, and how often they moved.
+fn every_mode(own_seed: u64, modes: &[(&str, &str)], disturbance: Disturbance) -> (u64, Moves) {
     let mut dice = Dice::new(seed(own_seed));
     let total = by_scale(12 << 20, 400 << 20);
+    let (mut connections, mut moves) = (0, Moves::default());
     for _ in 0..by_scale(2, 10) {
         for &pair in modes {
-            pour(dice.below(1 << 40), total, pair, disturbance);
+            connections += 1;
+            moves += pour(dice.below(1 << 40), total, pair, disturbance);
         }
     }
+    (connections, moves)
 }
 
 #[test]
@@ -140,7 +148,13 @@ fn bytes_arrive_as_sent_by_every_call() {
 
 #[test]
 fn bytes_arrive_as_sent_under_chaos() {
-    every_mode(2, &STEADY, Disturbance::Chaos);
+    let (connections, moves) = every_mode(2, &STEADY, Disturbance::Chaos);
+    // Both ends of each connection, once on the average; three times is usual.
+    let least = 2 * connections;
+    assert!(
+        moves.there >= least && moves.back >= least,
+        "chaos left {connections} connections alone: {moves:?}"
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `liblstack.so`: the library under Gazelle's name accelerates the program that
 //! `GAZELLE_BIND_PROCNAME` names, by its file or by the name it was started by, and no other.
 
-use saiga_status::{Flags, reader::Page};
-use saiga_trials::library;
+use saiga_status::Flags;
+use saiga_trials::{census::Census, library};
 use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -33,8 +33,7 @@ fn accelerates(folder: &Path, program: &Path, bound: Option<&str>) -> bool {
         .expect("a pipe")
         .read_exact(&mut echo)
         .expect("cat answers");
-    let page = Page::open(child.id()).expect("the library is loaded");
-    let shown = page.snapshot(0).expect("its page can be read");
+    let shown = Census::shown(child.id());
     drop(child.stdin.take());
     assert!(child.wait().expect("cat ends").success());
     assert!(shown.flags.contains(Flags::LSTACK));

@@ -7,7 +7,6 @@ use std::{
 };
 
 use saiga_channel::layout::SLOTS;
-use saiga_status::reader::Page;
 use saiga_trials::{
     census::Census,
     compile,
@@ -80,8 +79,7 @@ impl Site {
 
     /// Connections of the server that run through channels now.
     fn channels(&self) -> u64 {
-        let page = Page::open(self.server.pid()).expect("it runs under the library");
-        page.snapshot(0).expect("the page can be read").channels
+        Census::channels(self.server.pid())
     }
 
     /// Whether no ring has memory any more.

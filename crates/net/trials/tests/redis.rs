@@ -20,6 +20,13 @@ fn assert_upgraded(server: &Server, arm: Arm) {
     }
 }
 
+/// Every connection of an accelerated client has left TCP.
+fn assert_moved(server: &Server, clients: &[Arm]) {
+    let accelerated = clients.iter().filter(|arm| **arm != Kernel).count() as u64;
+    let upgrades = Census::upgrades(server.pid());
+    assert!(upgrades >= accelerated, "{upgrades} of {accelerated}");
+}
+
 /// Enough commands for an upgrade under `SAIGA_EVIDENCE_MESSAGES=0`.
 fn warm(client: &mut Client) {
     for i in 0..60 {
@@ -173,6 +180,7 @@ fn monitor_and_pubsub_deliver_everything_in_order() {
             );
             assert!(seen[1].contains("\"ECHO\""), "{seen:?}");
         }
+        assert_moved(&server, &[arm, arm, Library]);
     }
 }
 
@@ -219,6 +227,7 @@ fn transactions_are_whole() {
             };
             assert_eq!(done, expected, "round {round}");
         }
+        assert_moved(&server, &[arm, Library]);
     }
 }
 

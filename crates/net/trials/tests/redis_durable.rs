@@ -1,10 +1,11 @@
 //! Redis that writes to disk and is restarted under load, and Redis that speaks TLS,
 //! with every process under the library.
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{process::Command, time::Duration};
 
 use saiga_trials::{
     bounded::{self, Ending},
+    certificate,
     parity::{
         self,
         Arm::{Library, Shipped},
@@ -66,30 +67,10 @@ fn a_snapshot_keeps_everything_when_the_server_is_shut_down() {
     });
 }
 
-/// A certificate that signs itself, and its key.
-fn certificate(folder: &Path) -> [String; 2] {
-    let [cert, key] = ["cert.pem", "key.pem"].map(|name| folder.join(name).display().to_string());
-    let mut openssl = Command::new("openssl");
-    openssl.args([
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-    ]);
-    openssl.args(["-nodes", "-days", "2", "-subj", "/CN=localhost"]);
-    openssl.args(["-keyout", &key, "-out", &cert]);
-    let outcome = bounded::run(openssl, Duration::from_secs(30));
-    assert_eq!(outcome.ending, Ending::Exited(0), "{outcome:?}");
-    assert!(fs::metadata(&key).is_ok());
-    [cert, key]
-}
-
 #[test]
 fn tls_carries_commands_and_replication_through_channels() {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let [cert, key] = certificate(folder.path());
+    let [cert, key] = certificate::make(folder.path()).map(|file| file.display().to_string());
     for arm in [Library, Shipped] {
         let ports = [port::free(), port::free()].map(|port| port.to_string());
         let options = |port| {

@@ -38,7 +38,15 @@ fn replicaof(replica: &Server, host: &str, master: &Server) {
     assert!(answer.starts_with("OK"), "{answer}");
 }
 
-/// A master with data, one replica from its options and one by command.
+/// Options of the command line as lines of a configuration file.
+fn as_lines(options: &[&str]) -> Vec<String> {
+    let pairs = options.chunks_exact(2);
+    pairs
+        .map(|pair| format!("{} {}", pair[0].trim_start_matches("--"), pair[1]))
+        .collect()
+}
+
+/// A master with data, one replica by its configuration file and one by command.
 fn replication(arm: Arm, host: &'static str, options: &[&str]) -> [Server; 3] {
     let options = [&AT_ONCE, options].concat();
     let master = Server::start(arm, host, &options);
@@ -48,8 +56,9 @@ fn replication(arm: Arm, host: &'static str, options: &[&str]) -> [Server; 3] {
         &["-q", "-t", "set", "-n", "20000", "-r", "9000", "-d", "500"],
     );
     let port = master.port.to_string();
-    let by_file = [&options, &["--replicaof", host, &port][..]].concat();
-    let one = Server::start(arm, host, &by_file);
+    let mut file = as_lines(&options);
+    file.push(format!("replicaof {host} {port}"));
+    let one = Server::configured(arm, host, &file);
     let two = Server::start(arm, host, &options);
     replicaof(&two, host, &master);
     await_in_step(&master, &one);
@@ -143,14 +152,7 @@ fn sentinels_replace_a_master_that_is_killed() {
 fn fail_over(arm: Arm, host: &'static str) {
     let [master, one, two] = replication(arm, host, &[]);
     let watch = sentinels(arm, host, &master, 2);
-    if arm == Library {
-        for sentinel in &watch {
-            await_channels(sentinel, &master, 1, || ());
-            await_channels(sentinel, &one, 1, || ());
-            let others = watch.iter().filter(|other| other.port != sentinel.port);
-            others.for_each(|other| await_channels(sentinel, other, 1, || ()));
-        }
-    }
+    assert_linked(&watch, [&master, &one, &two]);
     let mut client = master.client(arm);
     for i in 0..200 {
         assert_eq!(client.ask(&format!("SET key:{i} {i}")), "OK");
@@ -179,6 +181,26 @@ fn fail_over(arm: Arm, host: &'static str) {
     }
     assert_eq!(client.ask("SET after fail-over"), "OK");
     await_in_step(&new, &other);
+}
+
+/// Every sentinel reaches the `watched` servers and the other sentinels through channels.
+fn assert_linked(watch: &[Server], watched: [&Server; 3]) {
+    // One ping a second would take minutes to be evidence. The period decides, too, for how long
+    // a replica may be silent and become master, so it does not stay.
+    let ping_every = |milliseconds: &str| {
+        for sentinel in watch {
+            let done = sentinel.ask(&["SENTINEL", "DEBUG", "PING-PERIOD", milliseconds]);
+            assert_eq!(done, "OK");
+        }
+    };
+    ping_every("10");
+    for sentinel in watch {
+        let others = watch.iter().filter(|other| other.port != sentinel.port);
+        for other in watched.into_iter().chain(others) {
+            await_channels(sentinel, other, 1, || ());
+        }
+    }
+    ping_every("1000");
 }
 
 #[test]

@@ -1,12 +1,8 @@
 //! epoll(7).
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
-#![expect(
-    clippy::multiple_unsafe_ops_per_block,
-    reason = "a hook and the function of libc behind it share one promise of the caller"
-)]
 
-use super::fail;
+use super::{errno, fail};
 use crate::symbols::next;
 use core::ffi::c_int;
 use libc::{epoll_event, sigset_t, timespec};
@@ -79,11 +75,6 @@ fn kernel_wait(
         let n = unsafe { next::epoll_pwait(epfd, events, max, ms, mask) };
         usize::try_from(n).map_err(|_| Errno(errno()))
     }
-}
-
-fn errno() -> c_int {
-    // SAFETY: libc's errno location is valid for the thread.
-    unsafe { *libc::__errno_location() }
 }
 
 /// # Safety

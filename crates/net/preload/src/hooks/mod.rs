@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "the application's vectors as slices")]
 
+mod aio;
 mod descriptors;
 mod epoll;
 mod options;
@@ -10,6 +11,7 @@ mod process;
 mod receive;
 mod stdio;
 mod transmit;
+mod uring;
 mod variadic;
 
 use libc::{c_int, iovec};
@@ -19,6 +21,14 @@ use saiga_socket::{Errno, set_errno};
 fn fail(errno: c_int) -> c_int {
     set_errno(Errno(errno));
     -1
+}
+
+/// Why the last call of libc failed.
+fn errno() -> c_int {
+    // SAFETY: libc's errno location is valid for the thread.
+    let at = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    unsafe { *at }
 }
 
 /// A register's content as an address or a size.

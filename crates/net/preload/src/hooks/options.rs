@@ -37,9 +37,19 @@ pub(crate) unsafe extern "C" fn setsockopt(
         (level, name),
         (
             libc::SOL_SOCKET,
-            libc::SO_ZEROCOPY | libc::SO_OOBINLINE | libc::SO_TIMESTAMPING
-        ) | (libc::IPPROTO_TCP, libc::TCP_ULP | libc::TCP_REPAIR)
+            libc::SO_ZEROCOPY
+                | libc::SO_OOBINLINE
+                | libc::SO_PEEK_OFF
+                | libc::SO_TIMESTAMP
+                | libc::SO_TIMESTAMPNS
+                | libc::SO_TIMESTAMPING
+        ) | (
+            libc::IPPROTO_TCP,
+            libc::TCP_ULP | libc::TCP_REPAIR | libc::TCP_INQ
+        )
     );
+    // SAFETY: as our caller promises.
+    let stays = stays || unsafe { is_no_time(level, name, value, len) };
     if stays && let Some(handle) = lookup(fd) {
         handle.stay_on_tcp(fd, Reason::SocketOption);
     }
@@ -51,6 +61,22 @@ pub(crate) unsafe extern "C" fn setsockopt(
         handle.low_water_changed(fd);
     }
     result
+}
+
+/// Whether a time-out is negative: calls do not wait, then, but it reads back as none at all.
+///
+/// # Safety
+/// `value` is null or readable for `len` bytes.
+unsafe fn is_no_time(level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> bool {
+    if level != libc::SOL_SOCKET
+        || !matches!(name, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO)
+        || value.is_null()
+        || (len as usize) < size_of::<libc::timeval>()
+    {
+        return false;
+    }
+    // SAFETY: the option is a timeval, and within `len`.
+    unsafe { value.cast::<libc::timeval>().read_unaligned() }.tv_sec < 0
 }
 
 /// `getsockopt(2)`.
@@ -68,7 +94,7 @@ pub(crate) unsafe extern "C" fn getsockopt(
     // SAFETY: arguments pass unchanged.
     let result = unsafe { next::getsockopt(fd, level, name, value, len) };
     let asks_error = level == libc::SOL_SOCKET && name == libc::SO_ERROR && result == 0;
-    if asks_error && lookup(fd).is_some_and(saiga_socket::Handle::was_reset) {
+    if asks_error && lookup(fd).is_some_and(|h| h.take_reset(fd)) {
         // SAFETY: the kernel has just written the option there; at least an int for SO_ERROR,
         // unless the caller gave less room, which the length says.
         if unsafe { *len } as usize >= size_of::<c_int>() {

@@ -29,6 +29,15 @@ fn nanos(sec: i64, nsec: i64, unit: i64) -> Result<u64, ()> {
     Ok(s.saturating_mul(1_000_000_000).saturating_add(part * unit))
 }
 
+/// A time-out of `select` with less than a second of microseconds, as libc makes it.
+fn normal(t: &timeval) -> Result<(i64, i64), ()> {
+    if t.tv_sec < 0 || t.tv_usec < 0 {
+        return Err(());
+    }
+    let sec = t.tv_sec.saturating_add(t.tv_usec / 1_000_000);
+    Ok((sec, t.tv_usec % 1_000_000))
+}
+
 /// The number of records; one that no memory holds becomes the largest that could be.
 fn count_of(n: nfds_t) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
@@ -292,7 +301,7 @@ pub(crate) unsafe extern "C" fn select(
     };
     // SAFETY: null or valid, as our caller promises.
     let time = unsafe { timeout.as_ref() }
-        .map(|t| nanos(t.tv_sec, t.tv_usec, 1000))
+        .map(|t| normal(t).and_then(|(sec, usec)| nanos(sec, usec, 1000)))
         .transpose();
     let begun = now_ns();
     if let Some(done) = served(&sets, time, core::ptr::null()) {

@@ -3,10 +3,10 @@
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 
 use super::variadic::forwards;
-use super::{epoll, fail, poll, receive, transmit};
+use super::{epoll, fail, poll, receive, transmit, uring};
 use crate::symbols::{Strings, next};
 use core::ffi::{c_char, c_int, c_long, c_void};
-use saiga_socket::{self as sockets, fork as forks, is_hidden};
+use saiga_socket::{self as sockets, fork as forks, is_hidden, namespaces};
 
 /// `fork(2)`. libc runs our handlers (`pthread_atfork`), also for its own callers such as
 /// `daemon(3)`.
@@ -172,18 +172,34 @@ pub(crate) unsafe extern "C" fn seccomp(operation: u32, flags: u32, args: *mut c
     unsafe { next::seccomp(operation, flags, args) }
 }
 
-/// `io_uring_queue_init(3)` of liburing.
+/// `unshare(2)`.
 ///
 /// # Safety
-/// As the manual page says.
+/// None beyond libc's.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn io_uring_queue_init(
-    entries: u32,
-    ring: *mut c_void,
-    flags: u32,
-) -> c_int {
-    // SAFETY: arguments pass unchanged.
-    unsafe { next::io_uring_queue_init(entries, ring, flags) }
+pub(crate) unsafe extern "C" fn unshare(flags: c_int) -> c_int {
+    // SAFETY: no pointers.
+    let go = || unsafe { next::unshare(flags) };
+    if namespaces::leaves(flags) {
+        namespaces::leave(go)
+    } else {
+        go()
+    }
+}
+
+/// `setns(2)`; without a kind, the descriptor may stand for any.
+///
+/// # Safety
+/// None beyond libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn setns(fd: c_int, kind: c_int) -> c_int {
+    // SAFETY: no pointers.
+    let go = || unsafe { next::setns(fd, kind) };
+    if kind == 0 || namespaces::leaves(kind) {
+        namespaces::leave(go)
+    } else {
+        go()
+    }
 }
 
 /// `syscall(2)`: calls that have a hook by name go through it.
@@ -210,6 +226,10 @@ pub(crate) unsafe extern "C" fn syscall(
     if let Some(result) = unsafe { by_number(nr, [a, b, c, d, e, f]) } {
         return result;
     }
+    // SAFETY: as above.
+    if let Some(result) = unsafe { uring::by_number(nr, [a, b, c, d, e, f]) } {
+        return result;
+    }
     match nr {
         // SAFETY: no pointers.
         libc::SYS_close => return c_long::from(unsafe { super::descriptors::close(int(a)) }),
@@ -226,6 +246,15 @@ pub(crate) unsafe extern "C" fn syscall(
         }
         libc::SYS_execve => sockets::before_exec(),
         libc::SYS_seccomp => sockets::sandboxed(),
+        // SAFETY: no pointers.
+        libc::SYS_unshare => return c_long::from(unsafe { unshare(int(a)) }),
+        // SAFETY: no pointers.
+        libc::SYS_setns => return c_long::from(unsafe { setns(int(a), int(b)) }),
+        libc::SYS_clone if namespaces::leaves(int(a)) => {
+            // SAFETY: arguments pass unchanged.
+            let go = || int(unsafe { next::syscall(nr, a, b, c, d, e, f) });
+            return c_long::from(namespaces::leave(go));
+        }
         libc::SYS_fcntl if is_hidden(int(a)) => return c_long::from(fail(libc::EBADF)),
         _ => {}
     }

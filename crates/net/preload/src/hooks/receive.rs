@@ -46,6 +46,11 @@ pub(crate) unsafe extern "C" fn __read_chk(
     }
 }
 
+/// Whether there is room for a byte: as read, readv of nothing does not look at the socket.
+fn takes(v: &[iovec]) -> bool {
+    v.iter().any(|v| v.iov_len > 0)
+}
+
 /// `readv(2)`.
 ///
 /// # Safety
@@ -57,7 +62,9 @@ pub(crate) unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, n: c_int) ->
         vectors(iov, usize::try_from(n).unwrap_or(usize::MAX))
     }) {
         // SAFETY: the vectors are writable.
-        (Some(h), Some(v)) => unsafe { h.receive(fd, v, 0, || next::readv(fd, iov, n)) },
+        (Some(h), Some(v)) if takes(v) => unsafe {
+            h.receive(fd, v, 0, || next::readv(fd, iov, n))
+        },
         // SAFETY: arguments pass unchanged.
         _ => unsafe { next::readv(fd, iov, n) },
     }
@@ -79,7 +86,7 @@ pub(crate) unsafe extern "C" fn preadv2(
     match (lookup(fd), unsafe {
         vectors(iov, usize::try_from(n).unwrap_or(usize::MAX))
     }) {
-        (Some(h), Some(v)) if at == -1 => {
+        (Some(h), Some(v)) if at == -1 && takes(v) => {
             let nowait = if flags & libc::RWF_NOWAIT != 0 {
                 libc::MSG_DONTWAIT
             } else {

@@ -6,7 +6,7 @@
     reason = "a hook and the function of libc behind it share one promise of the caller"
 )]
 
-use super::{fail, one, vectors};
+use super::{errno, fail, one, vectors};
 use crate::symbols::next;
 use core::ffi::{c_int, c_void};
 use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
@@ -156,8 +156,21 @@ pub(crate) unsafe extern "C" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_
 }
 
 /// # Safety
-/// The message's vectors are readable.
+/// The message is valid, its vectors are readable.
 unsafe fn send_message(h: Handle, fd: c_int, msg: &msghdr, flags: c_int) -> ssize_t {
+    if !h.is_bound() {
+        // What came from accept or connect may be a Unix socket.
+        // SAFETY: promised by our caller.
+        unsafe { let_go_of_passed(msg) };
+    } else if !msg.msg_control.is_null() && msg.msg_controllen > 0 {
+        // Control messages are the kernel's to check; none of them does anything to a stream.
+        let mut bare = *msg;
+        bare.msg_iovlen = 0;
+        // SAFETY: as our caller promises, without the vectors.
+        if unsafe { next::sendmsg(fd, &raw const bare, flags) } < 0 {
+            return -1;
+        }
+    }
     // SAFETY: promised by our caller.
     match unsafe { vectors(msg.msg_iov, msg.msg_iovlen) } {
         // SAFETY: promised by our caller.
@@ -172,7 +185,7 @@ unsafe fn send_message(h: Handle, fd: c_int, msg: &msghdr, flags: c_int) -> ssiz
 ///
 /// # Safety
 /// The message is valid.
-unsafe fn let_go_of_passed(msg: &msghdr) {
+pub(super) unsafe fn let_go_of_passed(msg: &msghdr) {
     if msg.msg_control.is_null() || msg.msg_controllen == 0 {
         return;
     }
@@ -217,13 +230,21 @@ pub(crate) unsafe extern "C" fn sendmmsg(
     n: u32,
     flags: c_int,
 ) -> c_int {
-    let Some(handle) = lookup(fd) else {
+    let handle = lookup(fd);
+    if msgs.is_null() && handle.is_some() {
+        return fail(libc::EFAULT);
+    }
+    let Some(handle) = handle else {
+        let count = if msgs.is_null() { 0 } else { n as usize };
+        for index in 0..count {
+            // SAFETY: `n` messages are there as the caller promises.
+            let message = unsafe { &*msgs.add(index) };
+            // SAFETY: as above.
+            unsafe { let_go_of_passed(&message.msg_hdr) };
+        }
         // SAFETY: arguments pass unchanged.
         return unsafe { next::sendmmsg(fd, msgs, n, flags) };
     };
-    if msgs.is_null() {
-        return fail(libc::EFAULT);
-    }
     let mut done = 0;
     for index in 0..n as usize {
         // SAFETY: `n` messages are there as the caller promises.
@@ -308,8 +329,11 @@ unsafe fn send_file(h: Handle, out: c_int, file: c_int, at: *mut off_t, n: size_
         let want = (n - done).min(buffer.len());
         let got = source.read(&mut buffer[..want]);
         let Ok(got @ 1..) = usize::try_from(got) else {
-            return if done > 0 || got == 0 {
-                done.cast_signed()
+            if done > 0 || got == 0 {
+                return done.cast_signed();
+            }
+            return if errno() == libc::EISDIR {
+                fail(libc::EINVAL) as ssize_t // As sendfile says it.
             } else {
                 -1
             };
@@ -358,22 +382,22 @@ pub(crate) unsafe extern "C" fn splice(
     n: size_t,
     flags: u32,
 ) -> ssize_t {
-    let wait = if flags & libc::SPLICE_F_NONBLOCK != 0 {
-        libc::MSG_DONTWAIT
-    } else {
-        0
-    };
+    // The flag is about the pipe; whether the socket waits, O_NONBLOCK says.
+    let hurried = flags & libc::SPLICE_F_NONBLOCK != 0;
     let both = lookup(from).is_some() && lookup(to).is_some();
     if both || !from_at.is_null() || !to_at.is_null() {
         // Offsets of sockets and pipes, or no pipe at all: the kernel refuses.
         // SAFETY: arguments pass unchanged.
         return unsafe { next::splice(from, from_at, to, to_at, n, flags) };
     }
-    if let Some(h) = lookup(from).filter(|h| h.is_bound()) {
-        let moved = relay(h, from, n, wait, |bytes| {
+    if let Some(h) = lookup(from).filter(|h| h.is_bound() && is_pipe(to)) {
+        let moved = relay(h, from, n, 0, |bytes| {
+            if hurried && !is_ready(to, libc::POLLOUT) {
+                return Err(Errno(libc::EAGAIN));
+            }
             // SAFETY: the bytes are readable.
             let put = unsafe { next::write(to, bytes.as_ptr().cast(), bytes.len()) };
-            usize::try_from(put).map_err(|_| Errno(libc::EAGAIN))
+            usize::try_from(put).map_err(|_| Errno(errno()))
         });
         if let Some(result) = moved.transpose() {
             return c_result(result);
@@ -381,7 +405,11 @@ pub(crate) unsafe extern "C" fn splice(
     }
     if let Some(h) = lookup(to).filter(|h| h.is_bound()) {
         // SAFETY: as our caller promises.
-        return unsafe { splice_into(h, from, to, n, flags) };
+        if let Some(moved) = unsafe { splice_into(h, from, to, n, flags) } {
+            return moved;
+        }
+        // SAFETY: arguments pass unchanged.
+        return unsafe { next::splice(from, from_at, to, to_at, n, flags) };
     }
     for fd in [from, to] {
         if let Some(handle) = lookup(fd) {
@@ -392,15 +420,36 @@ pub(crate) unsafe extern "C" fn splice(
     unsafe { next::splice(from, from_at, to, to_at, n, flags) }
 }
 
+/// Whether `fd` is a pipe; into anything else the kernel splices nothing from a socket.
+fn is_pipe(fd: c_int) -> bool {
+    // SAFETY: asks only.
+    unsafe { next::fcntl(fd, libc::F_GETPIPE_SZ, 0) >= 0 }
+}
+
+/// Whether a pipe gives or takes without blocking, or has an error to tell.
+fn is_ready(pipe: c_int, events: i16) -> bool {
+    let mut entry = libc::pollfd {
+        fd: pipe,
+        events,
+        revents: 0,
+    };
+    // SAFETY: one record.
+    unsafe { next::poll(&raw mut entry, 1, 0) != 0 }
+}
+
 /// A pipe into a channel. The pipe's bytes cannot be put back, so no more are taken than there
-/// is room for, and those are sent however long it takes.
+/// is room for, and those are sent however long it takes. `None`: nothing can be sent any more;
+/// the kernel says why and leaves the pipe as it is.
 ///
 /// # Safety
 /// As `splice(2)` without offsets.
-unsafe fn splice_into(h: Handle, from: c_int, to: c_int, n: size_t, flags: u32) -> ssize_t {
+unsafe fn splice_into(h: Handle, from: c_int, to: c_int, n: size_t, flags: u32) -> Option<ssize_t> {
+    if flags & libc::SPLICE_F_NONBLOCK != 0 && !is_ready(from, libc::POLLIN) {
+        return Some(fail(libc::EAGAIN) as ssize_t);
+    }
     // SAFETY: asks for flags only.
     let status = unsafe { next::fcntl(to, libc::F_GETFL, 0) };
-    let blocks = status & libc::O_NONBLOCK == 0 && flags & libc::SPLICE_F_NONBLOCK == 0;
+    let blocks = status & libc::O_NONBLOCK == 0;
     let mut room = libc::pollfd {
         fd: to,
         events: libc::POLLOUT,
@@ -409,11 +458,14 @@ unsafe fn splice_into(h: Handle, from: c_int, to: c_int, n: size_t, flags: u32) 
     // SAFETY: one record.
     let ready = unsafe { super::poll::poll(&raw mut room, 1, if blocks { -1 } else { 0 }) };
     if ready <= 0 {
-        return if ready == 0 {
+        return Some(if ready == 0 {
             fail(libc::EAGAIN) as ssize_t
         } else {
             -1
-        };
+        });
+    }
+    if h.is_shut() || room.revents & (libc::POLLERR | libc::POLLHUP) != 0 {
+        return None;
     }
     let mut buffer = [0u8; 4096];
     let want = n
@@ -422,7 +474,7 @@ unsafe fn splice_into(h: Handle, from: c_int, to: c_int, n: size_t, flags: u32) 
     // SAFETY: the buffer has room.
     let got = unsafe { next::read(from, buffer.as_mut_ptr().cast(), want) };
     let Ok(got @ 1..) = usize::try_from(got) else {
-        return got;
+        return Some(got);
     };
-    c_result(h.transmit_all(to, &buffer[..got]))
+    Some(c_result(h.transmit_all(to, &buffer[..got])))
 }

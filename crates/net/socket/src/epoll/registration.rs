@@ -28,11 +28,9 @@ fn of_socket(socket: &Socket) -> impl Iterator<Item = &'static Interest> {
 }
 
 fn find(socket: &Socket, set: &EpollSet, fd: Fd) -> Option<&'static Interest> {
-    of_socket(socket)
-        .filter(|i| !i.orphan.load(Ordering::Relaxed))
-        .find(|i| {
-            i.set().is_some_and(|s| core::ptr::eq(s, set)) && i.fd.load(Ordering::Relaxed) == fd
-        })
+    of_socket(socket).filter(|i| !i.is_orphan()).find(|i| {
+        i.set().is_some_and(|s| core::ptr::eq(s, set)) && i.fd.load(Ordering::Relaxed) == fd
+    })
 }
 
 /// `epoll_ctl(2)` on one of our sockets in a set that we know.
@@ -228,26 +226,15 @@ fn bind_one(
     chan: &Chan,
     op: i32,
 ) -> Sys<()> {
+    if interest.is_orphan() {
+        return Err(Errno(libc::ENOENT)); // No number reaches the kernel's registration any more.
+    }
     set.ensure_bell(epfd)?;
     let index = set.segment_for(chan.link)?;
     let data = core::ptr::from_ref(interest) as u64;
     let parked = interest.parked.load(Ordering::Relaxed);
     let op = if parked { libc::EPOLL_CTL_ADD } else { op };
-    if op == libc::EPOLL_CTL_MOD && interest.events.load(Ordering::Relaxed) & ONESHOT != 0 {
-        // The kernel knows whether it has fired; asked for anew, it would fire once more.
-        let spent = kernel_view::is_spent(epfd, interest.fd.load(Ordering::Relaxed));
-        let spent = spent.ok_or(Errno(libc::ENOENT))?; // To guess is to fire twice, or never.
-        interest.spent.store(spent, Ordering::Relaxed);
-    }
-    let exclusive = interest.events.load(Ordering::Relaxed) & EXCLUSIVE != 0;
-    register(
-        epfd,
-        op,
-        interest.fd.load(Ordering::Relaxed),
-        ANCHOR,
-        data,
-        exclusive,
-    )?;
+    watch_anchor(epfd, interest, op, data)?;
     interest.parked.store(false, Ordering::Relaxed);
     let entry = &set.segments()[index];
     entry.put(chan.index, interest);
@@ -263,6 +250,21 @@ fn bind_one(
     chan.ours().tx_places.fetch_or(bit, Ordering::SeqCst);
     set.queue(interest);
     Ok(())
+}
+
+/// Makes the kernel's registration the watch of the anchor.
+fn watch_anchor(epfd: Fd, interest: &Interest, op: i32, data: u64) -> Sys<()> {
+    let (fd, events) = (
+        interest.fd.load(Ordering::Relaxed),
+        interest.events.load(Ordering::Relaxed),
+    );
+    if op == libc::EPOLL_CTL_MOD && events & ONESHOT != 0 {
+        // The kernel knows whether it has fired; asked for anew, it would fire once more.
+        let spent = kernel_view::is_spent(epfd, fd);
+        let spent = spent.ok_or(Errno(libc::ENOENT))?; // To guess is to fire twice, or never.
+        interest.spent.store(spent, Ordering::Relaxed);
+    }
+    register(epfd, op, fd, ANCHOR, data, events & EXCLUSIVE != 0)
 }
 
 /// `epoll_ctl(2)`; an exclusive registration cannot be modified, so it is made anew.
@@ -316,6 +318,12 @@ pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
         detach(set, interest, chan);
         let fd = interest.fd.load(Ordering::Relaxed);
         let active = interest.active.load(Ordering::Relaxed);
+        if interest.is_orphan() {
+            // The kernel's registration stays what it is: its number may be another connection's.
+            set.queue(interest);
+            set.tell_others(&guard);
+            continue;
+        }
         if let Some(epfd) = epfd_of(set) {
             return_to_kernel(epfd, interest, fd, active);
         }
@@ -450,6 +458,9 @@ fn epfd_of(set: &EpollSet) -> Option<Fd> {
 
 /// Asks the kernel to tell when TCP has room again.
 pub(crate) fn watch_for_room(set: &EpollSet, interest: &Interest, fd: Fd) {
+    if interest.is_orphan() {
+        return; // Its number may be another connection's by now.
+    }
     let data = core::ptr::from_ref(interest) as u64;
     let events = ANCHOR | libc::EPOLLOUT.cast_unsigned();
     if let Some(epfd) = epfd_of(set) {

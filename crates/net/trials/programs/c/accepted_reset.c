@@ -1,5 +1,5 @@
 // about: connections that were reset, or closed with data, before they are accepted
-// upgraded: any
+// upgraded: yes
 #include "trial.h"
 
 static void show(int fd)

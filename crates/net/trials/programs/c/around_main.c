@@ -1,5 +1,5 @@
 // about: socket calls in constructors, exit handlers, thread-local destructors and destructors
-// upgraded: any
+// upgraded: yes
 #include "trial.h"
 
 static int early[2] = {-1, -1}, late = -1;
@@ -77,6 +77,7 @@ int main(void)
         send_all(early[1], "back", 4);
         recv_all(early[0], text, 4);
     }
+    prove_alone(early[0], early[1]);
     close(early[0]);
     say("end %zd", recv(early[1], text, 1, 0));
     return run_pair(server, client);

@@ -1,5 +1,5 @@
 // about: a thread already blocked in recv, poll or epoll_wait when its connection is upgraded by another
-// upgraded: any
+// upgraded: yes
 #include "trial.h"
 
 /* One thread only receives, blocked most of the time; another only sends: each
@@ -44,6 +44,7 @@ static void server(int fd)
     for (int i = 0; i < 3; i++) {
         int other = accept_at(listener);
         serve(other);
+        warm_up(other, SERVER);
         char byte;
         say("end %zd", recv(other, &byte, 1, 0));
         MUST(close(other));
@@ -65,6 +66,7 @@ static void client(int fd)
                 poll(NULL, 0, 1); /* lets the receiver block again */
         }
         MUST(pthread_join(thread, NULL));
+        warm_up(line, CLIENT);
         MUST(close(line));
     }
     char byte;

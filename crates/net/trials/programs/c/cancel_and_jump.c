@@ -5,8 +5,6 @@
 #include <sys/time.h>
 
 static int line;
-static pid_t sleeper;
-static pthread_barrier_t ready;
 static sigjmp_buf out;
 
 static void on_alarm(int number)
@@ -15,14 +13,11 @@ static void on_alarm(int number)
     siglongjmp(out, 1);
 }
 
-static void *blocked(void *unused)
+static void blocked(void)
 {
     char text[8];
-    sleeper = gettid();
-    pthread_barrier_wait(&ready);
     recv(line, text, 8, 0);
     say("not reached");
-    return unused;
 }
 
 static void server(int fd)
@@ -33,16 +28,11 @@ static void server(int fd)
 
 static void client(int fd)
 {
-    pthread_t thread;
-    void *result;
+    struct sleeper sleeper;
     line = fd;
-    MUST(pthread_barrier_init(&ready, NULL, 2));
-    MUST(pthread_create(&thread, NULL, blocked, NULL));
-    pthread_barrier_wait(&ready);
-    await_asleep(sleeper);
-    MUST(pthread_cancel(thread));
-    MUST(pthread_join(thread, &result));
-    say("cancelled %d", result == PTHREAD_CANCELED);
+    start_sleeper(&sleeper, blocked);
+    MUST(pthread_cancel(sleeper.thread));
+    say("cancelled %d", join_sleeper(&sleeper));
     char text[8];
     signal(SIGALRM, on_alarm);
     for (volatile int i = 0; i < 3; i++) {

@@ -3,21 +3,16 @@
 #include "trial.h"
 
 static int line;
-static pid_t sleeper;
-static pthread_barrier_t ready;
 
-static void *immune(void *unused)
+static void immune(void)
 {
     char text[8] = {0};
     int old;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-    sleeper = gettid();
-    pthread_barrier_wait(&ready);
     say("immune: recv %zd %s", recv(line, text, 4, MSG_WAITALL), text);
     pthread_setcancelstate(old, NULL);
     recv(line, text, 4, 0);
     say("not reached");
-    return unused;
 }
 
 static void server(int fd)
@@ -31,18 +26,13 @@ static void server(int fd)
 
 static void client(int fd)
 {
-    pthread_t thread;
-    void *result;
+    struct sleeper sleeper;
     char text[8] = {0};
     line = fd;
-    MUST(pthread_barrier_init(&ready, NULL, 2));
-    MUST(pthread_create(&thread, NULL, immune, NULL));
-    pthread_barrier_wait(&ready);
-    await_asleep(sleeper);
-    MUST(pthread_cancel(thread));
+    start_sleeper(&sleeper, immune);
+    MUST(pthread_cancel(sleeper.thread));
     meet();
-    MUST(pthread_join(thread, &result));
-    say("cancelled at last %d", result == PTHREAD_CANCELED);
+    say("cancelled at last %d", join_sleeper(&sleeper));
     meet();
     recv_all(fd, text, 4);
     say("%s", text);

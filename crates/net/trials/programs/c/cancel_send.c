@@ -3,17 +3,12 @@
 #include "trial.h"
 
 static int line;
-static pid_t sleeper;
-static pthread_barrier_t ready;
 
-static void *pour(void *unused)
+static void pour(void)
 {
     static char block[8 << 20];
-    sleeper = gettid();
-    pthread_barrier_wait(&ready);
     for (;;)
         send(line, block, sizeof block, MSG_NOSIGNAL);
-    return unused;
 }
 
 static void server(int fd)
@@ -33,16 +28,11 @@ static void server(int fd)
 
 static void client(int fd)
 {
-    pthread_t thread;
-    void *result;
+    struct sleeper sleeper;
     line = fd;
-    MUST(pthread_barrier_init(&ready, NULL, 2));
-    MUST(pthread_create(&thread, NULL, pour, NULL));
-    pthread_barrier_wait(&ready);
-    await_asleep(sleeper);
-    MUST(pthread_cancel(thread));
-    MUST(pthread_join(thread, &result));
-    say("cancelled %d", result == PTHREAD_CANCELED);
+    start_sleeper(&sleeper, pour);
+    MUST(pthread_cancel(sleeper.thread));
+    say("cancelled %d", join_sleeper(&sleeper));
     meet();
     send_all(fd, "!", 1);
     round_trips(fd, CLIENT, 100, 64);

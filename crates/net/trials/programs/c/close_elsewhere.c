@@ -3,17 +3,12 @@
 #include "trial.h"
 
 static int line;
-static pid_t sleeper;
-static pthread_barrier_t ready;
 
-static void *blocked(void *unused)
+static void blocked(void)
 {
     char text[8] = {0};
-    sleeper = gettid();
-    pthread_barrier_wait(&ready);
     ssize_t got = recv(line, text, 8, 0);
     say("recv %zd %s", got, text);
-    return unused;
 }
 
 static void server(int fd)
@@ -27,16 +22,13 @@ static void server(int fd)
 
 static void client(int fd)
 {
-    pthread_t thread;
+    struct sleeper sleeper;
     line = fd;
-    MUST(pthread_barrier_init(&ready, NULL, 2));
-    MUST(pthread_create(&thread, NULL, blocked, NULL));
-    pthread_barrier_wait(&ready);
-    await_asleep(sleeper);
+    start_sleeper(&sleeper, blocked);
     SAY(close(fd));
     SAY(fcntl(fd, F_GETFD));
     meet();
-    MUST(pthread_join(thread, NULL));
+    join_sleeper(&sleeper);
     char byte;
     SAY(recv(fd, &byte, 1, 0));
     meet();

@@ -3,16 +3,11 @@
 #include "trial.h"
 
 static int line;
-static pid_t sleeper;
-static pthread_barrier_t ready;
 
-static void *blocked(void *unused)
+static void blocked(void)
 {
     char text[8] = {0};
-    sleeper = gettid();
-    pthread_barrier_wait(&ready);
     say("recv %zd %s", recv(line, text, 4, 0), text);
-    return unused;
 }
 
 static void server(int fd)
@@ -25,17 +20,14 @@ static void server(int fd)
 
 static void client(int fd)
 {
-    pthread_t thread;
+    struct sleeper sleeper;
     int tube[2];
     line = fd;
     MUST(pipe(tube));
-    MUST(pthread_barrier_init(&ready, NULL, 2));
-    MUST(pthread_create(&thread, NULL, blocked, NULL));
-    pthread_barrier_wait(&ready);
-    await_asleep(sleeper);
+    start_sleeper(&sleeper, blocked);
     say("dup2 %d", dup2(tube[0], fd) == fd);
     meet();
-    MUST(pthread_join(thread, NULL));
+    join_sleeper(&sleeper);
     char text[8] = {0};
     MUST(write(tube[1], "pipe", 4));
     say("the number is the pipe: %zd %s", read(fd, text, 8), text);

@@ -1,5 +1,5 @@
 // about: sendto with MSG_FASTOPEN connects; TCP_FASTOPEN and TCP_DEFER_ACCEPT on the listener; the connection is used on
-// upgraded: any
+// upgraded: no
 #include "trial.h"
 
 static void server(int first)
@@ -12,7 +12,7 @@ static void server(int first)
         int fd = accept_at(listener);
         recv_all(fd, text, 5);
         say("%s", text);
-        round_trips(fd, SERVER, 100, 64);
+        warm_up(fd, SERVER);
         say("end %zd", recv(fd, text, 1, 0));
         MUST(close(fd));
         SAY(setsockopt(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, &value, sizeof value));
@@ -29,7 +29,7 @@ static void client(int first)
     for (int i = 0; i < 2; i++) {
         int fd = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
         SAY(sendto(fd, "hello", 5, MSG_FASTOPEN, (struct sockaddr *)&place.addr, place.length));
-        round_trips(fd, CLIENT, 100, 64);
+        warm_up(fd, CLIENT);
         MUST(close(fd));
     }
     say("end %zd", recv(first, &byte, 1, 0));
@@ -37,5 +37,5 @@ static void client(int first)
 
 int main(void)
 {
-    return run_pair(server, client);
+    return run_pair_at("127.0.0.1", "127.0.0.1", true, server, client);
 }

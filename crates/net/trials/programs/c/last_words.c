@@ -1,5 +1,5 @@
 // about: what was sent right before _exit, exit, abort, SIGKILL, a fatal signal or exec of another program arrives
-// upgraded: any
+// upgraded: yes
 #include "trial.h"
 #include <sys/resource.h>
 
@@ -34,7 +34,7 @@ static void server(int first)
     MUST(write(trial_meet[1], &port, sizeof port));
     for (int way = 0; way < WAYS; way++) {
         int fd = accept_at(listener);
-        round_trips(fd, SERVER, 60, 64);
+        warm_up(fd, SERVER);
         meet(); /* the client's process has ended */
         long long total = 0, wrong = 0;
         ssize_t got;
@@ -56,7 +56,7 @@ static void client(int first)
         pid_t child = (pid_t)MUST(fork());
         if (child == 0) {
             int fd = connect_at("127.0.0.1", port);
-            round_trips(fd, CLIENT, 60, 64);
+            warm_up(fd, CLIENT);
             for (size_t i = 0; i < sizeof block; i++)
                 block[i] = pattern(9, i);
             send_all(fd, block, 1000);

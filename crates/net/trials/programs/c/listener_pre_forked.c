@@ -7,20 +7,16 @@
 
 static void server(int fd)
 {
-    int listener = listen_at("127.0.0.1"), port = port_of(listener);
+    int listener = open_door();
     for (int i = 0; i < WORKERS; i++) {
         if (MUST(fork()) > 0)
             continue;
         MUST(prctl(PR_SET_PDEATHSIG, SIGKILL));
-        for (int j = 0; j < COUNT / WORKERS; j++) {
-            int one = accept_at(listener);
-            warm_up(one, SERVER);
-            MUST(close(one));
-        }
+        for (int j = 0; j < COUNT / WORKERS; j++)
+            MUST(close(warm_server(listener)));
         _exit(0);
     }
     MUST(close(listener));
-    MUST(write(trial_meet[1], &port, sizeof port));
     int bad = 0, status;
     for (int i = 0; i < WORKERS; i++) {
         MUST(wait(&status));
@@ -32,13 +28,9 @@ static void server(int fd)
 
 static void client(int fd)
 {
-    int port;
-    MUST(read(trial_meet[0], &port, sizeof port));
-    for (int i = 0; i < COUNT; i++) {
-        int one = connect_at("127.0.0.1", port);
-        warm_up(one, CLIENT);
-        MUST(close(one));
-    }
+    int port = find_door();
+    for (int i = 0; i < COUNT; i++)
+        MUST(close(warm_client(port)));
     round_trips(fd, CLIENT, 20, 64);
 }
 

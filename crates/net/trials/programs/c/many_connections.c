@@ -1,5 +1,5 @@
 // about: 300 connections opened, used a little and closed, in the order and against the order of opening
-// upgraded: any
+// upgraded: yes
 #include "trial.h"
 
 #define COUNT 300

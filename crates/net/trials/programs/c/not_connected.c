@@ -1,5 +1,5 @@
 // about: calls on sockets that are not connected yet and on listeners, and a shutdown before connect, which lasts
-// upgraded: any
+// upgraded: yes
 #include "trial.h"
 
 static void server(int fd)
@@ -44,6 +44,7 @@ static void client(int fd)
         send_all(accepted, "yes!", 4);
         recv_all(fresh, text, 4);
     }
+    prove_alone(fresh, accepted);
     int mute = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
     SAY(shutdown(mute, SHUT_WR)); /* fails, and lasts all the same */
     SAY(connect(mute, (struct sockaddr *)&own.addr, own.length));

@@ -1,5 +1,5 @@
 // about: both ends of a connection in one process: one thread using them in turn, then two threads
-// upgraded: any
+// upgraded: yes
 #include "trial.h"
 
 static int ends[2];
@@ -23,6 +23,7 @@ int main(void)
         recv_all(ends[0], text, 4);
     }
     say("in turn: %.4s", text);
+    prove_alone(ends[0], ends[1]);
     pthread_t thread;
     MUST(pthread_create(&thread, NULL, other_end, NULL));
     round_trips(ends[0], CLIENT, 500, 200);

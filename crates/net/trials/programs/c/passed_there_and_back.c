@@ -1,30 +1,6 @@
 // about: a connection that goes to another process by SCM_RIGHTS and comes back, used at every stop
 // upgraded: yes
-#include "trial.h"
-
-static void pass(int through, int fd)
-{
-    char byte = 'f', control[CMSG_SPACE(sizeof(int))] = {0};
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    MUST(sendmsg(through, &message, 0));
-}
-
-static int take(int through)
-{
-    char byte, control[CMSG_SPACE(sizeof(int))];
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    int fd;
-    MUST(recvmsg(through, &message, 0));
-    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
-    return fd;
-}
+#include "passing.h"
 
 static void server(int fd)
 {

@@ -1,5 +1,5 @@
 // about: MSG_PEEK before every read, from the first message on: what is peeked is what is read, across any change of path
-// upgraded: any
+// upgraded: yes
 #include "trial.h"
 
 enum { MESSAGES = 400 };
@@ -13,6 +13,7 @@ static void server(int fd)
             recv_all(fd, &byte, 1);
     }
     recv_all(fd, &byte, 1);
+    warm_up(fd, SERVER);
     say("end %zd", recv(fd, &byte, 1, 0));
 }
 
@@ -35,6 +36,7 @@ static void client(int fd)
     }
     say("peeked otherwise %d, wrong %d, less than a message %d", differ, wrong, less);
     send_all(fd, "b", 1);
+    warm_up(fd, CLIENT);
     MUST(close(fd));
 }
 

@@ -1,5 +1,5 @@
 // about: connect to AF_UNSPEC takes a socket away from its peer; the same socket then connects to another one
-// upgraded: any
+// upgraded: yes
 #include "trial.h"
 
 static void server(int fd)

@@ -18,11 +18,8 @@ static int listen_shared(int port)
 static void serve(int listener)
 {
     MUST(prctl(PR_SET_PDEATHSIG, SIGKILL));
-    for (;;) {
-        int fd = accept_at(listener);
-        warm_up(fd, SERVER);
-        MUST(close(fd));
-    }
+    for (;;)
+        MUST(close(warm_server(listener)));
 }
 
 static void server(int fd)
@@ -49,13 +46,9 @@ static void server(int fd)
 
 static void client(int fd)
 {
-    int port;
-    MUST(read(trial_meet[0], &port, sizeof port));
-    for (int i = 0; i < COUNT; i++) {
-        int one = connect_at("127.0.0.1", port);
-        warm_up(one, CLIENT);
-        MUST(close(one));
-    }
+    int port = find_door();
+    for (int i = 0; i < COUNT; i++)
+        MUST(close(warm_client(port)));
     MUST(send(fd, ".", 1, 0));
 }
 

@@ -1,5 +1,5 @@
-// about: prctl and seccomp: a filter set up when the connection may be upgraded already
-// upgraded: any
+// about: prctl and seccomp: a filter set up when the connection is upgraded already
+// upgraded: yes
 #include "trial.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -24,7 +24,8 @@ static void sandbox(void)
 
 static void server(int fd)
 {
-    round_trips(fd, SERVER, 300, 64);
+    warm_up(fd, SERVER);
+    round_trips(fd, SERVER, 200, 64);
     char byte;
     say("end %zd", recv(fd, &byte, 1, 0));
 }
@@ -33,7 +34,7 @@ static void client(int fd)
 {
     say("dumpable %d", prctl(PR_GET_DUMPABLE));
     say("name %d", prctl(PR_SET_NAME, "trial"));
-    round_trips(fd, CLIENT, 100, 64); /* may be upgraded by now */
+    warm_up(fd, CLIENT);
     sandbox();
     round_trips(fd, CLIENT, 200, 64);
     say("still here");

@@ -1,5 +1,5 @@
 // about: a non-blocking read that returns less than asked has taken all there was, also while the connection changes its path
-// upgraded: any
+// upgraded: yes
 #include "trial.h"
 
 /* Servers with edge-triggered loops (nginx) take a short read for "nothing left" and wait for the next arrival. */
@@ -53,7 +53,7 @@ static void server(int fd)
     give(fd, 1); /* the switch to the ring is somewhere in here */
     char byte;
     recv_all(fd, &byte, 1);
-    round_trips(fd, SERVER, 60, 64);
+    warm_up(fd, SERVER);
     give(fd, 2);
     MUST(send(fd, "!", 1, MSG_OOB)); /* and the switch back in here */
     give(fd, 3);
@@ -67,7 +67,7 @@ static void client(int fd)
     MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &want));
     take(fd, set, 1);
     send_all(fd, "n", 1);
-    round_trips(fd, CLIENT, 60, 64);
+    warm_up(fd, CLIENT);
     take(fd, set, 2);
     take(fd, set, 3);
 }

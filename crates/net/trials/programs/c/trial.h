@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #endif
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -194,6 +195,16 @@ SHARED void recv_all(int fd, void *data, size_t length)
     }
 }
 
+/* Receives until the other side ends; how many bytes that were. */
+SHARED long long recv_to_end(int fd)
+{
+    static char block[65536];
+    long long total = 0;
+    for (ssize_t got; (got = MUST(recv(fd, block, sizeof block, 0))) > 0;)
+        total += got;
+    return total;
+}
+
 /* Waits until exactly `wanted` bytes can be received. */
 SHARED void await_bytes(int fd, int wanted)
 {
@@ -246,21 +257,39 @@ SHARED void round_trips(int fd, enum role role, int count, size_t size)
     }
 }
 
-/* Tells the harness whether TCP carries what this connection carries now. */
-SHARED void prove(int fd, enum role role)
+/* Tells the harness whether TCP carried the 16 messages of 512 bytes that have just come. */
+SHARED void note_proof(const char *name, long long carried)
 {
     const char *path = getenv("TRIAL_PROOF");
-    long long before = witness_received(fd);
-    round_trips(fd, role, 16, 512);
-    long long carried = witness_received(fd) - before;
     if (path == NULL)
         return;
     int file = (int)MUST(open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     char line[128];
-    int length = snprintf(line, sizeof line, "%s %s %lld\n", carried < 16 * 512 / 2 ? "moved" : "kernel",
-                          role == SERVER ? "server" : "client", carried);
+    int length = snprintf(line, sizeof line, "%s %s %lld\n", carried < 16 * 512 / 2 ? "moved" : "kernel", name, carried);
     MUST(write(file, line, (size_t)length));
     MUST(close(file));
+}
+
+/* Tells the harness whether TCP carries what this connection carries now. */
+SHARED void prove(int fd, enum role role)
+{
+    long long before = witness_received(fd);
+    round_trips(fd, role, 16, 512);
+    note_proof(role == SERVER ? "server" : "client", witness_received(fd) - before);
+}
+
+/* The same where this thread has both ends. */
+SHARED void prove_alone(int one, int other)
+{
+    char block[512] = {0};
+    long long before = witness_received(other);
+    for (int i = 0; i < 16; i++) {
+        send_all(one, block, sizeof block);
+        recv_all(other, block, sizeof block);
+        send_all(other, block, sizeof block);
+        recv_all(one, block, sizeof block);
+    }
+    note_proof("alone", witness_received(other) - before);
 }
 
 /* Enough messages both ways for the hand-shake, then the proof. */
@@ -268,6 +297,47 @@ SHARED void warm_up(int fd, enum role role)
 {
     round_trips(fd, role, 50, 64);
     prove(fd, role);
+}
+
+/* What the library's status page says of this process: connections moved to channels, and back
+ * (crates/net/status/src/layout.rs). False where there is none. */
+SHARED bool moves_counted(uint64_t moves[2])
+{
+    bool found = false;
+    struct dirent *entry;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder != NULL && !found && (entry = readdir(folder)) != NULL) {
+        char target[64] = {0};
+        uint32_t pid = 0;
+        if (readlinkat(dirfd(folder), entry->d_name, target, sizeof target - 1) < 0 ||
+            strcmp(target, "/memfd:saiga-status (deleted)") != 0)
+            continue;
+        int page = openat(dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC);
+        found = page >= 0 && pread(page, &pid, sizeof pid, 20) == sizeof pid && pid == (uint32_t)getpid() &&
+                pread(page, moves, 2 * sizeof *moves, 304) == 2 * sizeof *moves;
+        if (page >= 0)
+            close(page);
+    }
+    if (folder != NULL)
+        closedir(folder);
+    return found;
+}
+
+/* Tells the harness how often the connections of this process changed their way. */
+SHARED void report_moves(void)
+{
+    uint64_t moves[2];
+    char line[64];
+    const char *path = getenv("TRIAL_PROOF");
+    if (path == NULL || !moves_counted(moves))
+        return;
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (file < 0)
+        return; /* out of descriptors, or of rights: one of those programs */
+    int length = snprintf(line, sizeof line, "moves %llu %llu\n", (unsigned long long)moves[0],
+                          (unsigned long long)moves[1]);
+    write(file, line, (size_t)length);
+    close(file);
 }
 
 /* ---- two processes ----------------------------------------------------- */
@@ -334,6 +404,7 @@ SHARED int run_pair_at(const char *bind_to, const char *host, bool cold, side *s
         if (!cold)
             warm_up(fd, SERVER);
         server(fd);
+        report_moves();
         exit(0);
     }
     pid_t connecting = start_side("client", out[1], to_client[0], to_server[1]);
@@ -345,6 +416,7 @@ SHARED int run_pair_at(const char *bind_to, const char *host, bool cold, side *s
         if (!cold)
             warm_up(fd, CLIENT);
         client(fd);
+        report_moves();
         exit(0);
     }
     close(listener);
@@ -369,6 +441,62 @@ SHARED int run_pair(side *server, side *client)
     return run_pair_at("127.0.0.1", "127.0.0.1", false, server, client);
 }
 
+/* ---- further connections of the two sides ------------------------------- */
+/* A listener of the server's, whose port the client gets by find_door(). */
+SHARED int open_door(void)
+{
+    int listener = listen_at("127.0.0.1"), port = port_of(listener);
+    MUST(write(trial_meet[1], &port, sizeof port));
+    return listener;
+}
+
+SHARED int find_door(void)
+{
+    int port = -1;
+    if (read(trial_meet[0], &port, sizeof port) != sizeof port)
+        give_up("no port from the other side");
+    return port;
+}
+
+SHARED int warm_server(int listener)
+{
+    int fd = accept_at(listener);
+    warm_up(fd, SERVER);
+    return fd;
+}
+
+SHARED int warm_client(int port)
+{
+    int fd = connect_at("127.0.0.1", port);
+    warm_up(fd, CLIENT);
+    return fd;
+}
+
+/* close() that resets, whatever is unread. */
+SHARED void close_hard(int fd)
+{
+    struct linger none = {.l_onoff = 1};
+    MUST(setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none));
+    MUST(close(fd));
+}
+
+/* ---- signals ----------------------------------------------------------- */
+SHARED volatile sig_atomic_t trial_signals;
+
+SHARED void count_signal(int number)
+{
+    (void)number;
+    trial_signals++;
+}
+
+/* From here on, `number` only counts. */
+SHARED void count_signals(int number, int flags)
+{
+    struct sigaction action = {.sa_handler = count_signal, .sa_flags = flags};
+    MUST(sigaction(number, &action, NULL));
+    trial_signals = 0;
+}
+
 /* ---- threads ----------------------------------------------------------- */
 /* Waits until the thread `tid` of this process sleeps in the kernel. */
 SHARED void await_asleep(pid_t tid)
@@ -387,5 +515,37 @@ SHARED void await_asleep(pid_t tid)
     }
     errno = ETIMEDOUT;
     give_up("a thread does not go to sleep");
+}
+
+struct sleeper {
+    pthread_t thread;
+    void (*body)(void);
+    volatile pid_t tid;
+};
+
+SHARED void *run_sleeper(void *argument)
+{
+    struct sleeper *sleeper = argument;
+    sleeper->tid = gettid();
+    sleeper->body();
+    return NULL;
+}
+
+/* Runs `body` in a thread; returns once that sleeps. */
+SHARED void start_sleeper(struct sleeper *sleeper, void (*body)(void))
+{
+    *sleeper = (struct sleeper){.body = body};
+    MUST(-pthread_create(&sleeper->thread, NULL, run_sleeper, sleeper));
+    while (sleeper->tid == 0)
+        poll(NULL, 0, 1);
+    await_asleep(sleeper->tid);
+}
+
+/* Waits for its end; true when it was cancelled. */
+SHARED bool join_sleeper(struct sleeper *sleeper)
+{
+    void *result;
+    MUST(-pthread_join(sleeper->thread, &result));
+    return result == PTHREAD_CANCELED;
 }
 #endif

@@ -2,7 +2,6 @@
 # upgraded: yes
 import http.client
 import http.server
-import threading
 import urllib.error
 import urllib.request
 
@@ -49,12 +48,7 @@ url = "http://127.0.0.1:%d" % server.server_address[1]
 
 
 def serve(meet):
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    meet()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    trial.serve_until(server, meet)
 
 
 def ask(meet):

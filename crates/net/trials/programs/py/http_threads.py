@@ -1,12 +1,12 @@
 # about: ThreadingHTTPServer with ten client threads: keep-alive, posts, pipelined requests, a client that leaves in the middle
-# upgraded: any
+# upgraded: yes
 import concurrent.futures
 import http.client
 import http.server
 import socket
 import threading
 
-from trial import run_sides, say
+from trial import prove, run_sides, say
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -41,6 +41,11 @@ def server(meet):
         thread.join()
 
 
+def ask_large(link):
+    link.request("POST", "/large", b"l" * 50_000)
+    assert link.getresponse().read() == b"l" * 50_000
+
+
 def session(port, number):
     link = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     right = 0
@@ -51,6 +56,7 @@ def session(port, number):
         body = bytes([number, i]) * (i * 300 + 1)
         link.request("POST", path, body)
         right += link.getresponse().read() == body[::-1]
+    prove(link.sock, lambda: ask_large(link), 50_000)
     link.close()
     return right
 

@@ -1,5 +1,5 @@
 # about: logging's SocketHandler to a socketserver that unpickles: records of several threads and two processes, all of them whole
-# upgraded: any
+# upgraded: any, for nothing comes back
 import logging
 import logging.handlers
 import os

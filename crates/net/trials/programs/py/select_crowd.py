@@ -1,10 +1,10 @@
 # about: one select loop and fifty clients that come, talk, fall silent and leave in every way
-# upgraded: any
+# upgraded: yes
 import select
 import socket
 import struct
 
-from trial import run_sides, say
+from trial import prove, recv_exactly, run_sides, say
 
 CLIENTS = 50
 
@@ -40,6 +40,11 @@ def server(meet):
     say("ends", ends + resets, "left", len(known) - 1, "at least", total >= CLIENTS * 600)
 
 
+def shout(sock):
+    sock.sendall(b"abc" * 2000)
+    return recv_exactly(sock, 6000)
+
+
 def client(meet):
     meet()
     port = int(open("port.new").read())
@@ -54,6 +59,8 @@ def client(meet):
                 got += sock.recv(want - len(got))
             right += got == b"ABC" * (10 + number)
     say("right", right)
+    for sock in socks:
+        assert prove(sock, lambda: shout(sock), 6000) == b"ABC" * 2000
     for number, sock in enumerate(socks):
         if number % 3 == 0:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

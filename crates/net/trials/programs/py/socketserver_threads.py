@@ -26,12 +26,7 @@ server = Server(("127.0.0.1", 0), Handler)
 
 
 def serve(meet):
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    meet()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    trial.serve_until(server, meet)
     say("closed")
 
 

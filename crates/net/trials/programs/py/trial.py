@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import traceback
 
 _witness = ctypes.CDLL(os.environ["TRIAL_WITNESS"])
@@ -127,6 +128,16 @@ def run_sides(server, client):
         say(os.pread(out, 1 << 20, 0).decode().rstrip("\n"))
     flush()
     sys.exit(worst)
+
+
+def serve_until(server, meet):
+    """Lets a server of socketserver work in a thread until the other side is done, then ends it."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    meet()
+    server.shutdown()
+    thread.join()
+    server.server_close()
 
 
 def run_pair(server, client, host="127.0.0.1", cold=False):

@@ -1,5 +1,5 @@
 # about: xmlrpc.server with xmlrpc.client: calls, large arguments, faults, several calls in one, a new connection for each
-# upgraded: any
+# upgraded: any, for each call has a connection of its own
 import threading
 import xmlrpc.client
 import xmlrpc.server

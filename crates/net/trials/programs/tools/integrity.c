@@ -6,7 +6,8 @@
  * MODE: threads (a sending and a receiving thread, blocking calls), poll (one
  * thread, non-blocking), exec (as poll; now and then the program replaces itself
  * by exec and goes on where it was).
- * Prints a dot per 256 KiB received, then "done SENT RECEIVED" and what TCP itself carried. */
+ * Prints a dot per 256 KiB received, then "done SENT RECEIVED", what TCP itself carried, and how
+ * often the connection moved to a channel and back since the last exec. */
 #include "trial.h"
 #include <sys/sendfile.h>
 
@@ -282,8 +283,11 @@ static void by_poll(struct end *end, bool replacing)
 
 static int finish(struct end *end)
 {
-    printf("\ndone %llu %llu\ncarried by TCP: %lld\n", (unsigned long long)end->sent,
-           (unsigned long long)end->received, witness_received(end->fd));
+    uint64_t moves[2] = {0, 0};
+    moves_counted(moves);
+    printf("\ndone %llu %llu\ncarried by TCP: %lld\nmoves %llu %llu\n", (unsigned long long)end->sent,
+           (unsigned long long)end->received, witness_received(end->fd), (unsigned long long)moves[0],
+           (unsigned long long)moves[1]);
     return end->received == end->total ? 0 : 1;
 }
 

@@ -1,4 +1,4 @@
-//! Clients of a server: one-shot `mariadb`, a session that stays, `sysbench`.
+//! Clients of a server: one-shot `mariadb` or `mysql`, a session that stays, `sysbench`.
 
 use std::{
     path::Path,
@@ -6,16 +6,17 @@ use std::{
     time::Duration,
 };
 
-use super::{Server, Under};
+use super::Server;
 use crate::{
     bounded::{self, Ending, Outcome},
+    parity::{self, Arm},
     peer::Peer,
 };
 
 /// After this long a client counts as hung.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Options of a `mariadb` whose output is for us: rows only, tabs between columns.
+/// Options of a client whose output is for us: rows only, tabs between columns.
 const ROWS: [&str; 4] = [
     "--batch",
     "--skip-column-names",
@@ -24,28 +25,23 @@ const ROWS: [&str; 4] = [
 ];
 
 impl Server {
-    /// `program` of MariaDB's clients, pointed at the server as root.
-    fn client_command(&self, program: &str, under: Under) -> Command {
-        let mut command = Command::new(program);
-        under.dress(&mut command);
+    /// The server's own client with `words`, to its end.
+    pub fn client(&self, arm: Arm, words: &[&str]) -> Outcome {
+        let mut command = Command::new(self.kind.client());
+        parity::dress(&mut command, arm);
         command.args(["--no-defaults", "-uroot", "--local-infile=1"]);
         command.args(["-h", self.host, "-P", &self.port.to_string()]);
-        command
-    }
-
-    /// `mariadb` with `words`, to its end.
-    pub fn client(&self, under: Under, words: &[&str]) -> Outcome {
-        let mut command = self.client_command("mariadb", under);
+        command.args(self.kind.client_options());
         command.args(ROWS).args(words);
         bounded::run(command, LIMIT)
     }
 
-    /// `statements` by a `mariadb` of their own; the rows.
+    /// `statements` by a client of their own; the rows.
     ///
     /// # Panics
     /// When one fails; with the client's words and the server's log.
-    pub fn must(&self, under: Under, statements: &str) -> String {
-        let outcome = self.client(under, &["-e", statements]);
+    pub fn must(&self, arm: Arm, statements: &str) -> String {
+        let outcome = self.client(arm, &["-e", statements]);
         assert!(
             outcome.ending == Ending::Exited(0),
             "{statements}: {}{}\n{}",
@@ -56,58 +52,55 @@ impl Server {
         outcome.stdout.trim_end().to_owned()
     }
 
-    /// `mariadb-admin` with `words`, to its end.
-    pub fn admin(&self, under: Under, words: &[&str]) -> Outcome {
-        let mut command = Command::new("mariadb-admin");
-        under.dress(&mut command);
-        command
-            .args(["--no-defaults", "-uroot", "-h", self.host])
-            .args(["-P", &self.port.to_string()])
-            .args(words);
-        bounded::run(command, LIMIT)
+    /// The server's counter `name`, since it was started.
+    ///
+    /// # Panics
+    /// When it has none.
+    pub fn count(&self, name: &str) -> u64 {
+        let row = self.must(Arm::Kernel, &format!("SHOW GLOBAL STATUS LIKE '{name}'"));
+        let count = row.split('\t').nth(1).and_then(|count| count.parse().ok());
+        count.unwrap_or_else(|| panic!("{name} is '{row}'"))
     }
 
     /// A session as root that goes on after errors.
-    pub fn session(&self, under: Under) -> Session {
-        self.session_with(under, "")
+    pub fn session(&self, arm: Arm) -> Session {
+        self.session_with(arm, "")
     }
 
-    /// A session with further options of `mariadb`, words of a shell.
-    pub fn session_with(&self, under: Under, options: &str) -> Session {
-        let mut command = Command::new("sh");
-        under.dress(&mut command);
+    /// A session with further options of the client, words of a shell.
+    pub fn session_with(&self, arm: Arm, options: &str) -> Session {
         // Its complaints belong into the conversation.
-        let script = format!(
-            "exec mariadb --no-defaults -uroot -h {} -P {} {} --force {options} 2>&1",
-            self.host,
-            self.port,
-            ROWS.join(" "),
-        );
-        command.args(["-c", &script]);
+        let words = format!("--force {options} 2>&1");
         Session {
-            peer: Peer::spawn(command),
+            peer: self.conversation(arm, &words),
             asked: 0,
         }
     }
 
-    /// A `mariadb` that works through the statements in `script` and stops at the first error.
-    pub fn batch(&self, under: Under, script: &Path) -> Peer {
+    /// A client that works through the statements in `script` and stops at the first error.
+    pub fn batch(&self, arm: Arm, script: &Path) -> Peer {
+        self.conversation(arm, &format!("trial <{} 2>/dev/null", script.display()))
+    }
+
+    /// A client whose command line ends with `words` of a shell.
+    fn conversation(&self, arm: Arm, words: &str) -> Peer {
         let mut command = Command::new("sh");
-        under.dress(&mut command);
-        let line = format!(
-            "exec mariadb --no-defaults -uroot -h {} -P {} {} trial <{} 2>/dev/null",
+        parity::dress(&mut command, arm);
+        let script = format!(
+            "exec '{}' --no-defaults -uroot -h {} -P {} {} {} {words}",
+            self.kind.client().display(),
             self.host,
             self.port,
+            self.kind.client_options().join(" "),
             ROWS.join(" "),
-            script.display()
         );
-        command.args(["-c", &line]);
+        command.args(["-c", &script]);
         Peer::spawn(command)
     }
 
-    fn sysbench_command(&self, under: Under, test: &str, words: &[&str]) -> Command {
+    fn sysbench_command(&self, arm: Arm, test: &str, words: &[&str]) -> Command {
         let mut command = Command::new("sysbench");
-        under.dress(&mut command);
+        parity::dress(&mut command, arm);
         command
             .args([test, "--db-driver=mysql", "--mysql-user=root"])
             .args(["--mysql-db=trial", "--tables=2", "--table-size=1000"])
@@ -121,8 +114,8 @@ impl Server {
     ///
     /// # Panics
     /// When it fails.
-    pub fn prepare_sysbench(&self, under: Under) {
-        let command = self.sysbench_command(under, "oltp_read_write", &["--threads=2", "prepare"]);
+    pub fn prepare_sysbench(&self, arm: Arm) {
+        let command = self.sysbench_command(arm, "oltp_read_write", &["--threads=2", "prepare"]);
         let outcome = bounded::run(command, LIMIT);
         assert!(
             outcome.ending == Ending::Exited(0),
@@ -135,10 +128,10 @@ impl Server {
     ///
     /// # Panics
     /// When one fails, or sysbench counts another number of them.
-    pub fn sysbench(&self, under: Under, test: &str, threads: u32, events: u32) {
+    pub fn sysbench(&self, arm: Arm, test: &str, threads: u32, events: u32) {
         let (threads, wanted) = (format!("--threads={threads}"), format!("--events={events}"));
         let words = [threads.as_str(), &wanted, "--time=0", "run"];
-        let outcome = bounded::run(self.sysbench_command(under, test, &words), LIMIT);
+        let outcome = bounded::run(self.sysbench_command(arm, test, &words), LIMIT);
         let counted = outcome
             .stdout
             .lines()
@@ -146,43 +139,61 @@ impl Server {
             .map(|count| count.trim().to_owned());
         assert!(
             outcome.ending == Ending::Exited(0) && counted == Some(events.to_string()),
-            "sysbench {test} {words:?} {under:?}: {outcome:?}\n{}",
+            "sysbench {test} {words:?} {arm:?}: {outcome:?}\n{}",
             self.log()
         );
     }
 
-    /// Runs `queries` on each of `connections` connections at a time by mariadb-slap.
+    /// Runs `queries` on each of `connections` connections at a time by the load program that
+    /// comes with the server.
     ///
     /// # Panics
     /// When one fails.
-    pub fn slap(&self, under: Under, connections: u32, queries: u32) {
-        let mut command = Command::new("mariadb-slap");
-        under.dress(&mut command);
+    pub fn slap(&self, arm: Arm, connections: u32, queries: u32) {
+        self.slapped(arm, connections, connections * queries, &[]);
+    }
+
+    /// Opens about `connections` connections, `at_a_time`, by the same program, which closes each
+    /// after so many `queries`.
+    ///
+    /// # Panics
+    /// When one fails.
+    pub fn come_and_go(&self, arm: Arm, connections: u32, at_a_time: u32, queries: u32) {
+        let detach = format!("--detach={queries}");
+        self.slapped(arm, at_a_time, connections * queries, &[&detach]);
+    }
+
+    fn slapped(&self, arm: Arm, at_a_time: u32, queries: u32, words: &[&str]) {
+        let mut command = Command::new(self.kind.slap());
+        parity::dress(&mut command, arm);
         command
             .args(["--no-defaults", "-uroot", "-h", self.host])
             .args(["-P", &self.port.to_string()])
+            .args(self.kind.client_options())
             .args(["--no-drop", "--create-schema=trial", "--query=SELECT 1"])
-            .arg(format!("--concurrency={connections}"))
-            .arg(format!("--number-of-queries={}", connections * queries));
+            .arg(format!("--concurrency={at_a_time}"))
+            .arg(format!("--number-of-queries={queries}"))
+            .args(words);
         let outcome = bounded::run(command, LIMIT);
         assert!(
             outcome.ending == Ending::Exited(0) && !outcome.stderr.contains("ERROR"),
-            "mariadb-slap {under:?}: {outcome:?}\n{}",
+            "{:?} {arm:?}: {outcome:?}\n{}",
+            self.kind.slap(),
             self.log()
         );
     }
 
     /// A sysbench that goes on until it is killed.
-    pub fn load(&self, under: Under, test: &str, threads: u32) -> Peer {
+    pub fn load(&self, arm: Arm, test: &str, threads: u32) -> Peer {
         let threads = format!("--threads={threads}");
         let words = [threads.as_str(), "--time=0", "run"];
-        let mut command = self.sysbench_command(under, test, &words);
+        let mut command = self.sysbench_command(arm, test, &words);
         command.stderr(Stdio::null());
         Peer::spawn(command)
     }
 }
 
-/// A `mariadb` fed on stdin: one connection for all its statements.
+/// A client fed on stdin: one connection for all its statements.
 #[derive(Debug)]
 pub struct Session {
     peer: Peer,
@@ -190,7 +201,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Sends `statement`; the rows, or the error, as `mariadb` prints them to a pipe.
+    /// Sends `statement`; the rows, or the error, as the client prints them to a pipe.
     ///
     /// # Panics
     /// When no answer comes within the limit.
@@ -218,7 +229,7 @@ impl Session {
             let line = self
                 .peer
                 .line()
-                .unwrap_or_else(|| panic!("mariadb ended after {lines:?}"));
+                .unwrap_or_else(|| panic!("the client ended after {lines:?}"));
             if line == mark {
                 return lines.join("\n");
             }
@@ -242,13 +253,13 @@ impl Session {
         self.error()
     }
 
-    /// The next error; `mariadb` repeats the statement in front of it.
+    /// The next error; the client repeats the statement in front of it.
     ///
     /// # Panics
     /// When none comes within the limit.
     pub fn error(&mut self) -> String {
         loop {
-            let line = self.peer.line().expect("mariadb stays");
+            let line = self.peer.line().expect("the client stays");
             assert!(!line.starts_with("end of answer"), "no error came");
             if line.starts_with("ERROR") {
                 return line;

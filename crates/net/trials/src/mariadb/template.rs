@@ -1,46 +1,61 @@
-//! A prepared data directory: `mariadb-install-db` takes seconds, a copy does not.
+//! A prepared data directory: to make one takes seconds, a copy does not.
 //!
-//! It lies in the crate's own build folder and is made anew for another mariadbd.
+//! It lies in the crate's own build folder and is made anew for another server. Clients of
+//! this host are root there, without a password.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
 };
 
-use crate::mariadb::{as_user, server_program};
+use crate::mariadb::{Kind, as_user};
 
-/// What the files depend on; small, so that a copy and a start are fast.
-pub(super) const STORAGE: [&str; 3] = [
-    "--innodb-buffer-pool-size=32M",
-    "--innodb-log-file-size=16M",
-    "--innodb-doublewrite=0",
-];
+/// MySQL knows but root@localhost, which without a resolver nobody is.
+const ACCOUNTS: &str = "\
+    CREATE USER root@'127.0.0.1', root@'::1';\n\
+    GRANT ALL ON *.* TO root@'127.0.0.1', root@'::1' WITH GRANT OPTION;\n";
 
-/// Copies it to `target`, which does not exist.
+/// Copies that of `kind` to `target`, which does not exist.
 ///
 /// # Panics
 /// When it cannot be prepared or copied.
-pub(super) fn copy_to(target: &Path) {
-    run(Command::new("cp").arg("-a").arg(prepared()).arg(target));
+pub(super) fn copy_to(kind: Kind, target: &Path) {
+    let prepared = prepared(kind);
+    run(Command::new("cp").arg("-a").arg(prepared).arg(target));
 }
 
 /// Its folder, prepared on first use.
-fn prepared() -> &'static Path {
-    static PREPARED: OnceLock<PathBuf> = OnceLock::new();
-    PREPARED.get_or_init(|| {
-        let name = format!("mariadb-{}", version());
-        let folder = Path::new(env!("OUT_DIR")).join(name);
+fn prepared(kind: Kind) -> &'static Path {
+    static PREPARED: [OnceLock<PathBuf>; 2] = [OnceLock::new(), OnceLock::new()];
+    let (name, prepared) = match kind {
+        Kind::MariaDb => ("mariadb", &PREPARED[0]),
+        Kind::MySql => ("mysql", &PREPARED[1]),
+    };
+    prepared.get_or_init(|| {
+        let folder = Path::new(env!("OUT_DIR")).join(format!("{name}-{}", version(kind)));
         if !folder.is_dir() {
-            install(&folder);
+            install(kind, &folder);
         }
         folder
     })
 }
 
 /// Another test process may do the same: the first to rename its result wins.
-fn install(folder: &Path) {
+fn install(kind: Kind, folder: &Path) {
     let fresh = folder.with_extension(std::process::id().to_string());
+    match kind {
+        Kind::MariaDb => install_mariadb(&fresh),
+        Kind::MySql => install_mysql(&fresh),
+    }
+    if fs::rename(&fresh, folder).is_err() {
+        assert!(folder.is_dir(), "the build folder is not writable");
+        fs::remove_dir_all(&fresh).expect("our own folder can be removed");
+    }
+}
+
+fn install_mariadb(folder: &Path) {
     let mut command = Command::new("mariadb-install-db");
     command
         .args([
@@ -48,24 +63,35 @@ fn install(folder: &Path) {
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
         ])
-        .args(STORAGE)
+        .args(Kind::MariaDb.storage())
         .args(as_user())
-        .arg(format!("--datadir={}", fresh.display()));
+        .arg(format!("--datadir={}", folder.display()));
     run(&mut command);
-    if std::fs::rename(&fresh, folder).is_err() {
-        assert!(folder.is_dir(), "the build folder is not writable");
-        std::fs::remove_dir_all(&fresh).expect("our own folder can be removed");
-    }
 }
 
-fn version() -> String {
-    let output = Command::new(server_program())
+fn install_mysql(folder: &Path) {
+    let accounts = tempfile::NamedTempFile::new().expect("a temporary file");
+    fs::write(&accounts, ACCOUNTS).expect("room on the disk");
+    let mut command = Command::new(Kind::MySql.server());
+    command
+        .args(["--no-defaults", "--initialize-insecure"])
+        .arg(format!("--init-file={}", accounts.path().display()))
+        .args(Kind::MySql.storage())
+        .args(as_user())
+        .arg(format!("--datadir={}", folder.display()));
+    run(&mut command);
+    // The name by which servers that replicate tell each other apart: each start makes its own.
+    fs::remove_file(folder.join("auto.cnf")).expect("every server has one");
+}
+
+fn version(kind: Kind) -> String {
+    let output = Command::new(kind.server())
         .args(["--no-defaults", "--version"])
         .output()
-        .unwrap_or_else(|error| panic!("no mariadbd ({error}); apt-get install mariadb-server"));
+        .unwrap_or_else(|error| panic!("no server ({error}); {}", kind.remedy()));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut words = text.split_whitespace().skip_while(|&word| word != "Ver");
-    let version = words.nth(1).expect("mariadbd says its version");
+    let version = words.nth(1).expect("a server says its version");
     version.replace('.', "-")
 }
 

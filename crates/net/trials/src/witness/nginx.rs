@@ -1,6 +1,9 @@
 //! A private nginx with several workers, which becomes a daemon as it does on real hosts.
 
-use std::{fs, os::unix::process::CommandExt as _, path::Path, process::Command, sync::LazyLock};
+use std::{
+    cell::RefCell, fs, os::unix::process::CommandExt as _, path::Path, process::Command,
+    sync::LazyLock,
+};
 
 use crate::{
     bounded::{self, Ending},
@@ -33,9 +36,15 @@ pub struct Nginx<'a> {
     /// Where it passes requests on to `port`.
     pub proxy: u16,
     site: &'a Site,
+    arm: Arm,
     user: Option<u32>,
     group: u32,
+    /// Whom we have killed; their ends are no complaint.
+    killed: RefCell<Vec<u32>>,
 }
+
+/// What [`configuration`] asks for.
+const WORKERS: usize = 3;
 
 /// The unprivileged user of the tests, www-data: Debian's base system has it. Not nobody, whose
 /// number stands for everybody who is unknown, so it is never taken for the peer's.
@@ -70,7 +79,7 @@ fn configuration(site: &Site, setup: Setup, ports: (u16, u16)) -> String {
     let shared = if setup.reuseport { " reuseport" } else { "" };
     let (port, proxy) = ports;
     format!(
-        "{user} env LD_PRELOAD; env SAIGA_EVIDENCE_MESSAGES; worker_processes 3; pid {root}/run/pid; error_log {root}/run/log notice;
+        "{user} env LD_PRELOAD; env SAIGA_EVIDENCE_MESSAGES; worker_processes {WORKERS}; pid {root}/run/pid; error_log {root}/run/log notice;
          events {{ worker_connections 256; }}
          http {{
            access_log off; sendfile on; keepalive_requests 1000000; client_max_body_size 64m;
@@ -90,7 +99,7 @@ fn configuration(site: &Site, setup: Setup, ports: (u16, u16)) -> String {
 }
 
 impl<'a> Nginx<'a> {
-    /// Starts it on `arm` and waits until it listens.
+    /// Starts it on `arm` and waits until it listens and has all its workers.
     ///
     /// # Panics
     /// When it does not come up, with what it said.
@@ -111,28 +120,51 @@ impl<'a> Nginx<'a> {
                 std::os::unix::fs::chown(path, Some(WWW_DATA), None).expect("root may");
             }
         }
-        let mut command = site.command(program(), arm);
-        command.arg("-c").arg(site.path("nginx.conf"));
-        command.arg("-e").arg(site.path("run/log"));
-        if let Some(user) = user {
+        let mut nginx = Self {
+            port,
+            proxy,
+            site,
+            arm,
+            user,
+            group: 0,
+            killed: RefCell::default(),
+        };
+        nginx.launch();
+        nginx
+    }
+
+    /// Starts it on its files and ports, which another one may have left behind, and waits until
+    /// it listens and has all its workers.
+    ///
+    /// # Panics
+    /// When it does not come up, with what it said.
+    pub fn launch(&mut self) {
+        // One that was killed has had no time to remove it.
+        let _ = fs::remove_file(self.site.path("run/pid"));
+        let mut command = self.site.command(program(), self.arm);
+        command.arg("-c").arg(self.site.path("nginx.conf"));
+        command.arg("-e").arg(self.site.path("run/log"));
+        if let Some(user) = self.user {
             command.uid(user).gid(user);
         }
         let started = bounded::run_daemon(command);
         assert!(
             started.ending == Ending::Exited(0),
             "nginx: {started:?}\n{}",
-            site.read("run/log")
+            self.log()
         );
-        await_listener(proxy);
-        let mut nginx = Self {
-            port,
-            proxy,
-            site,
-            user,
-            group: 0,
-        };
-        nginx.group = nginx.master();
-        nginx
+        await_listener(self.proxy);
+        let master = self.master();
+        self.group = master;
+        self.await_workers(master);
+    }
+
+    /// The master listens before it has started all of them.
+    fn await_workers(&self, master: u32) {
+        await_some(
+            || self.has_workers(master).then_some(()),
+            || format!("workers are missing\n{}", self.log()),
+        );
     }
 
     /// The pid of the master that is in charge.
@@ -164,6 +196,7 @@ impl<'a> Nginx<'a> {
         let master = self.master();
         self.signal(master, Signal::HangUp);
         self.await_gone(&before, &[master]);
+        self.await_workers(master);
     }
 
     /// USR2, then QUIT to the old master: the new binary inherits the listeners over exec. nginx
@@ -186,6 +219,11 @@ impl<'a> Nginx<'a> {
 
     /// Whether `master` has started workers, which its group then contains.
     fn has_workers(&self, master: u32) -> bool {
+        self.workers(master).len() >= WORKERS
+    }
+
+    /// The children of `master`.
+    fn workers(&self, master: u32) -> Vec<u32> {
         let parent = |pid: u32| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             let rest = stat.rsplit(')').next().unwrap_or_default().to_owned();
@@ -193,11 +231,45 @@ impl<'a> Nginx<'a> {
                 .nth(1)
                 .and_then(|text| text.parse().ok())
         };
-        self.processes()
-            .into_iter()
-            .filter(|pid| parent(*pid) == Some(master))
-            .count()
-            >= 3
+        let all = self.processes().into_iter();
+        all.filter(|pid| parent(*pid) == Some(master)).collect()
+    }
+
+    /// SIGKILL to the first `count` workers, and waits until the master has replaced them.
+    pub fn kill_workers(&self, count: usize) {
+        let master = self.master();
+        let mut victims = self.workers(master);
+        victims.truncate(count);
+        for &pid in &victims {
+            self.signal(pid, Signal::Kill);
+        }
+        self.killed.borrow_mut().extend(&victims);
+        await_some(
+            || {
+                let now = self.workers(master);
+                let replaced = !now.iter().any(|pid| victims.contains(pid));
+                (replaced && now.len() >= WORKERS).then_some(())
+            },
+            || format!("no new workers\n{}", self.log()),
+        );
+    }
+
+    /// SIGKILL to the master, and waits until it is gone; its workers go on without it.
+    pub fn kill_master(&self) {
+        let master = self.master();
+        self.signal(master, Signal::Kill);
+        self.killed.borrow_mut().push(master);
+        self.await_gone(&[master], &[]);
+    }
+
+    /// SIGKILL to what is left, and waits until it is gone.
+    pub fn kill_all(&self) {
+        let all = self.processes();
+        for &pid in &all {
+            self.signal(pid, Signal::Kill);
+        }
+        self.await_gone(&all, &[]);
+        self.killed.borrow_mut().extend(all);
     }
 
     fn await_gone(&self, old: &[u32], but: &[u32]) {
@@ -225,8 +297,14 @@ impl<'a> Nginx<'a> {
         self.signal(self.master(), Signal::Quit);
         self.await_gone(&all, &[]);
         let log = self.log();
-        for word in ["exited on signal", "[alert]", "[crit]", "[emerg]"] {
-            assert!(!log.contains(word), "{:?}\n{log}", self.user);
+        let ours = |line: &&str| {
+            let is_of = |pid: &u32| line.contains(&format!("process {pid} exited on signal 9"));
+            self.killed.borrow().iter().any(is_of)
+        };
+        for line in log.lines().filter(|line| !ours(line)) {
+            for word in ["exited on signal", "[alert]", "[crit]", "[emerg]"] {
+                assert!(!line.contains(word), "{:?}\n{log}", self.user);
+            }
         }
     }
 }
@@ -261,6 +339,30 @@ pub fn fetch(site: &Site, arm: Arm, port: u16, (rounds, sizes): Load<'_>, mark: 
     curl.args(["-sS", "--fail", "--max-time", "50", "-K"])
         .arg(list);
     curl
+}
+
+/// Checks, and removes, what [`fetch`] fetched of a server that was killed meanwhile: each file
+/// is there, or begins as it should, or is missing. How many are whole.
+///
+/// # Panics
+/// When a file has a byte that is not its own.
+pub fn check_beginnings(site: &Site, (rounds, sizes): Load<'_>, mark: &str) -> u32 {
+    let mut whole = 0;
+    for round in 0..rounds {
+        for &size in sizes {
+            let path = site.path(&format!("{mark}-{round}-{size}"));
+            let Ok(got) = fs::read(&path) else { continue };
+            assert!(
+                content(size).starts_with(&got),
+                "{} differs ({} bytes)",
+                path.display(),
+                got.len()
+            );
+            whole += u32::from(got.len() == size);
+            fs::remove_file(path).expect("our own file");
+        }
+    }
+    whole
 }
 
 /// Checks, and removes, what [`fetch`] fetched.

@@ -4,26 +4,34 @@
 use std::{fmt::Write as _, fs, path::PathBuf};
 
 use saiga_trials::{
-    mariadb::{Server, Under},
+    mariadb::Server,
+    parity::Arm,
     peer::Peer,
     scale::{Dice, by_scale, seed},
     sys::{self, Signal},
 };
 
-use crate::{await_answer, cells, through_channels, warm};
+use crate::{
+    KIND, cells,
+    channels::{await_answer, through_channels, warm},
+};
 
 const ACCOUNTS: u64 = 20;
 const OPENING: u64 = 1000;
 const WORKERS: u64 = 4;
 
 fn open_bank(server: &Server) {
+    let accounts: Vec<String> = (1..=ACCOUNTS)
+        .map(|id| format!("({id}, {OPENING})"))
+        .collect();
     server.must(
-        Under::Kernel,
+        Arm::Kernel,
         &format!(
             "USE trial; \
              CREATE TABLE account (id INT PRIMARY KEY, balance BIGINT NOT NULL) ENGINE=InnoDB; \
              CREATE TABLE done (worker INT, number INT, PRIMARY KEY (worker, number)) ENGINE=InnoDB; \
-             INSERT INTO account SELECT seq, {OPENING} FROM seq_1_to_{ACCOUNTS}"
+             INSERT INTO account VALUES {}",
+            accounts.join(", ")
         ),
     );
 }
@@ -71,12 +79,12 @@ fn last_acknowledged(worker: &mut Peer, so_far: u64) -> u64 {
 
 /// The sums hold, and of each worker just the first so many transfers are done: at least
 /// those that it was told of, at most the one behind them.
-fn check_bank(server: &Server, under: Under, told: &[u64]) -> Vec<u64> {
-    let sums = server.must(under, "SELECT SUM(balance), COUNT(*) FROM trial.account");
+fn check_bank(server: &Server, arm: Arm, told: &[u64]) -> Vec<u64> {
+    let sums = server.must(arm, "SELECT SUM(balance), COUNT(*) FROM trial.account");
     assert_eq!(sums, format!("{}\t{ACCOUNTS}", ACCOUNTS * OPENING));
     let query =
         "SELECT worker, COUNT(*), MAX(number) FROM trial.done GROUP BY worker ORDER BY worker";
-    let rows = server.must(under, query);
+    let rows = server.must(arm, query);
     let mut done = Vec::new();
     for (row, &told) in rows.lines().zip(told) {
         let fields: Vec<u64> = row
@@ -100,7 +108,7 @@ fn check_bank(server: &Server, under: Under, told: &[u64]) -> Vec<u64> {
 fn a_killed_server_keeps_what_it_acknowledged() {
     let mut dice = Dice::new(seed(31));
     for (handling, pair) in cells() {
-        let mut server = Server::start(pair.0, handling);
+        let mut server = Server::start(KIND, pair.0, handling);
         open_bank(&server);
         let mut done = vec![0; 4];
         for _ in 0..by_scale(2, 40) {
@@ -142,7 +150,7 @@ const VICTIMS: [Victim; 3] = [Victim::Client, Victim::Connection, Victim::Server
 fn sums_hold_whoever_is_killed_at_random() {
     let mut dice = Dice::new(seed(33));
     for (handling, pair) in cells() {
-        let mut server = Server::start(pair.0, handling);
+        let mut server = Server::start(KIND, pair.0, handling);
         open_bank(&server);
         let mut done = vec![0; 4];
         for _ in 0..by_scale(4, 100) {
@@ -165,8 +173,8 @@ fn sums_hold_whoever_is_killed_at_random() {
                 Victim::Connection => {
                     let id = "SELECT id FROM information_schema.processlist \
                               WHERE db = 'trial' LIMIT 1";
-                    let id = server.must(Under::Kernel, id);
-                    server.must(Under::Kernel, &format!("KILL CONNECTION {id}"));
+                    let id = server.must(Arm::Kernel, id);
+                    server.must(Arm::Kernel, &format!("KILL CONNECTION {id}"));
                 }
                 Victim::Server => server.kill(),
             }
@@ -190,8 +198,8 @@ fn sums_hold_whoever_is_killed_at_random() {
 
 /// Waits until the server has noticed that its clients are gone: one in the middle of a commit
 /// finishes it.
-fn await_no_client(server: &Server, under: Under) {
-    let mut watcher = server.session(under);
+fn await_no_client(server: &Server, arm: Arm) {
+    let mut watcher = server.session(arm);
     await_answer(
         &mut watcher,
         "SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'trial'",
@@ -203,7 +211,7 @@ fn await_no_client(server: &Server, under: Under) {
 fn killed_clients_leave_no_half_transfer_and_no_lock() {
     let mut dice = Dice::new(seed(32));
     for (handling, pair) in cells() {
-        let server = Server::start(pair.0, handling);
+        let server = Server::start(KIND, pair.0, handling);
         open_bank(&server);
         let mut watcher = server.session(pair.1);
         warm(&mut watcher);

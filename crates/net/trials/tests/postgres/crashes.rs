@@ -1,13 +1,13 @@
 //! `kill -9` of backends and servers: recovery, and sums that must hold after it.
 
 use saiga_trials::{
-    parity::Arm::Library,
     postgres::Server,
     scale::{Dice, by_scale, seed},
     sys::{self, Signal},
 };
 
 use crate::{
+    is_joined, joined_pairs,
     load::{assert_sums, history, processed},
     some_pairs,
 };
@@ -15,7 +15,7 @@ use crate::{
 /// One backend dies; the postmaster ends the others, recovers and goes on.
 #[test]
 fn a_killed_backend_takes_the_sessions_with_it_and_no_data() {
-    crate::same_story(|server_arm, arm| {
+    crate::same_story(joined_pairs(), |server_arm, arm| {
         let server = Server::start(server_arm, &[]);
         server.query("create table t as select i from generate_series(1, 1000) i;");
         let mut story = String::new();
@@ -24,7 +24,7 @@ fn a_killed_backend_takes_the_sessions_with_it_and_no_data() {
             let mut victim = server.client(arm);
             bystander.warm();
             victim.warm();
-            if (server_arm, arm) == (Library, Library) {
+            if is_joined((server_arm, arm)) {
                 victim.assert_upgraded();
             }
             let mark = server.log.mark();
@@ -47,7 +47,7 @@ fn a_killed_backend_takes_the_sessions_with_it_and_no_data() {
 #[test]
 fn a_killed_server_recovers_every_committed_transaction() {
     let mut dice = Dice::new(seed(31));
-    for &(server_arm, arm) in some_pairs() {
+    for &(server_arm, arm) in joined_pairs() {
         let mut server = Server::start(server_arm, &[]);
         server.must("pgbench", arm, &["-i", "-q", "-s", "1"]);
         for _ in 0..by_scale(2, 30) {

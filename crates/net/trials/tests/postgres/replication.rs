@@ -1,18 +1,11 @@
 //! A standby fed by walsender and walreceiver, both under the library.
 
-use std::fs;
-
-use saiga_trials::{
-    census::Census,
-    parity::Arm::{self, Library},
-    postgres::Server,
-    scale::by_scale,
-};
+use saiga_trials::{census::Census, parity::Arm, postgres::Server, scale::by_scale};
 
 use crate::{
-    channels,
+    PAIRS, accelerated, is_joined,
     load::{assert_sums, history, processed},
-    some_pairs,
+    process,
 };
 
 /// The standby has replayed everything that the primary has written so far.
@@ -24,23 +17,12 @@ pub(crate) fn await_replay(primary: &Server, standby: &Server) {
     );
 }
 
-/// The process of `server` whose title starts with "postgres: `title`".
-fn process(server: &Server, title: &str) -> u32 {
-    let wanted = format!("postgres: {title}");
-    let is_it = |pid: &u32| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).starts_with(&wanted)
-    };
-    let found = server.processes().into_iter().find(is_it);
-    found.unwrap_or_else(|| panic!("no {wanted}\n{}", server.log.tail()))
-}
-
 fn assert_link_upgraded(primary: &Server, standby: &Server) {
     for pid in [
         process(primary, "walsender"),
         process(standby, "walreceiver"),
     ] {
-        assert_eq!(channels(pid), 1, "process {pid}");
+        assert_eq!(Census::channels(pid), 1, "process {pid}");
     }
 }
 
@@ -51,7 +33,7 @@ fn loaded(primary: &Server, arm: Arm) -> u64 {
 
 #[test]
 fn a_standby_follows_through_a_channel() {
-    for &(first, second) in some_pairs() {
+    for (first, second) in PAIRS {
         let primary = Server::start(first, &[]);
         primary.must("pgbench", first, &["-i", "-q", "-s", "1"]);
         let standby = primary.standby(second, &[]);
@@ -59,7 +41,7 @@ fn a_standby_follows_through_a_channel() {
         await_replay(&primary, &standby);
         assert_eq!(history(&standby), committed);
         assert_sums(&standby);
-        if (first, second) == (Library, Library) {
+        if is_joined((first, second)) {
             assert_link_upgraded(&primary, &standby);
         }
     }
@@ -67,9 +49,15 @@ fn a_standby_follows_through_a_channel() {
 
 #[test]
 fn a_synchronous_standby_has_all_that_was_committed_when_it_takes_over() {
-    let mut primary = Server::start(Library, &[]);
-    primary.must("pgbench", Library, &["-i", "-q", "-s", "1"]);
-    let standby = primary.standby(Library, &[]);
+    for &arm in accelerated() {
+        take_over(arm);
+    }
+}
+
+fn take_over(arm: Arm) {
+    let mut primary = Server::start(arm, &[]);
+    primary.must("pgbench", arm, &["-i", "-q", "-s", "1"]);
+    let standby = primary.standby(arm, &[]);
     primary.query("alter system set synchronous_standby_names = '*';");
     primary.query("alter system set synchronous_commit = remote_apply;");
     primary.query("select pg_reload_conf();");
@@ -77,18 +65,14 @@ fn a_synchronous_standby_has_all_that_was_committed_when_it_takes_over() {
         "select count(*) from pg_stat_replication where sync_state = 'sync';",
         "1",
     );
-    let committed = loaded(&primary, Library);
+    let committed = loaded(&primary, arm);
     assert_link_upgraded(&primary, &standby);
     assert_eq!(
         history(&standby),
         committed,
         "remote_apply: no waiting needed"
     );
-    let load = primary.background(
-        "pgbench",
-        Library,
-        &["-n", "-c", "4", "-j", "2", "-T", "60"],
-    );
+    let load = primary.background("pgbench", arm, &["-n", "-c", "4", "-j", "2", "-T", "60"]);
     primary.await_query(
         &format!("select count(*) > {committed} + 200 from pgbench_history;"),
         "t",
@@ -103,24 +87,30 @@ fn a_synchronous_standby_has_all_that_was_committed_when_it_takes_over() {
         "{known} were acknowledged, {kept} are there"
     );
     assert_sums(&standby);
-    assert_eq!(loaded(&standby, Library) + kept, history(&standby));
+    assert_eq!(loaded(&standby, arm) + kept, history(&standby));
 }
 
 #[test]
 fn the_link_comes_back_after_either_end_is_killed() {
-    let mut primary = Server::start(Library, &[]);
-    primary.must("pgbench", Library, &["-i", "-q", "-s", "1"]);
-    let standby = primary.standby(Library, &["wal_retrieve_retry_interval=20ms"]);
-    let mut committed = loaded(&primary, Library);
+    for &arm in accelerated() {
+        kill_either_end(arm);
+    }
+}
+
+fn kill_either_end(arm: Arm) {
+    let mut primary = Server::start(arm, &[]);
+    primary.must("pgbench", arm, &["-i", "-q", "-s", "1"]);
+    let standby = primary.standby(arm, &["wal_retrieve_retry_interval=20ms"]);
+    let mut committed = loaded(&primary, arm);
     await_replay(&primary, &standby);
     // pg_terminate_backend, then kill -9 of the whole primary; the receiver asks again.
     let sender = process(&primary, "walsender");
     primary.query(&format!("select pg_terminate_backend({sender});"));
-    committed += loaded(&primary, Library);
+    committed += loaded(&primary, arm);
     await_replay(&primary, &standby);
     primary.kill();
     primary.launch();
-    committed += loaded(&primary, Library);
+    committed += loaded(&primary, arm);
     await_replay(&primary, &standby);
     assert_eq!(history(&standby), committed);
     assert_link_upgraded(&primary, &standby);
@@ -128,8 +118,14 @@ fn the_link_comes_back_after_either_end_is_killed() {
 
 #[test]
 fn a_subscription_copies_and_follows() {
-    let first = Server::start(Library, &["wal_level=logical"]);
-    let second = Server::start(Library, &[]);
+    for &arm in accelerated() {
+        subscribe(arm);
+    }
+}
+
+fn subscribe(arm: Arm) {
+    let first = Server::start(arm, &["wal_level=logical"]);
+    let second = Server::start(arm, &[]);
     first.query("create table t (i int primary key, s text);");
     first.query("insert into t select i, repeat('c', 500) from generate_series(1, 20000) i;");
     second.query("create table t (i int primary key, s text);");
@@ -139,7 +135,7 @@ fn a_subscription_copies_and_follows() {
         "create subscription s connection 'host=127.0.0.1 port={port} user=postgres' publication p;"
     ));
     second.await_query("select count(*) from t;", "20000");
-    let mut client = first.client(Library);
+    let mut client = first.client(arm);
     for i in 20_001..=20_200 {
         client.ask(&format!("insert into t values ({i}, 'later');"));
     }

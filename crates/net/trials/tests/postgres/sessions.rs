@@ -4,20 +4,20 @@ use std::process::Command;
 
 use saiga_trials::{
     census::Census,
-    compile,
+    certificate, compile,
     parity::Arm::{self, Library},
     peer::Peer,
     postgres::{Account, Client, Server},
     sys::Signal,
 };
 
-use crate::{PAIRS, same_story, some_pairs};
+use crate::{PAIRS, is_joined, joined_pairs, same_story, some_pairs};
 
 /// Connected, used, and upgraded when both sides can be.
 fn warm_client(server: &Server, server_arm: Arm, arm: Arm) -> Client {
     let mut client = server.client(arm);
     client.warm();
-    if (server_arm, arm) == (Library, Library) {
+    if is_joined((server_arm, arm)) {
         client.assert_upgraded();
     }
     client
@@ -44,7 +44,7 @@ fn psql_gets_its_answers_as_either_user() {
                     "select i, repeat(chr(65 + i % 26), i % 300) from generate_series(1, 20000) i;",
                 );
                 assert_eq!(rows.lines().count(), 20_000);
-                if (server_arm, arm) == (Library, Library) {
+                if is_joined((server_arm, arm)) {
                     client.assert_upgraded();
                 }
             }
@@ -55,7 +55,7 @@ fn psql_gets_its_answers_as_either_user() {
 /// An idle client is told by its backend, which another backend has interrupted by a signal.
 #[test]
 fn notifications_reach_idle_listeners() {
-    for &(server_arm, arm) in some_pairs() {
+    for (server_arm, arm) in PAIRS {
         let server = Server::start(server_arm, &[]);
         let mut listener = {
             let mut command = Command::new(compile::tool("listener"));
@@ -69,7 +69,7 @@ fn notifications_reach_idle_listeners() {
             assert_eq!(speaker.ask(&format!("notify news, 'item-{i}';")), "");
             assert_eq!(listener.expect("heard"), format!("item-{i}"));
         }
-        if (server_arm, arm) == (Library, Library) {
+        if is_joined((server_arm, arm)) {
             let backend = backend.parse().expect("a pid");
             assert!(Census::upgrades(backend) > 0, "the backend is on TCP");
         }
@@ -78,7 +78,7 @@ fn notifications_reach_idle_listeners() {
 
 #[test]
 fn a_query_is_cancelled_and_the_session_goes_on() {
-    same_story(|server_arm, arm| {
+    same_story(&PAIRS, |server_arm, arm| {
         let server = Server::start(server_arm, &[]);
         let mut client = warm_client(&server, server_arm, arm);
         let backend = client.backend();
@@ -114,7 +114,7 @@ fn await_end(server: &Server, backend: u32) {
 
 #[test]
 fn a_terminated_session_is_told() {
-    same_story(|server_arm, arm| {
+    same_story(&PAIRS, |server_arm, arm| {
         let server = Server::start(server_arm, &[]);
         let mut story = String::new();
         for at_work in [false, true] {
@@ -142,7 +142,7 @@ fn a_terminated_session_is_told() {
 
 #[test]
 fn time_outs_end_what_they_must() {
-    same_story(|server_arm, arm| {
+    same_story(some_pairs(), |server_arm, arm| {
         let server = Server::start(server_arm, &[]);
         let mut client = warm_client(&server, server_arm, arm);
         client.ask("set statement_timeout = '20ms';");
@@ -182,7 +182,7 @@ fn a_query_whose_client_was_killed_ends() {
 
 #[test]
 fn a_client_killed_in_its_transaction_leaves_no_lock() {
-    for &(server_arm, arm) in some_pairs() {
+    for (server_arm, arm) in PAIRS {
         let server = Server::start(server_arm, &[]);
         server.query("create table account (id int primary key, balance int); insert into account values (1, 100);");
         let mut survivor = warm_client(&server, server_arm, arm);
@@ -201,28 +201,13 @@ fn a_client_killed_in_its_transaction_leaves_no_lock() {
 
 #[test]
 fn encrypted_sessions_are_upgraded_too() {
-    for &(server_arm, arm) in some_pairs() {
+    for &(server_arm, arm) in joined_pairs() {
         let mut server = Server::start(server_arm, &[]);
-        let key = server.data().join("server.key");
-        let mut openssl = Command::new("openssl");
-        openssl.args([
-            "req",
-            "-new",
-            "-x509",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=localhost",
-        ]);
-        openssl
-            .arg("-keyout")
-            .arg(&key)
-            .arg("-out")
-            .arg(server.data().join("server.crt"));
-        let output = openssl.output().expect("openssl is installed");
-        assert!(output.status.success(), "{output:?}");
-        Account::Server.own(&key);
+        let files = certificate::make(&server.data());
+        for (name, file) in ["ssl_cert_file", "ssl_key_file"].into_iter().zip(&files) {
+            Account::Server.own(file);
+            server.query(&format!("alter system set {name} = '{}';", file.display()));
+        }
         server.query("alter system set ssl = on;");
         server.restart();
         let mut client = server.client_as(Account::Ours, arm, &[("PGSSLMODE", "require")]);
@@ -237,7 +222,7 @@ fn encrypted_sessions_are_upgraded_too() {
                 size
             );
         }
-        if (server_arm, arm) == (Library, Library) {
+        if is_joined((server_arm, arm)) {
             client.assert_upgraded();
         }
         let words = ["-i", "-q", "-s", "1"];
@@ -281,7 +266,7 @@ fn backends_talk_to_each_other() {
 
 #[test]
 fn a_fast_restart_ends_the_sessions_and_takes_new_ones() {
-    same_story(|server_arm, arm| {
+    same_story(some_pairs(), |server_arm, arm| {
         let mut server = Server::start(server_arm, &[]);
         let mut story = String::new();
         for _ in 0..3 {

@@ -1,10 +1,10 @@
 //! Every process of a primary and its standby killed in turn under load, and clients, backends
 //! and servers killed at random: the sums hold, and what was acknowledged is there.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
 use saiga_trials::{
-    parity::Arm::Library,
+    parity::Arm,
     peer::Peer,
     postgres::Server,
     scale::{Dice, by_scale, seed},
@@ -12,7 +12,9 @@ use saiga_trials::{
 };
 
 use crate::{
+    accelerated,
     load::{assert_sums, history, processed},
+    process,
     replication::await_replay,
     some_pairs,
 };
@@ -41,25 +43,6 @@ const STANDBY: [&str; 5] = [
     "postmaster",
 ];
 
-/// The process of `server` with this title; one that is about to be started is waited for.
-fn process(server: &Server, title: &str) -> u32 {
-    if title == "postmaster" {
-        return server.pid();
-    }
-    let wanted = format!("postgres: {title}");
-    let is_it = |pid: &u32| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).starts_with(&wanted)
-    };
-    for _ in 0..10_000 {
-        if let Some(pid) = server.processes().into_iter().find(is_it) {
-            return pid;
-        }
-        sys::between_looks();
-    }
-    panic!("no {wanted}\n{}", server.log.tail());
-}
-
 /// Kills one process; the server recovers by itself, or, when it has ended, is started again.
 fn kill_and_recover(server: &mut Server, title: &str) {
     let mark = server.log.mark();
@@ -80,10 +63,10 @@ fn kill_and_recover(server: &mut Server, title: &str) {
     }
 }
 
-fn transfers(server: &Server) -> Peer {
+fn transfers(server: &Server, arm: Arm) -> Peer {
     let sessions = SESSIONS.to_string();
     let words = ["-n", "-c", &sessions, "-j", "2", "-T", "60"];
-    server.background("pgbench", Library, &words)
+    server.background("pgbench", arm, &words)
 }
 
 fn await_more(server: &Server, more: u64) {
@@ -105,14 +88,20 @@ fn acknowledged(load: Peer) -> u64 {
 
 #[test]
 fn every_process_of_a_primary_is_killed_in_turn() {
+    for &arm in accelerated() {
+        kill_primary(arm);
+    }
+}
+
+fn kill_primary(arm: Arm) {
     let mut dice = Dice::new(seed(33));
-    let mut primary = Server::start(Library, &[]);
-    primary.must("pgbench", Library, &["-i", "-q", "-s", "1"]);
-    let standby = primary.standby(Library, &["wal_retrieve_retry_interval=20ms"]);
+    let mut primary = Server::start(arm, &[]);
+    primary.must("pgbench", arm, &["-i", "-q", "-s", "1"]);
+    let standby = primary.standby(arm, &["wal_retrieve_retry_interval=20ms"]);
     for _ in 0..by_scale(1, 20) {
         for title in PRIMARY {
             let before = history(&primary);
-            let load = transfers(&primary);
+            let load = transfers(&primary, arm);
             await_more(&primary, 20 + dice.below(80));
             kill_and_recover(&mut primary, title);
             let known = before + acknowledged(load);
@@ -131,13 +120,19 @@ fn every_process_of_a_primary_is_killed_in_turn() {
 
 #[test]
 fn every_process_of_a_standby_is_killed_in_turn() {
+    for &arm in accelerated() {
+        kill_standby(arm);
+    }
+}
+
+fn kill_standby(arm: Arm) {
     let mut dice = Dice::new(seed(34));
-    let primary = Server::start(Library, &[]);
-    primary.must("pgbench", Library, &["-i", "-q", "-s", "1"]);
-    let mut standby = primary.standby(Library, &["wal_retrieve_retry_interval=20ms"]);
+    let primary = Server::start(arm, &[]);
+    primary.must("pgbench", arm, &["-i", "-q", "-s", "1"]);
+    let mut standby = primary.standby(arm, &["wal_retrieve_retry_interval=20ms"]);
     for _ in 0..by_scale(1, 20) {
         for title in STANDBY {
-            let load = transfers(&primary);
+            let load = transfers(&primary, arm);
             await_more(&primary, 20 + dice.below(80));
             kill_and_recover(&mut standby, title);
             await_more(&primary, 20);
@@ -183,7 +178,7 @@ fn sums_hold_whoever_is_killed_at_random() {
         server.must("pgbench", arm, &["-i", "-q", "-s", "1"]);
         for _ in 0..by_scale(5, 150) {
             let before = history(&server);
-            let (survivor, victim) = (transfers(&server), transfers(&server));
+            let (survivor, victim) = (transfers(&server, arm), transfers(&server, arm));
             await_more(&server, 10 + dice.below(200));
             let chosen = VICTIMS[usize::try_from(dice.below(3)).expect("below 3")];
             println!("{chosen:?} after {} transfers", history(&server));

@@ -5,5 +5,6 @@ mod curl;
 mod memcached;
 mod namespaces;
 mod nginx;
+mod pods;
 mod runtimes;
 mod ssh;

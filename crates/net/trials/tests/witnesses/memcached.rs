@@ -1,36 +1,62 @@
 //! memcached with several threads: connections are accepted in one and served in others.
 
+use std::process::Command;
+
 use saiga_trials::{
-    parity::Arm::{Kernel, Library},
-    port, sys,
-    witness::{EVIDENCE, Site},
+    parity::Arm::{self, Kernel, Library},
+    peer::Peer,
+    port,
+    scale::by_scale,
+    witness::{EVIDENCE, Server, Site},
 };
 
 const CONNECTIONS: u64 = 12;
+
+fn client(site: &Site, arm: Arm, port: u16, rounds: &str) -> Command {
+    let mut client = site.python("memcached_client.py", arm);
+    client.args([&port.to_string(), &CONNECTIONS.to_string(), rounds]);
+    client
+}
+
+/// A client that gets right answers, on as many channels as it has connections when it can.
+fn check(site: &Site, arm: Arm, port: u16, server: &Server) {
+    let before = server.upgrades();
+    let said = site.done(client(site, arm, port, "40"));
+    assert_eq!(said, format!("checked {}\n", CONNECTIONS * 40 * 22));
+    let wanted = if arm == Kernel { 0 } else { CONNECTIONS };
+    assert_eq!(server.upgrades() - before, wanted, "client on {arm:?}");
+}
 
 #[test]
 fn memcached_stores_what_it_is_given() {
     for evidence in EVIDENCE {
         let site = Site::new(evidence);
         let port = port::free();
-        let mut command = site.command("memcached", Library);
-        command.args(["-l", "127.0.0.1", "-t", "4", "-U", "0", "-m", "256"]);
-        command.args(["-p", &port.to_string()]);
-        if sys::is_root() {
-            command.args(["-u", "root"]); // It refuses to run as root unless told so.
+        let server = site.memcached(port);
+        for arm in [Kernel, Library] {
+            check(&site, arm, port, &server);
         }
-        let server = site.serve(command).listening(port);
-        for (arm, upgrades) in [(Kernel, 0), (Library, CONNECTIONS)] {
-            let mut client = site.python("memcached_client.py", arm);
-            client.args([port.to_string(), CONNECTIONS.to_string(), "40".to_owned()]);
-            let said = site.done(client);
-            assert_eq!(said, format!("checked {}\n", CONNECTIONS * 40 * 22));
-            assert_eq!(
-                server.upgrades(),
-                upgrades,
-                "{evidence:?}, client on {arm:?}"
-            );
+        server.end();
+    }
+}
+
+#[test]
+fn clients_of_a_killed_memcached_see_the_end_and_nothing_wrong() {
+    for evidence in EVIDENCE {
+        let site = Site::new(evidence);
+        let port = port::free();
+        for _ in 0..by_scale(2, 40) {
+            let server = site.memcached(port);
+            let mut client = Peer::spawn(client(&site, Library, port, "killed"));
+            client.expect("under way");
+            assert_eq!(server.upgrades(), CONNECTIONS, "{evidence:?}");
+            server.kill();
+            let (said, status) = client.finish();
+            assert!(status.success(), "{status}: {said}");
+            assert_eq!(said, format!("ended {CONNECTIONS}\n"));
         }
+        let server = site.memcached(port);
+        check(&site, Library, port, &server);
         server.end();
     }
 }

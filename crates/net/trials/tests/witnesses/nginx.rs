@@ -3,9 +3,10 @@
 use saiga_trials::{
     parity::Arm::{Kernel, Library},
     peer::Peer,
+    scale::by_scale,
     witness::{
-        EVIDENCE, Evidence, Site,
-        nginx::{Nginx, SIZES, Setup, check, content, fetch},
+        EVIDENCE, Evidence, Site, await_some,
+        nginx::{Nginx, SIZES, Setup, check, check_beginnings, content, fetch},
     },
 };
 
@@ -13,6 +14,12 @@ const USUAL: Setup = Setup {
     reuseport: true,
     by_root: true,
 };
+
+/// Small files on a connection that is still busy when somebody is killed.
+const LONG_LOAD: (u32, &[usize]) = (120, SIZES.split_at(4).0);
+
+/// Enough of them for a connection to be upgraded in every setting.
+const SOME_LOAD: (u32, &[usize]) = (60, SIZES.split_at(4).0);
 
 /// Every file three times.
 const USUAL_LOAD: (u32, &[usize]) = (3, &SIZES);
@@ -39,27 +46,44 @@ fn nginx_serves_and_proxies_files_of_every_size() {
     }
 }
 
+/// Sizes of what is uploaded: within one buffer, several, many.
+const UPLOADS: [usize; 3] = [10, 70_000, 300_000];
+
 #[test]
 fn nginx_takes_uploads_through_a_proxy() {
     for evidence in EVIDENCE {
         let site = Site::new(evidence);
         let nginx = Nginx::start(&site, Library, USUAL);
-        for (at, size) in [10, 70_000, 5_000_000, 70_000, 10].into_iter().enumerate() {
-            let file = site.write("upload", content(size));
-            for (port, name) in [(nginx.port, "direct"), (nginx.proxy, "proxied")] {
-                let mut curl = site.command("curl", Library);
-                curl.args(["-sS", "--fail", "-o", "/dev/null", "--upload-file"])
-                    .arg(&file);
-                curl.arg(format!("http://127.0.0.1:{port}/up/{name}{at}"));
-                site.done(curl);
-                let stored = std::fs::read(site.path(&format!("www/up/{name}{at}")));
-                assert!(
-                    stored.expect("it was stored") == content(size),
-                    "{name} {size}"
-                );
-            }
+        for (port, name) in [(nginx.port, "direct"), (nginx.proxy, "proxied")] {
+            upload(&site, port, name, by_scale(30, 1000));
         }
+        let upgrades = nginx.upgrades();
+        assert!(upgrades > 0, "{evidence:?}: all uploads went by TCP");
         nginx.end();
+    }
+}
+
+/// Puts files of every size, `rounds` times and a large one at the end, by one curl, which keeps
+/// its connection; what is stored must be what was sent.
+fn upload(site: &Site, port: u16, name: &str, rounds: usize) {
+    let sizes = UPLOADS.repeat(rounds).into_iter().chain([5_000_000]);
+    let all: Vec<(usize, usize)> = sizes.enumerate().collect();
+    let mut list = String::new();
+    for (at, size) in &all {
+        let file = site.write(&format!("upload{size}"), content(*size));
+        list += &format!(
+            "upload-file={}\noutput=/dev/null\nurl=http://127.0.0.1:{port}/up/{name}{at}\n",
+            file.display()
+        );
+    }
+    let mut curl = site.command("curl", Library);
+    curl.args(["-sS", "--fail", "-K"])
+        .arg(site.write("uploads", list));
+    site.done(curl);
+    for (at, size) in all {
+        let stored = std::fs::read(site.path(&format!("www/up/{name}{at}")));
+        let stored = stored.expect("it was stored");
+        assert!(stored == content(size), "{name} {size}");
     }
 }
 
@@ -73,9 +97,9 @@ fn nginx_loses_no_request_over_reload_and_binary_upgrade() {
             by_root: true,
         };
         let nginx = Nginx::start(&site, Library, setup);
-        under_load(&site, &nginx, Nginx::reload);
-        under_load(&site, &nginx, Nginx::replace_binary);
-        under_load(&site, &nginx, Nginx::reload);
+        under_load(&site, &nginx, 400, Nginx::reload);
+        under_load(&site, &nginx, 400, Nginx::replace_binary);
+        under_load(&site, &nginx, 400, Nginx::reload);
         site.done(fetch(&site, Library, nginx.port, USUAL_LOAD, "after"));
         check(&site, USUAL_LOAD, "after");
         let upgrades = nginx.upgrades();
@@ -91,10 +115,10 @@ fn nginx_loses_no_request_over_reload_and_binary_upgrade() {
 /// passes on only what fits one of nginx's buffers: nginx 1.22 forgets that it waits for the rest
 /// of a response when a read has taken exactly what FIONREAD had announced (its event stays
 /// "ready", no timer runs), and a worker that is told to leave then leaves at once.
-fn under_load<'a>(site: &Site, nginx: &Nginx<'a>, what: impl FnOnce(&Nginx<'a>)) {
+fn under_load<'a>(site: &Site, nginx: &Nginx<'a>, rounds: u32, what: impl FnOnce(&Nginx<'a>)) {
     let loads = [
-        (nginx.port, "files", (400, &SIZES[..4])),
-        (nginx.proxy, "proxy", (400, &SIZES[..3])),
+        (nginx.port, "files", (rounds, &SIZES[..4])),
+        (nginx.proxy, "proxy", (rounds, &SIZES[..3])),
     ];
     let curls = loads.map(|(port, mark, load)| {
         let mut curl = fetch(site, Library, port, load, mark);
@@ -112,6 +136,81 @@ fn under_load<'a>(site: &Site, nginx: &Nginx<'a>, what: impl FnOnce(&Nginx<'a>))
             nginx.log()
         );
         check(site, load, mark);
+    }
+}
+
+/// What curl says of a server that has gone: nothing came, less than announced, a reset, or the
+/// proxy's word that this happened to it.
+const GONE: [&str; 5] = [
+    "curl: (7) ",
+    "curl: (18) ",
+    "curl: (22) The requested URL returned error: 502",
+    "curl: (52) ",
+    "curl: (56) ",
+];
+
+/// Kills some of nginx while two curls fetch: whatever they have is right as far as it goes. How
+/// many requests failed.
+fn killed_under_load<'a>(site: &Site, nginx: &Nginx<'a>, kill: impl FnOnce(&Nginx<'a>)) -> usize {
+    let mut failed = 0;
+    let loads = [(nginx.port, "files"), (nginx.proxy, "proxy")];
+    let curls = loads.map(|(port, mark)| {
+        let mut curl = fetch(site, Library, port, LONG_LOAD, mark);
+        let errors = std::fs::File::create(site.path(&format!("{mark}.err")));
+        curl.stderr(errors.expect("room in the folder"));
+        (Peer::spawn(curl), mark)
+    });
+    for (_, mark) in &curls {
+        let some = site.path(&format!("{mark}-10-1000"));
+        await_some(
+            || some.exists().then_some(()),
+            || format!("{mark} does not get there\n{}", nginx.log()),
+        );
+    }
+    kill(nginx);
+    for (curl, mark) in curls {
+        curl.finish();
+        let errors = site.read(&format!("{mark}.err"));
+        for line in errors.lines() {
+            let known = GONE.iter().any(|gone| line.starts_with(gone));
+            assert!(known, "{mark}: {line}\n{}", nginx.log());
+            failed += 1;
+        }
+        let whole = check_beginnings(site, LONG_LOAD, mark);
+        assert!(whole >= 10, "{mark}: {whole} whole files\n{errors}");
+    }
+    failed
+}
+
+/// Every request is answered, and through channels by some process that lives now.
+fn serves_upgraded(site: &Site, nginx: &Nginx<'_>, when: &str) {
+    site.done(fetch(site, Library, nginx.port, SOME_LOAD, "again"));
+    check(site, SOME_LOAD, "again");
+    assert!(nginx.upgrades() > 0, "nothing is upgraded after {when}");
+}
+
+#[test]
+fn nginx_is_killed_under_load_and_comes_back() {
+    for (evidence, reuseport) in EVIDENCE.into_iter().zip([true, false]) {
+        let site = Site::new(evidence);
+        let setup = Setup {
+            reuseport,
+            by_root: true,
+        };
+        let mut nginx = Nginx::start(&site, Library, setup);
+        for _ in 0..by_scale(1, 20) {
+            killed_under_load(&site, &nginx, |nginx| nginx.kill_workers(1));
+            serves_upgraded(&site, &nginx, "a worker");
+            killed_under_load(&site, &nginx, |nginx| nginx.kill_workers(3));
+            serves_upgraded(&site, &nginx, "all workers");
+            // Workers need no master to serve: nobody notices.
+            under_load(&site, &nginx, 100, Nginx::kill_master);
+            let failed = killed_under_load(&site, &nginx, Nginx::kill_all);
+            assert!(failed > 0, "the load was over before the kill");
+            nginx.launch();
+            serves_upgraded(&site, &nginx, "a new start");
+        }
+        nginx.end();
     }
 }
 

@@ -1,12 +1,19 @@
-//! ssh over loopback: sshd separates privileges and puts itself under seccomp, so its connections
-//! may stay on the kernel; they must work.
+//! ssh over loopback. sshd separates privileges: its first bytes are read by a child under seccomp
+//! that ends, so ssh's own connection stays on TCP; it must work. What a tunnel carries comes and
+//! goes by connections of its own, and those move.
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
 
 use saiga_trials::{
     parity::Arm::{self, Kernel, Library},
-    port, sys,
-    witness::{EVIDENCE, Server, Site},
+    peer::Peer,
+    port,
+    scale::by_scale,
+    sys::{self, Signal},
+    witness::{EVIDENCE, Server, Site, await_listener, await_some, upgrades_of},
 };
 
 /// Keys and configuration for one server and one client.
@@ -103,6 +110,101 @@ fn ssh_runs_commands_and_copies_files() {
                 );
                 fs::remove_file(site.path(name)).expect("our own file");
             }
+        }
+        server.end();
+    }
+}
+
+/// The processes that `parent` has forked and that live.
+fn children(parent: u32) -> Vec<u32> {
+    let path = format!("/proc/{parent}/task/{parent}/children");
+    let children = fs::read_to_string(path).unwrap_or_default();
+    let pids = children.split_whitespace();
+    pids.filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// The connection into the tunnel and the one out of it are upgraded.
+#[test]
+fn what_a_tunnel_carries_moves_to_channels() {
+    for evidence in EVIDENCE {
+        let (site, port, way_in, target) = (
+            Site::new(evidence),
+            port::free(),
+            port::free(),
+            port::free(),
+        );
+        set_up(&site, port);
+        let server = serve(&site, port);
+        let mut echo = site.python("talk.py", Library);
+        echo.args(["serve", "127.0.0.1", &target.to_string(), "echo"]);
+        let echo = site.serve(echo).listening(target);
+        let mut tunnel = client(&site, Library, "ssh", port);
+        tunnel.args(["-N", "-o", "ExitOnForwardFailure=yes", "-L"]);
+        tunnel.arg(format!("127.0.0.1:{way_in}:127.0.0.1:{target}"));
+        tunnel.arg("127.0.0.1");
+        let tunnel = Peer::spawn(tunnel);
+        await_listener(way_in);
+        let mut talk = site.python("talk.py", Library);
+        talk.args([
+            "ask",
+            "127.0.0.1",
+            &way_in.to_string(),
+            "0",
+            "client",
+            "2000",
+        ]);
+        assert_eq!(
+            site.done(talk),
+            "checked 2000 of echo\n",
+            "{}",
+            server.said()
+        );
+        let sessions = children(server.pid());
+        assert_eq!(sessions.len(), 1, "{}", server.said());
+        assert_eq!(upgrades_of(tunnel.pid()), 1, "{evidence:?}: into ssh");
+        assert_eq!(upgrades_of(sessions[0]), 1, "{evidence:?}: out of sshd");
+        assert_eq!(echo.upgrades(), 1, "{evidence:?}");
+        tunnel.kill();
+        server.end();
+        echo.end();
+    }
+}
+
+/// Downloads without end until the process that serves them is killed: what has come is right.
+#[test]
+fn a_session_whose_sshd_is_killed_ends_and_the_next_one_works() {
+    for evidence in EVIDENCE {
+        let (site, port) = (Site::new(evidence), port::free());
+        set_up(&site, port);
+        let server = serve(&site, port);
+        let data: Vec<u8> = (0_u32..250_000).flat_map(u32::to_le_bytes).collect();
+        let data_file = site.write("data", &data);
+        for arm in [Kernel, Library].repeat(by_scale(1, 20)) {
+            let mut ssh = client(&site, arm, "ssh", port);
+            ssh.arg("127.0.0.1");
+            ssh.arg(format!("while cat {}; do :; done", data_file.display()));
+            let come = site.path("come");
+            ssh.stdout(fs::File::create(&come).expect("room in the folder"));
+            let errors = fs::File::create(site.path("errors"));
+            ssh.stdin(Stdio::null())
+                .stderr(errors.expect("room in the folder"));
+            let mut download = ssh.spawn().expect("ssh is installed");
+            let enough = by_scale(3, 30) * data.len() as u64;
+            await_some(
+                || (fs::metadata(&come).expect("our own file").len() > enough).then_some(()),
+                || format!("nothing comes\n{}", server.said()),
+            );
+            let sessions = children(server.pid());
+            assert_eq!(sessions.len(), 1, "{}", server.said());
+            sys::signal(sessions[0], Signal::Kill).expect("it serves");
+            let status = await_some(
+                || download.try_wait().expect("our own child"),
+                || "ssh does not notice that sshd is gone".to_owned(),
+            );
+            assert_eq!(status.code(), Some(255), "{}", site.read("errors"));
+            let come = fs::read(come).expect("our own file");
+            let right = come.chunks(data.len()).all(|part| data.starts_with(part));
+            assert!(right, "{} bytes, not as they were sent", come.len());
         }
         server.end();
     }

@@ -33,7 +33,7 @@ impl Lines {
 
 impl Log {
     /// An empty log.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (reader, writer) = io::pipe().expect("a pipe");
         let lines = Arc::new(Lines::default());
         let collected = Arc::clone(&lines);
@@ -43,7 +43,7 @@ impl Log {
     }
 
     /// Where a server writes to.
-    pub(super) fn writer(&self) -> PipeWriter {
+    pub(crate) fn writer(&self) -> PipeWriter {
         self.writer.try_clone().expect("a descriptor")
     }
 

@@ -1,0 +1,248 @@
+//! liburing, and the system calls behind it: what is submitted is shown to the library first.
+//!
+//! A program that uses neither, but system calls of its own, is found out by its ring's
+//! descriptor (`saiga_socket::uring`).
+
+#![expect(unsafe_code, reason = "C functions on the caller's memory")]
+
+use super::transmit;
+use crate::symbols::next;
+use core::ffi::{c_int, c_long, c_void};
+use libc::{sigset_t, size_t, timespec};
+use saiga_socket::uring;
+
+/// liburing's `struct io_uring`: part of every program that uses it, so it does not change.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Ring {
+    head: *const u32,
+    tail: *const u32,
+    mask: *const u32,
+    others: [*const u32; 4],
+    requests: *const u8,
+    /// Requests from here on are not submitted yet.
+    submitted: u32,
+    prepared: u32,
+    sizes: [u64; 4],
+    completions: [u64; 11],
+    flags: u32,
+    fd: c_int,
+}
+
+const _: () = {
+    assert!(core::mem::offset_of!(Ring, requests) == 56);
+    assert!(core::mem::offset_of!(Ring, submitted) == 64);
+    assert!(core::mem::offset_of!(Ring, flags) == 192);
+    assert!(core::mem::offset_of!(Ring, fd) == 196);
+};
+
+/// IORING_SETUP_SQE128: each request has the room of two.
+const LARGE_REQUESTS: u32 = 1 << 10;
+
+/// Shows the requests that are prepared and not submitted.
+///
+/// # Safety
+/// `ring` is a ring that liburing has made.
+unsafe fn show_prepared(ring: *const Ring) {
+    // SAFETY: promised by our caller.
+    let ring = unsafe { &*ring };
+    // SAFETY: liburing has this point into the ring's own memory.
+    let mask = unsafe { ring.mask.read() };
+    let large = ring.flags & LARGE_REQUESTS != 0;
+    let mut at = ring.submitted;
+    while at != ring.prepared {
+        let index = ((at & mask) as usize) << usize::from(large);
+        // SAFETY: the index is within the ring's requests, 64 bytes each.
+        let request = unsafe { ring.requests.add(index * 64) };
+        // SAFETY: a request that was prepared.
+        unsafe { show(request) };
+        at = at.wrapping_add(1);
+    }
+}
+
+/// # Safety
+/// `request` is a request that the application is about to submit.
+unsafe fn show(request: *const u8) {
+    // SAFETY: promised by our caller.
+    if let Some(message) = unsafe { uring::submitting(request) } {
+        // SAFETY: the application submits it as a valid message.
+        let message = unsafe { &*message };
+        // SAFETY: as above.
+        unsafe { transmit::let_go_of_passed(message) };
+    }
+}
+
+macro_rules! submits {
+    ($($(#[$doc:meta])* $name:ident ( $($arg:ident : $kind:ty),* );)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Safety
+            /// As the manual page says.
+            #[unsafe(no_mangle)]
+            pub(crate) unsafe extern "C" fn $name(ring: *mut Ring, $($arg: $kind),*) -> c_int {
+                // SAFETY: promised by our caller.
+                unsafe { show_prepared(ring) };
+                // SAFETY: arguments pass unchanged.
+                unsafe { next::$name(ring.cast(), $($arg),*) }
+            }
+        )*
+    };
+}
+
+submits! {
+    /// `io_uring_submit(3)`.
+    io_uring_submit();
+    /// `io_uring_submit_and_wait(3)`.
+    io_uring_submit_and_wait(count: u32);
+    /// `io_uring_submit_and_get_events(3)`.
+    io_uring_submit_and_get_events();
+    /// `io_uring_submit_and_wait_timeout(3)`.
+    io_uring_submit_and_wait_timeout(first: *mut *mut c_void, count: u32, time: *mut timespec, mask: *mut sigset_t);
+    /// `io_uring_submit_and_wait_min_timeout(3)`.
+    io_uring_submit_and_wait_min_timeout(first: *mut *mut c_void, count: u32, time: *mut timespec, least: u32, mask: *mut sigset_t);
+    /// `io_uring_submit_and_wait_reg(3)`.
+    io_uring_submit_and_wait_reg(first: *mut *mut c_void, count: u32, index: c_int);
+    /// `io_uring_wait_cqes(3)`.
+    io_uring_wait_cqes(first: *mut *mut c_void, count: u32, time: *mut timespec, mask: *mut sigset_t);
+    /// `io_uring_wait_cqe_timeout(3)`.
+    io_uring_wait_cqe_timeout(first: *mut *mut c_void, time: *mut timespec);
+}
+
+macro_rules! makes {
+    ($($(#[$doc:meta])* $name:ident ( $($before:ident : $kind:ty),* ; $($behind:ident : $rest:ty),* );)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Safety
+            /// As the manual page says.
+            #[unsafe(no_mangle)]
+            pub(crate) unsafe extern "C" fn $name($($before: $kind,)* ring: *mut Ring, $($behind: $rest),*) -> c_int {
+                // SAFETY: arguments pass unchanged.
+                let result = unsafe { next::$name($($before,)* ring.cast(), $($behind),*) };
+                if result >= 0 {
+                    // SAFETY: liburing has just filled it in.
+                    uring::made(unsafe { (*ring).fd });
+                }
+                result
+            }
+        )*
+    };
+}
+
+makes! {
+    /// `io_uring_queue_init(3)`.
+    io_uring_queue_init(entries: u32; flags: u32);
+    /// `io_uring_queue_init_params(3)`.
+    io_uring_queue_init_params(entries: u32; params: *mut c_void);
+    /// `io_uring_queue_init_mem(3)`.
+    io_uring_queue_init_mem(entries: u32; params: *mut c_void, memory: *mut c_void, size: size_t);
+}
+
+/// `io_uring_queue_exit(3)`.
+///
+/// # Safety
+/// As the manual page says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn io_uring_queue_exit(ring: *mut Ring) {
+    // SAFETY: a ring that liburing has made.
+    uring::ended(unsafe { (*ring).fd });
+    // SAFETY: arguments pass unchanged.
+    unsafe { next::io_uring_queue_exit(ring.cast()) };
+}
+
+macro_rules! registers {
+    ($($(#[$doc:meta])* $name:ident ( $($before:ident : $kind:ty),* ; $($tags:ident : $rest:ty),* );)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Safety
+            /// As the manual page says.
+            #[unsafe(no_mangle)]
+            pub(crate) unsafe extern "C" fn $name(ring: *mut Ring, $($before: $kind,)* files: *const c_int, $($tags: $rest,)* count: u32) -> c_int {
+                // SAFETY: as many descriptors as the caller says.
+                unsafe { uring::registering(files, count) };
+                // SAFETY: arguments pass unchanged.
+                unsafe { next::$name(ring.cast(), $($before,)* files, $($tags,)* count) }
+            }
+        )*
+    };
+}
+
+registers! {
+    /// `io_uring_register_files(3)`.
+    io_uring_register_files(;);
+    /// `io_uring_register_files_tags(3)`.
+    io_uring_register_files_tags(; tags: *const u64);
+    /// `io_uring_register_files_update(3)`.
+    io_uring_register_files_update(from: u32;);
+    /// `io_uring_register_files_update_tag(3)`.
+    io_uring_register_files_update_tag(from: u32; tags: *const u64);
+}
+
+/// `io_uring_setup`, `io_uring_enter` and `io_uring_register` through `syscall(2)`; `None` for
+/// other numbers.
+///
+/// # Safety
+/// As the numbered call asks.
+pub(super) unsafe fn by_number(nr: c_long, args: [c_long; 6]) -> Option<c_long> {
+    let [a, b, c, d, e, f] = args;
+    // SAFETY: arguments pass unchanged.
+    let call = || unsafe { next::syscall(nr, a, b, c, d, e, f) };
+    let fd = |register: c_long| c_int::try_from(register).unwrap_or(-1);
+    match nr {
+        libc::SYS_io_uring_setup => {
+            let made = call();
+            let setup: *const uring::Setup = core::ptr::with_exposed_provenance(super::word(b));
+            if made >= 0 {
+                // SAFETY: the kernel has just written it.
+                uring::made_by_number(fd(made), unsafe { &*setup });
+            }
+            Some(made)
+        }
+        libc::SYS_io_uring_enter => {
+            // SAFETY: requests that are about to be taken.
+            uring::entering(fd(a), |request| unsafe { show(request) });
+            Some(call())
+        }
+        libc::SYS_io_uring_register => {
+            let what = u32::try_from(b).unwrap_or(u32::MAX);
+            let count = u32::try_from(d).unwrap_or(0);
+            // SAFETY: as the numbered call asks.
+            unsafe { show_registered(what, super::word(c), count) };
+            Some(call())
+        }
+        _ => None,
+    }
+}
+
+/// `struct io_uring_rsrc_register`, `io_uring_rsrc_update2` and `io_uring_files_update`: where
+/// the descriptors are, and how many, if not so many as the call says.
+///
+/// # Safety
+/// As `io_uring_register(2)` asks.
+unsafe fn show_registered(what: u32, argument: usize, count: u32) {
+    const FILES: u32 = 2;
+    const FILES_UPDATE: u32 = 6;
+    const FILES2: u32 = 13;
+    const FILES_UPDATE2: u32 = 14;
+    /// A ring that is entered by another number than its descriptor's.
+    const RING_FDS: u32 = 20;
+    /// The ring's memory moves.
+    const RESIZE: u32 = 33;
+    let words: *const u64 = core::ptr::with_exposed_provenance(argument);
+    // SAFETY: used below for operations whose argument is a structure of so many words.
+    let word = |at: usize| unsafe { words.wrapping_add(at).read_unaligned() };
+    let low = |word: u64| u32::try_from(word & 0xffff_ffff).unwrap_or(0);
+    let (files, count) = match what {
+        FILES => (argument as u64, count),
+        FILES_UPDATE if argument != 0 => (word(1), count),
+        FILES2 if argument != 0 => (word(2), low(word(0))),
+        FILES_UPDATE2 if argument != 0 => (word(1), low(word(3))),
+        RING_FDS | RESIZE => return uring::cannot_be_seen(),
+        _ => return,
+    };
+    let files = core::ptr::with_exposed_provenance(usize::try_from(files).unwrap_or(0));
+    // SAFETY: the descriptors of the operation.
+    unsafe { uring::registering(files, count) };
+}

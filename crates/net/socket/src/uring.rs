@@ -1,0 +1,125 @@
+//! io_uring beside us: what a program's rings do with its connections.
+//!
+//! The kernel takes requests from memory, past every hook, but a call submits them: the hooks
+//! show us each request before that. A connection that one names goes back to TCP first, and
+//! for good. Files are none of our business: a database that has rings for its files keeps its
+//! channels. A ring whose requests cannot be seen (made past the hooks, or served by a thread of
+//! the kernel) keeps every connection of the process on TCP, and takes back those that are not.
+
+mod descriptors;
+mod mapped;
+mod request;
+
+pub use mapped::{Setup, entering, made_by_number};
+pub use request::{registering, submitting};
+
+use crate::epoll_wait::latch;
+use crate::table::Entry;
+use crate::{api, clock, rt, table};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use saiga_channel::sys::Fd;
+use saiga_status::Reason;
+
+const NUMBERS: usize = 1 << 20;
+/// One bit for each descriptor that is a ring whose requests we see.
+static SEEN: [AtomicU64; NUMBERS / 64] = [const { AtomicU64::new(0) }; NUMBERS / 64];
+/// A ring cannot be seen: nothing is upgraded any more.
+static UNSEEN: AtomicBool = AtomicBool::new(false);
+/// The latest look found a ring that was made past the hooks.
+static FOUND: AtomicBool = AtomicBool::new(false);
+/// When the next look is due (CLOCK_MONOTONIC).
+static NEXT_NS: AtomicU64 = AtomicU64::new(0);
+/// Pause between two looks, and how much longer than a look it is at least.
+const PAUSE_NS: u64 = 1_000_000_000;
+const PAUSE_LOOKS: u64 = 100;
+
+fn bit(fd: Fd) -> Option<(&'static AtomicU64, u64)> {
+    let number = usize::try_from(fd).ok()?;
+    Some((SEEN.get(number / 64)?, 1 << (number % 64)))
+}
+
+/// A ring was made whose requests will be shown to us.
+pub fn made(ring: Fd) {
+    if let Some((word, bit)) = bit(ring) {
+        word.fetch_or(bit, Ordering::Relaxed);
+    }
+}
+
+/// Whether the descriptor is a ring whose requests are shown to us.
+#[must_use]
+pub fn is_seen(ring: Fd) -> bool {
+    bit(ring).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
+}
+
+/// The descriptor is about to be closed, and may be such a ring.
+pub fn ended(ring: Fd) {
+    if is_seen(ring) && rt::in_own_process() {
+        forget(ring);
+        mapped::unmap(ring);
+    }
+}
+
+fn forget(ring: Fd) {
+    if let Some((word, bit)) = bit(ring) {
+        word.fetch_and(!bit, Ordering::Relaxed);
+    }
+}
+
+/// In a forked child: what we had mapped of our parent's rings is not mapped here.
+pub(crate) fn forked() {
+    mapped::forget_all(forget);
+}
+
+/// A request names a descriptor: what the kernel does with it, it does without us.
+pub fn names(fd: Fd) {
+    match table::get(fd) {
+        Entry::Socket(_) => {
+            if let Some(handle) = api::lookup(fd) {
+                handle.stay_on_tcp(fd, Reason::IoUring);
+            }
+        }
+        // It is polled: its bell must ring for what only we know.
+        Entry::Epoll(set) => latch(set),
+        Entry::Unknown | Entry::Hidden => {}
+    }
+}
+
+/// A ring was made, or is used, in a way that hides its requests from us.
+pub fn cannot_be_seen() {
+    UNSEEN.store(true, Ordering::SeqCst);
+    take_all_back();
+}
+
+fn take_all_back() {
+    for fd in api::known(0, Fd::MAX) {
+        if let Some(handle) = api::lookup(fd) {
+            handle.stay_on_tcp(fd, Reason::IoUring);
+        }
+    }
+}
+
+/// Whether a ring that we cannot see keeps connections on TCP, as of the latest look.
+pub(crate) fn is_in_the_way() -> bool {
+    UNSEEN.load(Ordering::Relaxed) || FOUND.load(Ordering::Relaxed)
+}
+
+/// Looks for rings that were made past the hooks, once a second at most, and takes every
+/// connection back if there is one. No lock may be held.
+pub(crate) fn look_again() {
+    let (now, due) = (clock::monotonic_ns(), NEXT_NS.load(Ordering::Relaxed));
+    if now < due {
+        return;
+    }
+    let mine = NEXT_NS.compare_exchange(due, now + PAUSE_NS, Ordering::Relaxed, Ordering::Relaxed);
+    if mine.is_err() {
+        return;
+    }
+    let found = descriptors::any_unseen_ring();
+    FOUND.store(found, Ordering::SeqCst);
+    let took = clock::monotonic_ns().saturating_sub(now);
+    let pause = PAUSE_NS.max(took * PAUSE_LOOKS);
+    NEXT_NS.store(now + pause, Ordering::Relaxed);
+    if found {
+        take_all_back();
+    }
+}

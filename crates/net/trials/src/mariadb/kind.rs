@@ -1,0 +1,135 @@
+//! What MariaDB and MySQL call differently: programs, options, tables.
+//!
+//! MariaDB is Debian's own. MySQL lies in `target/mysql`, where `tools/mysql` puts it, with
+//! its own clients; only `make soak` does so.
+
+use std::path::{Path, PathBuf};
+
+use crate::mariadb::Server;
+
+/// Whose server it is, and whose clients ask it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// MariaDB of this host.
+    MariaDb,
+    /// MySQL of `target/mysql`.
+    MySql,
+}
+
+impl Kind {
+    /// The server's program. Debian keeps servers in sbin, which is not everybody's path.
+    pub(super) fn server(self) -> PathBuf {
+        match self {
+            Self::MariaDb if Path::new("/usr/sbin/mariadbd").is_file() => {
+                "/usr/sbin/mariadbd".into()
+            }
+            Self::MariaDb => "mariadbd".into(),
+            Self::MySql => fetched("mysqld"),
+        }
+    }
+
+    /// The client that reads statements.
+    pub(super) fn client(self) -> PathBuf {
+        match self {
+            Self::MariaDb => "mariadb".into(),
+            Self::MySql => fetched("mysql"),
+        }
+    }
+
+    /// The client that asks one question over and over.
+    pub(super) fn slap(self) -> PathBuf {
+        match self {
+            Self::MariaDb => "mariadb-slap".into(),
+            Self::MySql => fetched("mysqlslap"),
+        }
+    }
+
+    /// What its clients must be told; more may follow and overrules it.
+    pub(super) fn client_options(self) -> &'static [&'static str] {
+        match self {
+            Self::MariaDb => &[],
+            // They would encrypt everything, and without that they do not send passwords.
+            Self::MySql => &["--ssl-mode=DISABLED", "--get-server-public-key"],
+        }
+    }
+
+    /// Where `server` listens beside its port.
+    pub(super) fn listening(self, server: &Server) -> Vec<String> {
+        match self {
+            Self::MariaDb => vec![format!("--extra-port={}", server.extra_port)],
+            Self::MySql => vec![
+                "--admin-address=127.0.0.1".to_owned(),
+                format!("--admin-port={}", server.extra_port),
+                "--mysqlx-bind-address=127.0.0.1".to_owned(),
+                format!("--mysqlx-port={}", server.x_port),
+                format!("--mysqlx-socket={}", server.data().join("x").display()),
+            ],
+        }
+    }
+
+    /// What the files depend on; small, so that a copy and a start are fast. And what either
+    /// does otherwise by itself: allow no deep recursion, log changes, want Debian's folders.
+    pub(super) fn storage(self) -> &'static [&'static str] {
+        match self {
+            Self::MariaDb => &[
+                "--innodb-buffer-pool-size=32M",
+                "--innodb-doublewrite=0",
+                "--innodb-log-file-size=16M",
+                "--max-recursive-iterations=1000000",
+            ],
+            Self::MySql => &[
+                "--innodb-buffer-pool-size=32M",
+                "--innodb-doublewrite=0",
+                "--innodb-redo-log-capacity=16M",
+                "--cte-max-recursion-depth=1000000",
+                "--skip-log-bin",
+                "--sync-binlog=0",
+                "--secure-file-priv=NULL",
+            ],
+        }
+    }
+
+    /// What a server says when it has started, in any order.
+    pub(super) fn ready(self) -> &'static [&'static str] {
+        match self {
+            Self::MariaDb => &["ready for connections"],
+            Self::MySql => &[
+                "mysqld: ready for connections",
+                "Admin interface ready for connections",
+                "X Plugin ready for connections",
+            ],
+        }
+    }
+
+    /// What helps when its programs are missing.
+    pub(super) fn remedy(self) -> &'static str {
+        match self {
+            Self::MariaDb => "apt-get install mariadb-server",
+            Self::MySql => "tools/mysql target/mysql",
+        }
+    }
+
+    /// The question for the server's counter `name`, which is none of statements: MySQL keeps
+    /// those out of its tables ([`Server::count`] finds them).
+    pub fn counter(self, name: &str) -> String {
+        let schema = match self {
+            Self::MariaDb => "information_schema",
+            Self::MySql => "performance_schema",
+        };
+        format!("SELECT VARIABLE_VALUE FROM {schema}.global_status WHERE VARIABLE_NAME = '{name}'")
+    }
+}
+
+/// A program of `target/mysql`.
+fn fetched(name: &str) -> PathBuf {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let repository = crate_folder.ancestors().nth(3).expect("crates/net/trials");
+    let program = repository.join("target/mysql").join(name);
+    let remedy = Kind::MySql.remedy();
+    assert!(
+        program.is_file(),
+        "{} is missing; {remedy}",
+        program.display()
+    );
+    program
+}

@@ -1,0 +1,94 @@
+//! One server that follows another by global transaction identifiers.
+
+use crate::{
+    mariadb::{Kind, Server},
+    parity::Arm,
+};
+
+impl Kind {
+    /// Options of a server that logs its changes, or those of another, as number `id`.
+    pub fn logging(self, id: u32) -> Vec<String> {
+        let mut options = vec![
+            format!("--server-id={id}"),
+            "--log-bin=changes".to_owned(),
+            "--binlog-format=ROW".to_owned(),
+        ];
+        if self == Self::MySql {
+            let own = [
+                "--gtid-mode=ON",
+                "--enforce-gtid-consistency=ON",
+                // A replica that was killed reads again what it had not applied.
+                "--relay-log-recovery=ON",
+            ];
+            options.extend(own.map(str::to_owned));
+        }
+        options
+    }
+
+    /// The question whether a server receives and applies changes; ON when it does.
+    pub fn following(self) -> String {
+        match self {
+            Self::MariaDb => self.counter("SLAVE_RUNNING"),
+            Self::MySql => "SELECT IF(COUNT(*) = 2, 'ON', 'OFF') FROM ( \
+                SELECT SERVICE_STATE FROM performance_schema.replication_connection_status \
+                UNION ALL \
+                SELECT SERVICE_STATE FROM performance_schema.replication_applier_status \
+                ) state WHERE SERVICE_STATE = 'ON'"
+                .to_owned(),
+        }
+    }
+}
+
+impl Server {
+    /// Forgets what it has changed itself, and follows `primary` from its first change on.
+    ///
+    /// # Panics
+    /// When it refuses.
+    pub fn follow(&self, primary: &Self) {
+        let port = primary.port;
+        let statements = match self.kind {
+            Kind::MariaDb => format!(
+                "RESET MASTER; SET GLOBAL gtid_slave_pos = ''; \
+                 CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, \
+                 MASTER_USER='root', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1; \
+                 START SLAVE"
+            ),
+            Kind::MySql => format!(
+                "RESET BINARY LOGS AND GTIDS; \
+                 CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, \
+                 SOURCE_USER='root', SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=1, \
+                 SOURCE_RETRY_COUNT=1000, GET_SOURCE_PUBLIC_KEY=1; \
+                 START REPLICA"
+            ),
+        };
+        self.must(Arm::Kernel, &statements);
+    }
+
+    /// Waits until it has applied all that `primary` has logged.
+    ///
+    /// # Panics
+    /// When it does not within a minute; with what it says of it.
+    pub fn catch_up(&self, primary: &Self) {
+        let (position, wait, state) = match self.kind {
+            Kind::MariaDb => (
+                "SELECT @@gtid_binlog_pos",
+                "MASTER_GTID_WAIT",
+                "SHOW SLAVE STATUS\\G",
+            ),
+            Kind::MySql => (
+                "SELECT REPLACE(@@gtid_executed, '\\n', '')",
+                "WAIT_FOR_EXECUTED_GTID_SET",
+                "SHOW REPLICA STATUS\\G",
+            ),
+        };
+        let position = primary.must(Arm::Kernel, position);
+        let reached = self.must(Arm::Kernel, &format!("SELECT {wait}('{position}', 60)"));
+        assert_eq!(
+            reached,
+            "0",
+            "{position} is not reached\n{}\n{}",
+            self.must(Arm::Kernel, state),
+            self.log()
+        );
+    }
+}
