@@ -1,0 +1,269 @@
+//! An open file: its bytes, its holes and its dress (owner, mode, attributes, times).
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Advice, FallocateFlags, Gid, Mode, SeekFrom, Uid, XattrFlags};
+use rustix::io::Errno;
+
+use crate::disk::{Disk, Fault, Op};
+use crate::span::Span;
+use crate::stat::{Stat, Time};
+use crate::tree::timestamps;
+
+/// Extended attributes, POSIX ACLs among them: name to value.
+pub(crate) type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// An open file and the gate for what is done to it.
+#[derive(Debug)]
+pub(crate) struct Handle<'d> {
+    disk: &'d Disk,
+    file: File,
+    path: PathBuf,
+}
+
+/// Whether a file system can do something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Can {
+    /// It has done it.
+    Done,
+    /// It cannot.
+    Not,
+}
+
+impl<'d> Handle<'d> {
+    pub(crate) fn new(disk: &'d Disk, file: File, path: PathBuf) -> Self {
+        Self { disk, file, path }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn pass<T, E: Into<io::Error>>(
+        &self,
+        op: Op,
+        doing: &'static str,
+        work: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, Fault> {
+        let done = self.disk.pass(op, work);
+        done.map_err(Fault::at(doing, &self.path))
+    }
+
+    pub(crate) fn stat(&self) -> Result<Stat, Fault> {
+        self.pass(Op::Look, "look at", || Stat::of_open(&self.file))
+    }
+
+    /// Reads up to `buffer.len()` bytes; fewer only where the file ends.
+    pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Fault> {
+        self.pass(Op::Read, "read", || {
+            let mut filled = 0;
+            while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+                match self.file.read_at(rest, offset + filled as u64) {
+                    Ok(0) => break,
+                    Ok(count) => filled += count,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(filled)
+        })
+    }
+
+    pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Fault> {
+        self.pass(Op::Write, "write", || self.file.write_all_at(bytes, offset))
+    }
+
+    pub(crate) fn set_len(&self, len: u64) -> Result<(), Fault> {
+        self.pass(Op::Write, "set the length of", || self.file.set_len(len))
+    }
+
+    /// Becomes a copy of `source` that shares its extents.
+    pub(crate) fn clone_from(&self, source: &Handle<'_>) -> Result<Can, Fault> {
+        self.pass(Op::Write, "share extents with", || {
+            match rustix::fs::ioctl_ficlone(&self.file, &source.file) {
+                Ok(()) => Ok(Can::Done),
+                // ioctl_ficlone(2): no such operation here, another file system, or not this pair.
+                Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::XDEV | Errno::INVAL) => Ok(Can::Not),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    /// Turns `span` into a hole, or into zeros where there are no holes.
+    pub(crate) fn punch(&self, span: Span) -> Result<(), Fault> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        self.pass(
+            Op::Write,
+            "punch a hole into",
+            || match rustix::fs::fallocate(&self.file, flags, span.start, span.len()) {
+                Err(Errno::OPNOTSUPP) => write_zeros(&self.file, span),
+                done => Ok(done?),
+            },
+        )
+    }
+
+    /// Reserves blocks for the holes of the first `len` bytes.
+    pub(crate) fn reserve(&self, len: u64) -> Result<Can, Fault> {
+        self.pass(
+            Op::Write,
+            "reserve space for",
+            || match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, len) {
+                Ok(()) => Ok(Can::Done),
+                Err(Errno::OPNOTSUPP) => Ok(Can::Not),
+                Err(error) => Err(error),
+            },
+        )
+    }
+
+    /// Where the first `size` bytes have data, in order; the rest are holes.
+    pub(crate) fn data(&self, size: u64) -> Result<Vec<Span>, Fault> {
+        self.pass(Op::Look, "look for holes in", || {
+            let mut spans = Vec::new();
+            let mut at = 0;
+            while at < size {
+                let start = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
+                    Ok(start) => start,
+                    Err(Errno::NXIO) => break,
+                    // A file system without holes.
+                    Err(Errno::INVAL | Errno::OPNOTSUPP) => {
+                        return Ok(vec![Span {
+                            start: 0,
+                            end: size,
+                        }]);
+                    }
+                    Err(error) => return Err(error),
+                };
+                let end = rustix::fs::seek(&self.file, SeekFrom::Hole(start))?;
+                let end = end.min(size);
+                if start >= end {
+                    break;
+                }
+                spans.push(Span { start, end });
+                at = end;
+            }
+            Ok(spans)
+        })
+    }
+
+    /// Gives the page cache of the first `size` bytes back, so that the next read asks the disk.
+    pub(crate) fn forget(&self, size: u64) {
+        let len = NonZeroU64::new(size);
+        // Advice: where it is not taken, the read is of the cache.
+        let _ = rustix::fs::fadvise(&self.file, 0, len, Advice::DontNeed);
+    }
+
+    /// Its extended attributes.
+    pub(crate) fn attributes(&self) -> Result<Attributes, Fault> {
+        self.pass(Op::Look, "read the attributes of", || {
+            read_attributes(&self.file)
+        })
+    }
+
+    /// Makes its dress that of the snapshot; `owner` is `None` when it is ours already and we are
+    /// not root.
+    pub(crate) fn dress(
+        &self,
+        owner: Option<(u32, u32)>,
+        mode: u32,
+        attributes: &Attributes,
+    ) -> Result<(), Fault> {
+        self.pass(Op::Dress, "set the owner, mode and attributes of", || {
+            // chown clears set-user-ID and capabilities, chmod changes the mask of an ACL, and an
+            // ACL sets the group's bits: in this order each leaves the earlier ones as they are.
+            if let Some((uid, gid)) = owner {
+                let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+                rustix::fs::fchown(&self.file, Some(uid), Some(gid))?;
+            }
+            let present = read_attributes(&self.file)?;
+            for name in present
+                .keys()
+                .filter(|name| !attributes.contains_key(*name))
+            {
+                rustix::fs::fremovexattr(&self.file, name.as_slice())?;
+            }
+            rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode))?;
+            for (name, value) in attributes {
+                if present.get(name) != Some(value) || is_acl(name) {
+                    let name = name.as_slice();
+                    rustix::fs::fsetxattr(&self.file, name, value, XattrFlags::empty())?;
+                }
+            }
+            Ok::<(), Errno>(())
+        })
+    }
+
+    pub(crate) fn set_mtime(&self, mtime: Time) -> Result<(), Fault> {
+        self.pass(Op::Dress, "set the time of", || {
+            rustix::fs::futimens(&self.file, &timestamps(mtime))
+        })
+    }
+
+    /// Waits until its bytes are on the disk.
+    pub(crate) fn flush(&self) -> Result<(), Fault> {
+        self.pass(Op::Flush, "flush", || self.file.sync_all())
+    }
+
+    /// The file itself.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+fn is_acl(name: &[u8]) -> bool {
+    name.starts_with(b"system.posix_acl_")
+}
+
+fn write_zeros(file: &File, span: Span) -> io::Result<()> {
+    let zeros = [0; 1 << 16];
+    let mut at = span.start;
+    while at < span.end {
+        let len = usize::try_from(span.end - at).unwrap_or(usize::MAX);
+        let some = zeros.get(..len).unwrap_or(&zeros);
+        file.write_all_at(some, at)?;
+        at += some.len() as u64;
+    }
+    Ok(())
+}
+
+fn read_attributes(file: &File) -> Result<Attributes, Errno> {
+    let names = match grown(|buffer| rustix::fs::flistxattr(file, buffer)) {
+        // A file system without attributes.
+        Err(Errno::OPNOTSUPP) => return Ok(Attributes::new()),
+        names => names?,
+    };
+    let mut attributes = Attributes::new();
+    for name in names
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+    {
+        match grown(|buffer| rustix::fs::fgetxattr(file, name, buffer)) {
+            Ok(value) => {
+                attributes.insert(name.to_vec(), value);
+            }
+            // Removed since, or a module of the kernel lists what it does not hand out.
+            Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(attributes)
+}
+
+/// Asks with larger buffers until the answer fits; 64 KiB is the kernel's own limit.
+fn grown(ask: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
+    let mut buffer = vec![0; 1024];
+    loop {
+        match ask(&mut buffer) {
+            Ok(len) => {
+                buffer.truncate(len);
+                return Ok(buffer);
+            }
+            Err(Errno::RANGE) if buffer.len() < 1 << 16 => buffer.resize(1 << 16, 0),
+            Err(error) => return Err(error),
+        }
+    }
+}

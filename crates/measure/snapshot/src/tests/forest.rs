@@ -1,0 +1,150 @@
+//! Directories for the tests, and short forms of the calls.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::{Options, Progress, RestoreError, Restored, Snapshot, TakeError};
+
+/// A folder with parts and a place for a snapshot.
+pub(crate) struct Forest {
+    folder: tempfile::TempDir,
+    pub(crate) parts: Vec<PathBuf>,
+}
+
+impl Forest {
+    /// `count` empty parts: `part0`, `part1` ...
+    pub(crate) fn bare(count: usize) -> Self {
+        Self::within(tempfile::tempdir().unwrap(), count)
+    }
+
+    /// In memory, where hundreds of flushes cost nothing.
+    pub(crate) fn in_memory(count: usize) -> Self {
+        Self::within(tempfile::tempdir_in("/dev/shm").unwrap(), count)
+    }
+
+    fn within(folder: tempfile::TempDir, count: usize) -> Self {
+        let root = folder.path().canonicalize().unwrap();
+        let parts: Vec<PathBuf> = (0..count).map(|n| root.join(format!("part{n}"))).collect();
+        for part in &parts {
+            fs::create_dir(part).unwrap();
+        }
+        Self { folder, parts }
+    }
+
+    /// Two parts with one of everything: a data directory and a tablespace.
+    pub(crate) fn full() -> Self {
+        Self::bare(2).filled()
+    }
+
+    /// The same in memory.
+    pub(crate) fn full_in_memory() -> Self {
+        Self::in_memory(2).filled()
+    }
+
+    fn filled(self) -> Self {
+        let forest = self;
+        let [data, space] = [0, 1].map(|n| forest.part(n));
+        fs::create_dir_all(data.join("base/1")).unwrap();
+        fs::create_dir(data.join("empty")).unwrap();
+        fs::write(data.join("PG_VERSION"), "15\n").unwrap();
+        fs::write(data.join("base/1/1259"), vec![7; 3 * (1 << 20) + 17]).unwrap();
+        fs::write(data.join("base/1/zero-length"), "").unwrap();
+        fs::write(space.join("16400"), vec![9; 100_000]).unwrap();
+        symlink(&space, data.join("tablespace")).unwrap();
+        symlink("base/1/1259", data.join("relative")).unwrap();
+        symlink("/nowhere/at/all", data.join("dangling")).unwrap();
+        fs::hard_link(data.join("PG_VERSION"), data.join("base/1/PG_VERSION")).unwrap();
+        fs::hard_link(data.join("PG_VERSION"), space.join("PG_VERSION")).unwrap();
+        for name in [
+            &b"odd\nname"[..],
+            b"\xff\xfe",
+            b"back\\slash",
+            b"\x1b[31m",
+            b" ",
+        ] {
+            let name = std::ffi::OsString::from_vec(name.to_vec());
+            fs::write(data.join(name), "odd").unwrap();
+        }
+        sparse(&data.join("sparse"));
+        let mode = |path: &str, mode| {
+            fs::set_permissions(data.join(path), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        mode("base/1/zero-length", 0o640);
+        mode("empty", 0o1770);
+        mode("PG_VERSION", 0o400);
+        chown(data.join("base"), Some(12345), Some(54321)).unwrap();
+        std::os::unix::fs::lchown(data.join("dangling"), Some(12345), Some(1)).unwrap();
+        let old = fs::File::open(data.join("base/1/1259")).unwrap();
+        let when = std::time::SystemTime::UNIX_EPOCH
+            + std::time::Duration::new(1_234_567_890, 987_654_321);
+        old.set_modified(when).unwrap();
+        forest
+    }
+
+    pub(crate) fn part(&self, index: usize) -> PathBuf {
+        self.parts.get(index).unwrap().clone()
+    }
+
+    /// A path beside the parts.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    /// Where the snapshot is put.
+    pub(crate) fn place(&self) -> PathBuf {
+        self.beside("snapshot")
+    }
+
+    pub(crate) fn take(&self) -> Result<Snapshot, TakeError> {
+        self.take_with(&Options::default())
+    }
+
+    pub(crate) fn take_with(&self, options: &Options) -> Result<Snapshot, TakeError> {
+        crate::take(&self.parts, &self.place(), options, &quiet)
+    }
+}
+
+/// Restores with everything checked.
+pub(crate) fn restore(snapshot: &Snapshot) -> Result<Restored, RestoreError> {
+    crate::restore(snapshot, &Options::default(), &quiet)
+}
+
+pub(crate) fn quiet(_: Progress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+/// Four MiB of which the second and the last 64 KiB hold something.
+pub(crate) fn sparse(path: &Path) {
+    let file = fs::File::create(path).unwrap();
+    file.set_len(4 << 20).unwrap();
+    file.write_all_at(&[1; 1 << 16], 1 << 16).unwrap();
+    file.write_all_at(&[2; 1 << 16], (4 << 20) - (1 << 16))
+        .unwrap();
+    file.sync_all().unwrap();
+}
+
+/// Changes trees as a server does, and worse.
+pub(crate) fn damage(forest: &Forest) {
+    let [data, space] = [0, 1].map(|n| forest.part(n));
+    let table = fs::OpenOptions::new()
+        .write(true)
+        .open(data.join("base/1/1259"))
+        .unwrap();
+    table.write_all_at(b"changed", 1 << 20).unwrap();
+    table.write_all_at(b"more", 4 << 20).unwrap();
+    fs::write(data.join("sparse"), vec![0; 4 << 20]).unwrap();
+    fs::remove_file(data.join("PG_VERSION")).unwrap();
+    fs::write(data.join("PG_VERSION"), "16\n").unwrap();
+    fs::remove_file(data.join("tablespace")).unwrap();
+    fs::create_dir(data.join("tablespace")).unwrap();
+    fs::write(data.join("tablespace/deep"), "deep").unwrap();
+    fs::remove_dir(data.join("empty")).unwrap();
+    fs::write(data.join("empty"), "now a file").unwrap();
+    fs::write(data.join("stranger"), "stranger").unwrap();
+    fs::remove_file(space.join("16400")).unwrap();
+    chown(data.join("base"), Some(0), Some(0)).unwrap();
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).unwrap();
+}

@@ -1,0 +1,88 @@
+//! What a tree is, told by the standard library and not by the code under test.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Everything about one name that a restore must bring back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    kind: &'static str,
+    mode: u32,
+    owner: (u32, u32),
+    /// Of the root: nothing.
+    mtime: (i64, i64),
+    /// Length and hash, or where a link leads: short enough to be shown.
+    content: String,
+    /// The first name of the same file.
+    same_as: PathBuf,
+}
+
+/// Looks at trees together, for hard links between them.
+pub(crate) fn look(roots: &[PathBuf]) -> BTreeMap<PathBuf, Seen> {
+    let mut all = BTreeMap::new();
+    let mut first_names = HashMap::new();
+    for root in roots {
+        walk(root, root, &mut all, &mut first_names);
+    }
+    all
+}
+
+fn short(bytes: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    format!("{} bytes, {:x}", bytes.len(), hasher.finish())
+}
+
+fn walk(
+    root: &Path,
+    path: &Path,
+    all: &mut BTreeMap<PathBuf, Seen>,
+    first_names: &mut HashMap<(u64, u64), PathBuf>,
+) {
+    let meta = fs::symlink_metadata(path).unwrap();
+    let sort = meta.file_type();
+    let (kind, content) = if sort.is_dir() {
+        ("directory", String::new())
+    } else if sort.is_symlink() {
+        let target = fs::read_link(path).unwrap();
+        ("link", format!("{target:?}"))
+    } else if sort.is_file() {
+        ("file", short(&fs::read(path).unwrap()))
+    } else if sort.is_fifo() {
+        ("fifo", String::new())
+    } else {
+        ("other", String::new())
+    };
+    // A link with two names comes back as two links that lead to the same place.
+    let identity = (meta.dev(), meta.ino());
+    let same_as = if sort.is_symlink() {
+        path
+    } else {
+        first_names.entry(identity).or_insert(path.to_owned())
+    };
+    let mtime = if path == root {
+        (0, 0)
+    } else {
+        (meta.mtime(), meta.mtime_nsec())
+    };
+    let seen = Seen {
+        kind,
+        mode: meta.permissions().mode(),
+        owner: (meta.uid(), meta.gid()),
+        mtime,
+        content,
+        same_as: same_as.to_owned(),
+    };
+    all.insert(path.to_owned(), seen);
+    if sort.is_dir() {
+        let entries = fs::read_dir(path).unwrap();
+        let mut names: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        names.sort();
+        for name in names {
+            walk(root, &name, all, first_names);
+        }
+    }
+}
