@@ -1,0 +1,1 @@
+-- Nothing: auto_increment goes on behind the rows of the load.

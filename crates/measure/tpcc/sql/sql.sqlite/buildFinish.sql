@@ -1,0 +1,3 @@
+-- What the planner must know.
+
+analyze;

@@ -1,0 +1,1 @@
+-- Nothing: the key is the row's own number, which goes on behind those of the load.

@@ -1,0 +1,1 @@
+-- Nothing: SQLite takes foreign keys with the table only, and checks them only when asked to.

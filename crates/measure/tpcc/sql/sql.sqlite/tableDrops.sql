@@ -1,0 +1,15 @@
+-- bmsql_config is the last: as long as it is there, it says whose the others are.
+
+drop table if exists bmsql_new_order;
+drop table if exists bmsql_order_line;
+drop table if exists bmsql_oorder;
+drop table if exists bmsql_history;
+drop table if exists bmsql_customer;
+drop table if exists bmsql_stock;
+drop table if exists bmsql_item;
+drop table if exists bmsql_district;
+drop table if exists bmsql_warehouse;
+drop table if exists bmsql_config;
+
+-- Gives the file's pages back.
+vacuum;

@@ -1,0 +1,272 @@
+//! Loads rows: several sessions take jobs until none is left.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use super::plan::Asked;
+use super::{Build, BuildError, Event, population, stopped};
+use crate::db::rows::Rows;
+use crate::db::{Session, SqlError};
+use crate::population::{Population, Sink};
+use crate::props::Engine;
+use crate::state::{self, Job, Ledger, Loaded};
+use crate::table::Table;
+
+/// How often a table is tried again after a deadlock.
+const TRIES: u32 = 5;
+/// Rows that are told of at a time.
+const TOLD: u64 = 2000;
+
+/// Loads what is open in `ledger` and may be loaded here.
+pub(super) fn load(build: &Build<'_>, ledger: &Ledger) -> Result<(), BuildError> {
+    let Loaded {
+        origin: Some(origin),
+        ..
+    } = ledger.loaded
+    else {
+        return Ok(());
+    };
+    let Some(population) = population(&ledger.loaded) else {
+        return Ok(());
+    };
+    let jobs = within(&ledger.jobs(|job| *job == Job::Open), &build.asked);
+    let sessions = sessions(build, jobs.len())?;
+    let warehouses = jobs.iter().filter(|job| **job > 0).count();
+    (build.on)(Event::Loading {
+        warehouses: u32::try_from(warehouses).unwrap_or(u32::MAX),
+        workers: sessions.len(),
+        seed: origin.seed,
+    });
+    let before = Instant::now();
+    let crew = Crew {
+        build,
+        population,
+        jobs,
+        next: AtomicUsize::new(0),
+        failed: AtomicBool::new(false),
+        problem: Mutex::new(None),
+    };
+    thread::scope(|scope| {
+        for session in sessions {
+            let crew = &crew;
+            scope.spawn(move || crew.work(session));
+        }
+    });
+    let problem = crew
+        .problem
+        .into_inner()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(problem) = problem {
+        return Err(problem);
+    }
+    build.go_on()?;
+    (build.on)(Event::Loaded {
+        took: before.elapsed(),
+    });
+    Ok(())
+}
+
+/// One session for each worker, before anything is loaded: a server that has no room for them says
+/// so at once.
+fn sessions(build: &Build<'_>, jobs: usize) -> Result<Vec<Box<dyn Session>>, BuildError> {
+    let first = (build.open)()?;
+    // SQLite has one writer at a time.
+    let workers = match first.server().engine {
+        Engine::Sqlite => 1,
+        Engine::MySql | Engine::Postgres | Engine::OpenGauss => build.workers as usize,
+    };
+    let mut sessions = vec![first];
+    while sessions.len() < workers.min(jobs) {
+        sessions.push((build.open)()?);
+    }
+    Ok(sessions)
+}
+
+/// Jobs of the range that was asked for. ITEM goes with the first warehouse.
+fn within(jobs: &[u32], asked: &Asked) -> Vec<u32> {
+    let (first, last) = asked.range.unwrap_or((1, u32::MAX));
+    let ours = |job: &u32| (first..=last).contains(&(*job).max(1));
+    jobs.iter().copied().filter(ours).collect()
+}
+
+/// What the workers share.
+struct Crew<'a> {
+    build: &'a Build<'a>,
+    population: Population,
+    jobs: Vec<u32>,
+    next: AtomicUsize,
+    failed: AtomicBool,
+    problem: Mutex<Option<BuildError>>,
+}
+
+impl Crew<'_> {
+    fn work(&self, mut session: Box<dyn Session>) {
+        while !self.is_over() {
+            let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
+                return;
+            };
+            if let Err(problem) = self.job(&mut *session, *job) {
+                self.failed.store(true, Ordering::Relaxed);
+                let mut first = self
+                    .problem
+                    .lock()
+                    .unwrap_or_else(|poisoned| poisoned.into_inner());
+                first.get_or_insert(problem);
+                return;
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.failed.load(Ordering::Relaxed) || (self.build.stop)()
+    }
+
+    /// One job, unless another host has it.
+    fn job(&self, session: &mut dyn Session, job: u32) -> Result<(), BuildError> {
+        if !state::take(session, job, self.build.who)? {
+            return Ok(());
+        }
+        let tables = if job == 0 {
+            &[Table::Item][..]
+        } else {
+            &Table::OF_WAREHOUSE
+        };
+        for table in tables {
+            self.table(session, *table, job)?;
+            if self.is_over() {
+                return Ok(()); // The job stays ours, to be taken back.
+            }
+        }
+        if !state::done(session, job, self.build.who)? {
+            return Err(BuildError::TakenBack { job });
+        }
+        if job > 0 {
+            (self.build.on)(Event::Warehouse(job));
+        }
+        Ok(())
+    }
+
+    fn table(&self, session: &mut dyn Session, table: Table, job: u32) -> Result<(), BuildError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let loaded = session.load(table, &mut |sink| {
+                let mut told = Told {
+                    sink,
+                    crew: self,
+                    rows: 0,
+                };
+                match job {
+                    0 => self.population.write_common(table, &mut told)?,
+                    w_id => self.population.write(table, w_id, &mut told)?,
+                }
+                (self.build.on)(Event::Rows(told.rows % TOLD));
+                Ok(())
+            });
+            match loaded {
+                Ok(()) => return Ok(()),
+                Err(_) if self.is_over() => return Ok(()),
+                Err(SqlError::Conflict { .. }) if tries < TRIES => {}
+                Err(error) => {
+                    return Err(BuildError::Load {
+                        table,
+                        w_id: job,
+                        error,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// A sink that counts, and that can be stopped.
+struct Told<'a, 'b> {
+    sink: &'a mut dyn Sink<Error = SqlError>,
+    crew: &'a Crew<'b>,
+    rows: u64,
+}
+
+impl Sink for Told<'_, '_> {
+    type Error = SqlError;
+
+    fn int(&mut self, value: i64) {
+        self.sink.int(value);
+    }
+
+    fn decimal(&mut self, units: i64, scale: u32) {
+        self.sink.decimal(units, scale);
+    }
+
+    fn text(&mut self, value: &str) {
+        self.sink.text(value);
+    }
+
+    fn time(&mut self, seconds: i64) {
+        self.sink.time(seconds);
+    }
+
+    fn null(&mut self) {
+        self.sink.null();
+    }
+
+    fn end_row(&mut self) -> Result<(), SqlError> {
+        self.rows += 1;
+        if self.rows.is_multiple_of(TOLD) {
+            (self.crew.build.on)(Event::Rows(TOLD));
+            if self.crew.is_over() {
+                return Err(stopped());
+            }
+        }
+        self.sink.end_row()
+    }
+}
+
+/// Removes the rows of jobs that somebody has begun and not ended, and opens them.
+pub(super) fn take_back(
+    session: &mut dyn Session,
+    ledger: &Ledger,
+    asked: &Asked,
+) -> Result<(), BuildError> {
+    let left = within(&ledger.jobs(|job| matches!(job, Job::Taken(_))), asked);
+    let warehouses: Vec<u32> = left.iter().copied().filter(|job| *job > 0).collect();
+    let mut rows = Rows::new();
+    let mut delete = |table: Table, condition: &str| {
+        let sql = format!("delete from {}{condition}", table.name());
+        let removed = session.run(&sql, &mut rows);
+        removed.map_err(|error| BuildError::TakeBack { table, error })
+    };
+    if left.contains(&0) {
+        delete(Table::Item, "")?;
+    }
+    // All at once: without keys each statement reads the whole table.
+    if let Some(list) = listed(&warehouses) {
+        for table in Table::OF_WAREHOUSE.into_iter().rev() {
+            let column = match table {
+                Table::History => "h_w_id",
+                Table::Config
+                | Table::Item
+                | Table::Warehouse
+                | Table::District
+                | Table::Stock
+                | Table::Customer
+                | Table::Order
+                | Table::OrderLine
+                | Table::NewOrder => table.columns()[0],
+            };
+            delete(table, &format!(" where {column} in ({list})"))?;
+        }
+    }
+    for job in left {
+        if let Some(Job::Taken(by)) = ledger.jobs.get(&job) {
+            state::reopen(session, job, by)?;
+        }
+    }
+    Ok(())
+}
+
+fn listed(numbers: &[u32]) -> Option<String> {
+    let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}

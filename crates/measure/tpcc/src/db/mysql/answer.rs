@@ -1,0 +1,184 @@
+//! A server's answers: an OK, an error, or columns and rows.
+
+use super::fault::Fault;
+use super::greeting::Agreed;
+use super::parts::Parts;
+use super::wire::Wire;
+use crate::db::rows::Rows;
+
+const MORE_RESULTS: u16 = 1 << 3;
+const UNSIGNED: u16 = 1 << 5;
+
+/// How a statement ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct End {
+    /// Rows found, inserted or deleted; for a select, rows that came.
+    pub(super) rows: u64,
+    /// Bits of the state of the session.
+    pub(super) status: u16,
+    pub(super) warnings: u16,
+}
+
+/// What is needed to read a field of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Column {
+    pub(super) kind: u8,
+    pub(super) is_unsigned: bool,
+    /// Digits behind the point of a time.
+    pub(super) decimals: u8,
+}
+
+/// Reads the fields of a row into a [`Rows`]; `None` when it is none of these columns.
+pub(super) type ReadRow = fn(&[Column], &[u8], &mut Rows) -> Option<()>;
+
+/// Reads all answers to a statement. Rows of the first one that has any go to `rows`; `columns`
+/// has the columns of the last time, where the server does not describe them again.
+pub(super) fn read(
+    wire: &mut Wire,
+    agreed: Agreed,
+    columns: &mut Vec<Column>,
+    read_row: ReadRow,
+    rows: &mut Rows,
+) -> Result<End, Fault> {
+    let mut end = read_one(wire, agreed, columns, read_row, rows)?;
+    while end.status & MORE_RESULTS != 0 {
+        let mut others = Rows::new();
+        let to = if rows.is_empty() {
+            &mut *rows
+        } else {
+            &mut others
+        };
+        let next = read_one(wire, agreed, columns, read_row, to)?;
+        end = End {
+            rows: end.rows.max(next.rows),
+            ..next
+        };
+    }
+    Ok(end)
+}
+
+fn read_one(
+    wire: &mut Wire,
+    agreed: Agreed,
+    columns: &mut Vec<Column>,
+    read_row: ReadRow,
+    rows: &mut Rows,
+) -> Result<End, Fault> {
+    let packet = wire.packet()?;
+    match packet {
+        [0x00, ..] | [0xff, ..] => End::of(packet),
+        [0xfb, ..] => {
+            // It asks for a file, which only `bulk` gives: none.
+            wire.reply();
+            wire.send()?;
+            End::of(wire.packet()?)
+        }
+        _ => {
+            let mut parts = Parts(packet);
+            let count = parts.number().and_then(|count| usize::try_from(count).ok());
+            let count = count.ok_or(Fault::Answer("columns without a count"))?;
+            let is_described = !agreed.cached_columns || parts.u8() != Some(0);
+            if is_described {
+                *columns = read_columns(wire, count)?;
+            } else if columns.len() != count {
+                return Err(Fault::Answer("columns that were never described"));
+            }
+            if !agreed.no_eof {
+                wire.packet()?;
+            }
+            read_rows(wire, agreed, columns, read_row, rows)
+        }
+    }
+}
+
+/// The descriptions of columns.
+pub(super) fn read_columns(wire: &mut Wire, count: usize) -> Result<Vec<Column>, Fault> {
+    let column = |_| {
+        let packet = wire.packet()?;
+        Column::parse(packet).ok_or(Fault::Answer("half a column"))
+    };
+    (0..count).map(column).collect()
+}
+
+fn read_rows(
+    wire: &mut Wire,
+    agreed: Agreed,
+    columns: &[Column],
+    read_row: ReadRow,
+    rows: &mut Rows,
+) -> Result<End, Fault> {
+    let before = rows.len();
+    loop {
+        let packet = wire.packet()?;
+        match packet {
+            [0xff, ..] => return Err(Fault::of_error(packet)),
+            // A row may begin with this byte, too, when its first field has 16 MiB.
+            [0xfe, rest @ ..] if agreed.no_eof || rest.len() < 8 => {
+                let end = if agreed.no_eof {
+                    End::of_ok(rest)
+                } else {
+                    End::of_eof(rest)
+                };
+                let end = end.ok_or(Fault::Answer("half an end of rows"))?;
+                let rows = (rows.len() - before) as u64;
+                return Ok(End { rows, ..end });
+            }
+            _ => {
+                read_row(columns, packet, rows).ok_or(Fault::Answer("half a row"))?;
+                rows.end_row();
+            }
+        }
+    }
+}
+
+impl End {
+    /// Of an OK or an error.
+    pub(super) fn of(packet: &[u8]) -> Result<Self, Fault> {
+        match packet {
+            [0x00, rest @ ..] => Self::of_ok(rest).ok_or(Fault::Answer("half an OK")),
+            [0xff, ..] => Err(Fault::of_error(packet)),
+            _ => Err(Fault::Answer("neither OK nor an error")),
+        }
+    }
+
+    fn of_ok(rest: &[u8]) -> Option<Self> {
+        let mut parts = Parts(rest);
+        let rows = parts.number()?;
+        let _last_insert_id = parts.number()?;
+        Some(Self {
+            rows,
+            status: parts.u16()?,
+            warnings: parts.u16()?,
+        })
+    }
+
+    fn of_eof(rest: &[u8]) -> Option<Self> {
+        let mut parts = Parts(rest);
+        let warnings = parts.u16()?;
+        Some(Self {
+            rows: 0,
+            status: parts.u16()?,
+            warnings,
+        })
+    }
+}
+
+impl Column {
+    /// Six texts that name it, then what it holds.
+    fn parse(payload: &[u8]) -> Option<Self> {
+        let mut parts = Parts(payload);
+        for _name in ["catalog", "schema", "alias", "table", "label", "column"] {
+            parts.text()?;
+        }
+        let mut fixed = Parts(parts.text()?);
+        let _charset = fixed.u16()?;
+        let _length = fixed.u32()?;
+        let kind = fixed.u8()?;
+        let flags = fixed.u16()?;
+        Some(Self {
+            kind,
+            is_unsigned: flags & UNSIGNED != 0,
+            decimals: fixed.u8()?,
+        })
+    }
+}

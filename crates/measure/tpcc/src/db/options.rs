@@ -1,0 +1,287 @@
+//! What a JDBC URL's parameters ask of a session: those that matter here are honoured, those that
+//! mean nothing here are named, and what cannot be had is refused.
+
+use crate::props::{Engine, Url, secrets};
+
+/// How a session works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// How statements go to the server.
+    pub protocol: Protocol,
+    /// Several INSERTs of one batch go as one statement with several rows (MySQL's
+    /// `rewriteBatchedStatements`; PostgreSQL's `reWriteBatchedInserts`).
+    pub folds_inserts: bool,
+    /// Rows that are fetched at a time; `None` for all at once.
+    pub fetch_size: Option<u32>,
+    /// How long to wait for a connection, in milliseconds; `None` for as long as the system does.
+    pub connect_timeout_ms: Option<u64>,
+    /// How long to wait for an answer, in milliseconds.
+    pub socket_timeout_ms: Option<u64>,
+    /// Parameters that mean nothing here, as `key=value`.
+    pub ignored: Vec<String>,
+}
+
+/// How statements go to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// Prepared by the server once, then by number (MySQL's binary protocol, PostgreSQL's named
+    /// statements).
+    Prepared,
+    /// As text each time (Connector/J without `useServerPrepStmts`; pgjdbc with
+    /// `prepareThreshold=0`).
+    Text,
+}
+
+/// What a URL asks for and cannot have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OptionError {
+    /// Encryption.
+    #[error("conn: {param} asks for an encrypted connection, which is not supported; remove it")]
+    Encryption {
+        /// As `key=value`.
+        param: String,
+    },
+    /// A value that is none.
+    #[error("conn: {param} is no {wanted}")]
+    Value {
+        /// As `key=value`.
+        param: String,
+        /// `whole number`, `true or false`.
+        wanted: &'static str,
+    },
+}
+
+/// Milliseconds in the unit of a driver's time-outs.
+const MYSQL_TIMEOUT_MS: u64 = 1;
+const POSTGRES_TIMEOUT_MS: u64 = 1000;
+
+impl Options {
+    /// Those of a URL; what it leaves out is as in the drivers.
+    ///
+    /// # Errors
+    /// [`OptionError`].
+    pub fn of(url: &Url) -> Result<Self, OptionError> {
+        let mut options = Self {
+            protocol: match url.engine {
+                Engine::MySql => Protocol::Text,
+                Engine::Postgres | Engine::OpenGauss | Engine::Sqlite => Protocol::Prepared,
+            },
+            folds_inserts: false,
+            fetch_size: None,
+            connect_timeout_ms: None,
+            socket_timeout_ms: None,
+            ignored: Vec::new(),
+        };
+        for (key, value) in &url.params {
+            let param = Param { key, value };
+            match url.engine {
+                Engine::MySql => options.take_mysql(&param)?,
+                Engine::Postgres | Engine::OpenGauss => options.take_postgres(&param)?,
+                Engine::Sqlite => options.ignore(&param),
+            }
+        }
+        Ok(options)
+    }
+
+    /// Connector/J and MariaDB's connector.
+    fn take_mysql(&mut self, param: &Param<'_>) -> Result<(), OptionError> {
+        match param.key.to_ascii_lowercase().as_str() {
+            "useserverprepstmts" => self.protocol = param.protocol(param.flag()?),
+            "rewritebatchedstatements" => self.folds_inserts = param.flag()?,
+            "defaultfetchsize" => self.fetch_size = param.count()?,
+            "connecttimeout" => self.connect_timeout_ms = param.milliseconds(MYSQL_TIMEOUT_MS)?,
+            "sockettimeout" => self.socket_timeout_ms = param.milliseconds(MYSQL_TIMEOUT_MS)?,
+            "requiressl" if param.flag()? => return Err(param.encryption()),
+            "sslmode" => match param.value.to_ascii_lowercase().as_str() {
+                "required" | "verify_ca" | "verify_identity" | "trust" | "verify-ca"
+                | "verify-full" => {
+                    return Err(param.encryption());
+                }
+                _ => {}
+            },
+            // Connections are in plain text, and only `requireSSL` makes it a demand.
+            "usessl" | "requiressl" | "allowpublickeyretrieval" => {}
+            _ => self.ignore(param),
+        }
+        Ok(())
+    }
+
+    /// pgjdbc and openGauss's descendant of it.
+    fn take_postgres(&mut self, param: &Param<'_>) -> Result<(), OptionError> {
+        match param.key.to_ascii_lowercase().as_str() {
+            "preparethreshold" => self.protocol = param.protocol(param.count()?.is_some()),
+            "rewritebatchedinserts" => self.folds_inserts = param.flag()?,
+            "defaultrowfetchsize" | "fetchsize" => self.fetch_size = param.count()?,
+            "connecttimeout" => {
+                self.connect_timeout_ms = param.milliseconds(POSTGRES_TIMEOUT_MS)?
+            }
+            "sockettimeout" => self.socket_timeout_ms = param.milliseconds(POSTGRES_TIMEOUT_MS)?,
+            "ssl" if param.value.is_empty() || param.flag()? => return Err(param.encryption()),
+            "sslmode" => match param.value.to_ascii_lowercase().as_str() {
+                "require" | "verify-ca" | "verify-full" => return Err(param.encryption()),
+                _ => {}
+            },
+            "ssl" => {}
+            _ => self.ignore(param),
+        }
+        Ok(())
+    }
+
+    fn ignore(&mut self, param: &Param<'_>) {
+        self.ignored.push(param.to_string());
+    }
+}
+
+struct Param<'a> {
+    key: &'a str,
+    value: &'a str,
+}
+
+impl Param<'_> {
+    fn wrong(&self, wanted: &'static str) -> OptionError {
+        OptionError::Value {
+            param: self.to_string(),
+            wanted,
+        }
+    }
+
+    fn encryption(&self) -> OptionError {
+        OptionError::Encryption {
+            param: self.to_string(),
+        }
+    }
+
+    fn flag(&self) -> Result<bool, OptionError> {
+        match self.value.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => Ok(true),
+            "false" | "no" | "off" | "0" => Ok(false),
+            _ => Err(self.wrong("true or false")),
+        }
+    }
+
+    /// Zero, and less, is for none.
+    fn count(&self) -> Result<Option<u32>, OptionError> {
+        let number: i64 = self
+            .value
+            .trim()
+            .parse()
+            .map_err(|_| self.wrong("whole number"))?;
+        Ok(u32::try_from(number).ok().filter(|n| *n > 0))
+    }
+
+    fn milliseconds(&self, unit: u64) -> Result<Option<u64>, OptionError> {
+        Ok(self.count()?.map(|n| u64::from(n) * unit))
+    }
+
+    fn protocol(&self, by_server: bool) -> Protocol {
+        if by_server {
+            Protocol::Prepared
+        } else {
+            Protocol::Text
+        }
+    }
+}
+
+impl std::fmt::Display for Param<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}={}", self.key, secrets::shown(self.key, self.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(url: &str) -> Result<Options, OptionError> {
+        Options::of(&Url::parse(url).unwrap())
+    }
+
+    #[test]
+    fn the_urls_of_the_documents_ask_for_prepared_statements() {
+        let mysql = of("jdbc:mysql://h/t?useSSL=false&useServerPrepStmts=true\
+                        &useConfigs=maxPerformance&rewriteBatchedStatements=true")
+        .unwrap();
+        assert_eq!(
+            (mysql.protocol, mysql.folds_inserts),
+            (Protocol::Prepared, true)
+        );
+        assert_eq!(mysql.ignored, ["useConfigs=maxPerformance"]);
+        let gauss =
+            of("jdbc:opengauss://h/t?prepareThreshold=1&batchMode=on&fetchsize=10").unwrap();
+        assert_eq!(
+            (gauss.protocol, gauss.fetch_size),
+            (Protocol::Prepared, Some(10))
+        );
+        assert_eq!(gauss.ignored, ["batchMode=on"]);
+    }
+
+    #[test]
+    fn passwords_of_key_stores_are_not_named() {
+        let options = of("jdbc:mysql://h/t?trustCertificateKeyStorePassword=hidden&x=1").unwrap();
+        assert_eq!(
+            options.ignored,
+            ["trustCertificateKeyStorePassword=***", "x=1"]
+        );
+    }
+
+    #[test]
+    fn without_parameters_it_is_as_with_the_drivers() {
+        let (mysql, postgres) = (
+            of("jdbc:mysql://h/t").unwrap(),
+            of("jdbc:postgresql://h/t").unwrap(),
+        );
+        assert_eq!(
+            (mysql.protocol, mysql.folds_inserts),
+            (Protocol::Text, false)
+        );
+        assert_eq!(
+            (postgres.protocol, postgres.fetch_size),
+            (Protocol::Prepared, None)
+        );
+        assert_eq!(
+            of("jdbc:postgresql://h/t?prepareThreshold=0")
+                .unwrap()
+                .protocol,
+            Protocol::Text
+        );
+    }
+
+    #[test]
+    fn time_outs_come_in_each_drivers_unit() {
+        let mysql = of("jdbc:mysql://h/t?connectTimeout=1500&socketTimeout=0").unwrap();
+        assert_eq!(
+            (mysql.connect_timeout_ms, mysql.socket_timeout_ms),
+            (Some(1500), None)
+        );
+        let postgres = of("jdbc:postgresql://h/t?connectTimeout=2&socketTimeout=30").unwrap();
+        assert_eq!(
+            (postgres.connect_timeout_ms, postgres.socket_timeout_ms),
+            (Some(2000), Some(30_000))
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_refused_by_name() {
+        for bad in [
+            "mysql://h/t?sslMode=REQUIRED",
+            "mysql://h/t?useSSL=true&requireSSL=true",
+            "postgresql://h/t?ssl=true",
+            "postgresql://h/t?sslmode=verify-full",
+        ] {
+            let said = of(&format!("jdbc:{bad}")).unwrap_err().to_string();
+            assert!(
+                said.contains("asks for an encrypted connection"),
+                "{bad}: {said}"
+            );
+        }
+        assert!(of("jdbc:postgresql://h/t?ssl=false&sslmode=prefer").is_ok());
+        let said = of("jdbc:mysql://h/t?useServerPrepStmts=si")
+            .unwrap_err()
+            .to_string();
+        assert_eq!(said, "conn: useServerPrepStmts=si is no true or false");
+        let said = of("jdbc:postgresql://h/t?fetchsize=ten")
+            .unwrap_err()
+            .to_string();
+        assert_eq!(said, "conn: fetchsize=ten is no whole number");
+    }
+}

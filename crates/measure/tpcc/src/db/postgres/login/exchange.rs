@@ -1,0 +1,203 @@
+//! What a server demands of a password, and our answers: a state machine without a connection.
+//!
+//! Codes of demands: PostgreSQL's "Authentication" messages. openGauss gives 10, 11 and 13 a
+//! meaning of its own (SHA256, MD5_SHA256, SM3); the shape of a demand tells which is meant.
+
+use bytes::BytesMut;
+use postgres_protocol::authentication::md5_hash;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::message::frontend;
+
+use super::gauss::{self, Hash};
+use crate::db::ConnectError;
+use crate::db::postgres::failure::Place;
+use crate::props::Engine;
+
+/// A log-in under way.
+pub(super) struct Exchange<'a> {
+    dialect: Engine,
+    user: &'a str,
+    password: &'a str,
+    state: State,
+}
+
+enum State {
+    /// Nothing was demanded yet.
+    Fresh,
+    /// The server thinks about our answer.
+    Answered,
+    /// It has our nonce.
+    ScramBegun(Box<ScramSha256>),
+    /// It has our proof, and owes us its own.
+    ScramProven(Box<ScramSha256>),
+    /// We are in.
+    Admitted,
+}
+
+/// What to do next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Send(BytesMut),
+    Wait,
+}
+
+/// Why we do not answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It is openGauss, called as PostgreSQL: it must be called again.
+    IsOpenGauss,
+    /// A way of logging in that we have not.
+    Unsupported(String),
+    /// A demand that is none, or has no place here.
+    Senseless(String),
+    /// The server does not know the password either: it is somebody else.
+    Impostor,
+}
+
+impl Refusal {
+    /// What it means for a log-in.
+    pub(super) fn of_login(self, place: &Place<'_>) -> ConnectError {
+        let address = place.address.to_owned();
+        let engine = place.engine;
+        let instead = "let its pg_hba.conf say scram-sha-256 or md5 (openGauss: sha256), and set the password \
+                       anew";
+        match self {
+            Self::Unsupported(what) => ConnectError::Unsupported {
+                engine,
+                address,
+                what,
+                instead: instead.to_owned(),
+            },
+            Self::IsOpenGauss => ConnectError::Unsupported {
+                engine,
+                address,
+                what: "openGauss's log-in".to_owned(),
+                instead: "write the URL as jdbc:opengauss://".to_owned(),
+            },
+            Self::Senseless(what) => ConnectError::Unreachable {
+                engine,
+                address,
+                error: std::io::Error::new(std::io::ErrorKind::InvalidData, what),
+            },
+            Self::Impostor => ConnectError::Login {
+                engine,
+                address,
+                user: place.user.to_owned(),
+                said: "the server does not prove that it knows the password".to_owned(),
+            },
+        }
+    }
+}
+
+impl<'a> Exchange<'a> {
+    pub(super) fn new(dialect: Engine, user: &'a str, password: &'a str) -> Self {
+        Self {
+            dialect,
+            user,
+            password,
+            state: State::Fresh,
+        }
+    }
+
+    /// Whether the server has let us in.
+    pub(super) fn is_admitted(&self) -> bool {
+        matches!(self.state, State::Admitted)
+    }
+
+    /// Answers a demand. SCRAM's messages have their order; everything else is demanded once.
+    pub(super) fn on_demand(&mut self, code: i32, data: &[u8]) -> Result<Step, Refusal> {
+        let state = std::mem::replace(&mut self.state, State::Answered);
+        match (state, code) {
+            (State::Fresh | State::Answered, 0) => {
+                self.state = State::Admitted;
+                Ok(Step::Wait)
+            }
+            (State::Fresh, 3) => message(self.password),
+            (State::Fresh, 5) => {
+                let salt = data.try_into().map_err(|_| senseless(code))?;
+                message(&md5_hash(
+                    self.user.as_bytes(),
+                    self.password.as_bytes(),
+                    salt,
+                ))
+            }
+            (State::Fresh, 10 | 13) if gauss::is_own(data) => self.prove(code, data),
+            (State::Fresh, 10) => self.begin_scram(data),
+            (State::Fresh, 11) => {
+                let proof = gauss::md5_proof(self.password, data);
+                message(&proof.ok_or_else(|| senseless(code))?)
+            }
+            (State::ScramBegun(mut scram), 11) => {
+                scram.update(data).map_err(|_| senseless(code))?;
+                let mut out = BytesMut::new();
+                let written = frontend::sasl_response(scram.message(), &mut out);
+                written.map_err(|_| senseless(code))?;
+                self.state = State::ScramProven(scram);
+                Ok(Step::Send(out))
+            }
+            (State::ScramProven(mut scram), 12) => {
+                scram.finish(data).map_err(|_| Refusal::Impostor)?;
+                Ok(Step::Wait)
+            }
+            (State::Fresh, other) => Err(unsupported(other)),
+            (_, other) => Err(senseless(other)),
+        }
+    }
+
+    /// Answers openGauss's own demand.
+    fn prove(&mut self, code: i32, data: &[u8]) -> Result<Step, Refusal> {
+        if self.dialect != Engine::OpenGauss {
+            return Err(Refusal::IsOpenGauss);
+        }
+        let hash = if code == 13 { Hash::Sm3 } else { Hash::Sha256 };
+        let demand = gauss::demand(data, hash).ok_or_else(|| senseless(code))?;
+        let proof = gauss::proof(self.password, &demand, hash);
+        message(&proof.ok_or_else(|| senseless(code))?)
+    }
+
+    fn begin_scram(&mut self, mechanisms: &[u8]) -> Result<Step, Refusal> {
+        let mut offered = mechanisms.split(|byte| *byte == 0);
+        if !offered.any(|one| one == SCRAM_SHA_256.as_bytes()) {
+            let names = String::from_utf8_lossy(mechanisms).replace('\0', " ");
+            let what = format!("a log-in by {}", names.trim());
+            return Err(Refusal::Unsupported(what));
+        }
+        // There is no encryption to bind to.
+        let binding = ChannelBinding::unsupported();
+        let scram = ScramSha256::new(self.password.as_bytes(), binding);
+        let mut out = BytesMut::new();
+        let written = frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut out);
+        written.map_err(|_| senseless(10))?;
+        self.state = State::ScramBegun(Box::new(scram));
+        Ok(Step::Send(out))
+    }
+}
+
+/// A password, or what stands for it.
+fn message(password: &str) -> Result<Step, Refusal> {
+    let mut out = BytesMut::new();
+    let written = frontend::password_message(password.as_bytes(), &mut out);
+    written.map_err(|_| Refusal::Senseless("the password holds a zero byte".to_owned()))?;
+    Ok(Step::Send(out))
+}
+
+fn senseless(code: i32) -> Refusal {
+    Refusal::Senseless(format!(
+        "what answers does not keep to PostgreSQL's protocol (demand {code} of a log-in)"
+    ))
+}
+
+fn unsupported(code: i32) -> Refusal {
+    let what = match code {
+        2 => "a log-in by Kerberos".to_owned(),
+        7 | 8 => "a log-in by GSSAPI".to_owned(),
+        9 => "a log-in by SSPI".to_owned(),
+        14 => "a log-in by an IAM token".to_owned(),
+        other => format!("a log-in of kind {other}"),
+    };
+    Refusal::Unsupported(what)
+}
+
+#[cfg(test)]
+#[path = "exchange_tests.rs"]
+mod tests;

@@ -1,0 +1,159 @@
+//! How openGauss proves that both sides know a password: RFC 5802's keys in a message of its own.
+//!
+//! The server keeps salt, server key and stored key as hexadecimal text (`pg_authid.rolpassword`)
+//! and sends the salt with a token. From the password follow, with PBKDF2 over HMAC-SHA1, a
+//! client key and its hash, the stored key; the answer is the client key, masked by what the
+//! stored key makes of the token. Source: openGauss's `crypt.cpp` and `auth.cpp`.
+
+use std::fmt::Write as _;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use md5::{Digest as _, Md5};
+use sha1::Sha1;
+use sha2::Sha256;
+use sm3::Sm3;
+
+/// Keys and hashes, and their length as hexadecimal text.
+const KEY_BYTES: usize = 32;
+const KEY_DIGITS: usize = 2 * KEY_BYTES;
+/// The token, as text.
+const TOKEN_DIGITS: usize = 8;
+/// What the server may ask for (`auth_iteration_count`); more would keep us busy for minutes.
+const MAX_ITERATIONS: u32 = 134_217_728;
+/// `auth_iteration_count` as it comes, where a message says nothing of it.
+const ITERATIONS: u32 = 10_000;
+/// The server's password is kept by SHA-256, or by SM3.
+const KEPT_BY_SHA256: u32 = 2;
+const KEPT_BY_SM3: u32 = 3;
+
+/// Which hash makes a stored key of a client key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hash {
+    Sha256,
+    Sm3,
+}
+
+/// A demand: `kept by`, salt, token, iterations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Demand<'a> {
+    salt: &'a [u8],
+    token: &'a [u8],
+    iterations: u32,
+}
+
+/// Whether a demand is one of openGauss's: PostgreSQL's begins with the name of a mechanism.
+pub(super) fn is_own(data: &[u8]) -> bool {
+    data.first() == Some(&0) && data.len() > 4
+}
+
+/// Reads a demand as protocol 3.51 has it; `None` where it is something else.
+pub(super) fn demand(data: &[u8], hash: Hash) -> Option<Demand<'_>> {
+    let wanted = match hash {
+        Hash::Sha256 => KEPT_BY_SHA256,
+        Hash::Sm3 => KEPT_BY_SM3,
+    };
+    let (kept_by, rest) = data.split_first_chunk()?;
+    let (salt, rest) = rest.split_at_checked(KEY_DIGITS)?;
+    let (token, rest) = rest.split_at_checked(TOKEN_DIGITS)?;
+    let iterations = u32::from_be_bytes(rest.try_into().ok()?);
+    let is_sound = u32::from_be_bytes(*kept_by) == wanted
+        && bytes_of(salt).is_some()
+        && bytes_of(token).is_some()
+        && (1..=MAX_ITERATIONS).contains(&iterations);
+    is_sound.then_some(Demand {
+        salt,
+        token,
+        iterations,
+    })
+}
+
+/// The answer to a demand, as text.
+pub(super) fn proof(password: &str, demand: &Demand<'_>, hash: Hash) -> Option<String> {
+    let keys = Keys::of(password, demand.salt, demand.iterations, hash)?;
+    let mask = hmac(&keys.stored, &bytes_of(demand.token)?)?;
+    let masked: Vec<u8> = mask.iter().zip(&keys.client).map(|(a, b)| a ^ b).collect();
+    Some(text_of(&masked))
+}
+
+/// The answer to `MD5_SHA256`, which a server that keeps passwords by SHA-256 demands where
+/// pg_hba.conf says `md5`: salt, then four bytes.
+///
+/// The server hashes what it keeps, down to the number of iterations at its end, which the
+/// demand does not tell. Published drivers leave that end out, and take 2048 iterations.
+pub(super) fn md5_proof(password: &str, data: &[u8]) -> Option<String> {
+    let (salt, md5_salt) = data.split_at_checked(KEY_DIGITS)?;
+    let md5_salt: [u8; 4] = md5_salt.try_into().ok()?;
+    let keys = Keys::of(password, salt, ITERATIONS, Hash::Sha256)?;
+    let mut md5 = Md5::new();
+    md5.update(salt);
+    md5.update(text_of(&keys.server));
+    md5.update(text_of(&keys.stored));
+    md5.update(written(ITERATIONS));
+    md5.update(md5_salt);
+    Some(format!("md5{}", text_of(&md5.finalize())))
+}
+
+/// How a number of iterations is kept behind the keys: its digits, the last one first, are
+/// added to these letters.
+fn written(iterations: u32) -> Vec<u8> {
+    let mut rest = iterations;
+    let add = |letter: &u8| {
+        let digit = u8::try_from(rest % 10).unwrap_or(0);
+        rest /= 10;
+        letter + digit
+    };
+    b"ecdfdcefade".iter().map(add).collect()
+}
+
+struct Keys {
+    server: [u8; KEY_BYTES],
+    client: [u8; KEY_BYTES],
+    stored: [u8; KEY_BYTES],
+}
+
+impl Keys {
+    fn of(password: &str, salt: &[u8], iterations: u32, hash: Hash) -> Option<Self> {
+        let mut salted = [0; KEY_BYTES];
+        let salt = bytes_of(salt)?;
+        pbkdf2::pbkdf2_hmac::<Sha1>(password.as_bytes(), &salt, iterations, &mut salted);
+        // The server spells it so.
+        let (server, client) = (hmac(&salted, b"Sever Key")?, hmac(&salted, b"Client Key")?);
+        let stored = match hash {
+            Hash::Sha256 => Sha256::digest(client).into(),
+            Hash::Sm3 => Sm3::digest(client).into(),
+        };
+        Some(Self {
+            server,
+            client,
+            stored,
+        })
+    }
+}
+
+fn hmac(key: &[u8], data: &[u8]) -> Option<[u8; KEY_BYTES]> {
+    let mut hmac = Hmac::<Sha256>::new_from_slice(key).ok()?;
+    hmac.update(data);
+    Some(hmac.finalize().into_bytes().into())
+}
+
+/// Hexadecimal text as bytes.
+fn bytes_of(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let byte = |pair: &[u8]| match pair {
+        [high, low] => u8::try_from(digit(*high)? * 16 + digit(*low)?).ok(),
+        _ => None,
+    };
+    text.chunks(2).map(byte).collect()
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // A string takes everything.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+#[path = "gauss_tests.rs"]
+mod tests;

@@ -1,0 +1,140 @@
+//! The way in: from an address to a session that is ready for queries.
+//!
+//! Start-up packet and messages as in PostgreSQL's "Start-up"; what a server demands of a
+//! password is [`exchange`]'s. openGauss is spoken to in its version 3.51, for only then does it
+//! say how it has hashed a password; a server that turns out to be openGauss behind a
+//! `jdbc:postgresql:` URL is called a second time, as openGauss.
+
+mod exchange;
+mod gauss;
+
+use bytes::BytesMut;
+use postgres_protocol::message::backend as tag;
+use postgres_protocol::message::frontend;
+
+use self::exchange::{Exchange, Refusal, Step};
+use super::failure::{Failure, Place};
+use super::frame::take;
+use super::link::{Broken, Link};
+use crate::db::ConnectError;
+use crate::db::options::Options;
+use crate::props::{Engine, Password, Url};
+
+/// Version 3.51 of the protocol.
+const GAUSS_VERSION: [u8; 4] = [0, 3, 0, 51];
+/// A server that does not know a minor version says so, and goes on with one that it knows.
+const NEGOTIATE_TAG: u8 = b'v';
+
+/// Why there is no way in.
+enum NoEntry {
+    Broken(Broken),
+    Failed(Failure),
+    Refused(Refusal),
+}
+
+impl From<Broken> for NoEntry {
+    fn from(broken: Broken) -> Self {
+        Self::Broken(broken)
+    }
+}
+
+/// Host and port.
+pub(super) fn address(url: &Url) -> String {
+    if url.host.contains(':') {
+        format!("[{}]:{}", url.host, url.port)
+    } else {
+        format!("{}:{}", url.host, url.port)
+    }
+}
+
+/// Connects and logs in.
+pub(super) fn enter(
+    url: &Url,
+    user: &str,
+    password: &Password,
+    options: &Options,
+) -> Result<Link, ConnectError> {
+    let address = address(url);
+    let unreachable = |error| ConnectError::Unreachable {
+        engine: url.engine,
+        address: address.clone(),
+        error,
+    };
+    let attempt = |dialect| {
+        let mut link = Link::open(&url.host, url.port, options).map_err(Broken::from)?;
+        log_in(&mut link, dialect, url, user, password).map(|()| link)
+    };
+    let mut entered = attempt(url.engine);
+    if let Err(NoEntry::Refused(Refusal::IsOpenGauss)) = entered {
+        entered = attempt(Engine::OpenGauss);
+    }
+    let place = Place {
+        engine: url.engine,
+        address: &address,
+        user,
+        database: &url.database,
+    };
+    match entered {
+        Ok(mut link) => {
+            let limited = link.limit_waiting(options.socket_timeout_ms);
+            limited.map(|()| link).map_err(unreachable)
+        }
+        Err(NoEntry::Broken(broken)) => Err(unreachable(broken.into())),
+        Err(NoEntry::Failed(failure)) => Err(failure.of_login(&place)),
+        Err(NoEntry::Refused(refusal)) => Err(refusal.of_login(&place)),
+    }
+}
+
+/// Says who we are, answers what is asked, and waits until the server is ready.
+fn log_in(
+    link: &mut Link,
+    dialect: Engine,
+    url: &Url,
+    user: &str,
+    password: &Password,
+) -> Result<(), NoEntry> {
+    let mut exchange = Exchange::new(dialect, user, password.reveal());
+    let start = start_up(dialect, user, &url.database)?;
+    link.send(&start)?;
+    loop {
+        let frame = link.receive()?;
+        match frame.tag {
+            tag::AUTHENTICATION_TAG => {
+                let mut data = frame.body;
+                let code = take(&mut data).map(i32::from_be_bytes);
+                let code = code.ok_or_else(|| Broken::protocol("a demand without a kind"))?;
+                match exchange.on_demand(code, data).map_err(NoEntry::Refused)? {
+                    Step::Send(message) => link.send(&message)?,
+                    Step::Wait => {}
+                }
+            }
+            tag::ERROR_RESPONSE_TAG => return Err(NoEntry::Failed(Failure::of(frame.body))),
+            tag::READY_FOR_QUERY_TAG if exchange.is_admitted() => return Ok(()),
+            tag::BACKEND_KEY_DATA_TAG
+            | tag::PARAMETER_STATUS_TAG
+            | tag::NOTICE_RESPONSE_TAG
+            | NEGOTIATE_TAG => {}
+            other => {
+                let what = format!("a message {:?} amid a log-in", char::from(other));
+                return Err(Broken::protocol(what).into());
+            }
+        }
+    }
+}
+
+/// Text goes as UTF-8, dates as `2026-11-20 17:00:59`.
+fn start_up(dialect: Engine, user: &str, database: &str) -> Result<BytesMut, Broken> {
+    let mut packet = BytesMut::new();
+    let parameters = [
+        ("user", user),
+        ("database", database),
+        ("client_encoding", "UTF8"),
+        ("DateStyle", "ISO"),
+        ("application_name", "saiga"),
+    ];
+    frontend::startup_message(parameters, &mut packet)?;
+    if dialect == Engine::OpenGauss {
+        packet[4..8].copy_from_slice(&GAUSS_VERSION);
+    }
+    Ok(packet)
+}

@@ -1,0 +1,326 @@
+//! A session with PostgreSQL or openGauss: a blocking client of our own on `postgres-protocol`.
+//!
+//! Statements go as pgjdbc sends them: prepared under a name at first use, or parsed anew each
+//! time; `begin` goes before the first one of a transaction in the same write; a batch is one
+//! write with one sync. Reading order: `link` the connection, `frame` a message, `talk` an
+//! exchange, `plans` the texts, `copy` loads, `login` the way in.
+//! Deliberately absent: encryption, notifications, cancelling.
+
+mod copy;
+mod failure;
+mod frame;
+mod link;
+mod login;
+mod plans;
+mod status;
+mod talk;
+mod text;
+mod version;
+
+use super::options::{Options, Protocol};
+use super::rows::Rows;
+use super::statement::Statement;
+use super::value::Value;
+use super::{ConnectError, Server, Session, SqlError};
+use crate::population::Sink;
+use crate::props::{Password, Url};
+use crate::table::Table;
+use frame::Phase;
+use link::{Broken, Link};
+use plans::Plan;
+use talk::{Bundle, Heard, Talk, deliver, insist};
+
+/// Commands of a batch that go in one write. Their answers, 30 bytes each, fit into a socket's
+/// buffer, so a server never waits for us to read while we wait for it; pgjdbc has the same limit.
+const COMMANDS_AT_ONCE: usize = 256;
+
+/// A session.
+#[derive(Debug)]
+pub struct Postgres {
+    link: Link,
+    phase: Phase,
+    bundle: Bundle,
+    /// Which plans the server has, by their place.
+    known: Vec<bool>,
+    protocol: Protocol,
+    folds_inserts: bool,
+    /// Rows that are fetched at a time; zero for all.
+    fetch_size: i32,
+    server: Server,
+}
+
+impl Postgres {
+    /// Logs in.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub fn open(
+        url: &Url,
+        user: &str,
+        password: &Password,
+        options: &Options,
+    ) -> Result<Self, ConnectError> {
+        let link = login::enter(url, user, password, options)?;
+        let mut session = Self {
+            link,
+            phase: Phase::Idle,
+            bundle: Bundle::new(),
+            known: vec![false; Plan::COUNT],
+            protocol: options.protocol,
+            folds_inserts: options.folds_inserts,
+            fetch_size: options
+                .fetch_size
+                .map_or(0, |rows| i32::try_from(rows).unwrap_or(i32::MAX)),
+            server: Server {
+                engine: url.engine,
+                version: String::new(),
+                isolation: String::new(),
+            },
+        };
+        session.server = version::ask(&mut session, url)?;
+        Ok(session)
+    }
+
+    /// Adds a plan to the bundle, and what must be parsed for it.
+    fn ask(&mut self, plan: Plan, params: &[Value<'_>], max_rows: i32) -> Result<(), SqlError> {
+        let name = match self.protocol {
+            Protocol::Prepared => plan.name(),
+            Protocol::Text => "",
+        };
+        let is_kept = self.protocol == Protocol::Prepared
+            && (self.known[plan.index()] || self.bundle.parses(plan));
+        if !is_kept {
+            self.bundle.parse(plan, name)?;
+        }
+        Ok(self.bundle.execute(name, params, max_rows)?)
+    }
+
+    /// Begins a bundle, and a transaction where none is open.
+    fn begin(&mut self) -> Result<(), SqlError> {
+        self.bundle.restart();
+        if self.phase == Phase::Idle {
+            self.ask(Plan::BEGIN, &[], 0)?;
+            self.bundle.silence();
+        }
+        Ok(())
+    }
+
+    /// Sends the bundle and hears its answers.
+    fn finish(&mut self, sql: &str, rows: Option<&mut Rows>) -> Result<Heard, SqlError> {
+        let Self {
+            link,
+            phase,
+            bundle,
+            known,
+            ..
+        } = self;
+        deliver(link, &bundle.bytes, sql)?;
+        let mut talk = Talk {
+            link,
+            phase,
+            known,
+            rows,
+        };
+        insist(talk.listen(bundle), sql)
+    }
+
+    /// Sends a word that ends a transaction.
+    fn end_by(&mut self, word: Plan) -> Result<(), SqlError> {
+        self.bundle.restart();
+        self.ask(word, &[], 0)?;
+        self.bundle.end();
+        self.finish(word.sql(), None).map(|_| ())
+    }
+
+    /// Fetches what a statement selects, portion by portion.
+    fn fetch(&mut self, sql: &str, rows: &mut Rows) -> Result<Heard, SqlError> {
+        let mut before = rows.len();
+        let mut heard = self.finish(sql, Some(rows))?;
+        while heard.is_suspended {
+            if rows.len() == before {
+                self.link.give_up();
+                return Err(SqlError::Lost {
+                    said: "the server sends no rows and says that there are more".to_owned(),
+                });
+            }
+            before = rows.len();
+            self.bundle.restart();
+            self.bundle.proceed(self.fetch_size)?;
+            self.bundle.end();
+            heard = self.finish(sql, Some(rows))?;
+        }
+        Ok(heard)
+    }
+
+    /// Sends one write's worth of a batch; `params` are those of all its rows.
+    fn batch_part(
+        &mut self,
+        statement: Statement,
+        params: &[Value<'_>],
+        width: usize,
+    ) -> Result<u64, SqlError> {
+        self.begin()?;
+        let mut rest = params;
+        while !rest.is_empty() {
+            let (plan, rows) = if self.folds_inserts && plans::is_insert(statement) {
+                Plan::folded(statement, rest.len() / width)
+            } else {
+                (Plan::of(statement), 1)
+            };
+            let (own, others) = rest.split_at(rows * width);
+            self.ask(plan, own, 0)?;
+            rest = others;
+        }
+        self.bundle.end();
+        let heard = self.finish(Plan::of(statement).sql(), None)?;
+        Ok(heard.count)
+    }
+
+    /// Runs SQL of the simple protocol.
+    fn simple(&mut self, sql: &str, rows: &mut Rows) -> Result<Heard, SqlError> {
+        rows.clear();
+        self.insist_on_idle()?;
+        if sql.contains('\0') {
+            let what = "a statement holds a zero byte".to_owned();
+            return Err(SqlError::Unexpected { what });
+        }
+        self.bundle.query(sql)?;
+        let heard = self.finish(sql, Some(rows));
+        if heard.is_err() {
+            rows.clear();
+        }
+        if self.phase != Phase::Idle {
+            self.rollback()?;
+            let what = format!("a transaction was left open, and is rolled back (by: {sql})");
+            return heard.and(Err(SqlError::Unexpected { what }));
+        }
+        heard
+    }
+
+    /// What a lost session knows of its transaction no longer counts.
+    fn insist_on_link(&self) -> Result<(), SqlError> {
+        if self.link.is_broken() {
+            return Err(Broken::Before.into());
+        }
+        Ok(())
+    }
+
+    fn insist_on_idle(&self) -> Result<(), SqlError> {
+        self.insist_on_link()?;
+        match self.phase {
+            Phase::Idle => Ok(()),
+            Phase::Open | Phase::Failed => Err(SqlError::Unexpected {
+                what: "a transaction is open; commit it or roll it back first".to_owned(),
+            }),
+        }
+    }
+}
+
+/// How many rows' parameters there are.
+fn rows_of(statement: Statement, params: &[Value<'_>], wanted: &str) -> Result<usize, SqlError> {
+    let width = Plan::of(statement).width();
+    if width > 0 && params.len().is_multiple_of(width) {
+        return Ok(params.len() / width);
+    }
+    let given = params.len();
+    let what = format!("{statement:?} takes {wanted}{width} parameters, not {given}");
+    Err(SqlError::Unexpected { what })
+}
+
+impl Session for Postgres {
+    fn server(&self) -> &Server {
+        &self.server
+    }
+
+    fn execute(
+        &mut self,
+        statement: Statement,
+        params: &[Value<'_>],
+        rows: &mut Rows,
+    ) -> Result<u64, SqlError> {
+        rows.clear();
+        if rows_of(statement, params, "")? != 1 {
+            let what = format!("{statement:?} was given the parameters of several rows");
+            return Err(SqlError::Unexpected { what });
+        }
+        let plan = Plan::of(statement);
+        let selects = statement.selects();
+        let max_rows = if selects { self.fetch_size } else { 0 };
+        self.begin()?;
+        self.ask(plan, params, max_rows)?;
+        self.bundle.end();
+        match self.fetch(plan.sql(), rows) {
+            Ok(_) if selects => Ok(rows.len() as u64),
+            Ok(heard) => Ok(heard.count),
+            Err(error) => {
+                rows.clear();
+                Err(error)
+            }
+        }
+    }
+
+    fn batch(&mut self, statement: Statement, params: &[Value<'_>]) -> Result<u64, SqlError> {
+        let rows = rows_of(statement, params, "a multiple of ")?;
+        if rows == 0 {
+            return Ok(0);
+        }
+        let width = params.len() / rows;
+        let mut parts = params.chunks(COMMANDS_AT_ONCE * width);
+        parts.try_fold(0u64, |sum, part| {
+            Ok(sum.saturating_add(self.batch_part(statement, part, width)?))
+        })
+    }
+
+    fn commit(&mut self) -> Result<(), SqlError> {
+        self.insist_on_link()?;
+        match self.phase {
+            Phase::Idle => Ok(()),
+            Phase::Open => self.end_by(Plan::COMMIT),
+            Phase::Failed => Err(SqlError::Unexpected {
+                what: "the transaction has failed and cannot be committed; roll it back".to_owned(),
+            }),
+        }
+    }
+
+    fn rollback(&mut self) -> Result<(), SqlError> {
+        self.insist_on_link()?;
+        if self.phase == Phase::Idle {
+            return Ok(());
+        }
+        self.end_by(Plan::ROLLBACK).map_err(|error| {
+            self.link.give_up();
+            if matches!(error, SqlError::Lost { .. }) {
+                return error;
+            }
+            SqlError::Lost {
+                said: error.to_string(),
+            }
+        })
+    }
+
+    fn run(&mut self, sql: &str, rows: &mut Rows) -> Result<u64, SqlError> {
+        self.simple(sql, rows).map(|heard| heard.count)
+    }
+
+    fn load(
+        &mut self,
+        table: Table,
+        fill: &mut dyn FnMut(&mut dyn Sink<Error = SqlError>) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        self.insist_on_idle()?;
+        copy::load(self, table, fill)
+    }
+
+    fn status(&mut self) -> Result<Vec<(String, f64)>, SqlError> {
+        status::counters(self)
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.bundle.restart();
+        self.bundle.farewell();
+        // It may be gone; the server notices the end of the connection, too.
+        let _ = self.link.send(&self.bundle.bytes);
+    }
+}

@@ -1,0 +1,53 @@
+//! The server's own counters.
+
+use super::Postgres;
+use crate::db::SqlError;
+use crate::db::rows::Rows;
+
+/// Views that have counters, each one row; a server has those of its version.
+const VIEWS: [(&str, &str); 4] = [
+    ("pg_stat_database", "where datname = current_database()"),
+    ("pg_stat_bgwriter", ""),
+    ("pg_stat_checkpointer", ""),
+    ("pg_stat_wal", ""),
+];
+/// Types of counters: int8, int4, float8, numeric.
+const NUMBERS: [u32; 4] = [20, 23, 701, 1700];
+/// A number that is no counter: it goes down, too.
+const LEVEL: &str = "numbackends";
+
+/// `pg_stat_database.xact_commit` and the like.
+pub(super) fn counters(session: &mut Postgres) -> Result<Vec<(String, f64)>, SqlError> {
+    let (mut rows, mut all) = (Rows::new(), Vec::new());
+    for view in present(session, &mut rows)? {
+        let condition = VIEWS.iter().find(|(name, _)| *name == view);
+        let condition = condition.map_or("", |(_, condition)| condition);
+        let sql = format!("select * from pg_catalog.{view} {condition}");
+        let columns = session.simple(&sql, &mut rows)?.columns;
+        if rows.is_empty() {
+            continue;
+        }
+        for (at, (name, oid)) in columns.iter().enumerate() {
+            if NUMBERS.contains(oid) && name != LEVEL && !rows.is_null(0, at)? {
+                let value = rows.text(0, at)?.parse();
+                let what = || format!("{view}.{name} is no number");
+                let value = value.map_err(|_| SqlError::Unexpected { what: what() })?;
+                all.push((format!("{view}.{name}"), value));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Those of the views that the server has.
+fn present(session: &mut Postgres, rows: &mut Rows) -> Result<Vec<String>, SqlError> {
+    let names = VIEWS.map(|(name, _)| format!("'{name}'")).join(", ");
+    let sql = format!(
+        "select c.relname from pg_catalog.pg_class c \
+         join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+         where n.nspname = 'pg_catalog' and c.relname in ({names}) order by c.relname"
+    );
+    session.simple(&sql, rows)?;
+    let names = (0..rows.len()).map(|row| rows.text(row, 0).map(str::to_owned));
+    names.collect()
+}

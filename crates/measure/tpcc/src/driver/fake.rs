@@ -1,0 +1,103 @@
+//! A clock that jumps and connections that follow a script.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::clock::Clock;
+use super::connection::{Connection, Connector};
+use crate::db::{ConnectError, SqlError};
+use crate::props::Engine;
+use crate::spec::inputs::Input;
+use crate::transactions::Outcome;
+
+/// Time passes when somebody waits or works.
+#[derive(Debug, Default)]
+pub(super) struct FakeClock {
+    now_us: AtomicU64,
+}
+
+impl FakeClock {
+    pub(super) fn pass(&self, us: u64) {
+        self.now_us.fetch_add(us, Ordering::SeqCst);
+    }
+}
+
+impl Clock for FakeClock {
+    fn now_us(&self) -> u64 {
+        self.now_us.load(Ordering::SeqCst)
+    }
+
+    fn pause_until(&self, at_us: u64) {
+        self.now_us.fetch_max(at_us, Ordering::SeqCst);
+    }
+}
+
+/// What the next attempt at a transaction does: how long it takes, and its end.
+#[derive(Debug, Clone)]
+pub(super) struct Step {
+    pub(super) takes_us: u64,
+    pub(super) answer: Result<Outcome, SqlError>,
+}
+
+/// Follows a script, then does everything in no time at all for the usual time.
+#[derive(Debug)]
+pub(super) struct Script {
+    clock: Arc<FakeClock>,
+    steps: Mutex<VecDeque<Step>>,
+    /// How many times nobody answers before a connection is had again.
+    closed: Mutex<u32>,
+    usual_us: u64,
+    /// What it was asked to do.
+    pub(super) seen: Mutex<Vec<Input>>,
+}
+
+impl Script {
+    pub(super) fn new(clock: &Arc<FakeClock>, usual_us: u64, steps: Vec<Step>) -> Arc<Self> {
+        Arc::new(Self {
+            clock: Arc::clone(clock),
+            steps: Mutex::new(steps.into()),
+            closed: Mutex::new(0),
+            usual_us,
+            seen: Mutex::default(),
+        })
+    }
+
+    pub(super) fn close_for(&self, tries: u32) {
+        *self.closed.lock().unwrap() = tries;
+    }
+}
+
+/// Hands out connections that share one script.
+#[derive(Debug, Clone)]
+pub(super) struct Scripted(pub(super) Arc<Script>);
+
+impl Connector for Scripted {
+    fn open(&self) -> Result<Box<dyn Connection>, ConnectError> {
+        let mut closed = self.0.closed.lock().unwrap();
+        if *closed == 0 {
+            return Ok(Box::new(self.clone()));
+        }
+        *closed -= 1;
+        Err(ConnectError::Unreachable {
+            engine: Engine::MySql,
+            address: "127.0.0.1:1".to_owned(),
+            error: std::io::ErrorKind::ConnectionRefused.into(),
+        })
+    }
+}
+
+impl Connection for Scripted {
+    fn perform(&mut self, input: &Input, _now: i64) -> Result<Outcome, SqlError> {
+        let Self(script) = self;
+        script.seen.lock().unwrap().push(input.clone());
+        let step = script.steps.lock().unwrap().pop_front();
+        let usual = Step {
+            takes_us: script.usual_us,
+            answer: Ok(Outcome::Committed),
+        };
+        let step = step.unwrap_or(usual);
+        script.clock.pass(step.takes_us);
+        step.answer
+    }
+}

@@ -1,0 +1,241 @@
+//! Counts and latencies of one type of transaction in one phase of a run.
+
+use serde::{Deserialize, Serialize};
+
+use super::histogram::Latencies;
+use crate::driver::sample::{Ending, Sample};
+use crate::spec::deck::Kind;
+
+/// A part of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Before the interval that is measured; what began in it belongs to it.
+    RampUp,
+    /// Transactions wholly inside the interval (TPC-C §5.1.2).
+    Measured,
+    /// What was still under way when the interval ended.
+    Drain,
+}
+
+impl Phase {
+    /// All, in their order.
+    pub const ALL: [Self; 3] = [Self::RampUp, Self::Measured, Self::Drain];
+
+    /// Its place in [`ALL`](Self::ALL).
+    #[must_use]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// What has a histogram of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TrackName {
+    /// As the terminal sees it: of a Delivery with a queue, how long it takes to queue it.
+    Of(Kind),
+    /// A Delivery out of the queue, from the queueing to its end.
+    Deferred,
+}
+
+impl TrackName {
+    /// All, in the order of [`Kind::ALL`].
+    pub const ALL: [Self; 6] = [
+        Self::Of(Kind::NewOrder),
+        Self::Of(Kind::Payment),
+        Self::Of(Kind::OrderStatus),
+        Self::Of(Kind::Delivery),
+        Self::Of(Kind::StockLevel),
+        Self::Deferred,
+    ];
+
+    /// Where a sample belongs.
+    #[must_use]
+    pub fn of(sample: &Sample) -> Self {
+        if sample.deferred {
+            Self::Deferred
+        } else {
+            Self::Of(sample.kind)
+        }
+    }
+
+    /// Its place in [`ALL`](Self::ALL).
+    #[must_use]
+    pub fn index(self) -> usize {
+        match self {
+            Self::Of(kind) => kind.index(),
+            Self::Deferred => Kind::ALL.len(),
+        }
+    }
+
+    /// As BenchmarkSQL calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Of(kind) => kind.name(),
+            Self::Deferred => "DELIVERY_BG",
+        }
+    }
+}
+
+/// One type of transaction in one phase.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Track {
+    /// Committed.
+    pub committed: u64,
+    /// Rolled back as the input demands: done, too.
+    pub rolled_back: u64,
+    /// Put into the queue.
+    pub queued: u64,
+    /// Undone after an error, or after too many conflicts.
+    pub failed: u64,
+    /// The connection was lost in it.
+    pub unknown: u64,
+    /// Attempts after a conflict, whatever became of them.
+    pub retries: u64,
+    /// Transactions with at least one such attempt.
+    pub retried: u64,
+    /// Deliveries that found at least one district empty.
+    pub with_skips: u64,
+    /// Districts that were empty.
+    pub skipped: u64,
+    /// Of what was done or queued.
+    pub latency: Latencies,
+}
+
+impl Track {
+    /// Committed or rolled back as the input demands (§5.4.2).
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        self.committed + self.rolled_back
+    }
+
+    /// Adds a transaction.
+    pub fn take(&mut self, sample: &Sample) {
+        let count = match sample.ending {
+            Ending::Committed => &mut self.committed,
+            Ending::RolledBack => &mut self.rolled_back,
+            Ending::Queued => &mut self.queued,
+            Ending::Failed => &mut self.failed,
+            Ending::Unknown => &mut self.unknown,
+        };
+        *count += 1;
+        self.retries += u64::from(sample.retries);
+        self.retried += u64::from(sample.retries > 0);
+        self.with_skips += u64::from(sample.skipped > 0);
+        self.skipped += u64::from(sample.skipped);
+        if sample.is_done() || sample.ending == Ending::Queued {
+            self.latency.record(sample.latency_us());
+        }
+    }
+
+    /// Adds the same of another host.
+    pub fn add(&mut self, other: &Self) {
+        let Self {
+            committed,
+            rolled_back,
+            queued,
+            failed,
+            unknown,
+            retries,
+            retried,
+            with_skips,
+            skipped,
+            latency,
+        } = other;
+        self.committed += committed;
+        self.rolled_back += rolled_back;
+        self.queued += queued;
+        self.failed += failed;
+        self.unknown += unknown;
+        self.retries += retries;
+        self.retried += retried;
+        self.with_skips += with_skips;
+        self.skipped += skipped;
+        self.latency.add(latency);
+    }
+}
+
+/// What §5.5.1.5 asks of the inputs, counted over transactions that were done.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Tally {
+    /// New-Orders.
+    pub orders: u64,
+    /// Those with an unused item.
+    pub rollbacks: u64,
+    /// New-Orders by their number of lines, from 0.
+    pub by_lines: [u64; 16],
+    /// Lines that another warehouse supplies.
+    pub remote_lines: u64,
+    /// Payments.
+    pub payments: u64,
+    /// By customers of another warehouse.
+    pub remote_payments: u64,
+    /// By last name.
+    pub payments_by_name: u64,
+    /// Order-Status.
+    pub statuses: u64,
+    /// By last name.
+    pub statuses_by_name: u64,
+}
+
+impl Tally {
+    /// Adds the input of a transaction.
+    pub fn take(&mut self, sample: &Sample) {
+        let traits = sample.traits;
+        match sample.kind {
+            Kind::NewOrder => {
+                self.orders += 1;
+                self.rollbacks += u64::from(traits.rollback);
+                self.by_lines[usize::from(traits.lines).min(15)] += 1;
+                self.remote_lines += u64::from(traits.remote_lines);
+            }
+            Kind::Payment => {
+                self.payments += 1;
+                self.remote_payments += u64::from(traits.remote);
+                self.payments_by_name += u64::from(traits.by_name);
+            }
+            Kind::OrderStatus => {
+                self.statuses += 1;
+                self.statuses_by_name += u64::from(traits.by_name);
+            }
+            Kind::Delivery | Kind::StockLevel => {}
+        }
+    }
+
+    /// Lines of all orders.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.by_lines
+            .iter()
+            .zip(0u64..)
+            .map(|(orders, lines)| orders * lines)
+            .sum()
+    }
+
+    /// Adds the same of another host.
+    pub fn add(&mut self, other: &Self) {
+        let Self {
+            orders,
+            rollbacks,
+            by_lines,
+            remote_lines,
+            payments,
+            remote_payments,
+            payments_by_name,
+            statuses,
+            statuses_by_name,
+        } = other;
+        self.orders += orders;
+        self.rollbacks += rollbacks;
+        for (mine, theirs) in self.by_lines.iter_mut().zip(by_lines) {
+            *mine += theirs;
+        }
+        self.remote_lines += remote_lines;
+        self.payments += payments;
+        self.remote_payments += remote_payments;
+        self.payments_by_name += payments_by_name;
+        self.statuses += statuses;
+        self.statuses_by_name += statuses_by_name;
+    }
+}

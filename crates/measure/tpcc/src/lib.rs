@@ -1,0 +1,17 @@
+//! TPC-C: population, load, transactions and checks, on BenchmarkSQL 5's schema and props files.
+
+pub mod build;
+pub mod check;
+pub mod consistency;
+pub mod db;
+pub mod destroy;
+pub mod driver;
+pub mod latency;
+pub mod population;
+pub mod props;
+pub mod results;
+pub mod script;
+pub mod spec;
+pub mod state;
+pub mod table;
+pub mod transactions;

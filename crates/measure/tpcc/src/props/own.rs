@@ -1,0 +1,272 @@
+//! Saiga's own form of a props file: TOML, with everything that BenchmarkSQL's has no key for.
+//!
+//! Each key stands for one of BenchmarkSQL's, or for an option of `saiga bench tpcc run`, which
+//! wins over it. So there is one reader of what keys mean; here is only what they are called.
+
+use std::collections::BTreeMap;
+
+use toml::de::{DeTable, DeValue};
+
+use super::reader::nearest;
+use super::text::Entry;
+
+/// What a key of the file stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    /// A key of BenchmarkSQL.
+    Prop(&'static str),
+    /// An option of a run.
+    Run(&'static str),
+    /// An option of a run that takes no value, given when the key is this.
+    Switch(&'static str, bool),
+    /// The name of the environment variable that holds the password.
+    PasswordVariable,
+}
+
+use Meaning::{PasswordVariable, Prop, Run, Switch};
+
+/// All keys.
+const KEYS: [(&str, Meaning); 43] = [
+    ("database.url", Prop("conn")),
+    ("database.user", Prop("user")),
+    ("database.password", Prop("password")),
+    ("database.password_env", PasswordVariable),
+    ("database.sql", Prop("db")),
+    ("database.warehouses", Prop("warehouses")),
+    ("load.workers", Prop("loadWorkers")),
+    ("load.first", Prop("loadidbegin")),
+    ("load.last", Prop("loadidend")),
+    ("load.csv", Prop("fileLocation")),
+    ("load.csv_null", Prop("csvNullValue")),
+    ("hints.profile", Prop("profile")),
+    ("hints.data", Prop("data")),
+    ("hints.backup", Prop("backup")),
+    ("run.terminals", Prop("terminals")),
+    ("run.minutes", Prop("runMins")),
+    ("run.transactions_per_terminal", Prop("runTxnsPerTerminal")),
+    ("run.limit_per_min", Prop("limitTxnsPerMin")),
+    ("run.fixed_warehouse", Prop("terminalWarehouseFixed")),
+    ("run.results", Prop("resultDirectory")),
+    ("run.devices", Prop("osCollectorDevices")),
+    ("run.mix.new_order", Prop("newOrderWeight")),
+    ("run.mix.payment", Prop("paymentWeight")),
+    ("run.mix.order_status", Prop("orderStatusWeight")),
+    ("run.mix.delivery", Prop("deliveryWeight")),
+    ("run.mix.stock_level", Prop("stockLevelWeight")),
+    ("run.for", Run("--for")),
+    ("run.ramp_up", Run("--ramp-up")),
+    ("run.think", Switch("--think", true)),
+    ("run.keying_multiplier", Run("--keying-multiplier")),
+    ("run.thinking_multiplier", Run("--thinking-multiplier")),
+    ("run.rate", Run("--rate")),
+    ("run.arrivals", Run("--arrivals")),
+    ("run.delivery", Run("--delivery")),
+    ("run.delivery_workers", Run("--delivery-workers")),
+    ("run.seed", Run("--seed")),
+    ("run.max_retries", Run("--max-retries")),
+    ("run.drain", Run("--drain")),
+    ("run.give_up", Run("--give-up")),
+    ("run.out", Run("--out")),
+    ("run.result_csv", Switch("--result-csv", true)),
+    ("run.check", Switch("--no-check", false)),
+    ("run.start_at", Run("--start-at")),
+];
+
+/// What a key of BenchmarkSQL is called here.
+pub(super) fn name_of(key: &str) -> &str {
+    let found = KEYS
+        .iter()
+        .find(|(_, meaning)| matches!(meaning, Prop(prop) if *prop == key));
+    found.map_or(key, |(name, _)| name)
+}
+
+/// A file in terms of BenchmarkSQL's keys and of options.
+#[derive(Debug, Default)]
+pub(super) struct Own {
+    /// As a props file has them.
+    pub(super) entries: BTreeMap<String, Entry>,
+    /// As the command line has them: `--ramp-up=30s`.
+    pub(super) options: Vec<String>,
+}
+
+/// Reads a text; `variable` looks into the environment.
+///
+/// # Errors
+/// All problems, in the order of the lines.
+pub(super) fn parse(
+    text: &str,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Own, Vec<String>> {
+    let (root, errors) = DeTable::parse_recoverable(text);
+    let mut problems: Vec<(usize, String)> = Vec::new();
+    for error in &errors {
+        let line = line_of(text, error.span().map_or(0, |span| span.start));
+        problems.push((line, error.message().replace('\n', "; ")));
+    }
+    let mut leaves = Vec::new();
+    flatten(text, "", root.get_ref(), &mut leaves);
+    let mut own = Own::default();
+    for (path, line, value) in leaves {
+        match value.and_then(|value| own.take(&path, line, value, &variable)) {
+            Ok(()) => {}
+            Err(problem) => problems.push((line, format!("{path} {problem}"))),
+        }
+    }
+    own.add_length();
+    if problems.is_empty() {
+        return Ok(own);
+    }
+    problems.sort();
+    let told = problems
+        .into_iter()
+        .map(|(line, text)| format!("line {line}: {text}"));
+    Err(told.collect())
+}
+
+impl Own {
+    fn take(
+        &mut self,
+        path: &str,
+        line: usize,
+        value: String,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<(), String> {
+        let Some((_, meaning)) = KEYS.iter().find(|(name, _)| *name == path) else {
+            let known: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
+            let hint = nearest(path, &known).map(|near| format!(" (did you mean {near}?)"));
+            return Err(format!("is no key{}", hint.unwrap_or_default()));
+        };
+        match meaning {
+            Prop(key) => self.add(key, line, value),
+            Run(option) => self.options.push(format!("{option}={value}")),
+            Switch(option, given) => match value.parse::<bool>() {
+                Ok(flag) if flag == *given => self.options.push((*option).to_owned()),
+                Ok(_) => {}
+                Err(_) => return Err(format!("is {value:?}, neither true nor false")),
+            },
+            PasswordVariable => {
+                let found = variable(&value);
+                let missing = || format!("is {value:?}, which the environment does not have");
+                self.add("password", line, found.ok_or_else(missing)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, key: &str, line: usize, value: String) {
+        self.entries.insert(key.to_owned(), Entry { value, line });
+    }
+
+    /// `run.for` says when to end as well; BenchmarkSQL knows whole minutes only.
+    fn add_length(&mut self) {
+        let has_for = self
+            .options
+            .iter()
+            .any(|option| option.starts_with("--for="));
+        if has_for && !self.entries.contains_key("runTxnsPerTerminal") {
+            let value = "1".to_owned();
+            self.entries
+                .entry("runMins".to_owned())
+                .or_insert(Entry { value, line: 0 });
+        }
+    }
+}
+
+/// A key's path, its line, and its value as a text.
+type Leaf = (String, usize, Result<String, String>);
+
+fn flatten(text: &str, path: &str, table: &DeTable<'_>, leaves: &mut Vec<Leaf>) {
+    for (key, value) in table {
+        let path = if path.is_empty() {
+            key.get_ref().to_string()
+        } else {
+            format!("{path}.{}", key.get_ref())
+        };
+        let line = line_of(text, key.span().start);
+        if let DeValue::Table(table) = value.get_ref() {
+            flatten(text, &path, table, leaves);
+        } else {
+            leaves.push((path, line, shown(value.get_ref())));
+        }
+    }
+}
+
+/// A list of words as BenchmarkSQL writes it: with blanks between.
+fn shown(value: &DeValue<'_>) -> Result<String, String> {
+    match value {
+        DeValue::String(text) => Ok(text.to_string()),
+        DeValue::Integer(number) => Ok(number.as_str().replace('_', "")),
+        DeValue::Float(number) => Ok(number.as_str().replace('_', "")),
+        DeValue::Boolean(flag) => Ok(flag.to_string()),
+        DeValue::Array(list) => {
+            let words: Result<Vec<String>, String> =
+                list.iter().map(|one| shown(one.get_ref())).collect();
+            Ok(words?.join(" "))
+        }
+        DeValue::Datetime(time) => Ok(time.to_string()),
+        DeValue::Table(_) => Err("is a table, where a value is wanted".to_owned()),
+    }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(text: &str) -> Result<Own, Vec<String>> {
+        parse(text, |name| {
+            (name == "TPCC_PASSWORD").then(|| "secret".to_owned())
+        })
+    }
+
+    #[test]
+    fn keys_stand_for_benchmarksqls_and_for_options() {
+        let text = "[database]\nurl = \"jdbc:sqlite:t.db\"\nwarehouses = 1_000\npassword_env = \"TPCC_PASSWORD\"\n\
+                    [run]\nterminals = 8\nfor = \"90s\"\nramp_up = \"auto\"\nthink = true\ncheck = false\n\
+                    result_csv = false\ndevices = [\"blk_sda\", \"net_eth0\"]\nkeying_multiplier = 0.5\n\
+                    [run.mix]\npayment = 43\n";
+        let own = own(text).unwrap();
+        let value = |key: &str| {
+            own.entries
+                .get(key)
+                .map(|entry| (entry.value.as_str(), entry.line))
+        };
+        assert_eq!(value("conn"), Some(("jdbc:sqlite:t.db", 2)));
+        assert_eq!(value("warehouses"), Some(("1000", 3)));
+        assert_eq!(value("password"), Some(("secret", 4)));
+        assert_eq!(value("osCollectorDevices"), Some(("blk_sda net_eth0", 12)));
+        assert_eq!(value("paymentWeight"), Some(("43", 15)));
+        assert_eq!(value("runMins"), Some(("1", 0)));
+        let options = [
+            "--for=90s",
+            "--ramp-up=auto",
+            "--think",
+            "--no-check",
+            "--keying-multiplier=0.5",
+        ];
+        let mut found = own.options.clone();
+        found.sort();
+        let mut wanted = options.map(str::to_owned).to_vec();
+        wanted.sort();
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_line() {
+        let text = "[database]\nurll = \"x\"\npassword_env = \"NOPE\"\n[run]\nthink = 3\n[[run.rate]]\nx = 1\n";
+        assert_eq!(
+            own(text).unwrap_err(),
+            [
+                "line 2: database.urll is no key (did you mean database.url?)",
+                "line 3: database.password_env is \"NOPE\", which the environment does not have",
+                "line 5: run.think is \"3\", neither true nor false",
+                "line 6: run.rate is a table, where a value is wanted",
+            ]
+        );
+        let said = own("[run\nterminals = 1\n").unwrap_err();
+        assert!(said[0].starts_with("line 1: "), "{said:?}");
+    }
+}

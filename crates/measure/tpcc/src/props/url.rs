@@ -1,0 +1,348 @@
+//! JDBC URLs: `jdbc:mysql://host:3306/tpcc?useSSL=false&rewriteBatchedStatements=true`.
+//!
+//! Read: MySQL, MariaDB, PostgreSQL, openGauss and its descendants, SQLite. Of several hosts
+//! (PostgreSQL's `a:5432,b:5432`, MySQL's `loadbalance:`) the first is used and the others are
+//! named. Deliberately absent: addresses in Connector/J's key-value form.
+
+use std::fmt;
+
+use super::Password;
+use super::secrets::{before_host, masked};
+
+/// A database system, by the dialect that it speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// MySQL and MariaDB.
+    MySql,
+    /// PostgreSQL.
+    Postgres,
+    /// openGauss and GaussDB: PostgreSQL's protocol with log-ins of its own.
+    OpenGauss,
+    /// SQLite, in this process.
+    Sqlite,
+}
+
+impl Engine {
+    /// What `db=` calls it, and the folder `sql.NAME` of its statements.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MySql => "mysql",
+            Self::Postgres => "postgres",
+            Self::OpenGauss => "opengauss",
+            Self::Sqlite => "sqlite",
+        }
+    }
+
+    fn default_port(self) -> u16 {
+        match self {
+            Self::MySql => 3306,
+            Self::Postgres | Self::OpenGauss => 5432,
+            Self::Sqlite => 0,
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A URL's parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    /// The database system.
+    pub engine: Engine,
+    /// Name or address of the server; empty for SQLite.
+    pub host: String,
+    /// Its TCP port; 0 for SQLite.
+    pub port: u16,
+    /// The database; SQLite's file.
+    pub database: String,
+    /// In the order of the URL, decoded; without user and password.
+    pub params: Vec<(String, String)>,
+    /// Whom to log in as, where the URL says it.
+    pub user: Option<String>,
+    /// And with what.
+    pub password: Option<Password>,
+    /// Further hosts, which are not used.
+    pub others: Vec<String>,
+}
+
+/// Why a URL cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// Not a URL of JDBC.
+    #[error("{url:?} is no JDBC URL; one looks like jdbc:mysql://127.0.0.1:3306/tpcc")]
+    NotJdbc {
+        /// As written.
+        url: String,
+    },
+    /// A database system that is not supported.
+    #[error(
+        "{url:?} is for {system}; supported are mysql, mariadb, postgresql, opengauss, gaussdb and sqlite"
+    )]
+    UnknownSystem {
+        /// As written.
+        url: String,
+        /// As written.
+        system: String,
+    },
+    /// A port that is no number from 1 to 65535.
+    #[error("{url:?} names port {port:?}, which is no number from 1 to 65535")]
+    BadPort {
+        /// As written.
+        url: String,
+        /// As written.
+        port: String,
+    },
+    /// No database, or no file.
+    #[error(
+        "{url:?} names no database; add it behind the port, as in jdbc:mysql://127.0.0.1:3306/tpcc"
+    )]
+    NoDatabase {
+        /// As written.
+        url: String,
+    },
+    /// A form of address that is not supported.
+    #[error("{url:?} gives its address as (key=value); write it as //host:port/database")]
+    KeyValueAddress {
+        /// As written.
+        url: String,
+    },
+}
+
+impl Url {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// [`UrlError`].
+    pub fn parse(text: &str) -> Result<Self, UrlError> {
+        let url = || masked(text);
+        let not_jdbc = || UrlError::NotJdbc { url: url() };
+        let rest = text.strip_prefix("jdbc:").ok_or_else(not_jdbc)?;
+        let (system, rest) = rest.split_once(':').ok_or_else(not_jdbc)?;
+        let engine = match system.to_ascii_lowercase().as_str() {
+            "mysql" | "mariadb" => Engine::MySql,
+            "postgresql" => Engine::Postgres,
+            "opengauss" | "gaussdb" | "dws" => Engine::OpenGauss,
+            "sqlite" => Engine::Sqlite,
+            _ => {
+                let system = system.to_owned();
+                return Err(UrlError::UnknownSystem { url: url(), system });
+            }
+        };
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut params = params(query);
+        let mut user = take(&mut params, "user");
+        let mut password = take(&mut params, "password");
+        if engine == Engine::Sqlite {
+            return Self::of_file(rest, params).ok_or(UrlError::NoDatabase { url: url() });
+        }
+        let Some((_mode, rest)) = rest.split_once("//") else {
+            return Err(not_jdbc());
+        };
+        let (who, rest) = before_host(rest);
+        if let Some((name, secret)) = who {
+            user = user.or(Some(decoded(name)));
+            password = password.or(secret.map(decoded));
+        }
+        let (hosts, database) = rest.split_once('/').unwrap_or((rest, ""));
+        if database.is_empty() {
+            return Err(UrlError::NoDatabase { url: url() });
+        }
+        if hosts.contains('(') || hosts.contains("address=") {
+            return Err(UrlError::KeyValueAddress { url: url() });
+        }
+        let mut hosts = hosts.split(',');
+        let first = hosts.next().unwrap_or_default();
+        let (host, port) = host_and_port(first);
+        let port = match port {
+            None | Some("") => engine.default_port(),
+            Some(port) => port.parse().ok().filter(|p| *p != 0).ok_or_else(|| {
+                let port = port.to_owned();
+                UrlError::BadPort { url: url(), port }
+            })?,
+        };
+        Ok(Self {
+            engine,
+            host: if host.is_empty() { "localhost" } else { host }.to_owned(),
+            port,
+            database: decoded(database),
+            params,
+            user,
+            password: password.map(Password),
+            others: hosts.map(str::to_owned).collect(),
+        })
+    }
+
+    fn of_file(path: &str, params: Vec<(String, String)>) -> Option<Self> {
+        (!path.is_empty()).then(|| Self {
+            engine: Engine::Sqlite,
+            host: String::new(),
+            port: 0,
+            database: path.to_owned(),
+            params,
+            user: None,
+            password: None,
+            others: Vec::new(),
+        })
+    }
+
+    /// The value of a parameter; the last one of several counts. Upper and lower case are one,
+    /// as for the drivers.
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<&str> {
+        let mut found = self.params.iter().rev();
+        found
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+/// `[::1]:5432`, `host:5432` or `host`.
+fn host_and_port(text: &str) -> (&str, Option<&str>) {
+    if let Some((host, rest)) = text.strip_prefix('[').and_then(|t| t.split_once(']')) {
+        return (host, rest.strip_prefix(':'));
+    }
+    match text.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (text, None),
+    }
+}
+
+fn params(query: &str) -> Vec<(String, String)> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|(key, value)| (decoded(key), decoded(value)))
+        .collect()
+}
+
+/// Takes a parameter out; the last one of several counts.
+fn take(params: &mut Vec<(String, String)>, name: &str) -> Option<String> {
+    let is_named = |(key, _): &(String, String)| key.eq_ignore_ascii_case(name);
+    let found = params.iter().rfind(|pair| is_named(pair)).cloned();
+    params.retain(|pair| !is_named(pair));
+    found.map(|(_, value)| value)
+}
+
+/// Replaces `%41` and the like; what is no such sequence stays.
+fn decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let code = (*first == b'%').then(|| behind.get(..2)).flatten();
+        let code = code.and_then(|two| std::str::from_utf8(two).ok());
+        let byte = code.and_then(|two| u8::from_str_radix(two, 16).ok());
+        out.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &behind[2..] } else { behind };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn the_urls_of_the_documents_are_read() {
+        let url = parse(
+            "jdbc:mysql://192.168.1.10:3307/tpcc?useSSL=false&useServerPrepStmts=true\
+             &useConfigs=maxPerformance&rewriteBatchedStatements=true",
+        );
+        assert_eq!(url.engine, Engine::MySql);
+        assert_eq!((url.host.as_str(), url.port), ("192.168.1.10", 3307));
+        assert_eq!(url.database, "tpcc");
+        assert_eq!(url.param("rewritebatchedstatements"), Some("true"));
+        assert_eq!(url.param("useUnicode"), None);
+        assert_eq!(url.params.len(), 4);
+        let url = parse(
+            "jdbc:postgresql://10.0.0.1:21579/tpcc1000?prepareThreshold=1&batchMode=on&fetchsize=10",
+        );
+        assert_eq!((url.engine, url.port), (Engine::Postgres, 21579));
+        assert_eq!(url.param("fetchsize"), Some("10"));
+    }
+
+    #[test]
+    fn hosts_ports_and_databases_in_all_forms() {
+        let parts = |text: &str| {
+            let url = parse(text);
+            (url.engine, url.host, url.port, url.database)
+        };
+        let own =
+            |engine, host: &str, port, db: &str| (engine, host.to_owned(), port, db.to_owned());
+        assert_eq!(
+            parts("jdbc:mysql:///t"),
+            own(Engine::MySql, "localhost", 3306, "t")
+        );
+        assert_eq!(
+            parts("jdbc:mariadb://db1/t"),
+            own(Engine::MySql, "db1", 3306, "t")
+        );
+        assert_eq!(
+            parts("jdbc:opengauss://[::1]:5433/t"),
+            own(Engine::OpenGauss, "::1", 5433, "t")
+        );
+        assert_eq!(
+            parts("jdbc:postgresql://[fe80::1]/t"),
+            own(Engine::Postgres, "fe80::1", 5432, "t")
+        );
+        assert_eq!(
+            parts("jdbc:mysql:loadbalance://a:1,b:2/t"),
+            own(Engine::MySql, "a", 1, "t")
+        );
+        assert_eq!(
+            parts("jdbc:sqlite:/tmp/a b.db"),
+            own(Engine::Sqlite, "", 0, "/tmp/a b.db")
+        );
+        assert_eq!(parse("jdbc:postgresql://a:1,b:2,c/t").others, ["b:2", "c"]);
+        assert_eq!(parse("jdbc:mysql://h/t?a=%41%2G&b&a=2%26").params.len(), 3);
+        let url = parse("jdbc:mysql://h/t%31?a=%41%2G&b");
+        assert_eq!(
+            (url.database.as_str(), url.param("a"), url.param("b")),
+            ("t1", Some("A%2G"), Some(""))
+        );
+    }
+
+    #[test]
+    fn user_and_password_may_stand_in_the_url() {
+        let who = |text: &str| {
+            let url = parse(text);
+            let password = url.password.map(|password| password.reveal().to_owned());
+            (url.host, url.user, password, url.params.len())
+        };
+        let own = |user: &str, password: &str| (Some(user.to_owned()), Some(password.to_owned()));
+        let (user, password) = own("me", "s@:c");
+        let told = ("h".to_owned(), user, password, 1);
+        assert_eq!(
+            who("jdbc:mysql://h/t?user=me&a=b&password=s%40:c"),
+            told.clone()
+        );
+        assert_eq!(who("jdbc:mysql://me:s@:c@h:3306/t?a=b"), told);
+        assert_eq!(
+            who("jdbc:postgresql://h/t"),
+            ("h".to_owned(), None, None, 0)
+        );
+        let said = Url::parse("jdbc:mysqlx://h/t?password=secret").unwrap_err();
+        assert!(said.to_string().contains("password=***"), "{said}");
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named() {
+        let error = |text: &str| Url::parse(text).unwrap_err().to_string();
+        assert!(error("mysql://h/t").starts_with("\"mysql://h/t\" is no JDBC URL"));
+        assert!(error("jdbc:mysql:h/t").contains("is no JDBC URL"));
+        assert!(error("jdbc:oracle:thin:@h:1521:x").contains("is for oracle; supported are mysql"));
+        assert!(error("jdbc:mysql://h:33o6/t").contains("names port \"33o6\""));
+        assert!(error("jdbc:mysql://h:0/t").contains("names port \"0\""));
+        assert!(error("jdbc:mysql://h:3306").contains("names no database"));
+        assert!(error("jdbc:sqlite:").contains("names no database"));
+        assert!(error("jdbc:mysql://address=(host=h)(port=1)/t").contains("//host:port/database"));
+    }
+}

@@ -1,0 +1,44 @@
+//! The last lines of BenchmarkSQL's log, which people's scripts look for.
+
+use super::record::Record;
+use crate::latency::Phase;
+
+/// With its words and the right values: `Measured tpmTOTAL` of BenchmarkSQL counts one
+/// transaction too many, and both of its figures count what failed.
+#[must_use]
+pub fn lines(record: &Record) -> String {
+    let conditions = &record.conditions;
+    let all: u64 = Phase::ALL
+        .into_iter()
+        .map(|phase| record.tracks.total(phase))
+        .sum();
+    format!(
+        "Term-00, Measured tpmC (NewOrders) = {:?}\n\
+         Term-00, Measured tpmTOTAL = {:?}\n\
+         Term-00, Session Start     = {}\n\
+         Term-00, Session End       = {}\n\
+         Term-00, Transaction Count = {all}\n",
+        hundredths(record.tpmc()),
+        hundredths(record.tpm_total()),
+        conditions.session_start,
+        conditions.session_end,
+    )
+}
+
+/// Cut off after two digits, as BenchmarkSQL does; a whole number keeps its `.0`, as in Java.
+fn hundredths(number: f64) -> f64 {
+    (number * 100.0).trunc() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_cut_off_and_written_as_java_writes_them() {
+        let text = |number| format!("{:?}", hundredths(number));
+        assert_eq!(text(29_633.119), "29633.11");
+        assert_eq!(text(29_633.0), "29633.0");
+        assert_eq!(text(12.5), "12.5");
+    }
+}

@@ -1,0 +1,306 @@
+//! The directory of a run's results: new, its owner's alone, and nobody else's at the same time.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::db::value::Stamp;
+
+/// A directory that this run has made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directory {
+    path: PathBuf,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryError {
+    /// An earlier run made it, or one that is under way.
+    #[error(
+        "the result directory {} is there already, from another run or of one that is under way; \
+         take another name, or one with the time in it (resultDirectory=result_%tY-%tm-%td_%tH%tM%tS)",
+        path.display()
+    )]
+    Taken {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A load host with the same number wrote here, or is about to.
+    #[error(
+        "{} is there already: another worker with this number has run, or runs, with this --out; \
+         remove it if it is of an earlier run",
+        path.display()
+    )]
+    WorkerTaken {
+        /// Its file.
+        path: PathBuf,
+    },
+    /// A pattern that is none.
+    #[error(
+        "resultDirectory={pattern} has %t{letter}; known are %tY %ty %tm %td %tH %tM %tS %tj %ts"
+    )]
+    Pattern {
+        /// As written.
+        pattern: String,
+        /// What follows `%t`.
+        letter: String,
+    },
+    /// The system says no.
+    #[error("cannot write {}: {error}", path.display())]
+    File {
+        /// Directory or file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// Replaces `%tY` and its like by the parts of a date, as BenchmarkSQL does; `local_s` is in seconds
+/// since 1970 on the clock on the wall.
+///
+/// # Errors
+/// [`DirectoryError::Pattern`].
+pub fn expand(pattern: &str, local_s: i64) -> Result<PathBuf, DirectoryError> {
+    let Stamp {
+        date: (year, month, day),
+        time: (hour, minute, second),
+    } = Stamp::of(local_s);
+    let (mut path, mut rest) = (String::new(), pattern);
+    while let Some((before, after)) = rest.split_once("%t") {
+        path.push_str(before);
+        let letter = after.chars().next();
+        path.push_str(&match letter {
+            Some('Y') => format!("{year:04}"),
+            Some('y') => format!("{:02}", year.rem_euclid(100)),
+            Some('m') => format!("{month:02}"),
+            Some('d') => format!("{day:02}"),
+            Some('H') => format!("{hour:02}"),
+            Some('M') => format!("{minute:02}"),
+            Some('S') => format!("{second:02}"),
+            Some('j') => format!("{:03}", day_of_year(local_s, year)),
+            Some('s') => local_s.to_string(),
+            other => {
+                return Err(DirectoryError::Pattern {
+                    pattern: pattern.to_owned(),
+                    letter: other.map(String::from).unwrap_or_default(),
+                });
+            }
+        });
+        rest = &after[1..];
+    }
+    path.push_str(rest);
+    Ok(PathBuf::from(path))
+}
+
+fn day_of_year(local_s: i64, year: i64) -> i64 {
+    let day = local_s.div_euclid(86_400);
+    let earlier = (0..366).take_while(|back| Stamp::of((day - back) * 86_400).date.0 == year);
+    i64::try_from(earlier.count()).unwrap_or(0)
+}
+
+impl Directory {
+    /// Makes a directory that must not be there yet, and `data` in it.
+    ///
+    /// # Errors
+    /// [`DirectoryError`].
+    pub fn create(path: PathBuf) -> Result<Self, DirectoryError> {
+        let fail = |path: &Path, error| DirectoryError::File {
+            path: path.to_owned(),
+            error,
+        };
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(|error| fail(parent, error))?;
+        }
+        let mut builder = DirBuilder::new();
+        builder.mode(0o700);
+        // One of two at the same time gets it.
+        match builder.create(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(DirectoryError::Taken { path });
+            }
+            Err(error) => return Err(DirectoryError::File { path, error }),
+        }
+        let data = path.join("data");
+        builder.create(&data).map_err(|error| fail(&data, error))?;
+        Ok(Self { path })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it again, when nothing is in it but what [`create`](Self::create) has made.
+    pub fn give_back(&self) {
+        for path in [&self.path.join("data"), &self.path] {
+            // Whatever else is there is not ours to remove.
+            let _ = fs::remove_dir(path);
+        }
+    }
+
+    /// Makes a file in it.
+    ///
+    /// # Errors
+    /// [`DirectoryError::File`].
+    pub fn file(&self, name: &str) -> Result<File, DirectoryError> {
+        let path = self.path.join(name);
+        own_file(&path).map_err(|error| DirectoryError::File { path, error })
+    }
+
+    /// Writes a whole file in it, or none: half a record would be taken for one.
+    ///
+    /// # Errors
+    /// [`DirectoryError::File`].
+    pub fn write(&self, name: &str, text: &str) -> Result<(), DirectoryError> {
+        let path = self.path.join(name);
+        let written = own_file(&path).and_then(|file| fill(file, &path, text));
+        written.map_err(|error| DirectoryError::File { path, error })
+    }
+}
+
+/// A file that cannot be filled, for the disk is full, is removed.
+fn fill(mut file: impl Write, path: &Path, text: &str) -> io::Result<()> {
+    let filled = file.write_all(text.as_bytes());
+    if filled.is_err() {
+        // The reason is told; that half of it stays is not worse.
+        let _ = fs::remove_file(path);
+    }
+    filled
+}
+
+/// A new file that only its owner reads.
+fn own_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+/// The file of one load host, claimed while it runs.
+#[derive(Debug)]
+pub struct WorkerFile {
+    part: PathBuf,
+    path: PathBuf,
+}
+
+impl WorkerFile {
+    /// Claims `worker-N.json` in a directory that several hosts may share.
+    ///
+    /// # Errors
+    /// [`DirectoryError`].
+    pub fn claim(dir: &Path, index: u32) -> Result<Self, DirectoryError> {
+        let fail = |path: &Path, error| DirectoryError::File {
+            path: path.to_owned(),
+            error,
+        };
+        fs::create_dir_all(dir).map_err(|error| fail(dir, error))?;
+        let path = dir.join(format!("worker-{index}.json"));
+        let part = dir.join(format!("worker-{index}.json.part"));
+        if path.exists() {
+            return Err(DirectoryError::WorkerTaken { path });
+        }
+        match own_file(&part) {
+            Ok(_) => Ok(Self { part, path }),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(DirectoryError::WorkerTaken { path: part })
+            }
+            Err(error) => Err(fail(&part, error)),
+        }
+    }
+
+    /// Writes it: it is there whole, or not at all.
+    ///
+    /// # Errors
+    /// [`DirectoryError::File`].
+    pub fn write(&self, text: &str) -> Result<&Path, DirectoryError> {
+        let Self { part, path } = self;
+        match fs::write(part, text).and_then(|()| fs::rename(part, path)) {
+            Ok(()) => Ok(path),
+            Err(error) => Err(DirectoryError::File {
+                path: path.clone(),
+                error,
+            }),
+        }
+    }
+}
+
+impl Drop for WorkerFile {
+    fn drop(&mut self) {
+        // Gone already when the file was written.
+        let _ = fs::remove_file(&self.part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn names_carry_the_time() {
+        let text = |pattern| expand(pattern, 1_763_690_459).map(|path| path.display().to_string());
+        let usual = "my_result_%tY-%tm-%td_%tH%tM%tS";
+        assert_eq!(text(usual).unwrap(), "my_result_2025-11-21_020059");
+        assert_eq!(text("%ty_%tj").unwrap(), "25_325");
+        assert_eq!(text("plain 100%").unwrap(), "plain 100%");
+        let said = text("x%tQ").unwrap_err().to_string();
+        assert!(said.starts_with("resultDirectory=x%tQ has %tQ"), "{said}");
+    }
+
+    #[test]
+    fn a_directory_belongs_to_one_run_and_to_its_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/result");
+        let first = Directory::create(path.clone()).unwrap();
+        first.write("run.properties", "x").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(
+            (mode(&path), mode(&path.join("run.properties"))),
+            (0o700, 0o600)
+        );
+        let said = Directory::create(path.clone()).unwrap_err().to_string();
+        assert!(said.contains("a/result is there already"), "{said}");
+        first.give_back();
+        assert!(path.join("run.properties").exists());
+        fs::remove_file(path.join("run.properties")).unwrap();
+        first.give_back();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn half_a_file_does_not_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("result.json");
+        own_file(&path).unwrap();
+        // As a disk on which three bytes are free.
+        let mut room = [0; 3];
+        let full = fill(&mut room[..], &path, "{\"a\":1}");
+        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::WriteZero);
+        assert!(!path.exists());
+        own_file(&path).unwrap();
+        fill(Vec::new(), &path, "{}").unwrap();
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_number_belongs_to_one_worker() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = WorkerFile::claim(dir.path(), 2).unwrap();
+        assert!(WorkerFile::claim(dir.path(), 2).is_err());
+        assert!(WorkerFile::claim(dir.path(), 1).is_ok());
+        first.write("{}").unwrap();
+        drop(first);
+        let said = WorkerFile::claim(dir.path(), 2).unwrap_err().to_string();
+        assert!(said.contains("worker-2.json is there already"), "{said}");
+        drop(WorkerFile::claim(dir.path(), 3).unwrap());
+        assert!(
+            WorkerFile::claim(dir.path(), 3).is_ok(),
+            "a worker that failed leaves no claim"
+        );
+    }
+}

@@ -1,0 +1,254 @@
+//! The parts of several load hosts as one run.
+//!
+//! Parts fit when they ran under the same conditions from the same instant and each terminal is in
+//! exactly one of them; what does not fit is refused by name.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::record::{Conditions, FORMAT_VERSION, Record};
+use crate::latency::gaps::merged;
+
+/// Parts that make no run.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// A file cannot be read, or is none of ours.
+    #[error("{}: {why}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// There are none.
+    #[error("no worker-N.json in {}", dirs.join(", "))]
+    None {
+        /// Where they were looked for.
+        dirs: Vec<String>,
+    },
+    /// Workers did not end, or their files are elsewhere.
+    #[error("missing: {}; there are files of {there} of {of} workers", missing.join(", "))]
+    Missing {
+        /// `worker-3.json`.
+        missing: Vec<String>,
+        /// How many there are.
+        there: usize,
+        /// Of how many.
+        of: u32,
+    },
+    /// Two files of one worker.
+    #[error("{} and {} are both of worker {index}", a.display(), b.display())]
+    Twice {
+        /// One.
+        a: PathBuf,
+        /// The other.
+        b: PathBuf,
+        /// Its number.
+        index: u32,
+    },
+    /// Conditions that differ.
+    #[error(
+        "{} and {} are not parts of one run: {what} is {of_a} in one and {of_b} in the other",
+        a.display(),
+        b.display()
+    )]
+    Differ {
+        /// The first worker's file.
+        a: PathBuf,
+        /// The other one's.
+        b: PathBuf,
+        /// Which condition.
+        what: String,
+        /// In the first.
+        of_a: String,
+        /// In the other.
+        of_b: String,
+    },
+}
+
+/// Finds and reads the parts: directories are searched for `worker-N.json`.
+///
+/// # Errors
+/// [`MergeError`].
+pub fn read(places: &[PathBuf]) -> Result<Vec<(PathBuf, Record)>, MergeError> {
+    let mut paths = Vec::new();
+    for place in places {
+        if !place.is_dir() {
+            paths.push(place.clone());
+            continue;
+        }
+        let unreadable = |error: std::io::Error| MergeError::Unreadable {
+            path: place.clone(),
+            why: error.to_string(),
+        };
+        for entry in fs::read_dir(place).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or("");
+            if name.starts_with("worker-") && name.ends_with(".json") {
+                paths.push(path);
+            }
+        }
+    }
+    if paths.is_empty() {
+        let dirs = places
+            .iter()
+            .map(|place| place.display().to_string())
+            .collect();
+        return Err(MergeError::None { dirs });
+    }
+    paths.sort();
+    paths
+        .into_iter()
+        .map(|path| Ok((path.clone(), read_one(&path)?)))
+        .collect()
+}
+
+fn read_one(path: &Path) -> Result<Record, MergeError> {
+    let unreadable = |why: String| MergeError::Unreadable {
+        path: path.to_owned(),
+        why,
+    };
+    let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    let record: Record = serde_json::from_str(&text)
+        .map_err(|error| unreadable(format!("no record of a worker: {error}")))?;
+    if record.format_version != FORMAT_VERSION {
+        let version = record.format_version;
+        return Err(unreadable(format!(
+            "format_version {version}, known is {FORMAT_VERSION}"
+        )));
+    }
+    Ok(record)
+}
+
+/// Adds up parts.
+///
+/// # Errors
+/// [`MergeError`].
+pub fn merge(mut parts: Vec<(PathBuf, Record)>) -> Result<Record, MergeError> {
+    parts.sort_by_key(|(_, record)| record.conditions.share.0);
+    let mut rest = parts.iter();
+    let Some((first_path, first)) = rest.next() else {
+        return Err(MergeError::None { dirs: Vec::new() });
+    };
+    for (path, record) in rest {
+        check_fit((first_path, first), (path, record))?;
+    }
+    for pair in parts.windows(2) {
+        if pair[0].1.conditions.share.0 == pair[1].1.conditions.share.0 {
+            return Err(MergeError::Twice {
+                a: pair[0].0.clone(),
+                b: pair[1].0.clone(),
+                index: pair[0].1.conditions.share.0,
+            });
+        }
+    }
+    let of = first.conditions.share.1;
+    let has = |index: u32| {
+        parts
+            .iter()
+            .any(|(_, record)| record.conditions.share.0 == index)
+    };
+    let missing: Vec<u32> = (1..=of).filter(|index| !has(*index)).collect();
+    if !missing.is_empty() {
+        return Err(MergeError::Missing {
+            missing: missing
+                .iter()
+                .map(|index| format!("worker-{index}.json"))
+                .collect(),
+            there: parts.len(),
+            of,
+        });
+    }
+    let mut records = parts.into_iter().map(|(_, record)| record);
+    let Some(mut sum) = records.next() else {
+        return Err(MergeError::None { dirs: Vec::new() });
+    };
+    for record in records {
+        add(&mut sum, record);
+    }
+    sum.gaps = merged(std::mem::take(&mut sum.gaps), of);
+    sum.errors
+        .sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    sum.conditions.share = (1, 1);
+    sum.conclude();
+    if let Some(series) = &mut sum.series {
+        series.drop_histograms();
+    }
+    Ok(sum)
+}
+
+/// Everything but the share and what a clock says when a part ended.
+fn check_fit(
+    (a_path, a): (&Path, &Record),
+    (b_path, b): (&Path, &Record),
+) -> Result<(), MergeError> {
+    let comparable = |conditions: &Conditions| {
+        let mut conditions = conditions.clone();
+        conditions.share.0 = 0;
+        conditions.session_end.clear();
+        // The clock on the wall may be in another time zone; the instant must be the same.
+        conditions.session_start.clear();
+        match serde_json::to_value(&conditions) {
+            Ok(serde_json::Value::Object(map)) => map,
+            Ok(_) | Err(_) => serde_json::Map::new(),
+        }
+    };
+    let (of_a, of_b) = (comparable(&a.conditions), comparable(&b.conditions));
+    for (what, value) in &of_a {
+        let other = of_b.get(what);
+        if other != Some(value) {
+            return Err(MergeError::Differ {
+                a: a_path.to_owned(),
+                b: b_path.to_owned(),
+                what: what.clone(),
+                of_a: value.to_string(),
+                of_b: other.map(ToString::to_string).unwrap_or_default(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn add(sum: &mut Record, part: Record) {
+    sum.interval_us = joined(sum.interval_us, part.interval_us);
+    sum.last_us = sum.last_us.max(part.last_us);
+    if part.end != "done" {
+        sum.end = part.end;
+    }
+    if part.conditions.session_end > sum.conditions.session_end {
+        sum.conditions.session_end = part.conditions.session_end;
+    }
+    sum.tracks.add(&part.tracks);
+    sum.tally.add(&part.tally);
+    match (&mut sum.series, part.series) {
+        (Some(mine), Some(theirs)) => mine.add(&theirs),
+        (mine, theirs) => *mine = mine.take().or(theirs),
+    }
+    sum.gaps.extend(part.gaps);
+    sum.lost_connections += part.lost_connections;
+    for (text, count) in part.errors {
+        match sum.errors.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, sum)) => *sum += count,
+            None => sum.errors.push((text, count)),
+        }
+    }
+    sum.backlog += part.backlog;
+    sum.undelivered += part.undelivered;
+    sum.unanswered += part.unanswered;
+    sum.client_cpu_s += part.client_cpu_s;
+    sum.run.foreign_cpu_s += part.run.foreign_cpu_s;
+}
+
+/// The interval in which everything lies that the parts have counted. Parts end at different
+/// instants when one is stopped early, or has a number of transactions to do: of a shorter interval
+/// all transactions would make too high a figure. A part that was stopped in its ramp-up has none.
+fn joined(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
+    match (a.0 < a.1, b.0 < b.1) {
+        (true, false) => a,
+        (false, true) => b,
+        (true, true) | (false, false) => (a.0.min(b.0), a.1.max(b.1)),
+    }
+}

@@ -1,0 +1,22 @@
+//! What a run leaves behind: a record, files as BenchmarkSQL writes them, and a page of text.
+//!
+//! A [`Record`] holds everything; the other files and the text are made from it, and
+//! records of several load hosts are added to one.
+
+pub mod closing;
+pub mod detail;
+pub mod deviations;
+pub mod directory;
+pub mod files;
+pub mod merge;
+mod notices;
+pub mod page;
+pub mod record;
+pub mod validity;
+
+pub use directory::{Directory, DirectoryError};
+pub use merge::{MergeError, merge};
+pub use record::{Conditions, Record};
+
+#[cfg(test)]
+mod tests;

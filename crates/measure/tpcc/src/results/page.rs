@@ -1,0 +1,296 @@
+//! The record as a page for people.
+
+use saiga_report::model::{
+    Align, Block, Cell, Column, Document, Figure, Reach, Row, Section, Table, Tone,
+    Verdict as Answer,
+};
+
+use super::notices::notices;
+use super::record::{Consistency, Record, Steadiness};
+use super::validity::{Check, Verdict, limit};
+use crate::driver::clock::seconds;
+use crate::latency::{Phase, TrackName};
+use crate::spec::deck::Kind;
+
+/// The page of one run.
+#[must_use]
+pub fn page(record: &Record) -> Document {
+    let conditions = &record.conditions;
+    let mut sections = vec![section(
+        "transactions",
+        "Transactions",
+        vec![transactions(record)],
+    )];
+    let notices = notices(record);
+    if !notices.is_empty() {
+        sections.push(section(
+            "warnings",
+            "Warnings",
+            vec![Block::Notices(notices)],
+        ));
+    }
+    sections.push(section("validity", "Validity", vec![validity(record)]));
+    if !record.consistency.is_empty() {
+        let looks = record.consistency.iter().map(consistency).collect();
+        sections.push(section(
+            "consistency",
+            "Consistency",
+            vec![Block::Facts(looks)],
+        ));
+    }
+    sections.push(section(
+        "deviations",
+        "Where this run is not as TPC-C wants it",
+        vec![Block::List(record.deviations.clone())],
+    ));
+    sections.push(section("run", "Run", vec![Block::Facts(facts(record))]));
+    Document {
+        title: format!("TPC-C on {}", conditions.server),
+        subtitle: format!(
+            "{}, {} warehouses, {} terminals, {:.0} s measured",
+            conditions.session_start,
+            conditions.warehouses,
+            conditions.terminals,
+            record.run.seconds
+        ),
+        verdict: answer(record),
+        figures: vec![Figure {
+            label: conditions.tpmc_name().to_owned(),
+            value: format!("{:.2}", record.tpmc()),
+            detail: format!(
+                "{:.2} transactions of all types per minute",
+                record.tpm_total()
+            ),
+            tone: Tone::Neutral,
+        }],
+        pointers: Vec::new(),
+        sections,
+        origin: format!(
+            "saiga {}, record format {}",
+            env!("CARGO_PKG_VERSION"),
+            record.format_version
+        ),
+    }
+}
+
+fn section(id: &'static str, title: &str, blocks: Vec<Block>) -> Section {
+    Section {
+        id,
+        title: title.to_owned(),
+        reach: Reach::Summary,
+        blocks,
+    }
+}
+
+fn answer(record: &Record) -> Answer {
+    let fails = record
+        .validity
+        .iter()
+        .filter(|check| check.verdict == Verdict::Fails)
+        .count();
+    let (tone, lead) = match (record.end.as_str(), fails) {
+        ("done", 0) => (
+            Tone::Neutral,
+            "Measured; inputs and response times are as TPC-C allows.".to_owned(),
+        ),
+        ("done", fails) => (
+            Tone::Caution,
+            format!(
+                "Measured; {fails} of {} validity checks fail.",
+                record.validity.len()
+            ),
+        ),
+        ("interrupted", _) => (
+            Tone::Caution,
+            "Interrupted; this is what was measured until then.".to_owned(),
+        ),
+        ("gave up", _) => (
+            Tone::Worse,
+            "Given up: the server was gone for too long. This is what was measured until then."
+                .to_owned(),
+        ),
+        _ => (
+            Tone::Worse,
+            "Called off: not one transaction succeeded.".to_owned(),
+        ),
+    };
+    Answer {
+        tone,
+        lead,
+        more: Vec::new(),
+    }
+}
+
+fn transactions(record: &Record) -> Block {
+    let titles = [
+        "type",
+        "done",
+        "%",
+        "p50 ms",
+        "p90 ms",
+        "p95 ms",
+        "p99 ms",
+        "max ms",
+        "p90 limit",
+        "rolled back",
+        "failed",
+        "unknown",
+        "retries",
+        "skipped",
+    ];
+    let columns = titles.into_iter().enumerate().map(|(at, title)| Column {
+        title: title.to_owned(),
+        align: if at == 0 { Align::Left } else { Align::Right },
+    });
+    let rows = TrackName::ALL
+        .into_iter()
+        .filter_map(|name| row(record, name));
+    Block::Table(Table {
+        caption: "Transactions wholly inside the measured interval".to_owned(),
+        columns: columns.collect(),
+        rows: rows.collect(),
+    })
+}
+
+fn row(record: &Record, name: TrackName) -> Option<Row> {
+    let track = record.tracks.of(Phase::Measured, name);
+    let count = track.done() + track.queued;
+    if name == TrackName::Deferred && count + track.failed + track.unknown == 0 {
+        return None;
+    }
+    let share = record.tracks.share_percent(Phase::Measured, name);
+    let ms =
+        |us: Option<u64>| us.map_or_else(|| "–".to_owned(), |us| format!("{:.2}", us as f64 / 1e3));
+    let at = |quantile| ms(track.latency.quantile_us(quantile));
+    let cells = [
+        name.name().to_owned(),
+        count.to_string(),
+        share.map_or_else(|| "–".to_owned(), |share| format!("{share:.2}")),
+        at(0.5),
+        at(0.9),
+        at(0.95),
+        at(0.99),
+        ms(track.latency.max_us()),
+        format!("{} s", limit(name).as_secs()),
+        track.rolled_back.to_string(),
+        track.failed.to_string(),
+        track.unknown.to_string(),
+        track.retries.to_string(),
+        track.skipped.to_string(),
+    ];
+    Some(Row::Cells(cells.into_iter().map(Cell::new).collect()))
+}
+
+fn validity(record: &Record) -> Block {
+    let titles = ["check", "clause", "found", "allowed", ""];
+    let columns = titles.into_iter().map(|title| Column {
+        title: title.to_owned(),
+        align: Align::Left,
+    });
+    let row = |check: &Check| {
+        let verdict = match check.verdict {
+            Verdict::Holds => "holds".to_owned(),
+            Verdict::Fails => "FAILS".to_owned(),
+            Verdict::TooFew { needed } => format!("too few to tell: {needed} are needed"),
+            Verdict::Nothing => "nothing to check".to_owned(),
+        };
+        let cells = [
+            &check.name,
+            &check.clause,
+            &check.found,
+            &check.allowed,
+            &verdict,
+        ];
+        Row::Cells(cells.into_iter().map(Cell::new).collect())
+    };
+    Block::Table(Table {
+        caption: "Inputs, mix and response times".to_owned(),
+        columns: columns.collect(),
+        rows: record.validity.iter().map(row).collect(),
+    })
+}
+
+fn consistency(look: &Consistency) -> (String, String) {
+    let broken = match look.broken.as_slice() {
+        [] => "everything holds".to_owned(),
+        rules => format!("BROKEN: {}", rules.join("; ")),
+    };
+    let text = format!("{} rules, {:.2} s: {broken}", look.checked, look.seconds);
+    (format!("{} the run", look.when), text)
+}
+
+fn facts(record: &Record) -> Vec<(String, String)> {
+    let conditions = &record.conditions;
+    let (from_us, to_us) = record.interval_us;
+    let all: u64 = Phase::ALL
+        .into_iter()
+        .map(|phase| record.tracks.total(phase))
+        .sum();
+    let steady = match record.steady {
+        Steadiness::From(second) => format!("from {second} s on (MSER-5)"),
+        Steadiness::NotSettled => "not settled (MSER-5)".to_owned(),
+        Steadiness::TooShort => "less than a minute says nothing".to_owned(),
+    };
+    let per_1000 = 1000.0 * record.client_cpu_s / all.max(1) as f64;
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    vec![
+        fact("isolation", conditions.isolation.clone()),
+        fact(
+            "measured",
+            format!(
+                "{:.1} s to {:.1} s after the start",
+                seconds(from_us),
+                seconds(to_us)
+            ),
+        ),
+        fact("steady", steady),
+        fact("concurrency", concurrency(record)),
+        fact("pace", pace(record)),
+        fact("seed", conditions.seed.to_string()),
+        fact(
+            "client CPU",
+            format!(
+                "{:.2} s, {per_1000:.3} s for 1000 transactions",
+                record.client_cpu_s
+            ),
+        ),
+        fact(
+            "New-Orders",
+            record
+                .tracks
+                .done(Phase::Measured, Kind::NewOrder)
+                .to_string(),
+        ),
+    ]
+}
+
+fn pace(record: &Record) -> String {
+    let conditions = &record.conditions;
+    let (keying, thinking) = conditions.keying_thinking;
+    match (conditions.pace.as_str(), conditions.per_min) {
+        ("human", _) => format!("closed loop, keying times x {keying}, think times x {thinking}"),
+        ("open", Some(rate)) => format!("open loop, {rate} transactions per minute"),
+        ("limited", Some(limit)) => format!("closed loop, up to {limit} transactions per minute"),
+        _ => "closed loop without pauses".to_owned(),
+    }
+}
+
+/// N, and X times R, over the whole seconds of the interval: they must agree.
+fn concurrency(record: &Record) -> String {
+    let Some(series) = &record.series else {
+        return "in series.csv".to_owned();
+    };
+    let (from, to) = (
+        record.interval_us.0.div_ceil(1_000_000),
+        record.interval_us.1 / 1_000_000,
+    );
+    let index = |second: u64| usize::try_from(second).unwrap_or(usize::MAX);
+    let inside = || series.seconds.iter().take(index(to)).skip(index(from));
+    let count = inside().count().max(1) as f64;
+    let n = inside().map(|second| second.concurrency()).sum::<f64>() / count;
+    let xr = inside()
+        .map(|second| second.latency_sum_us as f64 / 1e6)
+        .sum::<f64>()
+        / count;
+    format!("N = {n:.2}, X * R = {xr:.2}")
+}

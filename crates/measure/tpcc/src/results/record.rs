@@ -1,0 +1,480 @@
+//! The record of one run, or of one host's part of it: `result.json`, or `worker-i.json`.
+//!
+//! `run` is the record of a run as `result.json` of an experiment has it; the rest is what only TPC-C
+//! has. Histograms are HdrHistogram's V2 format in base64.
+
+use std::collections::BTreeMap;
+
+use saiga_experiment::result::Run;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::validity::{self, Check};
+use super::{detail, deviations};
+use crate::driver::clock::seconds;
+use crate::driver::{Delivery, End, Length, Measured, Pace, RampUp, Setup};
+use crate::latency::steady::{Steady, mser5};
+use crate::latency::{Gap, Phase, Series, Tally, Track, TrackName};
+use crate::spec::deck::Kind;
+
+/// The only `format_version` that is written and read.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// One run, or one host's part of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Always [`FORMAT_VERSION`].
+    pub format_version: u32,
+    /// Always `tpcc`.
+    pub experiment: String,
+    /// As in the result of an experiment.
+    pub run: Run,
+    /// Under what it was measured.
+    pub conditions: Conditions,
+    /// `done`, `interrupted`, `gave up` or `hopeless`.
+    pub end: String,
+    /// The measured interval in microseconds since the start.
+    pub interval_us: (u64, u64),
+    /// End of the last transaction.
+    pub last_us: u64,
+    /// By phase and type of transaction.
+    pub tracks: Tracks,
+    /// The inputs of the measured phase.
+    pub tally: Tally,
+    /// Second by second; in `result.json` it is left out, for `series.csv` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
+    /// Times without service.
+    pub gaps: Vec<Gap>,
+    /// Connections that were lost.
+    pub lost_connections: u64,
+    /// Different errors, each with its count.
+    pub errors: Vec<(String, u64)>,
+    /// Intended starts of an open loop that never came to be.
+    pub backlog: u64,
+    /// Deliveries that were queued and not carried out.
+    pub undelivered: u64,
+    /// Transactions without an answer when the run was given up.
+    pub unanswered: u64,
+    /// When the throughput had settled.
+    pub steady: Steadiness,
+    /// CPU seconds of the clients over the whole run.
+    pub client_cpu_s: f64,
+    /// Whether the tables were consistent (§3.3.2), before and after the run, if it was looked at.
+    #[serde(default)]
+    pub consistency: Vec<Consistency>,
+    /// §5.5.1.5, §5.2.3, §5.2.5.3 and their like.
+    pub validity: Vec<Check>,
+    /// Where the run is not as the specification wants it.
+    pub deviations: Vec<String>,
+}
+
+/// One look at whether the tables are consistent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Consistency {
+    /// `before` or `after` the run.
+    pub when: String,
+    /// Rules that were checked.
+    pub checked: usize,
+    /// Those that are broken, with an example.
+    pub broken: Vec<String>,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// Under what a run was measured. Parts of one run have all but the share in common.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Conditions {
+    /// The props file, password masked.
+    pub props: Vec<(String, String)>,
+    /// As the server calls itself.
+    pub server: String,
+    /// The isolation level, as the server calls it.
+    pub isolation: String,
+    /// The folder of statements, as `db=` says; by default the system's name.
+    #[serde(default)]
+    pub db: String,
+    /// Warehouses that are used.
+    pub warehouses: u32,
+    /// Warehouses that are loaded.
+    #[serde(default)]
+    pub loaded_warehouses: u32,
+    /// Terminals over all hosts.
+    pub terminals: u32,
+    /// This host's part of them: which, of how many.
+    pub share: (u32, u32),
+    /// From which all inputs follow.
+    pub seed: u64,
+    /// When it started, in seconds since 1970.
+    pub started_unix_s: u64,
+    /// The same on the clock on the wall, as in `Session Start`.
+    pub session_start: String,
+    /// When the last transaction ended.
+    pub session_end: String,
+    /// `eager`, `limited`, `human` or `open`.
+    pub pace: String,
+    /// Transactions per minute of a limit or of an open loop.
+    pub per_min: Option<f64>,
+    /// Factors of keying and think times; zero without them.
+    pub keying_thinking: (f64, f64),
+    /// Connections that carry out queued deliveries; 0 where terminals do it themselves.
+    pub delivery_workers: u32,
+    /// Ramp-up as asked for: seconds, or `auto`.
+    pub ramp_up: String,
+    /// Length as asked for: seconds, or transactions for each terminal.
+    pub length: String,
+    /// Cards of a deck by type, in per cent of all.
+    pub mix: [f64; 5],
+    /// Cards of a deck.
+    pub deck: u32,
+    /// Terminals stay at their warehouses.
+    pub fixed_warehouse: bool,
+    /// C-Run of C_LAST, C_ID, OL_I_ID.
+    pub nurand: (u32, u32, u32),
+}
+
+/// Whether the measured interval was steady.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Steadiness {
+    /// From so many seconds after its beginning on (MSER-5).
+    From(u64),
+    /// It had not settled in its first half.
+    NotSettled,
+    /// It is too short to tell.
+    TooShort,
+}
+
+/// Tracks by phase and type.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Tracks(pub [[Track; 6]; 3]);
+
+impl Tracks {
+    /// One of them.
+    #[must_use]
+    pub fn of(&self, phase: Phase, name: TrackName) -> &Track {
+        &self.0[phase.index()][name.index()]
+    }
+
+    /// What is done of a type, deferred deliveries included.
+    #[must_use]
+    pub fn done(&self, phase: Phase, kind: Kind) -> u64 {
+        let deferred = match kind {
+            Kind::Delivery => self.of(phase, TrackName::Deferred).done(),
+            Kind::NewOrder | Kind::Payment | Kind::OrderStatus | Kind::StockLevel => 0,
+        };
+        self.of(phase, TrackName::Of(kind)).done() + deferred
+    }
+
+    /// All of a phase.
+    #[must_use]
+    pub fn total(&self, phase: Phase) -> u64 {
+        Kind::ALL
+            .into_iter()
+            .map(|kind| self.done(phase, kind))
+            .sum()
+    }
+
+    /// What terminals have had done or queued of a type: its part of the mix.
+    #[must_use]
+    pub fn taken(&self, phase: Phase, kind: Kind) -> u64 {
+        let track = self.of(phase, TrackName::Of(kind));
+        track.done() + track.queued
+    }
+
+    /// A type's part of the mix in per cent; none of what comes out of the queue.
+    #[must_use]
+    pub fn share_percent(&self, phase: Phase, name: TrackName) -> Option<f64> {
+        let all: u64 = Kind::ALL
+            .into_iter()
+            .map(|kind| self.taken(phase, kind))
+            .sum();
+        match name {
+            TrackName::Of(kind) => Some(100.0 * self.taken(phase, kind) as f64 / all.max(1) as f64),
+            TrackName::Deferred => None,
+        }
+    }
+
+    /// A count over all types of a phase.
+    pub fn sum(&self, phase: Phase, count: impl Fn(&Track) -> u64) -> u64 {
+        self.0[phase.index()].iter().map(count).sum()
+    }
+
+    /// Adds those of another host.
+    pub fn add(&mut self, other: &Self) {
+        let (mine, theirs) = (self.0.iter_mut().flatten(), other.0.iter().flatten());
+        mine.zip(theirs).for_each(|(mine, theirs)| mine.add(theirs));
+    }
+}
+
+const PHASES: [&str; 3] = ["ramp_up", "measured", "drain"];
+
+impl Serialize for Tracks {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let named = |tracks: &'_ [Track; 6]| -> BTreeMap<&str, Track> {
+            let names = TrackName::ALL.iter().map(|name| name.name());
+            names.zip(tracks.iter().cloned()).collect()
+        };
+        let phases: BTreeMap<&str, _> = PHASES.into_iter().zip(self.0.iter().map(named)).collect();
+        phases.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Tracks {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut phases = BTreeMap::<String, BTreeMap<String, Track>>::deserialize(deserializer)?;
+        let mut tracks = Self::default();
+        for (phase, into) in PHASES.into_iter().zip(&mut tracks.0) {
+            let mut named = phases.remove(phase).unwrap_or_default();
+            for (name, track) in TrackName::ALL.into_iter().zip(into) {
+                let found = named.remove(name.name());
+                let missing = || D::Error::custom(format!("{phase} lacks {}", name.name()));
+                *track = found.ok_or_else(missing)?;
+            }
+        }
+        Ok(tracks)
+    }
+}
+
+impl Conditions {
+    /// What a setup says about itself; the rest is left empty.
+    #[must_use]
+    pub fn of(setup: &Setup) -> Self {
+        let (pace, per_min, keying_thinking) = match setup.pace {
+            Pace::Eager => ("eager", None, (0.0, 0.0)),
+            Pace::Limited { per_min } => ("limited", Some(f64::from(per_min)), (0.0, 0.0)),
+            Pace::Human { keying, thinking } => ("human", None, (keying, thinking)),
+            Pace::Open { per_min, .. } => ("open", Some(per_min), (0.0, 0.0)),
+        };
+        let nurand = setup.constants;
+        Self {
+            props: Vec::new(),
+            server: String::new(),
+            isolation: String::new(),
+            db: String::new(),
+            warehouses: setup.warehouses,
+            loaded_warehouses: setup.warehouses,
+            terminals: setup.terminals,
+            share: (setup.share.index, setup.share.of),
+            seed: setup.seed,
+            started_unix_s: 0,
+            session_start: String::new(),
+            session_end: String::new(),
+            pace: pace.to_owned(),
+            per_min,
+            keying_thinking,
+            delivery_workers: match setup.delivery {
+                Delivery::Inline => 0,
+                Delivery::Queued { workers } => workers,
+            },
+            ramp_up: match setup.ramp_up {
+                RampUp::Lasting(time) => format!("{} s", time.as_secs_f64()),
+                RampUp::UntilSteady { .. } => "auto".to_owned(),
+            },
+            length: match setup.length {
+                Length::Lasting(time) => format!("{} s", time.as_secs_f64()),
+                Length::PerTerminal(count) => format!("{count} transactions per terminal"),
+            },
+            mix: Kind::ALL.map(|kind| setup.mix.share(kind)),
+            deck: setup.mix.cards_in_deck(),
+            fixed_warehouse: setup.fixed_warehouse,
+            nurand: (nurand.last_name, nurand.customer, nurand.item),
+        }
+    }
+
+    /// Keying and think times as the specification has them, or longer.
+    #[must_use]
+    pub fn is_human(&self) -> bool {
+        self.pace == "human" && self.keying_thinking.0 >= 1.0 && self.keying_thinking.1 >= 1.0
+    }
+
+    /// What the main figure is called (§5.2.5.4: without think times it is no tpmC).
+    #[must_use]
+    pub fn tpmc_name(&self) -> &'static str {
+        match self.pace.as_str() {
+            _ if self.is_human() => "tpmC",
+            "human" => "tpmC (shortened think time)",
+            _ => "tpmC (no think time)",
+        }
+    }
+
+    fn tpmc_metric(&self) -> &'static str {
+        match self.pace.as_str() {
+            _ if self.is_human() => "tpmc",
+            "human" => "tpmc_shortened_think_time",
+            _ => "tpmc_no_think_time",
+        }
+    }
+}
+
+impl Record {
+    /// Of what was measured under these conditions; `started` is RFC 3339 in UTC.
+    #[must_use]
+    pub fn new(conditions: Conditions, measured: Measured, started: String) -> Self {
+        let Measured {
+            end,
+            interval_us,
+            last_us,
+            tracks,
+            tally,
+            series,
+            gaps,
+            lost,
+            troubles,
+            backlog,
+            undelivered,
+            unanswered,
+            settled: _,
+            cpu_s,
+        } = measured;
+        let Conditions {
+            warehouses,
+            terminals,
+            ..
+        } = conditions;
+        let mut record = Self {
+            format_version: FORMAT_VERSION,
+            experiment: "tpcc".to_owned(),
+            run: Run {
+                cell: format!("tpcc-w{warehouses}-t{terminals}"),
+                arm: "run".to_owned(),
+                pair: 0,
+                position: 0,
+                started,
+                seconds: 0.0,
+                metrics: BTreeMap::new(),
+                foreign_cpu_s: cpu_s.1.unwrap_or(0.0),
+                rejected: None,
+                detail: None,
+            },
+            conditions,
+            end: match end {
+                End::Done => "done",
+                End::Interrupted => "interrupted",
+                End::GaveUp => "gave up",
+                End::Hopeless => "hopeless",
+            }
+            .to_owned(),
+            interval_us,
+            last_us,
+            tracks: Tracks(tracks),
+            tally,
+            series: Some(series),
+            gaps,
+            lost_connections: lost,
+            errors: troubles,
+            backlog,
+            undelivered,
+            unanswered,
+            steady: Steadiness::TooShort,
+            client_cpu_s: cpu_s.0,
+            consistency: Vec::new(),
+            validity: Vec::new(),
+            deviations: Vec::new(),
+        };
+        record.conclude();
+        record
+    }
+
+    /// Works out what follows from the counts: metrics, steadiness, validity.
+    pub fn conclude(&mut self) {
+        let (from_us, to_us) = self.interval_us;
+        self.run.seconds = seconds(to_us - from_us);
+        if let Some(series) = &self.series {
+            self.steady = match mser5(&series.new_orders_within(from_us, to_us)) {
+                Steady::From(second) => Steadiness::From(second as u64),
+                Steady::NotYet => Steadiness::NotSettled,
+                Steady::TooShort => Steadiness::TooShort,
+            };
+        }
+        self.validity = validity::checks(self);
+        self.deviations = deviations::of(self);
+        self.run.metrics = self.metrics();
+        self.run.rejected = self.inconsistency();
+        self.run.detail = Some(Box::new(detail::of(self)));
+    }
+
+    /// Why the run does not count: what was done to broken tables is not what was asked for.
+    fn inconsistency(&self) -> Option<String> {
+        let look = self
+            .consistency
+            .iter()
+            .find(|look| !look.broken.is_empty())?;
+        Some(format!(
+            "the tables are not consistent {} the run: {}",
+            look.when,
+            look.broken.join("; ")
+        ))
+    }
+
+    /// New-Orders per minute that are committed, or rolled back as demanded, wholly inside the
+    /// interval (§5.4.2).
+    #[must_use]
+    pub fn tpmc(&self) -> f64 {
+        self.per_minute(self.tracks.done(Phase::Measured, Kind::NewOrder))
+    }
+
+    /// All transactions likewise.
+    #[must_use]
+    pub fn tpm_total(&self) -> f64 {
+        self.per_minute(self.tracks.total(Phase::Measured))
+    }
+
+    fn per_minute(&self, count: u64) -> f64 {
+        if self.run.seconds > 0.0 {
+            60.0 * count as f64 / self.run.seconds
+        } else {
+            0.0
+        }
+    }
+
+    fn metrics(&self) -> BTreeMap<String, f64> {
+        let all = self.tracks.total(Phase::Measured) as f64;
+        let everything: u64 = Phase::ALL
+            .into_iter()
+            .map(|phase| self.tracks.total(phase))
+            .sum();
+        let mut metrics = BTreeMap::from([
+            (self.conditions.tpmc_metric().to_owned(), self.tpmc()),
+            ("tpm_total".to_owned(), self.tpm_total()),
+            ("errors".to_owned(), self.failures(Phase::Measured) as f64),
+            (
+                "retries".to_owned(),
+                self.tracks.sum(Phase::Measured, |track| track.retries) as f64,
+            ),
+        ]);
+        if self.run.seconds > 0.0 {
+            metrics.insert("throughput_ops_s".to_owned(), all / self.run.seconds);
+        }
+        if everything > 0 {
+            let us_per_op = self.client_cpu_s * 1e6 / everything as f64;
+            metrics.insert("client_cpu_us_per_op".to_owned(), us_per_op);
+        }
+        let orders = &self
+            .tracks
+            .of(Phase::Measured, TrackName::Of(Kind::NewOrder))
+            .latency;
+        for (name, quantile) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)] {
+            if let Some(us) = orders.quantile_us(quantile) {
+                metrics.insert(format!("latency_{name}_us"), us as f64);
+            }
+        }
+        metrics
+    }
+
+    /// Whether everything that was checked is as it must be.
+    #[must_use]
+    pub fn all_checks_hold(&self) -> bool {
+        let valid = self
+            .validity
+            .iter()
+            .all(|check| check.verdict != validity::Verdict::Fails);
+        valid && self.consistency.iter().all(|look| look.broken.is_empty())
+    }
+
+    /// Transactions of a phase that failed or were lost.
+    #[must_use]
+    pub fn failures(&self, phase: Phase) -> u64 {
+        self.tracks.sum(phase, |track| track.failed + track.unknown)
+    }
+}

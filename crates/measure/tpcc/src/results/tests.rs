@@ -1,0 +1,359 @@
+//! Records of made-up runs: figures by literals, and the sum of parts.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::validity::Verdict;
+use super::*;
+use crate::driver::sample::{Ending, Sample, Traits};
+use crate::driver::{Arrivals, Delivery, End, Length, Measured, Pace, RampUp, Setup, Share};
+use crate::latency::ledger::{Interval, Ledger};
+use crate::latency::{Gap, Phase};
+use crate::spec::deck::{Kind, Mix};
+use crate::spec::nurand::Constants;
+
+fn setup(share: Share) -> Setup {
+    Setup {
+        warehouses: 2,
+        terminals: 4,
+        share,
+        length: Length::Lasting(Duration::from_secs(30)),
+        ramp_up: RampUp::Lasting(Duration::from_secs(10)),
+        pace: Pace::Open {
+            per_min: 600.0,
+            arrivals: Arrivals::Poisson,
+        },
+        mix: Mix::SPECIFIED,
+        fixed_warehouse: true,
+        delivery: Delivery::Queued { workers: 2 },
+        constants: Constants {
+            last_name: 1,
+            customer: 2,
+            item: 3,
+        },
+        seed: 8,
+        max_retries: 3,
+        drain: Duration::from_secs(30),
+        give_up: Duration::from_secs(60),
+    }
+}
+
+const S: u64 = 1_000_000;
+
+/// Forty seconds of four terminals; every twentieth transaction fails, every tenth is retried.
+fn samples() -> Vec<Sample> {
+    let sample = |n: u64| {
+        let kind = Kind::ALL[[0, 1, 0, 1, 2, 3, 0, 1, 4, 0][(n % 10) as usize]];
+        let due_us = n * S / 20 + 1;
+        Sample {
+            kind,
+            terminal: (n % 4) as u32,
+            deferred: kind == Kind::Delivery,
+            ending: if n % 20 == 7 {
+                Ending::Failed
+            } else {
+                Ending::Committed
+            },
+            retries: u16::from(n % 10 == 3),
+            skipped: 0,
+            traits: Traits {
+                lines: 5 + (n % 11) as u8,
+                by_name: n % 5 < 3,
+                ..Traits::default()
+            },
+            due_us,
+            began_us: due_us,
+            ended_us: due_us + 1000 * (n % 37),
+        }
+    };
+    let mut all: Vec<Sample> = (0..800).map(sample).collect();
+    all.sort_by_key(|sample| sample.ended_us);
+    all
+}
+
+fn record(share: Share, samples: &[Sample]) -> Record {
+    let interval = Interval {
+        from_us: Some(10 * S),
+        to_us: 40 * S,
+    };
+    let mut ledger = Ledger::new(interval, share.of > 1);
+    ledger.take(samples);
+    ledger.close_seconds(100 * S);
+    let gap = Gap {
+        from_us: S,
+        to_us: 4 * S,
+        lost: 2,
+    };
+    let Ledger {
+        tracks,
+        tally,
+        series,
+        last_us,
+        ..
+    } = ledger;
+    let measured = Measured {
+        end: End::Done,
+        interval_us: (10 * S, 40 * S),
+        last_us,
+        tracks,
+        tally,
+        series,
+        gaps: vec![gap],
+        lost: 2,
+        troubles: vec![("deadlock".to_owned(), 3)],
+        backlog: 1,
+        undelivered: 0,
+        unanswered: 0,
+        settled: None,
+        cpu_s: (1.5, Some(0.5)),
+    };
+    let conditions = Conditions {
+        started_unix_s: 1_763_690_459,
+        session_start: "2025-11-21 02:00:59".to_owned(),
+        session_end: format!("2025-11-21 02:01:4{}", share.index),
+        props: vec![
+            ("db".to_owned(), "mysql".to_owned()),
+            ("password".to_owned(), "***".to_owned()),
+        ],
+        server: "MariaDB 10.11.6".to_owned(),
+        isolation: "REPEATABLE-READ".to_owned(),
+        db: "mysql".to_owned(),
+        loaded_warehouses: 5,
+        ..Conditions::of(&setup(share))
+    };
+    Record::new(conditions, measured, "2025-11-21T02:00:59Z".to_owned())
+}
+
+fn whole() -> Record {
+    record(Share::WHOLE, &samples())
+}
+
+/// As it comes back from its file.
+fn part(index: u32, of: u32) -> (PathBuf, Record) {
+    let share = Share { index, of };
+    let mine: Vec<Sample> = samples()
+        .into_iter()
+        .filter(|one| share.has(one.terminal))
+        .collect();
+    let record: Record = serde_json::from_str(&files::json(&record(share, &mine))).unwrap();
+    (PathBuf::from(format!("worker-{index}.json")), record)
+}
+
+/// Of the 600 transactions that began within 30 s, four of ten are New-Orders.
+#[test]
+fn figures_are_per_minute_of_the_measured_interval() {
+    let record = whole();
+    // Those of the last 36 ms end outside: the 800th begins 50 ms before the end, so none.
+    assert_eq!(record.tracks.done(Phase::Measured, Kind::NewOrder), 240);
+    assert_eq!(record.run.seconds, 30.0);
+    assert_eq!(record.tpmc(), 480.0);
+    // Every twentieth of 600 failed.
+    assert_eq!(record.tpm_total(), 1140.0);
+    assert_eq!(
+        (
+            record.failures(Phase::Measured),
+            record.tracks.done(Phase::RampUp, Kind::NewOrder)
+        ),
+        (30, 80)
+    );
+    let metrics = &record.run.metrics;
+    assert_eq!(metrics["tpmc_no_think_time"], 480.0);
+    assert_eq!(
+        (
+            metrics["throughput_ops_s"],
+            metrics["errors"],
+            metrics["retries"]
+        ),
+        (19.0, 30.0, 60.0)
+    );
+    // 1.5 s for the 760 that were done.
+    assert!((metrics["client_cpu_us_per_op"] - 1_973.684).abs() < 0.001);
+    let lines = closing::lines(&record);
+    assert_eq!(
+        lines,
+        "Term-00, Measured tpmC (NewOrders) = 480.0\n\
+         Term-00, Measured tpmTOTAL = 1140.0\n\
+         Term-00, Session Start     = 2025-11-21 02:00:59\n\
+         Term-00, Session End       = 2025-11-21 02:01:41\n\
+         Term-00, Transaction Count = 760\n"
+    );
+}
+
+#[test]
+fn the_sum_of_all_parts_is_the_whole_run() {
+    let sum = merge(vec![part(2, 3), part(3, 3), part(1, 3)]).unwrap();
+    let mut expected = whole();
+    // What each part brings of its own.
+    expected.conditions.session_end = "2025-11-21 02:01:43".to_owned();
+    (expected.lost_connections, expected.backlog) = (6, 3);
+    (expected.client_cpu_s, expected.run.foreign_cpu_s) = (4.5, 1.5);
+    expected.errors = vec![("deadlock".to_owned(), 9)];
+    expected.gaps[0].lost = 6;
+    // A series that was never in a file knows how far it is complete.
+    expected.series =
+        serde_json::from_str(&serde_json::to_string(&expected.series).unwrap()).unwrap();
+    expected.conclude();
+    assert_eq!(sum.series, expected.series);
+    assert_eq!(sum, expected);
+}
+
+/// 240 New-Orders in thirty seconds of all hosts; one of the hosts says that it ended earlier.
+#[test]
+fn a_part_that_ends_early_does_not_raise_the_figure() {
+    let ended = |interval_us: (u64, u64)| {
+        let (mut early, late) = (part(1, 2), part(2, 2));
+        early.1.interval_us = interval_us;
+        merge(vec![early, late]).unwrap()
+    };
+    for early in [(10 * S, 25 * S), (10 * S, 40 * S), (4 * S, 4 * S)] {
+        let sum = ended(early);
+        assert_eq!(sum.interval_us, (10 * S, 40 * S), "{early:?}");
+        assert_eq!(sum.tpmc(), 480.0, "{early:?}");
+    }
+}
+
+#[test]
+fn parts_that_do_not_fit_are_refused_by_name() {
+    let said = |parts| merge(parts).unwrap_err().to_string();
+    assert_eq!(
+        said(vec![part(1, 3), part(3, 3)]),
+        "missing: worker-2.json; there are files of 2 of 3 workers"
+    );
+    let twice = said(vec![part(1, 2), part(1, 2)]);
+    assert_eq!(
+        twice,
+        "worker-1.json and worker-1.json are both of worker 1"
+    );
+    let mut other_seed = part(2, 2);
+    other_seed.1.conditions.seed = 9;
+    assert_eq!(
+        said(vec![part(1, 2), other_seed]),
+        "worker-1.json and worker-2.json are not parts of one run: seed is 8 in one and 9 in the other"
+    );
+    let mut other_props = part(2, 2);
+    other_props.1.conditions.props[0].1 = "postgres".to_owned();
+    assert!(said(vec![part(1, 2), other_props]).contains("props is "));
+    assert!(
+        said(vec![part(1, 2), part(2, 3)]).contains("share is [0,2] in one and [0,3] in the other")
+    );
+    let mut later = part(2, 2);
+    later.1.conditions.started_unix_s += 1;
+    assert!(said(vec![part(1, 2), later]).contains("started_unix_s is "));
+}
+
+#[test]
+fn files_that_are_no_parts_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = || {
+        merge::read(&[dir.path().to_owned()])
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(said().starts_with("no worker-N.json in "));
+    std::fs::write(dir.path().join("worker-1.json"), "{\"format_version\":1}").unwrap();
+    assert!(said().contains("worker-1.json: no record of a worker: missing field"));
+}
+
+#[test]
+fn the_summary_has_the_form_of_benchmarksql() {
+    let text = files::tx_summary(&whole());
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 9);
+    assert_eq!(
+        lines[1],
+        "NEW_ORDER,240,47.059%,0.033s,0.036s,5.0,0.000%,0,NA"
+    );
+    assert_eq!(lines[2].split(',').nth(7), Some("30"));
+    assert!(lines[6].starts_with("DELIVERY_BG,60,NA,"));
+    assert_eq!(lines[7], "tpmC,480.00,1866.252%,NA,NA,NA,NA,NA,NA");
+    let info = files::run_info(&whole());
+    assert_eq!(
+        info.lines().nth(1),
+        Some("1,saiga,0.1.0,mysql,2025-11-21 02:00:59,0.5,5,2,4,0,0,0")
+    );
+    assert_eq!(files::run_properties(&whole()), "db=mysql\npassword=***\n");
+}
+
+#[test]
+fn rows_of_single_transactions_say_what_happened() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = Directory::create(dir.path().join("r")).unwrap();
+    let mut streams = files::Streams::create(&dir, true, true).unwrap();
+    let failed = Sample {
+        kind: Kind::Delivery,
+        terminal: 0,
+        deferred: false,
+        ending: Ending::Failed,
+        retries: 0,
+        skipped: 2,
+        traits: Traits::default(),
+        due_us: 1_000_000,
+        began_us: 1_500_000,
+        ended_us: 2_250_000,
+    };
+    let delivered = crate::driver::Delivered {
+        queued_us: 1500,
+        w_id: 7,
+        carrier_id: 3,
+        orders: vec![(1, 2101), (10, 2102)],
+        completed_us: 9250,
+    };
+    streams.take(&[failed], &[delivered]);
+    streams.finish().unwrap();
+    let text = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+    assert_eq!(
+        text("data/result.csv"),
+        "run,elapsed,latency,dblatency,ttype,rbk,dskipped,error\n\
+         1,2250,1250,750,DELIVERY,0,2,1\n1,2250,1250,750,DELIVERY_BG,0,2,1\n"
+    );
+    assert_eq!(
+        text("delivery.csv"),
+        "queued_ms,w_id,o_carrier_id,d_id,o_id,completed_ms\n\
+         1.500,7,3,1,2101,9.250\n1.500,7,3,10,2102,9.250\n"
+    );
+}
+
+#[test]
+fn a_mix_that_falls_short_by_chance_is_too_small_a_sample() {
+    let mut record = whole();
+    let verdict = |record: &Record| {
+        let checks = validity::checks(record);
+        checks
+            .iter()
+            .find(|check| check.name == "PAYMENT in the mix")
+            .unwrap()
+            .verdict
+    };
+    // 150 of 510 Payments, where 43.5 % are dealt, are no chance.
+    assert_eq!(verdict(&record), Verdict::Fails);
+    record.tracks.0[1][1].committed = 265;
+    // 42.4 %: decks of 23 that four terminals began and left in their middle explain it.
+    assert!(
+        matches!(verdict(&record), Verdict::TooFew { .. }),
+        "{:?}",
+        verdict(&record)
+    );
+    record.tracks.0[1][1].committed = 275;
+    assert_eq!(verdict(&record), Verdict::Holds);
+    record.conditions.mix[1] = 42.0;
+    record.tracks.0[1][1].committed = 265;
+    assert_eq!(
+        verdict(&record),
+        Verdict::Fails,
+        "a deck with too few Payments is no chance"
+    );
+}
+
+#[test]
+fn a_page_names_what_went_wrong() {
+    let text = format!("{:?}", page::page(&whole()));
+    for part in [
+        "tpmC (no think time)",
+        "no service for 3.0 s, from 1.0 s to 4.0 s after the start; 2 connections were lost",
+        "1 intended starts were never begun",
+        "3 times: deadlock",
+        "isolation level REPEATABLE-READ",
+    ] {
+        assert!(text.contains(part), "{part}");
+    }
+}

@@ -1,0 +1,244 @@
+//! The statements that make, finish and drop the tables: files that a user can replace.
+//!
+//! As with BenchmarkSQL's `runSQL.sh`, a step is looked for in `sql.DB/STEP.sql`, then in
+//! `sql.common/STEP.sql`; first in the user's own folder, then among those built in. In a file
+//! `;` at the end of a line ends a statement, `\;` stands for a semicolon inside one, and a line
+//! that begins with `--` is a comment.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A step of making or dropping the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Before the load.
+    TableCreates,
+    /// After it, as the next ones.
+    IndexCreates,
+    /// References between tables.
+    ForeignKeys,
+    /// Numbers for rows that runs add to HISTORY.
+    ExtraHistId,
+    /// Statistics for the planner.
+    BuildFinish,
+    /// The end of everything.
+    TableDrops,
+}
+
+impl Step {
+    /// Those after a load, in their order.
+    pub const AFTER_LOAD: [Self; 4] = [
+        Self::IndexCreates,
+        Self::ForeignKeys,
+        Self::ExtraHistId,
+        Self::BuildFinish,
+    ];
+
+    /// Its file's name without `.sql`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TableCreates => "tableCreates",
+            Self::IndexCreates => "indexCreates",
+            Self::ForeignKeys => "foreignKeys",
+            Self::ExtraHistId => "extraHistID",
+            Self::BuildFinish => "buildFinish",
+            Self::TableDrops => "tableDrops",
+        }
+    }
+}
+
+/// A step's statements and where they come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    /// The user's file, or the name of one that is built in.
+    pub source: String,
+    /// In their order, without the semicolons that end them.
+    pub statements: Vec<String>,
+}
+
+/// A step that cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptError {
+    /// The user's file cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// The files that are built in: folder, step, text.
+macro_rules! built_in {
+    ($($folder:literal / $step:literal),* $(,)?) => {
+        [$((
+            $folder,
+            $step,
+            include_str!(concat!("../sql/", $folder, "/", $step, ".sql")),
+        )),*]
+    };
+}
+
+const BUILT_IN: [(&str, &str, &str); 18] = built_in![
+    "sql.common" / "tableCreates",
+    "sql.common" / "indexCreates",
+    "sql.common" / "foreignKeys",
+    "sql.common" / "extraHistID",
+    "sql.common" / "buildFinish",
+    "sql.common" / "tableDrops",
+    "sql.mysql" / "tableCreates",
+    "sql.mysql" / "indexCreates",
+    "sql.mysql" / "foreignKeys",
+    "sql.mysql" / "extraHistID",
+    "sql.mysql" / "buildFinish",
+    "sql.mysql" / "tableDrops",
+    "sql.sqlite" / "tableCreates",
+    "sql.sqlite" / "indexCreates",
+    "sql.sqlite" / "foreignKeys",
+    "sql.sqlite" / "extraHistID",
+    "sql.sqlite" / "buildFinish",
+    "sql.sqlite" / "tableDrops",
+];
+
+/// Finds a step for the database system that `db=` names; `own` is the user's folder.
+///
+/// # Errors
+/// [`ScriptError`], when a file is there and cannot be read.
+pub fn find(own: Option<&Path>, db: &str, step: Step) -> Result<Script, ScriptError> {
+    let folders = [format!("sql.{db}"), "sql.common".to_owned()];
+    for folder in own
+        .into_iter()
+        .flat_map(|own| folders.iter().map(|f| own.join(f)))
+    {
+        let path = folder.join(step.name()).with_extension("sql");
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                let source = path.display().to_string();
+                let statements = statements(&text);
+                return Ok(Script { source, statements });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(ScriptError::Unreadable { path, error }),
+        }
+    }
+    Ok(built_in(&folders, step))
+}
+
+/// `sql.common` has every step.
+fn built_in(folders: &[String], step: Step) -> Script {
+    let known = |folder: &&String| {
+        let mut all = BUILT_IN.into_iter();
+        all.find(|(of, name, _)| of == folder && *name == step.name())
+    };
+    let found = folders.iter().find_map(|folder| known(&folder));
+    let (folder, name, text) = found.unwrap_or(("sql.common", step.name(), ""));
+    Script {
+        source: format!("{folder}/{name}.sql (built in)"),
+        statements: statements(text),
+    }
+}
+
+/// Splits a file into its statements.
+fn statements(text: &str) -> Vec<String> {
+    let (mut all, mut one) = (Vec::new(), String::new());
+    for line in text.lines().map(str::trim_end) {
+        if line.trim_start().starts_with("--") || (line.is_empty() && one.is_empty()) {
+            continue;
+        }
+        let (body, ends) = match line.strip_suffix(';') {
+            Some(body) if !body.ends_with('\\') => (body, true),
+            _ => (line, false),
+        };
+        if !one.is_empty() {
+            one.push('\n');
+        }
+        one.push_str(&body.replace("\\;", ";"));
+        if ends {
+            all.push(std::mem::take(&mut one));
+        }
+    }
+    if !one.trim().is_empty() {
+        all.push(one); // The last one may lack its end.
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Table;
+
+    #[test]
+    fn semicolons_end_statements_unless_escaped_or_inside_a_line() {
+        let text = "-- a comment;\n\ncreate table a (\n  b int -- c\n);\nselect 1; select 2;\n\
+                    create function f() as $$\nbegin\\;\nend\\;\n$$;\n  -- end\nlast";
+        assert_eq!(
+            statements(text),
+            [
+                "create table a (\n  b int -- c\n)",
+                "select 1; select 2",
+                "create function f() as $$\nbegin;\nend;\n$$",
+                "last",
+            ]
+        );
+        assert_eq!(statements("-- nothing\n\n"), [""; 0]);
+    }
+
+    #[test]
+    fn every_engine_has_every_step_and_every_table_with_its_columns() {
+        for db in ["mysql", "postgres", "opengauss", "sqlite"] {
+            let made = find(None, db, Step::TableCreates).unwrap().statements;
+            for table in Table::ALL {
+                let head = format!("create table {} (", table.name());
+                let of_table = made.iter().find(|statement| statement.starts_with(&head));
+                let lines: Vec<&str> = of_table.unwrap().lines().skip(1).map(str::trim).collect();
+                let columns: Vec<&str> = lines
+                    .iter()
+                    .filter_map(|line| line.split(' ').next())
+                    .filter(|word| word.contains('_'))
+                    .collect();
+                assert_eq!(columns, table.columns(), "{db} {table:?}");
+            }
+            let dropped = find(None, db, Step::TableDrops).unwrap().statements;
+            for table in Table::ALL {
+                let line = format!("drop table if exists {}", table.name());
+                assert!(dropped.contains(&line), "{db} {table:?}");
+            }
+            for step in Step::AFTER_LOAD {
+                let source = find(None, db, step).unwrap().source;
+                let ours = [format!("sql.{db}/"), "sql.common/".to_owned()];
+                assert!(
+                    ours.iter().any(|folder| source.starts_with(folder)),
+                    "{source}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_users_file_replaces_ours_and_its_own_database_comes_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path();
+        let put = |path: &str, text: &str| {
+            let path = own.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let found = |step| find(Some(own), "postgres", step).unwrap();
+        assert!(found(Step::IndexCreates).source.ends_with("(built in)"));
+        put("sql.common/indexCreates.sql", "common;");
+        assert_eq!(found(Step::IndexCreates).statements, ["common"]);
+        put("sql.postgres/indexCreates.sql", "own;");
+        assert_eq!(found(Step::IndexCreates).statements, ["own"]);
+        put("sql.postgres/buildFinish.sql/x", "");
+        let error = find(Some(own), "postgres", Step::BuildFinish).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with(&format!("cannot read {}", own.display()))
+        );
+    }
+}

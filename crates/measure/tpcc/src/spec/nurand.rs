@@ -1,0 +1,187 @@
+//! NURand, the non-uniform random numbers of TPC-C §2.1.6, and its constants.
+
+use fastrand::Rng;
+
+/// One field's distribution: `NURand(A, x, y)` with its constant C.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NuRand {
+    a: u32,
+    x: u32,
+    y: u32,
+    c: u32,
+}
+
+impl NuRand {
+    /// C_LAST when a customer is chosen by name: the number of a name, 0 to 999.
+    #[must_use]
+    pub fn last_name(c: u32) -> Self {
+        Self {
+            a: 255,
+            x: 0,
+            y: 999,
+            c,
+        }
+    }
+
+    /// C_ID, 1 to 3000.
+    #[must_use]
+    pub fn customer(c: u32) -> Self {
+        Self {
+            a: 1023,
+            x: 1,
+            y: 3000,
+            c,
+        }
+    }
+
+    /// OL_I_ID, 1 to 100000.
+    #[must_use]
+    pub fn item(c: u32) -> Self {
+        Self {
+            a: 8191,
+            x: 1,
+            y: 100_000,
+            c,
+        }
+    }
+
+    /// The next number, from x to y.
+    pub fn draw(&self, rng: &mut Rng) -> u32 {
+        let Self { a, x, y, c } = *self;
+        let mixed = rng.u32(0..=a) | rng.u32(x..=y);
+        (mixed + c) % (y - x + 1) + x
+    }
+}
+
+/// The constants of the three fields. All terminals of a run use the same ones (§2.1.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Constants {
+    /// C for C_LAST, 0 to 255.
+    pub last_name: u32,
+    /// C for C_ID, 0 to 1023.
+    pub customer: u32,
+    /// C for OL_I_ID, 0 to 8191.
+    pub item: u32,
+}
+
+impl Constants {
+    /// Those of a load, drawn at random; the database keeps them for runs to come.
+    pub fn of_load(rng: &mut Rng) -> Self {
+        Self {
+            last_name: rng.u32(0..=255),
+            customer: rng.u32(0..=1023),
+            item: rng.u32(0..=8191),
+        }
+    }
+
+    /// Those of a run on a database that was loaded with `self`: C-Run for C_LAST differs from
+    /// C-Load by 65 to 119, but not by 96 or 112 (§2.1.6.1).
+    #[must_use]
+    pub fn of_run(self, rng: &mut Rng) -> Self {
+        loop {
+            let run = Self::of_load(rng);
+            if may_run(self.last_name, run.last_name) {
+                return run;
+            }
+        }
+    }
+}
+
+/// Whether a run may use this C for C_LAST after that load (§2.1.6.1).
+#[must_use]
+pub fn may_run(load: u32, run: u32) -> bool {
+    let delta = run.abs_diff(load);
+    (65..=119).contains(&delta) && delta != 96 && delta != 112
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rng() -> Rng {
+        Rng::with_seed(7)
+    }
+
+    #[test]
+    fn numbers_stay_in_their_range_and_reach_both_ends() {
+        let mut rng = rng();
+        for (field, low, high) in [
+            (NuRand::last_name(123), 0, 999),
+            (NuRand::customer(259), 1, 3000),
+            (NuRand::item(7911), 1, 100_000),
+        ] {
+            let drawn: Vec<u32> = (0..2_000_000).map(|_| field.draw(&mut rng)).collect();
+            assert!(drawn.iter().all(|n| (low..=high).contains(n)));
+            let span = high - low;
+            assert!(drawn.iter().any(|n| n - low < span / 100));
+            assert!(drawn.iter().any(|n| high - n < span / 100));
+        }
+    }
+
+    /// With A = 1 and the range 0 to 3, the OR of a coin and a number of two bits is 1 or 3 three
+    /// times of four: once for each number that has the lowest bit, and half the time for the others.
+    #[test]
+    fn the_or_makes_some_numbers_more_likely() {
+        let mut rng = rng();
+        let tiny = NuRand {
+            a: 1,
+            x: 0,
+            y: 3,
+            c: 0,
+        };
+        let mut counts = [0u32; 4];
+        for _ in 0..40_000 {
+            counts[tiny.draw(&mut rng) as usize] += 1;
+        }
+        for (count, wanted) in counts.into_iter().zip([5_000u32, 15_000, 5_000, 15_000]) {
+            assert!(count.abs_diff(wanted) < 600, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn a_constant_shifts_the_numbers_around() {
+        let (mut first, mut second) = (rng(), rng());
+        let plain = NuRand {
+            a: 255,
+            x: 0,
+            y: 999,
+            c: 0,
+        };
+        let shifted = NuRand::last_name(200);
+        for _ in 0..1000 {
+            let n = plain.draw(&mut first);
+            assert_eq!(shifted.draw(&mut second), (n + 200) % 1000);
+        }
+    }
+
+    #[test]
+    fn runs_use_another_constant_than_the_load_as_the_clause_says() {
+        let mut rng = rng();
+        for last_name in 0..=255 {
+            let load = Constants {
+                last_name,
+                customer: 1,
+                item: 2,
+            };
+            for _ in 0..50 {
+                let run = load.of_run(&mut rng);
+                assert!(may_run(last_name, run.last_name));
+                assert!(run.last_name <= 255 && run.customer <= 1023 && run.item <= 8191);
+            }
+        }
+        for (delta, fine) in [
+            (64, false),
+            (65, true),
+            (96, false),
+            (112, false),
+            (119, true),
+            (120, false),
+        ] {
+            assert_eq!(
+                (may_run(120, 120 - delta), may_run(100, 100 + delta)),
+                (fine, fine),
+                "{delta}"
+            );
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Transactions in each other's way.
+
+use std::thread;
+
+use saiga_tpcc::db::rows::Rows;
+use saiga_tpcc::db::statement::Statement;
+use saiga_tpcc::db::value::{Decimal, Value};
+use saiga_tpcc::db::{Session, SqlError};
+
+use crate::mariadb::{Server, open, run_sql};
+use crate::tables;
+
+fn update(session: &mut dyn Session, item: i64) -> Result<u64, SqlError> {
+    let params = [50, 1, 0, 1, item].map(Value::Int);
+    session.execute(Statement::OrderStockUpdate, &params, &mut Rows::new())
+}
+
+/// Each holds one row and wants the other's: one of them must give way.
+#[test]
+fn a_deadlock_is_a_conflict_and_the_transaction_can_be_tried_again() {
+    let server = Server::shared();
+    for (name, params) in [
+        ("deadlock_a", "useServerPrepStmts=true"),
+        ("deadlock_b", ""),
+    ] {
+        let mut first = tables::made(server, name, params);
+        let mut second = open(&server.url(name, params), "root", "").unwrap();
+        assert_eq!(update(&mut *first, 1), Ok(1));
+        assert_eq!(update(&mut *second, 2), Ok(1));
+        let other = thread::spawn(move || {
+            let outcome = update(&mut *second, 1);
+            // Whoever lost lets go of nothing more; whoever won may have waited for it.
+            second.rollback().unwrap();
+            outcome
+        });
+        let here = update(&mut *first, 2);
+        first.rollback().unwrap();
+        let outcomes = [here, other.join().unwrap()];
+        let conflicts: Vec<&SqlError> = outcomes.iter().filter_map(|o| o.as_ref().err()).collect();
+        let [SqlError::Conflict { said }] = conflicts[..] else {
+            panic!("{outcomes:?}")
+        };
+        assert!(said.starts_with("ERROR 1213 (40001): Deadlock"), "{said}");
+        assert_eq!(
+            (update(&mut *first, 2), update(&mut *first, 1)),
+            (Ok(1), Ok(1))
+        );
+        first.commit().unwrap();
+    }
+}
+
+#[test]
+fn a_lock_that_is_not_had_in_time_is_a_conflict() {
+    let server = Server::shared();
+    for (name, params) in [("wait_a", "useServerPrepStmts=true"), ("wait_b", "")] {
+        let mut holder = tables::made(server, name, params);
+        let mut waiter = open(&server.url(name, params), "root", "").unwrap();
+        run_sql(&mut *waiter, "set innodb_lock_wait_timeout = 1");
+        assert_eq!(update(&mut *holder, 1), Ok(1));
+        let queue = [1, 1, 9].map(Value::Int);
+        let queued = waiter.execute(Statement::OrderQueue, &queue, &mut Rows::new());
+        assert_eq!(queued, Ok(1));
+        let error = update(&mut *waiter, 1).unwrap_err();
+        let SqlError::Conflict { said } = &error else {
+            panic!("{error:?}")
+        };
+        assert!(
+            said.starts_with("ERROR 1205 (HY000): Lock wait timeout"),
+            "{said}"
+        );
+        // The server has undone the statement only: the transaction is the caller's.
+        waiter.rollback().unwrap();
+        holder.commit().unwrap();
+        let left = "select count(*) from bmsql_new_order where no_o_id = 9";
+        assert_eq!(run_sql(&mut *waiter, left), [["0"]]);
+        // `run` has no caller that could.
+        assert_eq!(update(&mut *holder, 1), Ok(1));
+        let both =
+            "update bmsql_new_order, bmsql_stock set no_o_id = 9, s_ytd = 1 where s_i_id = 1";
+        let error = waiter.run(both, &mut Rows::new()).unwrap_err();
+        assert!(matches!(error, SqlError::Conflict { .. }), "{error:?}");
+        holder.rollback().unwrap();
+        waiter.commit().unwrap();
+        assert_eq!(run_sql(&mut *waiter, left), [["0"]]);
+    }
+}
+
+/// What a server refuses for good is no conflict.
+#[test]
+fn a_row_that_is_there_already_is_refused() {
+    let server = Server::shared();
+    let mut session = tables::made(server, "twice", "useServerPrepStmts=true");
+    let queue = [1, 1, 2].map(Value::Int);
+    let error = session
+        .execute(Statement::OrderQueue, &queue, &mut Rows::new())
+        .unwrap_err();
+    let SqlError::Refused { code, sql, .. } = &error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(code, "1062");
+    assert!(sql.starts_with("insert into bmsql_new_order"), "{sql}");
+    let amount = Value::Decimal(Decimal::cents(99_999_999));
+    let params = [3, 1, 1, 1, 1, 1].map(Value::Int);
+    let history = [&params[1..], &[Value::Time(0), amount, Value::Text("")]].concat();
+    let error = session
+        .execute(Statement::PayHistory, &history, &mut Rows::new())
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("Out of range value for column 'h_amount'"),
+        "{error}"
+    );
+}

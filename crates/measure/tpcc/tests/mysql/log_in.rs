@@ -1,0 +1,242 @@
+//! Log-ins that work, and those that do not, each by a real cause.
+
+use std::io::Write as _;
+use std::net::{Ipv4Addr, TcpListener};
+use std::thread;
+
+use saiga_tpcc::db::ConnectError;
+
+use crate::mariadb::{Server, free_port, open, run_sql};
+
+fn refused(url: &str, user: &str, password: &str) -> ConnectError {
+    open(url, user, password)
+        .err()
+        .expect("it must not be let in")
+}
+
+/// All of a message: where, who or what, why, and the way out.
+fn says(error: &ConnectError, parts: &[&str]) {
+    let said = error.to_string();
+    for part in parts {
+        assert!(said.contains(part), "no {part:?} in: {said}");
+    }
+}
+
+#[test]
+fn native_passwords_are_accepted_also_empty_ones() {
+    let server = Server::shared();
+    let mut admin = server.admin();
+    run_sql(
+        &mut *admin,
+        "create user native@'%' identified via mysql_native_password using password('p w')",
+    );
+    run_sql(&mut *admin, "create user none@'%'");
+    for (user, password) in [("native", "p w"), ("none", "")] {
+        let url = server.url(
+            "information_schema",
+            "useSSL=false&allowPublicKeyRetrieval=true",
+        );
+        let mut session = open(&url, user, password).unwrap();
+        let whom = run_sql(&mut *session, "select user()");
+        assert_eq!(whom, [[format!("{user}@127.0.0.1")]]);
+    }
+}
+
+/// Through `localhost` as well: a Unix socket would go past what is measured.
+#[test]
+fn localhost_is_tcp() {
+    let server = Server::shared();
+    let url = format!("jdbc:mysql://localhost:{}/mysql", server.port);
+    let mut session = open(&url, "root", "").unwrap();
+    let found = "select host from information_schema.processlist where id = connection_id()";
+    let host = &run_sql(&mut *session, found)[0][0];
+    assert!(host.starts_with("127.0.0.1:"), "{host}");
+}
+
+#[test]
+fn whoever_is_not_let_in_learns_why() {
+    let server = Server::shared();
+    let mut admin = server.admin();
+    for sql in [
+        "create user known@'%' identified by 'right'",
+        "create user locked@'%' identified by 'p' account lock",
+        "create user expired@'%' identified by 'p' password expire",
+        "create user once@'%' identified by 'p' with max_user_connections 1",
+        "create user socket@'%' identified via unix_socket",
+        "create database own",
+        "grant all on own.* to known@'%'",
+    ] {
+        run_sql(&mut *admin, sql);
+    }
+    let here = format!("mysql at 127.0.0.1:{}", server.port);
+    let (known, none) = (server.url("own", ""), server.url("none", ""));
+    let any = server.url("information_schema", "");
+
+    let wrong = refused(&known, "known", "wrong");
+    assert!(matches!(wrong, ConnectError::Login { .. }), "{wrong:?}");
+    says(
+        &wrong,
+        &[
+            &here,
+            "\"known\"",
+            "ERROR 1045",
+            "check user= and password=",
+        ],
+    );
+    assert!(!wrong.to_string().contains("wrong\""), "{wrong}");
+    let unknown = refused(&known, "nobody", "");
+    says(&unknown, &[&here, "\"nobody\"", "ERROR 1045"]);
+
+    let locked = refused(&any, "locked", "p");
+    assert!(matches!(locked, ConnectError::Login { .. }), "{locked:?}");
+    says(&locked, &[&here, "\"locked\"", "ERROR 4151"]);
+    let expired = refused(&any, "expired", "p");
+    assert!(matches!(expired, ConnectError::Login { .. }), "{expired:?}");
+    says(&expired, &["\"expired\"", "ERROR 1820", "ALTER USER"]);
+
+    let missing = refused(&none, "root", "");
+    assert!(
+        matches!(missing, ConnectError::Database { .. }),
+        "{missing:?}"
+    );
+    says(
+        &missing,
+        &[&here, "\"none\"", "ERROR 1049", "correct conn="],
+    );
+    let forbidden = refused(&server.url("mysql", ""), "known", "right");
+    assert!(
+        matches!(forbidden, ConnectError::Database { .. }),
+        "{forbidden:?}"
+    );
+    says(&forbidden, &["\"mysql\"", "ERROR 1044"]);
+
+    let _first = open(&any, "once", "p").unwrap();
+    let second = refused(&any, "once", "p");
+    assert!(
+        matches!(second, ConnectError::Refused { for_now: true, .. }),
+        "{second:?}"
+    );
+    says(&second, &[&here, "ERROR 1226", "lower terminals="]);
+
+    let socket = refused(&any, "socket", "p");
+    assert!(
+        matches!(socket, ConnectError::Unsupported { .. }),
+        "{socket:?}"
+    );
+    says(
+        &socket,
+        &[&here, "\"socket\"", "without a password", "IDENTIFIED BY"],
+    );
+}
+
+#[test]
+fn a_server_that_is_full_says_so() {
+    let server = Server::start(&["--max-connections=10"]);
+    let url = server.url("mysql", "");
+    let opened: Vec<_> = (0..20).map(|_| open(&url, "root", "")).collect();
+    let full: Vec<&ConnectError> = opened.iter().filter_map(|one| one.as_ref().err()).collect();
+    assert!(full.len() >= 9, "{}", full.len());
+    assert!(
+        matches!(full[0], ConnectError::Refused { for_now: true, .. }),
+        "{full:?}"
+    );
+    says(
+        full[0],
+        &["ERROR 1040", "raise max_connections", "lower terminals="],
+    );
+}
+
+#[test]
+fn other_plugins_are_refused_by_name() {
+    let server = Server::start(&["--plugin-load-add=auth_ed25519"]);
+    let mut admin = server.admin();
+    run_sql(
+        &mut *admin,
+        "create user curve@'%' identified via ed25519 using password('p')",
+    );
+    let error = refused(&server.url("information_schema", ""), "curve", "p");
+    assert!(
+        matches!(error, ConnectError::Unsupported { .. }),
+        "{error:?}"
+    );
+    says(
+        &error,
+        &["\"curve\"", "client_ed25519", "mysql_native_password"],
+    );
+}
+
+#[test]
+fn a_host_that_we_may_not_come_from_is_refused_for_good() {
+    let server = Server::start(&[]);
+    let mut admin = server.admin();
+    run_sql(
+        &mut *admin,
+        "delete from mysql.global_priv where host <> 'localhost'",
+    );
+    run_sql(&mut *admin, "flush privileges");
+    let error = refused(&server.url("mysql", ""), "root", "");
+    assert!(
+        matches!(error, ConnectError::Refused { for_now: false, .. }),
+        "{error:?}"
+    );
+    says(&error, &["ERROR 1130", "CREATE USER"]);
+}
+
+#[test]
+fn a_port_with_nobody_or_somebody_else_is_named() {
+    let port = free_port();
+    let nobody = refused(&format!("jdbc:mysql://127.0.0.1:{port}/t"), "u", "p");
+    assert!(
+        matches!(nobody, ConnectError::Unreachable { .. }),
+        "{nobody:?}"
+    );
+    says(
+        &nobody,
+        &[
+            &format!("mysql at 127.0.0.1:{port}"),
+            "refused",
+            "is the server running",
+        ],
+    );
+
+    let unknown = refused("jdbc:mysql://no-such-host.invalid/t", "u", "p");
+    assert!(
+        matches!(unknown, ConnectError::Unreachable { .. }),
+        "{unknown:?}"
+    );
+    says(&unknown, &["no-such-host.invalid:3306"]);
+
+    for (words, told) in [
+        (&b"SSH-2.0-OpenSSH_9.2\r\n"[..], "packets"),
+        (b"\x05\0\0\0\x09none", "no MySQL since 5.7"),
+        (b"", "closed the connection"),
+    ] {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let other = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(words).unwrap();
+        });
+        let error = refused(&format!("jdbc:mysql://127.0.0.1:{port}/t"), "u", "p");
+        other.join().unwrap();
+        assert!(
+            matches!(error, ConnectError::Unreachable { .. }),
+            "{error:?}"
+        );
+        says(&error, &[&format!("127.0.0.1:{port}"), told]);
+    }
+}
+
+/// A PostgreSQL server, say: it waits for us to speak first.
+#[test]
+fn a_port_that_says_nothing_does_not_keep_us_for_ever() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let url = format!("jdbc:mysql://127.0.0.1:{port}/t?connectTimeout=100");
+    let error = refused(&url, "u", "p");
+    assert!(
+        matches!(error, ConnectError::Unreachable { .. }),
+        "{error:?}"
+    );
+    says(&error, &["connected, but nothing answers in time"]);
+}

@@ -1,0 +1,16 @@
+//! Sessions of MySQL's protocol against a real MariaDB.
+
+mod batches;
+mod cases;
+mod conflicts;
+mod loads;
+mod log_in;
+mod lost;
+mod rows;
+mod tables;
+
+#[path = "../support/mariadb.rs"]
+mod mariadb;
+
+/// `mysql9.rs` has most of it with MySQL.
+const KIND: mariadb::Kind = mariadb::Kind::MariaDb;
