@@ -20,7 +20,10 @@ fish := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 # The binary is documented by itself: it shares its name, and so its folder, with the library.
 doc := --no-deps --document-private-items --locked
 
-.PHONY: all build demo test loom soak bench bench-wait lint fmt install uninstall clean
+# Tests that are not even compiled for `make test`.
+soak := saiga-trials/soak,saiga-tpcc/soak
+
+.PHONY: all build demo test loom soak bench bench-wait bench-tpcc lint fmt install uninstall clean
 
 all: build
 
@@ -44,13 +47,15 @@ test:
 loom:
 	tools/loom
 
-# The long tests: kill -9 a thousand times, a hundred thousand connections.
+# The long tests: kill -9 a thousand times, a hundred thousand connections. And those with MySQL, which they look for
+# in target/mysql wherever the rest is built.
 soak:
 	tools/setup test
+	tools/mysql target/mysql
 	$(MAKE) build
-	SAIGA_LIBRARY=$(library) SAIGA_SOAK=1 $(CARGO) test --workspace --locked -- --nocapture
+	SAIGA_LIBRARY=$(library) SAIGA_SOAK=1 $(CARGO) test --workspace --features $(soak) --locked -- --nocapture
 
-# Every cell of the comparison; takes most of an hour on a machine that should be otherwise quiet.
+# Every cell of the comparison: half an hour on a machine that should be otherwise quiet.
 bench:
 	tools/setup demo
 	$(MAKE) build
@@ -63,9 +68,15 @@ bench-wait:
 	$(release)/saiga compare redis -t set -c 1,16,64,256 --hog none,0,1,both --arms kernel,saiga --out $(OUT)/wait/redis
 	$(release)/saiga compare sql --full --only point-select --only postgres-select --arms kernel,saiga --out $(OUT)/wait/sql
 
+# What `saiga bench tpcc` costs its client, against its targets (docs/tpcc.md): a quarter of an hour, 20 GB of disk.
+bench-tpcc:
+	tools/setup test
+	$(MAKE) build
+	tools/bench-tpcc --saiga $(release)/saiga --out $(OUT)
+
 lint:
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --features $(soak) --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude saiga-cli $(doc)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -p saiga-cli $(doc)
 	tools/rules

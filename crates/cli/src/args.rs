@@ -7,7 +7,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::exit;
-use crate::{bench, compare, completions, config, holder, man, run, service, status, top, writer};
+use crate::{
+    bench, compare, completions, config, history, holder, man, run, service, snapshot, status, top,
+    writer,
+};
 
 const EXIT_STATUS: &str = "Exit status: 0 done, 1 done and the answer is no, 2 could not.";
 
@@ -48,6 +51,10 @@ pub(crate) enum Verb {
     Compare(Box<compare::Args>),
     /// Runs one load and prints its figures
     Bench(bench::Args),
+    /// Lists experiments: the goal, result and changes of each, on one page
+    History(history::Args),
+    /// Puts data directories away and brings them back
+    Snapshot(snapshot::Args),
     /// Writes to Redis through a fail-over, for `compare` and `bench`
     #[command(hide = true)]
     RedisWriter(writer::Args),

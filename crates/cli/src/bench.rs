@@ -1,10 +1,12 @@
-//! `saiga bench`: one load run, and its record as in `result.json`.
+//! `saiga bench`: runs of a load, and their records as in `result.json`.
 //!
-//! Starts private servers, runs one load, stops them. Deliberately absent:
-//! comparisons and verdicts; one run shows nothing about another.
+//! Starts private servers, runs one load, stops them; then the next one, when the user
+//! wants several. Exit 1 when a run does not count. Deliberately absent: comparisons and
+//! verdicts; one run shows nothing about another.
 
 mod redis;
 mod sql;
+mod tpcc;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -12,13 +14,15 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Subcommand, ValueEnum};
 use saiga_experiment::cores::{Cores, Hog, Placement};
-use saiga_experiment::engine;
+use saiga_experiment::engine::{self, Extras};
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::result::Run;
 use saiga_experiment::workload::Workload;
 
 use crate::compare::{ArmName, HogName, raise_descriptor_limit};
+use crate::exit;
+use crate::host::{BesideRuns, Host};
 
 /// Options of `saiga bench`.
 #[derive(Debug, clap::Args)]
@@ -34,6 +38,8 @@ enum Load {
     Redis(redis::Args),
     /// MariaDB under sysbench, or PostgreSQL under pgbench
     Sql(sql::Args),
+    /// TPC-C on BenchmarkSQL's tables, from its props files
+    Tpcc(tpcc::Args),
 }
 
 /// The conditions that every load has.
@@ -51,7 +57,7 @@ struct Conditions {
     /// First port of the private servers on 127.0.0.1 (default: any free ones)
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// Print the record as JSON
+    /// Print each record as JSON, on a line of its own
     #[arg(long)]
     json: bool,
 }
@@ -72,6 +78,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.load {
         Load::Redis(args) => redis::run(&args),
         Load::Sql(args) => sql::run(&args),
+        Load::Tpcc(args) => tpcc::run(args),
     }
 }
 
@@ -120,30 +127,61 @@ impl Conditions {
         })
     }
 
-    /// Runs `plan` and prints the record of its run.
-    fn measure<W: Workload>(&self, workload: &W, plan: &Plan<W::Load>) -> anyhow::Result<ExitCode> {
+    /// Runs one plan after the other and prints the record of each run when it is over.
+    fn measure<W: Workload>(
+        &self,
+        workload: &W,
+        plans: &[Plan<W::Load>],
+    ) -> anyhow::Result<ExitCode> {
         raise_descriptor_limit();
         let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
-        let outcome = engine::execute(workload, plan, &interrupt, &mut |_| {})?;
-        if let Some(reason) = outcome.stopped {
-            bail!("{reason}; nothing was measured");
+        let mut all_count = true;
+        for plan in plans {
+            let run = measured(workload, plan, &interrupt)?;
+            print(&run, self.json)?;
+            all_count &= run.rejected.is_none();
         }
-        let Some(run) = outcome.runs.into_iter().last() else {
-            bail!("nothing was measured");
-        };
-        match &run.rejected {
-            Some(reason) if run.metrics.is_empty() => bail!("bench {}: {reason}", workload.name()),
-            Some(_) | None => {}
-        }
-        print(&run, self.json)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(if all_count {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(exit::NO)
+        })
+    }
+}
+
+/// The one run of `plan`.
+fn measured<W: Workload>(
+    workload: &W,
+    plan: &Plan<W::Load>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Run> {
+    let host = Host::default();
+    let mut beside = BesideRuns::new(&host, None);
+    let extras = Extras {
+        beside: Some(&mut beside),
+        ..Extras::default()
+    };
+    let outcome = engine::execute_with(workload, plan, extras, interrupt, &mut |_| {})?;
+    beside
+        .problem()
+        .iter()
+        .for_each(|problem| exit::say(problem));
+    if let Some(reason) = outcome.stopped {
+        bail!("{reason}; {} was not measured", plan.cells[0].id);
+    }
+    let Some(run) = outcome.runs.into_iter().last() else {
+        bail!("nothing was measured");
+    };
+    match &run.rejected {
+        Some(reason) if run.metrics.is_empty() => bail!("bench {}: {reason}", workload.name()),
+        Some(_) | None => Ok(run),
     }
 }
 
 fn print(run: &Run, json: bool) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(run)?)?;
+        writeln!(out, "{}", serde_json::to_string(run)?)?;
         return Ok(());
     }
     writeln!(out, "{} {}: {:.3} s", run.cell, run.arm, run.seconds)?;

@@ -3,41 +3,64 @@
 //! Prints the result to stdout, writes `result.json` and `report.html` into `--out`.
 //! Exit 1 when `--expect faster` is not met. A first Ctrl-C keeps what was measured.
 
+mod course;
+mod file;
 mod finish;
 mod options;
+mod outlook;
 mod plan;
 pub(crate) mod probe;
 mod progress;
+mod tpcc;
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use saiga_experiment::analysis::{percent, widths};
 use saiga_experiment::arm::ArmKind;
+use saiga_experiment::campaign::{self, Campaign, Identity};
+use saiga_experiment::engine::{self, Event, Extras, Look, Outcome};
 use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::output;
 use saiga_experiment::plan::Plan;
-use saiga_experiment::result::Verdict;
+use saiga_experiment::result::{ExperimentResult, Run, Verdict};
 use saiga_experiment::workload::Workload;
-use saiga_experiment::{engine, output};
 use saiga_redis::{RedisArm, RedisWorkload};
 use saiga_sql::SqlWorkload;
 
 use crate::exit;
+use crate::host::{BesideRuns, Host};
+use crate::panel::Panel;
+use finish::Told;
 use options::Expectation;
 pub(crate) use options::{Args, ArmName, EngineName, HogName, TestName, TopologyName, seconds};
+use outlook::{Outlook, Spreads};
 pub(crate) use plan::{
-    arm_kinds, check_arms, check_connections, check_idle, check_test, raise_descriptor_limit,
-    this_tool,
+    arm_kinds, check_arms, check_connections, check_idle, raise_descriptor_limit, tests, this_tool,
 };
 use progress::Progress;
 
 /// Runs the comparison, or with `--dry-run` says what it would run.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if !args.set.is_empty() && !file::is_file(&args.workload) {
+        bail!("--set is for `saiga compare FILE.toml`");
+    }
+    if let Some(flag) = args.tpcc.first().filter(|_| args.workload != "tpcc") {
+        bail!("{flag} is for `saiga compare tpcc`");
+    }
     match args.workload.as_str() {
-        "redis" => redis(args),
-        "sql" => sql(args),
+        "redis" => redis(&args),
+        "sql" => sql(&args),
+        "tpcc" => tpcc::run(args),
+        path if file::is_file(path) => file::run(args),
         other => {
-            bail!("compare {other}: not in this version; `saiga compare redis` and `sql` are")
+            bail!(
+                "compare {other}: not in this version; `saiga compare redis`, `sql`, `tpcc` and \
+                 FILE.toml are"
+            )
         }
     }
 }
@@ -54,7 +77,7 @@ fn redis(args: &Args) -> anyhow::Result<ExitCode> {
     let arms = redis_arms(args)?;
     if args.dry_run {
         let workload = RedisWorkload::without_programs(arms, topology, args.port, this_tool()?);
-        return plan::print_steps(&workload, &plan);
+        return plan::print_steps(&workload, &plan, &known(&workload, &plan, args)?);
     }
     let out = out(args)?;
     let probe = Some(probe::status_pages());
@@ -71,7 +94,7 @@ fn sql(args: &Args) -> anyhow::Result<ExitCode> {
     let kinds = arms(args)?;
     if args.dry_run {
         let workload = SqlWorkload::without_programs(&engines, &kinds, args.port, window);
-        return plan::print_steps(&workload, &plan);
+        return plan::print_steps(&workload, &plan, &known(&workload, &plan, args)?);
     }
     let out = out(args)?;
     let probe = Some(probe::status_pages());
@@ -107,41 +130,155 @@ fn out(args: &Args) -> anyhow::Result<&Path> {
     }
 }
 
-/// Runs a plan, writes what came out, and says what holds.
+/// What can be said before anything runs.
+fn known<W: Workload>(
+    workload: &W,
+    plan: &Plan<W::Load>,
+    args: &Args,
+) -> anyhow::Result<Vec<String>> {
+    let mut known = Vec::new();
+    if let Some(until) = args.course.until() {
+        known.push(format!(
+            "{} pairs at most; fewer when every interval is within {} %",
+            plan.pairs,
+            percent(until.half_width)
+        ));
+    }
+    let recorded = match &args.out {
+        Some(out) => campaign::recorded(out)?,
+        None => None,
+    };
+    let runs = recorded.map_or_else(Vec::new, |recorded| recorded.runs);
+    known.extend(outlook(workload, plan, args, &runs));
+    Ok(known)
+}
+
+/// What the pairs will resolve, by what the user assumes or by what was already run.
+fn outlook<W: Workload>(
+    workload: &W,
+    plan: &Plan<W::Load>,
+    args: &Args,
+    runs: &[Run],
+) -> Option<String> {
+    let shown = || {
+        Spreads::of(&widths(
+            &workload.metrics(),
+            &workload.arms(),
+            &finish::described(plan),
+            runs,
+        ))
+    };
+    let spreads = Spreads::assumed(&args.course).or_else(shown)?;
+    Some(Outlook::new(&args.course, plan.pairs).sentence(&spreads))
+}
+
+/// Takes or makes the campaign of this plan in `out`, and says what is there.
+fn campaign_in<W: Workload>(
+    workload: &W,
+    plan: &Plan<W::Load>,
+    args: &Args,
+    out: &Path,
+) -> anyhow::Result<Campaign> {
+    let until = args.course.until();
+    let identity = Identity::of(workload, plan, until.as_ref(), &finish::host());
+    let campaign = Campaign::open(out, &identity, args.course.begin())?;
+    if args.course.resume {
+        exit::say(
+            &match (campaign.recorded().len(), campaign.was_finished()) {
+                (0, _) => format!("nothing to resume in {}: it begins", out.display()),
+                (runs, true) => format!("all {runs} runs are already there"),
+                (runs, false) => format!("{runs} runs are already there"),
+            },
+        );
+    }
+    Ok(campaign)
+}
+
+/// Runs what is left of a plan.
+fn run_rest<W: Workload>(
+    workload: &W,
+    plan: &Plan<W::Load>,
+    args: &Args,
+    campaign: &mut Campaign,
+) -> anyhow::Result<Outcome> {
+    let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
+    let (own, arms, cells) = (workload.metrics(), workload.arms(), finish::described(plan));
+    let until = args.course.until();
+    let host = Arc::new(Host::default());
+    let panel = (!args.no_dashboard).then(|| Panel::open(&host)).flatten();
+    let progress = RefCell::new(Progress::new(plan, until.is_some(), panel));
+    let mut said = outlook(workload, plan, args, campaign.recorded());
+    said.iter()
+        .for_each(|sentence| progress.borrow().say(sentence));
+    let mut beside = BesideRuns::new(&host, args.out.as_deref());
+    let mut look = |outcome: &Outcome| {
+        if said.is_none() {
+            said = outlook(workload, plan, args, &outcome.runs);
+            said.iter()
+                .for_each(|sentence| progress.borrow().say(sentence));
+        }
+        let Some(until) = &until else {
+            return Look::GoOn;
+        };
+        let open = until.open(&own, &arms, &cells, outcome);
+        progress.borrow_mut().on_look(&open);
+        if open.is_empty() {
+            Look::Enough
+        } else {
+            Look::GoOn
+        }
+    };
+    let extras = Extras {
+        look: Some(&mut look),
+        sequential: until.is_some(),
+        campaign: Some(campaign),
+        beside: Some(&mut beside),
+    };
+    let mut on = |event: Event<'_>| progress.borrow_mut().on(&event);
+    let outcome = engine::execute_with(workload, plan, extras, &interrupt, &mut on)?;
+    progress.into_inner().finish();
+    beside
+        .problem()
+        .iter()
+        .for_each(|problem| exit::say(problem));
+    Ok(outcome)
+}
+
+/// Runs a plan, and says what holds.
 fn experiment<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
     args: &Args,
     out: &Path,
 ) -> anyhow::Result<ExitCode> {
+    let told = Told {
+        experiment: args.workload.clone(),
+        goal: None,
+    };
+    let (_, verdict) = conduct(workload, plan, args, out, told)?;
+    let expected = args.expect == Some(Expectation::Faster);
+    if let Some(what) = finish::unmet(verdict).filter(|_| expected) {
+        exit::say(&what);
+        return Ok(ExitCode::from(exit::NO));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a plan, and writes what came out; fails when nothing of it counts.
+fn conduct<W: Workload>(
+    workload: &W,
+    plan: &Plan<W::Load>,
+    args: &Args,
+    out: &Path,
+    told: Told,
+) -> anyhow::Result<(ExperimentResult, Verdict)> {
     output::claim_folder(out)?;
     raise_descriptor_limit();
-    let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
-    let mut progress = Progress::new(plan);
-    let outcome = engine::execute(workload, plan, &interrupt, &mut |event| progress.on(&event))?;
-    progress.finish();
+    let mut campaign = campaign_in(workload, plan, args, out)?;
+    let outcome = run_rest(workload, plan, args, &mut campaign)?;
     let stopped = outcome.stopped.clone();
-    let (result, verdict) = finish::result(workload, plan, outcome, args);
+    let (result, verdict) = finish::result(workload, plan, outcome, args, told);
     finish::write(&result, out, args.json)?;
-    if let Some(reason) = stopped {
-        bail!(
-            "{reason}; what was measured until then is in {}",
-            out.display()
-        );
-    }
-    if result.headline.is_empty() {
-        let reason = finish::first_cause(&result);
-        bail!(
-            "no pair of runs counts ({}); all runs are in {}",
-            reason.unwrap_or("none was made"),
-            out.display()
-        );
-    }
-    match args.expect {
-        Some(Expectation::Faster) if verdict != Verdict::Faster => {
-            exit::say("expected faster, and the headline comparison does not show it");
-            Ok(ExitCode::from(exit::NO))
-        }
-        Some(Expectation::Faster) | None => Ok(ExitCode::SUCCESS),
-    }
+    finish::check_done(&result, stopped.as_deref(), out)?;
+    Ok((result, verdict))
 }

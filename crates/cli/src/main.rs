@@ -10,12 +10,17 @@ mod compare;
 mod completions;
 mod config;
 mod exit;
+mod history;
 mod holder;
+mod host;
 mod library;
+mod local_time;
 mod man;
+mod panel;
 mod process;
 mod run;
 mod service;
+mod snapshot;
 mod status;
 mod table;
 mod top;
@@ -35,8 +40,10 @@ fn main() -> ExitCode {
         args::Verb::Disable(args) => service::disable(args),
         args::Verb::Status(args) => status::run(args),
         args::Verb::Top(args) => top::run(args),
-        args::Verb::Compare(args) => compare::run(&args),
+        args::Verb::Compare(args) => compare::run(*args),
         args::Verb::Bench(args) => bench::run(args),
+        args::Verb::History(args) => history::run(&args),
+        args::Verb::Snapshot(args) => snapshot::run(args),
         args::Verb::RedisWriter(args) => writer::run(args),
         args::Verb::RedisHolder(args) => holder::run(args),
         args::Verb::Config(args) => config::run(args),

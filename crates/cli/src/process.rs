@@ -32,10 +32,31 @@ pub(crate) struct Process {
     pub(crate) channels: u64,
     /// Connections that were not upgraded, by reason.
     pub(crate) not_upgraded: Vec<Failure>,
+    /// Connections that went back to TCP, by reason.
+    pub(crate) taken_back: Vec<Failure>,
+    /// Connections that were reset, by reason.
+    pub(crate) reset_for: Vec<Failure>,
     pub(crate) sockets: Vec<TcpSocket>,
 }
 
-/// How often one reason kept a connection on TCP.
+/// The process that listens on TCP port `port` of this host, as far as it can be seen: those of
+/// other users by root only.
+pub(crate) fn listener_at(port: u16) -> Option<u32> {
+    let listening = kernel::listeners_on(std::process::id(), port);
+    let holds = |pid: &u32| {
+        let sockets = kernel::sockets_of(*pid).unwrap_or_default();
+        sockets.iter().any(|(_, inode)| listening.contains(inode))
+    };
+    let entries = fs::read_dir("/proc").ok()?.flatten();
+    let mut pids: Vec<u32> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    // A child that has inherited the socket is younger than who listens.
+    pids.sort_unstable();
+    pids.into_iter().find(holds)
+}
+
+/// How often one reason kept a connection on TCP, took it back there, or had it reset.
 #[derive(Debug, Serialize)]
 pub(crate) struct Failure {
     pub(crate) reason: &'static str,
@@ -116,6 +137,8 @@ impl Process {
             meaning: reason.sentence(),
             count,
         };
+        let failures =
+            |counts: Vec<(Reason, u64)>| counts.into_iter().map(failure).collect::<Vec<_>>();
         let disabled = shown
             .disabled
             .map(|(reason, particulars)| match particulars.as_str() {
@@ -136,7 +159,9 @@ impl Process {
             wake_cost_us: (shown.wake_cost_ns != 0).then(|| f64::from(shown.wake_cost_ns) / 1000.0),
             segments: shown.segments,
             channels: shown.channels,
-            not_upgraded: shown.failures.into_iter().map(failure).collect(),
+            not_upgraded: failures(shown.failures),
+            taken_back: failures(shown.taken_back),
+            reset_for: failures(shown.reset_for),
             sockets: Vec::new(),
         }
     }

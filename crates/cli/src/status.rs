@@ -10,7 +10,7 @@ use saiga_status::reader::{self, OpenError, Page};
 use serde_json::json;
 
 use crate::exit;
-use crate::process::{Process, TcpSocket};
+use crate::process::{Failure, Process, TcpSocket};
 use crate::table::Table;
 use crate::units;
 
@@ -173,11 +173,14 @@ fn describe(process: &Process) -> String {
             "a wake-up from another CPU costs {cost:.0} µs here\n"
         ));
     }
-    for failure in &process.not_upgraded {
-        text.push_str(&format!(
-            "not upgraded {} times: {}\n",
-            failure.count, failure.meaning
-        ));
+    for (what, failures) in [
+        ("not upgraded", &process.not_upgraded),
+        ("taken back", &process.taken_back),
+        ("reset", &process.reset_for),
+    ] {
+        for Failure { meaning, count, .. } in failures {
+            text.push_str(&format!("{what} {count} times: {meaning}\n"));
+        }
     }
     text
 }

@@ -1,5 +1,7 @@
 //! Numbers for people.
 
+use std::time::Duration;
+
 /// A number of bytes with a binary unit and three figures: `512 B`, `1.50 KiB`, `34.2 MiB`.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -22,6 +24,19 @@ pub(crate) fn bytes(count: u64) -> String {
     }
 }
 
+/// A length of time: `0.02 s`, `5.31 s`, `12 min 07 s`.
+pub(crate) fn time(length: Duration) -> String {
+    match length.as_secs() {
+        0..120 => format!("{:.2} s", length.as_secs_f64()),
+        seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// `1 warehouse`, `2 warehouses`.
+pub(crate) fn counted(count: u32, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,6 +55,17 @@ mod tests {
             (u64::MAX, "15.9 EiB"),
         ] {
             assert_eq!(bytes(count), expected, "{count}");
+        }
+    }
+
+    #[test]
+    fn times_have_the_unit_that_suits_them() {
+        for (milliseconds, expected) in [
+            (20, "0.02 s"),
+            (119_990, "119.99 s"),
+            (127_000, "2 min 07 s"),
+        ] {
+            assert_eq!(time(Duration::from_millis(milliseconds)), expected);
         }
     }
 }

@@ -75,7 +75,11 @@ const ROWS: &[Row] = &[
     ),
     (&["top", "--iterations", "0"], &[], "invalid value '0'"),
     (&["bench"], &[], "Usage: saiga bench <COMMAND>"),
-    (&["bench", "tpcc"], &[], "unrecognized subcommand 'tpcc'"),
+    (
+        &["bench", "tpcc", "fly"],
+        &[],
+        "unrecognized subcommand 'fly'",
+    ),
     (&["bench", "sql"], &[], "--engine <ENGINE>"),
     (
         &["bench", "sql", "--engine", "oracle"],

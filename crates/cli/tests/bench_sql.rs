@@ -4,12 +4,12 @@
 mod marked;
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use marked::Marked;
+use marked::{Marked, send, taken_port};
+use rustix::process::Signal;
 use saiga_experiment::account::Account;
 use saiga_experiment::result::Run;
 
@@ -17,7 +17,10 @@ const ENGINES: [&str; 2] = ["mariadb", "postgres"];
 
 /// One tenth of a second on the kernel, unless `more` says otherwise.
 fn bench(test: &Marked, engine: &str, more: &[&str]) -> Command {
-    let mut saiga = test.saiga(&["bench", "sql", "--engine", engine, "--seconds", "0.1"]);
+    let mut saiga = test.saiga(&["bench", "sql", "--engine", engine]);
+    if !more.contains(&"--seconds") {
+        saiga.args(["--seconds", "0.1"]);
+    }
     saiga.args(more);
     saiga
 }
@@ -57,6 +60,27 @@ fn the_record_for_people_names_cell_and_arm() {
         assert!(said.stdout.contains(metric), "{}", said.stdout);
     }
     test.assert_nothing_left();
+}
+
+/// While the load runs, which takes a quarter of an hour.
+#[test]
+fn nothing_survives_a_kill() {
+    for (engine, tool) in ENGINES.into_iter().zip(["sysbench\n", "pgbench\n"]) {
+        let test = Marked::new();
+        let mut saiga = bench(&test, engine, &["--seconds", "1000", "--arm", "kernel"]);
+        saiga.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = saiga.spawn().unwrap();
+        let loads = |pid: &u32| {
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == tool)
+        };
+        while test.servers() == 0 || !test.processes_but(child.id()).iter().any(loads) {
+            assert!(child.try_wait().unwrap().is_none(), "it ended early");
+            std::thread::yield_now();
+        }
+        send(&child, Signal::KILL);
+        child.wait().unwrap();
+        test.wait_until_gone();
+    }
 }
 
 /// A shell script that stands before a program; `REAL` is that program.
@@ -173,10 +197,8 @@ fn more_connections_than_files_are_refused_at_once() {
 /// The port is free when we look, and taken when the server does.
 #[test]
 fn a_port_that_is_lost_at_the_last_moment_is_named() {
-    let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = stranger.local_addr().unwrap().port();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port().to_string();
+    let (_stranger, taken) = taken_port();
+    let (free, port) = taken_port();
     drop(free);
     let scripts = [
         ("mariadbd", format!("exec REAL \"$@\" --port={taken}")),
@@ -196,5 +218,4 @@ fn a_port_that_is_lost_at_the_last_moment_is_named() {
             format!("saiga: port {port} on 127.0.0.1 is taken; choose another with --port");
         assert!(said.starts_with(&wanted), "{engine}: {said}");
     }
-    drop(stranger);
 }

@@ -23,6 +23,17 @@ fn help_is_as_committed() {
         "compare",
         "bench redis",
         "bench sql",
+        "bench tpcc run",
+        "bench tpcc merge",
+        "bench tpcc build",
+        "bench tpcc check",
+        "bench tpcc destroy",
+        "history",
+        "snapshot",
+        "snapshot take",
+        "snapshot restore",
+        "snapshot verify",
+        "snapshot show",
     ] {
         let name = verb.replace(' ', "-");
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/help/{name}.txt"));

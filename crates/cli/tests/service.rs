@@ -151,15 +151,27 @@ fn a_sandbox_that_is_in_the_way_is_named() {
         ("TemporaryFileSystem=/tmp:ro", "TemporaryFileSystem= hides"),
         ("RootDirectory=/srv/db", "RootDirectory= hides"),
         ("RootImage=/srv/db.raw", "RootImage= hides"),
-        ("NoExecPaths=/", "NoExecPaths= hides"),
+        ("NoExecPaths=/", "NoExecPaths= keeps it from loading"),
+        (
+            "NoExecPaths=/tmp\nExecPaths=/ /usr",
+            "NoExecPaths= keeps it from loading",
+        ),
         (
             "RestrictAddressFamilies=AF_INET AF_UNIX",
             "lacks AF_NETLINK",
         ),
         ("RestrictAddressFamilies=~AF_UNIX", "lacks AF_UNIX"),
         (
-            "SystemCallFilter=@basic-io @network-io",
-            "lacks memfd_create",
+            "RestrictAddressFamilies=none",
+            "adds RestrictAddressFamilies=AF_UNIX AF_NETLINK",
+        ),
+        (
+            "SystemCallFilter=@basic-io @network-io @file-system @io-event @process @signal ioctl",
+            "adds SystemCallFilter=memfd_create madvise\n",
+        ),
+        (
+            "SystemCallFilter=~@default",
+            "lacks membarrier sched_getaffinity",
         ),
         (
             "SystemCallFilter=@system-service\nSystemCallFilter=~memfd_create:EPERM",
@@ -172,6 +184,9 @@ fn a_sandbox_that_is_in_the_way_is_named() {
             "ExecStart=\nExecStart=/usr/bin/nothing",
             "/usr/bin/nothing does not exist",
         ),
+        ("ExecStart=\nExecStart=nothing", "nothing does not exist"),
+        ("ExecStart=\nExecStart=/bin/true", "it starts no server"),
+        ("ExecStart=", "it starts no server"),
     ] {
         Machine::with(service).refuses(words);
     }
@@ -184,6 +199,7 @@ fn settings_that_let_the_library_in_are_no_obstacle() {
         "PrivateTmp=yes\nPrivateTmp=no",
         "PrivateTmp=yes\nBindReadOnlyPaths=/tmp",
         "NoExecPaths=/\nExecPaths=/tmp",
+        "ExecStart=\nExecStart=db --serve",
         "RestrictAddressFamilies=AF_INET\nRestrictAddressFamilies=AF_UNIX AF_NETLINK",
         "SystemCallFilter=@system-service\nSystemCallFilter=~@privileged",
         "AmbientCapabilities=CAP_NET_BIND_SERVICE\nUser=db",
@@ -197,6 +213,52 @@ fn settings_that_let_the_library_in_are_no_obstacle() {
             "{service}: {out:?}"
         );
     }
+}
+
+#[test]
+fn what_is_relaxed_is_no_obstacle_any_more() {
+    for (service, lines) in [
+        (
+            "RestrictAddressFamilies=~AF_NETLINK AF_PACKET",
+            "RestrictAddressFamilies=AF_NETLINK\n",
+        ),
+        (
+            "RestrictAddressFamilies=none",
+            "RestrictAddressFamilies=AF_UNIX AF_NETLINK\n",
+        ),
+        (
+            "SystemCallFilter=@system-service\nSystemCallFilter=~memfd_create:EPERM",
+            "SystemCallFilter=memfd_create\n",
+        ),
+        ("SystemCallFilter=~@ipc", "SystemCallFilter=memfd_create\n"),
+    ] {
+        let machine = Machine::with(service);
+        assert_eq!(machine.run("enable", "db").code, Some(1), "{service}");
+        let root = machine.path("").display().to_string();
+        let out = said(
+            &mut machine
+                .saiga
+                .saiga(&["enable", "--relax", "--root", &root, "db"]),
+        );
+        assert_eq!(
+            (out.code, out.stderr.as_str()),
+            (Some(0), ""),
+            "{service}: {out:?}"
+        );
+        let text = fs::read_to_string(machine.drop_in()).unwrap();
+        assert!(text.ends_with(lines), "{service}: {text}");
+        assert_eq!(machine.run("disable", "db").code, Some(0));
+        assert!(!machine.drop_in().exists());
+    }
+    let machine = Machine::with("PrivateNetwork=yes\nPrivateUsers=yes");
+    let root = machine.path("").display().to_string();
+    let out = said(
+        &mut machine
+            .saiga
+            .saiga(&["enable", "--relax", "--root", &root, "db"]),
+    );
+    assert_eq!(out.code, Some(1), "its network stays its own: {out:?}");
+    assert!(!machine.drop_in().exists());
 }
 
 #[test]
@@ -220,6 +282,20 @@ fn a_drop_in_and_a_template_are_read_as_systemd_does() {
         "[Service]\nPrivateNetwork=no\n",
     );
     assert_eq!(machine.run("enable", "db").code, Some(0));
+    assert_eq!(machine.run("disable", "db").code, Some(0));
+    machine.write(
+        "usr/lib/systemd/system/a-b.service",
+        "[Service]\nExecStart=/usr/bin/db\n",
+    );
+    machine.write(
+        "etc/systemd/system/a-.service.d/net.conf",
+        "[Service]\nPrivateNetwork=yes\n",
+    );
+    assert_eq!(
+        machine.run("enable", "a-b").code,
+        Some(1),
+        "the drop-ins of a beginning of its name count"
+    );
     machine.write(
         "usr/lib/systemd/system/many@.service",
         "[Service]\nExecStart=/usr/bin/db\n",

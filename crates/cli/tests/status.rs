@@ -48,6 +48,8 @@ fn a_process_is_shown_as_its_page_and_the_kernel_see_it() {
         "1 of 3 connections upgraded",
         "peer is not a Saiga process",
         "not upgraded 2 times: peer is remote",
+        "taken back 1 times: stdio on the socket",
+        "reset 1 times: peer's process ended",
         "1.00 MiB",
         "not opened through the library",
     ] {
@@ -67,6 +69,8 @@ fn show(page: StatusPage, upgraded: &TcpStream, remote: &TcpStream) {
     page.header().upgrades.fetch_add(1, Relaxed);
     page.header().count_failure(Reason::PeerRemote);
     page.header().count_failure(Reason::PeerRemote);
+    page.header().count_downgrade(Reason::Stdio);
+    page.header().count_reset(Reason::PeerGone);
     let entry = page.entry(upgraded.as_raw_fd()).unwrap();
     entry.begin(State::Upgraded, Reason::None);
     entry.channel_tx.fetch_add(1 << 20, Relaxed);
@@ -94,6 +98,13 @@ fn one_process_as_json(
         (&answer["enabled"], &answer["disabled"]),
         (&true.into(), &().into())
     );
+    for (counts, reason) in [("taken_back", "stdio"), ("reset_for", "peer-gone")] {
+        let [only] = &answer[counts].as_array().unwrap()[..] else {
+            panic!("{counts}: {answer}")
+        };
+        assert_eq!(only["reason"], reason);
+        assert_eq!(only["count"], 1);
+    }
     let sockets = answer["sockets"].as_array().unwrap();
     let row = |fd: i32| sockets.iter().find(|socket| socket["fd"] == fd).unwrap();
     let mine = row(upgraded.as_raw_fd());

@@ -15,46 +15,68 @@ use saiga_experiment::result::Run;
 
 const TOPOLOGIES: [&str; 3] = ["replica", "sentinel", "cluster"];
 
+/// One run of `bench redis` with these words.
+fn bench(test: &Marked, words: &str) -> Run {
+    let mut saiga = test.saiga(&["bench", "redis", "--json"]);
+    let said = test.said(saiga.args(words.split(' ')));
+    test.assert_nothing_left();
+    let run: Run = serde_json::from_str(&said.stdout).unwrap();
+    let code = i32::from(run.rejected.is_some());
+    assert_eq!(said.code, Some(code), "{words}: {said:?}");
+    run
+}
+
 #[test]
 fn every_topology_is_made_measured_and_taken_down() {
+    let test = Marked::with_real_library();
     for topology in TOPOLOGIES {
-        let test = Marked::new();
-        let mut saiga = test.saiga(&["bench", "redis", "--arm", "kernel", "-t", "get"]);
-        saiga.args([
-            "--topology",
-            topology,
-            "-c",
-            "8",
-            "-n",
-            "8000",
-            "-r",
-            "500",
-            "--json",
-        ]);
-        let said = test.said(&mut saiga);
-        assert_eq!(said.code, Some(0), "{topology}: {said:?}");
-        let run: Run = serde_json::from_str(&said.stdout).unwrap();
-        assert_eq!(run.cell, format!("get-c8-r500-{topology}-unpinned"));
-        assert!(run.metrics["throughput_ops_s"] > 0.0);
-        let share = run.metrics["hit_share"];
-        assert!((share - 1.0).abs() < 1e-9, "{topology}: {share} found");
-        assert_eq!(run.rejected, None);
-        test.assert_nothing_left();
+        for arm in ["kernel", "saiga"] {
+            let load = "-t get -c 50 -n 40000 -r 500";
+            let run = bench(&test, &format!("--topology {topology} --arm {arm} {load}"));
+            assert_eq!(run.cell, format!("get-c50-r500-{topology}-unpinned"));
+            assert_eq!(run.rejected, None, "{topology} {arm}");
+            assert!(run.metrics["throughput_ops_s"] > 0.0);
+            let share = run.metrics["hit_share"];
+            assert!(
+                (share - 1.0).abs() < 1e-9,
+                "{topology} {arm}: {share} found"
+            );
+            // Of fifty clients; links between servers, which were upgraded before, do not count.
+            let upgraded = run.metrics.get("upgraded_sockets");
+            assert_eq!(upgraded.is_some(), arm == "saiga", "{topology} {arm}");
+            assert!(
+                upgraded.is_none_or(|count| *count >= 25.0),
+                "{topology}: {upgraded:?}"
+            );
+        }
+    }
+}
+
+/// The library of this installation accelerates nothing; its runs must not count.
+#[test]
+fn no_topology_and_no_fail_over_counts_that_was_not_accelerated() {
+    let test = Marked::with_library();
+    for (topology, kind) in [("replica", "get"), ("sentinel", "failover")] {
+        let run = bench(&test, &format!("--topology {topology} -t {kind} -n 8000"));
+        let reason = run.rejected.unwrap_or_default();
+        assert!(
+            reason.starts_with("not accelerated: "),
+            "{topology} {kind}: {reason}"
+        );
     }
 }
 
 #[test]
 fn a_fail_over_is_measured_and_reported_for_both_arms() {
-    let test = Marked::new();
+    let test = Marked::with_real_library();
     let mut saiga = test.saiga(&["compare", "redis", "--topology", "sentinel"]);
     saiga.args(["--only", "failover", "--pairs", "1", "--max-foreign", "100"]);
-    saiga.args(["--arms", "kernel,kernel", "--out", &test.text("out")]);
+    saiga.args(["--arms", "kernel,saiga", "--out", &test.text("out")]);
     let said = test.said(&mut saiga);
     assert_eq!(said.code, Some(0), "{said:?}");
     let result = test.result();
     assert_eq!(result.cells[0].params.workload["topology"], "sentinel");
-    let arms: Vec<&str> = result.runs.iter().map(|run| run.arm.as_str()).collect();
-    assert_eq!(arms.len(), 2);
+    assert_eq!(result.runs.len(), 2);
     for run in &result.runs {
         assert_eq!(run.rejected, None);
         // A sentinel calls a master down after a second, at the earliest.
@@ -62,11 +84,19 @@ fn a_fail_over_is_measured_and_reported_for_both_arms() {
         assert!((1.0..20.0).contains(&gap), "{gap}");
         let written = run.metrics["acknowledged_writes"];
         assert!(run.metrics["lost_writes"] < written && written > 1000.0);
+        // Four connections to the old master, and four to the new one.
+        let upgraded = run.metrics.get("upgraded_sockets");
+        assert_eq!(upgraded.is_some(), run.arm == "saiga");
+        assert!(upgraded.is_none_or(|count| *count >= 4.0), "{upgraded:?}");
     }
-    assert!(result.headline[0].starts_with("Fail-over on the kernel arm: "));
+    for (nth, arm) in ["kernel", "saiga"].into_iter().enumerate() {
+        let headline = &result.headline[nth];
+        let wanted = format!("Fail-over on the {arm} arm: ");
+        assert!(headline.starts_with(&wanted), "{headline}");
+    }
     let report = fs::read_to_string(test.path("out/report.html")).unwrap();
     for wanted in [
-        "sentinel: kernel-2 against kernel",
+        "sentinel: saiga against kernel",
         "Without service, s",
         "Of them lost",
     ] {
@@ -177,40 +207,38 @@ fn a_dry_run_prints_what_an_operator_would_type() {
 
 #[test]
 fn what_cannot_be_done_is_said_once_and_is_exit_2() {
-    let (taken, port) = port_behind_two_free_ones();
+    let (_taken, port) = port_behind_two_free_ones();
     let before = (port - 2).to_string();
     let test = Marked::new();
     let bench = ["bench", "redis", "--arm", "kernel"];
     for (words, message) in [
         (
             vec!["--topology", "ring"],
-            "saiga: invalid value 'ring' for '--topology <TOPOLOGY>'".to_owned(),
+            "invalid value 'ring' for '--topology <TOPOLOGY>'".to_owned(),
         ),
         (
             vec!["--topology", "replica", "-t", "failover"],
-            "saiga: -t failover needs --topology sentinel, not replica".to_owned(),
+            "-t failover needs --topology sentinel, not replica".to_owned(),
         ),
         (
             vec!["--topology", "sentinel", "--arm", "unix"],
-            "saiga: the unix arm has no sentinel topology".to_owned(),
+            "the unix arm has no sentinel topology".to_owned(),
         ),
         (
             vec!["--topology", "replica", "--port", &before],
-            format!("saiga: port {port} on 127.0.0.1 is taken (3 are needed from {before})"),
+            format!("port {port} on 127.0.0.1 is taken (3 are needed from {before})"),
         ),
         (
             vec!["--cluster", "--port", "60000"],
-            "saiga: --port 60000 is too high: the cluster topology needs 6 ports".to_owned(),
+            "--port 60000 is too high: the cluster topology needs 6 ports".to_owned(),
         ),
     ] {
         let given = bench
             .iter()
             .filter(|word| !words.contains(&"unix") || !["--arm", "kernel"].contains(*word));
         let line: Vec<&str> = given.copied().chain(words.iter().copied()).collect();
-        let said = test.refused(&mut test.saiga(&line));
-        assert!(said.starts_with(&message), "{line:?}: {said}");
+        test.assert_refused(&line, &message);
     }
-    drop(taken);
 }
 
 fn port_behind_two_free_ones() -> (TcpListener, u16) {

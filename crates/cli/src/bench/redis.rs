@@ -1,14 +1,15 @@
-//! `saiga bench redis`: one load of redis-benchmark.
+//! `saiga bench redis`: one load of redis-benchmark for each test, each on fresh servers.
 
 use std::process::ExitCode;
+use std::slice;
 
 use saiga_experiment::plan::RunSize;
-use saiga_redis::{RedisArm, RedisLoad, RedisWorkload, Topology, cells};
+use saiga_redis::{RedisArm, RedisLoad, RedisWorkload, Test, Topology, cells};
 
 use super::Conditions;
 use crate::compare::{
-    TestName, TopologyName, arm_kinds, check_arms, check_connections, check_idle, check_test,
-    probe, this_tool,
+    TestName, TopologyName, arm_kinds, check_arms, check_connections, check_idle, probe, tests,
+    this_tool,
 };
 
 /// Options of `saiga bench redis`; short ones are redis-benchmark's.
@@ -20,13 +21,21 @@ pub(super) struct Args {
     /// The same as --topology cluster
     #[arg(long, conflicts_with = "topology")]
     cluster: bool,
-    /// What each request does
-    #[arg(short = 't', long = "test", value_enum, default_value_t = TestName::Set)]
-    test: TestName,
+    /// What the requests do, such as set,get; each is a run of its own
+    #[arg(
+        short = 't',
+        long,
+        alias = "test",
+        value_enum,
+        value_delimiter = ',',
+        value_name = "TESTS",
+        default_value = "set"
+    )]
+    tests: Vec<TestName>,
     /// Parallel connections
     #[arg(short, long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     clients: u32,
-    /// Requests in all
+    /// Requests of each test
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
     requests: u64,
     /// Requests sent before the first answer is awaited
@@ -54,20 +63,26 @@ pub(super) struct Args {
     conditions: Conditions,
 }
 
-/// Runs one load and prints its record.
+/// Runs one load after the other and prints their records.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let (conditions, load) = (&args.conditions, args.load());
-    check_test(args.test, load.topology)?;
-    check_arms(&[conditions.arm], load.topology)?;
+    let (conditions, topology) = (&args.conditions, args.topology());
+    let tests = tests(&args.tests, topology)?;
+    let loads: Vec<RedisLoad> = tests.into_iter().map(|test| args.load(test)).collect();
+    check_arms(&[conditions.arm], topology)?;
     check_connections(args.clients)?;
-    check_idle(args.idle, &[conditions.arm], [&load])?;
+    check_idle(args.idle, &[conditions.arm], &loads)?;
     let mut arms = RedisArm::named(&arm_kinds(&[conditions.arm])?);
     if args.idle > 0 {
         arms = arms.iter().map(|arm| arm.beside(args.idle)).collect();
     }
     let size = RunSize::Operations(args.requests);
-    let topology = load.topology;
-    let plan = conditions.plan(|hog, cores| cells::cells(&[load], hog, cores), size)?;
+    let plan = |load: &RedisLoad| {
+        conditions.plan(
+            |hog, cores| cells::cells(slice::from_ref(load), hog, cores),
+            size,
+        )
+    };
+    let plans: Vec<_> = loads.iter().map(plan).collect::<Result<_, _>>()?;
     let workload = RedisWorkload::new(
         arms,
         topology,
@@ -75,7 +90,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         this_tool()?,
         Some(probe::status_pages()),
     )?;
-    conditions.measure(&workload, &plan)
+    conditions.measure(&workload, &plans)
 }
 
 impl Args {
@@ -87,9 +102,9 @@ impl Args {
         }
     }
 
-    fn load(&self) -> RedisLoad {
+    fn load(&self, test: Test) -> RedisLoad {
         RedisLoad {
-            test: self.test.test(),
+            test,
             clients: self.clients,
             pipeline: self.pipeline,
             value_bytes: self.value_bytes,

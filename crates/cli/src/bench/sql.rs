@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         window,
         Some(probe::status_pages()),
     )?;
-    conditions.measure(&workload, &plan)
+    conditions.measure(&workload, &[plan])
 }
 
 impl Args {

@@ -3,12 +3,13 @@
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-use anyhow::Context;
-use saiga_experiment::analysis::{Shortfall, conclude};
+use anyhow::{Context, bail};
+use saiga_experiment::analysis::{Shortfall, conclude_by};
 use saiga_experiment::cores::Cores;
 use saiga_experiment::engine::{Outcome, REPEATED};
 use saiga_experiment::plan::{self, Plan};
-use saiga_experiment::result::{Cell, CellParams, ExperimentResult, FORMAT_VERSION, Verdict};
+use saiga_experiment::result::{Cell, CellParams, ExperimentResult, FORMAT_VERSION, Host, Verdict};
+use saiga_experiment::stats::Method;
 use saiga_experiment::workload::{Load, Workload};
 use saiga_experiment::{host, output};
 use saiga_report::{document, html, text};
@@ -17,15 +18,30 @@ use crate::exit;
 
 use super::options::Args;
 
+/// What whoever planned an experiment says of it.
+pub(super) struct Told {
+    /// Its name.
+    pub(super) experiment: String,
+    /// What it is to find out.
+    pub(super) goal: Option<String>,
+}
+
 /// Everything that was measured and concluded, and the verdict of the headline.
 pub(super) fn result<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
     outcome: Outcome,
     args: &Args,
+    told: Told,
 ) -> (ExperimentResult, Verdict) {
-    let arms = workload.arms();
-    let mut cells: Vec<Cell> = plan.cells.iter().map(described).collect();
+    let (arms, own) = (workload.arms(), workload.metrics());
+    let mut cells = described(plan);
+    let until = args.course.until();
+    let method = match until {
+        Some(_) => Method::Sequential,
+        None => Method::Fixed,
+    };
+    let open = until.map(|until| until.warning(&until.open(&own, &arms, &cells, &outcome)));
     let Outcome {
         runs,
         stopped,
@@ -35,17 +51,19 @@ pub(super) fn result<W: Workload>(
         stopped: stopped.clone(),
         given_up,
     };
-    let conclusion = conclude(&arms, &cells, &runs, &shortfall);
+    let conclusion = conclude_by(method, &own, &arms, &cells, &runs, &shortfall);
     cells.extend(conclusion.best_cells);
     let mut warnings = conclusion.warnings;
+    warnings.extend(open.flatten());
     warnings.extend(workload.caveats());
     let mut versions = workload.versions();
     versions.insert("saiga".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-    let cores = Cores::choose().map_or(0, |cores| cores.allowed.len());
     let result = ExperimentResult {
         format_version: FORMAT_VERSION,
-        experiment: args.workload.clone(),
-        host: host::describe(cores),
+        experiment: told.experiment,
+        goal: told.goal,
+        own_metrics: own,
+        host: host(),
         subject: arms.last().map(|arm| arm.name.clone()),
         arms,
         started: runs.first().map(|run| run.started.clone()),
@@ -63,15 +81,23 @@ pub(super) fn result<W: Workload>(
     (result, conclusion.verdict)
 }
 
-fn described(cell: &plan::Cell<impl Load>) -> Cell {
-    Cell {
+/// This machine.
+pub(super) fn host() -> Host {
+    let cores = Cores::choose().map_or(0, |cores| cores.allowed.len());
+    host::describe(cores)
+}
+
+/// The cells of a plan for a result.
+pub(super) fn described(plan: &Plan<impl Load>) -> Vec<Cell> {
+    let one = |cell: &plan::Cell<_>| Cell {
         id: cell.id.clone(),
         params: CellParams {
             placement: cell.placement.name().to_owned(),
             hog: cell.hog.name().to_owned(),
-            workload: cell.load.params(),
+            workload: Load::params(&cell.load),
         },
-    }
+    };
+    plan.cells.iter().map(one).collect()
 }
 
 fn command_line() -> Vec<String> {
@@ -84,8 +110,33 @@ fn command_line() -> Vec<String> {
     words
 }
 
+/// Fails when the plan was not done, or when nothing of it counts.
+pub(super) fn check_done(
+    result: &ExperimentResult,
+    stopped: Option<&str>,
+    out: &Path,
+) -> anyhow::Result<()> {
+    let out = out.display();
+    if let Some(reason) = stopped {
+        bail!(
+            "{reason}; what was measured until then is in {out}, and --resume goes on from there"
+        );
+    }
+    if result.headline.is_empty() {
+        let reason = first_cause(result).unwrap_or("none was made");
+        bail!("no pair of runs counts ({reason}); all runs are in {out}");
+    }
+    Ok(())
+}
+
+/// What `--expect faster` does not find in a verdict.
+pub(super) fn unmet(verdict: Verdict) -> Option<String> {
+    (verdict != Verdict::Faster)
+        .then(|| "expected faster, and the headline comparison does not show it".to_owned())
+}
+
 /// The first rejection that is not the consequence of another.
-pub(super) fn first_cause(result: &ExperimentResult) -> Option<&str> {
+fn first_cause(result: &ExperimentResult) -> Option<&str> {
     let reasons = result.runs.iter().filter_map(|run| run.rejected.as_deref());
     reasons
         .into_iter()

@@ -5,25 +5,30 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use saiga_redis::{Test, Topology};
 
+use super::course::Course;
+
 /// Options of `saiga compare`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Servers and clients are started by saiga on private ports and folders, \
-and stopped again; no server of this host is touched.\nA first Ctrl-C stops everything and keeps \
+and stopped again; no server of this host is touched.\nEach finished run is kept in \
+DIR/campaign.jsonl; after a reboot, the same command with --resume goes on.\nA first Ctrl-C stops everything and keeps \
 what was measured, a second one ends at once."
 )]
 pub(crate) struct Args {
-    /// The workload: redis or sql
+    /// The workload: redis, sql, tpcc, or an experiment file, FILE.toml
     #[arg(value_name = "WORKLOAD")]
     pub(crate) workload: String,
     /// Folder for result.json and report.html; made if it is not there
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Measure everything. redis: also 1000 clients, 4096-byte values, threads on either side,
-    /// short connections and hogs (20 min). sql: both engines, 256 connections and hogs (hours)
+    /// short connections and hogs (half an hour). sql: both engines, 256 connections and hogs
+    /// (hours)
     #[arg(long)]
     pub(crate) full: bool,
-    /// sql: the database systems, mariadb with sysbench and postgres with pgbench
+    /// sql: the database systems, mariadb with sysbench and postgres with pgbench. tpcc: the one
+    /// of a private server
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ENGINE")]
     pub(crate) engine: Vec<EngineName>,
     /// redis: how servers are joined to each other
@@ -42,6 +47,9 @@ pub(crate) struct Args {
         conflicts_with = "full"
     )]
     pub(crate) hog: Vec<HogName>,
+    /// FILE.toml: the value of a variable, which wins over the file; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) set: Vec<(String, String)>,
     /// Print every step that would run, and run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -51,9 +59,15 @@ pub(crate) struct Args {
     /// Print result.json on standard output instead of the report
     #[arg(long)]
     pub(crate) json: bool,
+    /// Show a line of progress on a terminal, and no dashboard
+    #[arg(long)]
+    pub(crate) no_dashboard: bool,
     #[command(flatten)]
     pub(crate) pace: Pace,
-    /// What to compare, the reference first; an arm given twice is compared with itself
+    #[command(flatten)]
+    pub(crate) course: Course,
+    /// What to compare, the reference first; an arm given twice (kernel,kernel) is compared with
+    /// itself, which should show no difference
     /// (default: kernel,unix,saiga; without unix where servers are joined, or with --idle)
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) arms: Vec<ArmName>,
@@ -63,6 +77,8 @@ pub(crate) struct Args {
     /// First port of the private servers on 127.0.0.1 (default: any free ones)
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
+    #[command(flatten)]
+    pub(crate) tpcc: TpccFlags,
     // The last, for its heading holds for all that follow.
     #[command(flatten)]
     pub(crate) load: LoadFlags,
@@ -71,12 +87,13 @@ pub(crate) struct Args {
 /// How much is measured.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Pace {
-    /// Runs of each arm in each cell; a verdict needs six
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) pairs: u32,
+    /// Runs of each arm in each cell; a verdict needs six (default: 6, or what FILE.toml says)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) pairs: Option<u32>,
     /// Length of a run in seconds. redis: with 50 clients (default: 0.27, with --full 0.6, with
     /// --idle 1).
-    /// sql: with few connections, after warming up (default: 0.4, with --full 0.6)
+    /// sql: with few connections, after warming up (default: 0.4, with --full 0.6).
+    /// tpcc: 30 on a private server, else what the props file says
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "requests")]
     pub(crate) seconds: Option<f64>,
     /// redis: requests of a run, instead of a length
@@ -85,9 +102,66 @@ pub(crate) struct Pace {
     /// Seed of the random order (default: a new one, printed)
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Reject a run during which other processes used more CPUs than this
+    /// Reject a run during which other processes used more CPUs than this, or the hypervisor took
+    /// more of them
     #[arg(long, value_name = "CPUS", default_value_t = 0.12, value_parser = share)]
     pub(crate) max_foreign: f64,
+}
+
+/// Whose TPC-C is compared.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "tpcc: on a private server (--engine), or on your own")]
+pub(crate) struct TpccFlags {
+    /// Warehouses of a private server (default: 2)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) warehouses: Option<u32>,
+    /// Terminals on a private server (default: 8)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) terminals: Option<u32>,
+    /// A props file of BenchmarkSQL, whose tables are built; several run at the same time
+    #[arg(long, value_name = "FILE")]
+    pub(crate) props: Vec<PathBuf>,
+    /// The command line that starts its server in the foreground, or @FILE with it in it; for each
+    /// --props one. Compared are kernel and saiga, which is the same under `saiga run` (default: what
+    /// follows from profile= of the props file)
+    #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
+    pub(crate) server: Vec<String>,
+    /// The same for the reference alone: compared are a and b. `saiga run` before it is understood
+    #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
+    pub(crate) arm_a: Vec<String>,
+    /// And for what is judged
+    #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
+    pub(crate) arm_b: Vec<String>,
+    /// Restore this snapshot before each run; when it is not there, it is taken first, of data= of the
+    /// props files (default: backup= of the props file, when it is a snapshot)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) snapshot: Option<PathBuf>,
+}
+
+impl TpccFlags {
+    /// The first one that is given.
+    pub(crate) fn first(&self) -> Option<&'static str> {
+        let Self {
+            warehouses,
+            terminals,
+            props,
+            server,
+            arm_a,
+            arm_b,
+            snapshot,
+        } = self;
+        let given = [
+            ("--warehouses", warehouses.is_some()),
+            ("--terminals", terminals.is_some()),
+            ("--props", !props.is_empty()),
+            ("--server", !server.is_empty()),
+            ("--arm-a", !arm_a.is_empty()),
+            ("--arm-b", !arm_b.is_empty()),
+            ("--snapshot", snapshot.is_some()),
+        ];
+        let first = given.iter().find(|(_, given)| *given);
+        first.map(|(flag, _)| *flag)
+    }
 }
 
 /// Flags of redis-benchmark: any of them replaces the loads of the plan.
@@ -266,6 +340,14 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.02..=3600.0).contains(&seconds) => Ok(seconds),
         _ => Err("give seconds between 0.02 and 3600".to_owned()),
+    }
+}
+
+/// `NAME=VALUE` of `--set`.
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) | None => Err("give NAME=VALUE".to_owned()),
     }
 }
 

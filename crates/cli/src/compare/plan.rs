@@ -11,25 +11,27 @@ use saiga_experiment::arm::ArmKind;
 use saiga_experiment::cores::{Cores, Hog};
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::workload::{Load, Workload};
-use saiga_redis::{RedisArm, RedisLoad, Topology, cells};
+use saiga_redis::{RedisArm, RedisLoad, Test, Topology, cells};
 use saiga_sql::{Engine, SqlLoad};
 
 use crate::library;
 
 use super::options::{Args, ArmName, EngineName, HogName, LoadFlags, TestName};
 
-/// Redis, with ten loads, three placements, three arms and six pairs: 3.5 minutes.
+/// Redis, with ten loads, three placements, three arms and six pairs: three to four minutes.
 const REDIS_RUN: f64 = 0.27;
 /// With idle connections, which take some ten seconds to be made and to come to rest; the run
 /// itself is longer than whatever happens once a second.
 const REDIS_IDLE_RUN: f64 = 1.0;
-/// About twenty minutes.
+/// About half an hour.
 const REDIS_FULL_RUN: f64 = 0.6;
 /// SQL, with five loads, three placements, three arms and six pairs: five minutes, in which
 /// servers start and warm up for longer than they are measured.
 const SQL_RUN: f64 = 0.4;
 /// Hours.
 const SQL_FULL_RUN: f64 = 0.6;
+/// A verdict needs so many.
+const USUAL_PAIRS: u32 = 6;
 /// Connections of redis-benchmark that is not told otherwise.
 const USUAL_CLIENTS: u32 = 50;
 /// Files of a load generator besides its connections, with room to spare.
@@ -131,11 +133,12 @@ fn of<L>(args: &Args, mut cells: Vec<Cell<L>>, size: RunSize) -> anyhow::Result<
             );
         }
     }
+    args.course.check(&cells)?;
     let pace = &args.pace;
     Ok(Plan {
         cells,
-        pairs: pace.pairs,
-        seed: pace.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000)),
+        pairs: args.course.pairs(pace.pairs.unwrap_or(USUAL_PAIRS)),
+        seed: args.course.seed(pace.seed, args.out.as_deref())?,
         size,
         max_foreign_cores: pace.max_foreign,
     })
@@ -179,9 +182,9 @@ fn own_loads(flags: &LoadFlags, topology: Topology) -> anyhow::Result<Option<Vec
     if flags.first_load_flag().is_none() {
         return Ok(None);
     }
-    let tests = match tests.as_slice() {
+    let wanted = match tests.as_slice() {
         [] => &[TestName::Set, TestName::Get],
-        tests => tests,
+        wanted => wanted,
     };
     let mut counts = clients.clone();
     counts.sort_unstable();
@@ -189,8 +192,8 @@ fn own_loads(flags: &LoadFlags, topology: Topology) -> anyhow::Result<Option<Vec
     if counts.is_empty() {
         counts.push(USUAL_CLIENTS);
     }
-    let load = |test: TestName, clients| {
-        let usual = RedisLoad::new(test.test(), clients);
+    let load = |test, clients| {
+        let usual = RedisLoad::new(test, clients);
         RedisLoad {
             value_bytes: value_bytes.unwrap_or(usual.value_bytes),
             keys: keys.unwrap_or(usual.keys),
@@ -199,20 +202,23 @@ fn own_loads(flags: &LoadFlags, topology: Topology) -> anyhow::Result<Option<Vec
             ..usual
         }
     };
-    let mut loads = Vec::new();
-    for &test in tests {
-        check_test(test, topology)?;
-        loads.extend(counts.iter().map(|&clients| load(test, clients)));
-    }
-    Ok(Some(loads))
+    let tests = self::tests(wanted, topology)?.into_iter();
+    let loads = tests.flat_map(|test| counts.iter().map(move |&clients| load(test, clients)));
+    Ok(Some(loads.collect()))
 }
 
-/// Only sentinels fail over to another master.
-pub(crate) fn check_test(test: TestName, topology: Topology) -> anyhow::Result<()> {
-    if test == TestName::Failover && topology != Topology::Sentinel {
+/// Each test once, as the user orders them; only sentinels fail over to another master.
+pub(crate) fn tests(names: &[TestName], topology: Topology) -> anyhow::Result<Vec<Test>> {
+    if names.contains(&TestName::Failover) && topology != Topology::Sentinel {
         bail!("-t failover needs --topology sentinel, not {topology}");
     }
-    Ok(())
+    let mut tests = Vec::new();
+    for test in names.iter().map(|name| name.test()) {
+        if !tests.contains(&test) {
+            tests.push(test);
+        }
+    }
+    Ok(tests)
 }
 
 /// Servers reach each other by TCP only.
@@ -332,10 +338,11 @@ pub(crate) fn check_connections(connections: u32) -> anyhow::Result<()> {
     }
 }
 
-/// Prints every command of every visit, in order.
+/// Prints every command of every visit, in order, behind what is known beforehand.
 pub(super) fn print_steps<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
+    known: &[String],
 ) -> anyhow::Result<ExitCode> {
     let arms = workload.arms();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
@@ -348,6 +355,9 @@ pub(super) fn print_steps<W: Workload>(
         plan.cells.len() * arms.len() * usize::try_from(plan.pairs)?,
         plan.seed
     )?;
+    for line in known {
+        writeln!(out, "# {line}")?;
+    }
     match plan.size {
         RunSize::Operations(_) | RunSize::Timed(_) => {}
         RunSize::Lasting(length) => writeln!(

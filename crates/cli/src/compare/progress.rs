@@ -1,12 +1,16 @@
-//! Progress on stderr: a bar on a terminal, a line now and then elsewhere.
+//! Progress on stderr: a dashboard or a bar on a terminal, a line now and then elsewhere.
 
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use saiga_experiment::analysis::{Width, percent};
 use saiga_experiment::engine::Event;
 use saiga_experiment::plan::{Plan, RunSize};
+use saiga_experiment::result::Run;
+use saiga_sampler::dashboard::Campaign;
 
 use crate::exit;
+use crate::panel::Panel;
 
 /// What starting and stopping servers adds to a run.
 const RUN_OVERHEAD: Duration = Duration::from_millis(60);
@@ -22,7 +26,10 @@ const MAX_SHOWN: u32 = 20;
 /// Shows how far an experiment is and how long it will take.
 pub(crate) struct Progress {
     bar: ProgressBar,
+    /// In place of the bar.
+    panel: Option<Panel>,
     terminal: bool,
+    now: Now,
     /// When the first visit was over, which also makes data, and how many runs it had.
     paced: Option<(Instant, usize)>,
     last_line: Instant,
@@ -30,12 +37,29 @@ pub(crate) struct Progress {
     runs: usize,
     done: usize,
     shown: u32,
+    sequential: bool,
+    /// How sure the least sure cell is.
+    open: Option<String>,
+}
+
+/// What the panel shows of the run under way and of those before it.
+#[derive(Debug, Default)]
+struct Now {
+    cell: String,
+    run: Vec<String>,
+    /// The last run of each arm in this cell.
+    last: Vec<(String, Vec<String>)>,
 }
 
 impl Progress {
     /// For a plan that begins now; prints its seed and size.
-    pub(crate) fn new<L>(plan: &Plan<L>) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    /// `sequential` plans end when it is enough, often before their last pair.
+    pub(crate) fn new<L>(plan: &Plan<L>, sequential: bool, panel: Option<Panel>) -> Self {
+        let target = match panel {
+            Some(_) => ProgressDrawTarget::hidden(),
+            None => ProgressDrawTarget::stderr(),
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
         // The template is a constant; a bar with the default style serves as well.
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {wide_msg}") {
             bar.set_style(style);
@@ -45,22 +69,28 @@ impl Progress {
             RunSize::Timed(length) => Some(length + WARM_UP),
             RunSize::Operations(_) => None,
         };
-        exit::say(&format!(
-            "seed {}, {} cells, {} pairs",
-            plan.seed,
-            plan.cells.len(),
-            plan.pairs
-        ));
-        Self {
-            terminal: !bar.is_hidden(),
+        let progress = Self {
+            terminal: panel.is_some() || !bar.is_hidden(),
             bar,
+            panel,
+            now: Now::default(),
             paced: None,
             last_line: Instant::now(),
             planned_run,
             runs: 0,
             done: 0,
             shown: 0,
-        }
+            sequential,
+            open: None,
+        };
+        progress.say(&format!(
+            "seed {}, {} cells, {}{} pairs",
+            plan.seed,
+            plan.cells.len(),
+            if sequential { "at most " } else { "" },
+            plan.pairs
+        ));
+        progress
     }
 
     /// Takes one event.
@@ -75,13 +105,15 @@ impl Progress {
             Event::Running {
                 cell,
                 arm,
+                pair,
                 calibrating,
-                ..
             } => {
                 let what = if *calibrating { " (calibrating)" } else { "" };
                 self.bar
                     .set_message(format!("{}; {cell} {arm}{what}", self.left()));
+                self.now.begin(cell, arm, *pair, *calibrating);
             }
+            Event::Ran { run } => self.now.end(run),
             Event::Visited { runs_done } => {
                 let first = self.paced.is_none() && *runs_done > 0;
                 if first {
@@ -110,20 +142,63 @@ impl Progress {
                 self.notice(&format!("gave up {arm} in {cell}: {reason}"));
             }
         }
+        self.show();
     }
 
-    /// Removes the bar.
-    pub(crate) fn finish(&self) {
+    /// Takes the cells that are not sure enough after a round.
+    pub(crate) fn on_look(&mut self, open: &[Width]) {
+        let unknown = open.iter().any(|width| width.half_width.is_none());
+        let widest = open.iter().filter_map(|width| width.half_width);
+        let widest = widest.max_by(f64::total_cmp).filter(|_| !unknown);
+        self.open = widest.map(|half| {
+            let cells = if open.len() == 1 { "cell" } else { "cells" };
+            format!("\u{b1}{} % in {} {cells}", percent(half), open.len())
+        });
+    }
+
+    /// Prints a sentence.
+    pub(crate) fn say(&self, text: &str) {
+        match &self.panel {
+            Some(panel) => panel.say(text),
+            None => self.bar.suspend(|| exit::say(text)),
+        }
+    }
+
+    /// Removes the bar, or the panel.
+    pub(crate) fn finish(self) {
         self.bar.finish_and_clear();
+    }
+
+    /// Tells the panel everything.
+    fn show(&self) {
+        let Some(panel) = &self.panel else {
+            return;
+        };
+        let campaign = Campaign {
+            done: self.done,
+            planned: self.runs,
+            whole: vec![self.counted(), self.left()],
+            now: self.now.run.clone(),
+            last: self
+                .now
+                .last
+                .iter()
+                .map(|(_, parts)| parts.clone())
+                .collect(),
+        };
+        panel.tell(|dashboard| dashboard.on_campaign(campaign));
+    }
+
+    fn counted(&self) -> String {
+        let at_most = if self.sequential { "at most " } else { "" };
+        format!("{} of {at_most}{} runs", self.done, self.runs)
     }
 
     fn notice(&mut self, text: &str) {
         self.shown += 1;
         match self.shown {
-            ..MAX_SHOWN => self.bar.suspend(|| exit::say(text)),
-            MAX_SHOWN => self
-                .bar
-                .suspend(|| exit::say("more rejections follow; result.json has all")),
+            ..MAX_SHOWN => self.say(text),
+            MAX_SHOWN => self.say("more rejections follow; result.json has all"),
             _ => {}
         }
     }
@@ -131,12 +206,7 @@ impl Progress {
     fn line(&mut self) {
         self.last_line = Instant::now();
         if !self.terminal {
-            exit::say(&format!(
-                "{} of {} runs, {}",
-                self.done,
-                self.runs,
-                self.left()
-            ));
+            exit::say(&format!("{}, {}", self.counted(), self.left()));
         }
     }
 
@@ -151,9 +221,105 @@ impl Progress {
     fn left(&self) -> String {
         let left = u32::try_from(self.runs - self.done).unwrap_or(u32::MAX);
         let each = self.pace().or(self.planned_run);
-        each.map_or("time left unknown".to_owned(), |each| {
+        let left = each.map_or("time left unknown".to_owned(), |each| {
             let seconds = (each * left).as_secs();
             format!("{} min {:02} s left", seconds / 60, seconds % 60)
-        })
+        });
+        match &self.open {
+            Some(open) => format!("{left}, {open}"),
+            None => left,
+        }
+    }
+}
+
+impl Now {
+    fn begin(&mut self, cell: &str, arm: &str, pair: u32, calibrating: bool) {
+        if self.cell != cell {
+            cell.clone_into(&mut self.cell);
+            self.last.clear();
+        }
+        let pair = format!("pair {}", pair + 1);
+        self.run = vec![cell.to_owned(), arm.to_owned(), pair];
+        if calibrating {
+            self.run.push("calibrating".to_owned());
+        }
+    }
+
+    fn end(&mut self, run: &Run) {
+        self.last.retain(|(arm, _)| *arm != run.arm);
+        self.last.push((run.arm.clone(), figures(run)));
+        // Each arm has its line, whichever ran last.
+        self.last.sort();
+    }
+}
+
+/// The few figures of a run that a glance can take in.
+fn figures(run: &Run) -> Vec<String> {
+    const SHOWN: [(&str, &str, f64); 5] = [
+        ("tpmc_no_think_time", "New-Orders/min", 1.0),
+        ("throughput_ops_s", "ops/s", 1.0),
+        ("latency_p50_us", "ms p50", 1e-3),
+        ("latency_p99_us", "ms p99", 1e-3),
+        ("server_cpu_us_per_op", "µs server CPU per op", 1.0),
+    ];
+    let mut parts = vec![format!("last of {}:", run.arm)];
+    let known = SHOWN.iter().filter_map(|(name, unit, factor)| {
+        let value = run.metrics.get(*name)? * factor;
+        let decimals = if value >= 100.0 { 0 } else { 2 };
+        Some(format!("{value:.decimals$} {unit}"))
+    });
+    parts.extend(known);
+    parts.extend(run.rejected.as_ref().map(|_| "rejected".to_owned()));
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn run(cell: &str, arm: &str, throughput: f64) -> Run {
+        Run {
+            cell: cell.to_owned(),
+            arm: arm.to_owned(),
+            pair: 0,
+            position: 0,
+            started: String::new(),
+            seconds: 1.0,
+            metrics: BTreeMap::from([
+                ("throughput_ops_s".to_owned(), throughput),
+                ("latency_p50_us".to_owned(), 250.0),
+                ("hit_share".to_owned(), 1.0),
+            ]),
+            foreign_cpu_s: 0.0,
+            rejected: None,
+            detail: None,
+        }
+    }
+
+    #[test]
+    fn each_arm_has_its_last_run_until_another_cell_begins() {
+        let mut now = Now::default();
+        now.begin("set-c1", "saiga", 2, true);
+        assert_eq!(now.run, ["set-c1", "saiga", "pair 3", "calibrating"]);
+        now.end(&run("set-c1", "saiga", 20_000.0));
+        now.end(&run("set-c1", "kernel", 9000.0));
+        now.end(&Run {
+            rejected: Some("others".to_owned()),
+            ..run("set-c1", "saiga", 21_000.0)
+        });
+        let lines: Vec<String> = now.last.iter().map(|(_, line)| line.join(" ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "last of kernel: 9000 ops/s 0.25 ms p50",
+                "last of saiga: 21000 ops/s 0.25 ms p50 rejected",
+            ]
+        );
+        now.begin("set-c1", "kernel", 3, false);
+        assert_eq!(now.last.len(), 2);
+        now.begin("get-c1", "kernel", 0, false);
+        assert_eq!(now.last.len(), 0);
     }
 }

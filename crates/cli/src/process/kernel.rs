@@ -53,6 +53,15 @@ pub(super) fn connections_of(pid: u32) -> HashMap<u64, Connection> {
         .collect()
 }
 
+/// The inodes of sockets that listen on `port` where `pid` is.
+pub(super) fn listeners_on(pid: u32, port: u16) -> Vec<u64> {
+    let all = connections_of(pid).into_iter();
+    let listens = |one: &Connection| one.is_listening && one.local.port() == port;
+    all.filter(|(_, one)| listens(one))
+        .map(|(inode, _)| inode)
+        .collect()
+}
+
 fn parse_line(line: &str) -> Option<(u64, Connection)> {
     let mut fields = line.split_whitespace().skip(1);
     let local = parse_address(fields.next()?)?;
@@ -91,6 +100,17 @@ fn parse_address(text: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_listener_is_found_by_its_port() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert_eq!(listeners_on(std::process::id(), port).len(), 1);
+        let found = super::super::listener_at(port);
+        assert_eq!(found, Some(std::process::id()));
+        drop(listener);
+        assert!(listeners_on(std::process::id(), port).is_empty());
+    }
 
     #[cfg(target_endian = "little")]
     #[test]

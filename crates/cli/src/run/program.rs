@@ -32,6 +32,8 @@ pub(crate) struct As {
     pub(crate) group: Option<u32>,
     /// No bit of a file gives it more rights (`PR_SET_NO_NEW_PRIVS`).
     pub(crate) gains_nothing: bool,
+    /// Where its paths begin.
+    pub(crate) root: PathBuf,
 }
 
 impl As {
@@ -44,6 +46,7 @@ impl As {
             user: Some(user),
             group: Some(group),
             gains_nothing: has_no_new_privileges(),
+            root: PathBuf::from("/"),
         }
     }
 }
@@ -62,7 +65,10 @@ pub(crate) fn check_as(program: &Path, library: &Path, who: &As) -> Result<PathB
         let Some(interpreter) = script_interpreter(&program) else {
             break;
         };
-        program = interpreter;
+        program = match interpreter.strip_prefix("/") {
+            Ok(below) => who.root.join(below),
+            Err(_) => interpreter,
+        };
     }
     check_privileges(&program, who)?;
     let Ok(Some(elf)) = Elf::read(&program) else {

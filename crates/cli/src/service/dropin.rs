@@ -1,11 +1,12 @@
-//! The one file that `saiga enable` writes and `saiga disable` removes.
+//! The drop-in of a unit that `saiga enable` writes and `saiga disable` removes.
 
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+
+use super::file::{self, Like, Rights};
 
 /// Where administrators' units and drop-ins are.
 const SYSTEM: &str = "etc/systemd/system";
@@ -17,36 +18,32 @@ pub(super) fn path(root: &Path, name: &str) -> PathBuf {
     root.join(SYSTEM).join(format!("{name}.d")).join(FILE)
 }
 
-/// What is in it. A percent sign begins a specifier (`man 5 systemd.unit`), so it is doubled.
-pub(super) fn text(preload: &str) -> String {
-    let preload = preload.replace('%', "%%");
-    format!(
-        "# Written by `saiga enable`; removed by `saiga disable`.\n[Service]\nEnvironment=\"LD_PRELOAD={preload}\"\n"
-    )
+/// What is in it: the library, unless the service gets that by other means, and what it relaxes,
+/// each line below its reason. A percent sign begins a specifier (`man 5 systemd.unit`), so it is
+/// doubled.
+pub(super) fn text(preload: Option<&str>, reliefs: &[(&str, &str)]) -> String {
+    let mut text =
+        "# Written by `saiga enable`; removed by `saiga disable`.\n[Service]\n".to_owned();
+    if let Some(preload) = preload {
+        let preload = preload.replace('%', "%%");
+        text.push_str(&format!("Environment=\"LD_PRELOAD={preload}\"\n"));
+    }
+    for (line, reason) in reliefs {
+        text.push_str(&format!("# {reason}\n{line}\n"));
+    }
+    text
 }
 
 /// Writes the drop-in so that a reader sees all of it or none.
 pub(super) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    let folder = path.parent().context("a drop-in is in a folder")?;
     let failed = || format!("cannot write {}; are you root?", path.display());
+    let folder = path.parent().context("a drop-in is in a folder")?;
     fs::create_dir_all(folder).with_context(failed)?;
-    let fresh = folder.join(format!(".{FILE}.{}", std::process::id()));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o644)
-        .open(&fresh)
-        .with_context(failed)?;
-    let written = file
-        .write_all(text.as_bytes())
-        .and_then(|()| file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644)))
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&fresh, path));
-    if written.is_err() {
-        // What matters is the error that stopped us.
-        let _ = fs::remove_file(&fresh);
-    }
-    written.with_context(failed)
+    let like = Like {
+        mode: 0o644,
+        owner: None,
+    };
+    file::replace(path, text.as_bytes(), like, Rights::Caller).with_context(failed)
 }
 
 /// Removes the drop-in, and its folder when nothing else is in it. False when there was none.
@@ -64,16 +61,14 @@ pub(super) fn remove(path: &Path) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// The units that are enabled below `root`, sorted.
-pub(crate) fn enabled(root: &Path) -> Vec<String> {
+/// The units that have a drop-in of ours below `root`.
+pub(super) fn enabled(root: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(root.join(SYSTEM)) else {
         return Vec::new();
     };
-    let mut names: Vec<String> = entries
+    entries
         .filter_map(Result::ok)
         .filter(|entry| entry.path().join(FILE).is_file())
         .filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".d")?.to_owned()))
-        .collect();
-    names.sort();
-    names
+        .collect()
 }

@@ -38,6 +38,22 @@ pub(super) fn of(root: &Path, unit: &Unit) -> anyhow::Result<User> {
     })
 }
 
+/// A user by number, with the groups that the user database gives it.
+///
+/// # Errors
+/// When the user database cannot be read.
+pub(super) fn of_owner(root: &Path, user: u32, group: u32) -> anyhow::Result<User> {
+    let line = find(root, "etc/passwd", &user.to_string(), 2)?;
+    let mut gids = vec![group];
+    if let Some(login) = line.first() {
+        gids.extend(groups_with(root, login));
+    }
+    Ok(User {
+        uid: Some(user),
+        gids,
+    })
+}
+
 fn gid_of(root: &Path, group: &str) -> anyhow::Result<u32> {
     let line = find(root, "etc/group", group, 2)?;
     let number = line.get(2).map_or(group, String::as_str);

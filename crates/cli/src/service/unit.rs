@@ -1,6 +1,7 @@
 //! A service as systemd reads it: the unit's file, then its drop-ins in the order of their names.
 //!
-//! Spec: `man 5 systemd.unit`, `man 5 systemd.syntax`. Our own drop-in is left out.
+//! Spec: `man 5 systemd.unit`, `man 5 systemd.syntax`. Our own drop-in is left out, or replaced by
+//! the one that is to be written.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,6 +20,9 @@ const PLACES: [&str; 5] = [
     "lib/systemd/system",
 ];
 
+/// An alias of an alias of a unit is all that anybody has; links that lead in a circle end here.
+const ALIASES_MAX: u32 = 8;
+
 /// The settings of the section `[Service]`, in order.
 #[derive(Debug, Default)]
 pub(super) struct Unit {
@@ -26,17 +30,13 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// Reads the unit `name` below `root`.
+    /// Reads the unit `name` below `root`, with `ours` as the text of our drop-in.
     ///
     /// # Errors
     /// When there is none, it is masked, or a file cannot be read.
-    pub(super) fn read(root: &Path, name: &str) -> anyhow::Result<Self> {
+    pub(super) fn read(root: &Path, name: &str, ours: Option<&str>) -> anyhow::Result<Self> {
         let names = names_of(name);
-        let file = names
-            .iter()
-            .flat_map(|name| PLACES.map(|place| root.join(place).join(name)))
-            .find(|path| path.symlink_metadata().is_ok());
-        let Some(file) = file else {
+        let Some(file) = file_of(root, name) else {
             bail!(
                 "there is no unit {name} below {}",
                 root.join(PLACES[0]).display()
@@ -46,9 +46,13 @@ impl Unit {
             bail!("{name} is masked ({} leads to /dev/null)", file.display());
         }
         let mut unit = Self::default();
-        for path in [file].into_iter().chain(drop_ins(root, &names)) {
-            let text = fs::read_to_string(&path);
-            unit.parse(&text.with_context(|| format!("cannot read {}", path.display()))?);
+        unit.parse(&text_of(&file)?);
+        for (name, path) in drop_ins(root, &names) {
+            match ours {
+                Some(text) if name == dropin::FILE => unit.parse(text),
+                None if name == dropin::FILE => {}
+                _ => unit.parse(&text_of(&path)?),
+            }
         }
         Ok(unit)
     }
@@ -109,6 +113,48 @@ impl Unit {
     }
 }
 
+/// The name of the unit for which `name` stands: an alias is a link to a file of another name.
+pub(super) fn real_name(root: &Path, name: &str) -> String {
+    let mut name = name.to_owned();
+    for _ in 0..ALIASES_MAX {
+        let link = file_of(root, &name).and_then(|file| fs::read_link(file).ok());
+        let target = link.as_deref().and_then(Path::file_name);
+        let Some(target) = target.and_then(|target| target.to_str()) else {
+            break;
+        };
+        let instance = name.split_once('@').map_or("", |(_, rest)| rest);
+        let next = match target.strip_suffix("@.service") {
+            Some(stem) => format!("{stem}@{instance}"),
+            None => target.to_owned(),
+        };
+        if next == name || file_of(root, &next).is_none() {
+            break;
+        }
+        name = next;
+    }
+    name
+}
+
+/// Whether there is a unit `name` below `root`.
+pub(super) fn exists(root: &Path, name: &str) -> bool {
+    file_of(root, name).is_some()
+}
+
+/// The file of the unit, or of its template.
+fn file_of(root: &Path, name: &str) -> Option<PathBuf> {
+    let names = names_of(name);
+    let paths = names
+        .iter()
+        .flat_map(|name| PLACES.map(|place| root.join(place).join(name)));
+    paths
+        .into_iter()
+        .find(|path| path.symlink_metadata().is_ok())
+}
+
+fn text_of(path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
 /// The unit's own name and, for an instance of a template, the template's.
 fn names_of(name: &str) -> Vec<String> {
     let mut names = vec![name.to_owned()];
@@ -120,28 +166,43 @@ fn names_of(name: &str) -> Vec<String> {
     names
 }
 
-/// Drop-ins by file name; of equal names the strongest place's, and the unit's over its template's.
-fn drop_ins(root: &Path, names: &[String]) -> Vec<PathBuf> {
-    let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
-    let general = ["service.d".to_owned()];
-    let folders = names.iter().map(|name| format!("{name}.d")).chain(general);
-    for folder in folders.flat_map(|folder| PLACES.map(|place| root.join(place).join(&folder))) {
+/// Drop-ins by file name, ours among them whether it is there or not; of equal names the strongest
+/// place's, and the unit's over its template's, over those of names that it begins with.
+fn drop_ins(root: &Path, names: &[String]) -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::from([(dropin::FILE.to_owned(), PathBuf::new())]);
+    let general = ["service".to_owned()];
+    let beginnings = names.iter().flat_map(|name| beginnings(name));
+    let folders = names.iter().cloned().chain(beginnings).chain(general);
+    let folders =
+        folders.flat_map(|name| PLACES.map(|place| root.join(place).join(name.clone() + ".d")));
+    for folder in folders {
         for entry in fs::read_dir(folder)
             .into_iter()
             .flatten()
             .filter_map(Result::ok)
         {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".conf") && name != dropin::FILE {
+            if name.ends_with(".conf") {
                 found.entry(name).or_insert(entry.path());
             }
         }
     }
-    found.into_values().collect()
+    found
+}
+
+/// For `a-b-c@x.service`: `a-b-@x.service` and `a-@x.service`.
+fn beginnings(name: &str) -> Vec<String> {
+    let stem = name.strip_suffix(".service").unwrap_or(name);
+    let (prefix, rest) = stem.split_at(stem.find('@').unwrap_or(stem.len()));
+    let dashes = prefix.rmatch_indices('-').map(|(at, _)| at);
+    dashes
+        .filter(|at| at + 1 < prefix.len())
+        .map(|at| format!("{}{rest}.service", &prefix[..=at]))
+        .collect()
 }
 
 /// Words as systemd splits them: blanks divide, quotes keep together.
-fn split(value: &str) -> Vec<String> {
+pub(super) fn split(value: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
     for c in value.chars() {

@@ -138,6 +138,8 @@ mod tests {
             segments: 0,
             channels: 0,
             not_upgraded: Vec::new(),
+            taken_back: Vec::new(),
+            reset_for: Vec::new(),
             sockets,
         }
     }

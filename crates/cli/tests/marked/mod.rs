@@ -5,13 +5,15 @@
 mod support;
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use saiga_experiment::result::ExperimentResult;
-use support::{Installation, Said};
+use support::Installation;
+pub(crate) use support::Said;
 
 const NAME: &str = "SAIGA_TEST_MARK";
 
@@ -74,6 +76,18 @@ impl Marked {
         said.stderr
     }
 
+    /// Runs `saiga` with these arguments, which must be refused with `message`, once.
+    pub(crate) fn assert_refused(&self, arguments: &[&str], message: &str) {
+        let said = self.refused(&mut self.saiga(arguments));
+        let complaint = format!("saiga: {message}");
+        let lines = said.lines().filter(|line| line.starts_with(&complaint));
+        assert_eq!(
+            lines.count(),
+            1,
+            "{arguments:?}: not \"{message}\" but {said}"
+        );
+    }
+
     /// The result that a comparison left in `out`.
     pub(crate) fn result(&self) -> ExperimentResult {
         let text = fs::read_to_string(self.path("out/result.json")).unwrap();
@@ -104,6 +118,15 @@ impl Marked {
         pids.filter(|pid| *pid != but).filter(is_marked).collect()
     }
 
+    /// How many processes work below its folder for temporary files. PostgreSQL writes its title
+    /// over its environment, and the mark with it, but its processes work in their data.
+    pub(crate) fn servers(&self) -> usize {
+        let tmp = self.path("tmp");
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let folders = entries.filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok());
+        folders.filter(|folder| folder.starts_with(&tmp)).count()
+    }
+
     /// Neither a process nor a temporary file is left.
     pub(crate) fn assert_nothing_left(&self) {
         assert_eq!(
@@ -115,7 +138,7 @@ impl Marked {
         assert!(files.is_empty(), "{files:?} are left");
     }
 
-    /// Waits for the end of every marked process; the test's own time limit is the deadline.
+    /// Waits for the end of every marked process and every server; the test's own time limit is the deadline.
     pub(crate) fn wait_until_gone(&self) {
         for pid in self.processes_but(0) {
             // A process that is gone already has no descriptor.
@@ -123,7 +146,17 @@ impl Marked {
                 poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], None).unwrap();
             }
         }
+        while self.servers() > 0 {
+            std::thread::yield_now();
+        }
     }
+}
+
+/// A port that the kernel chose for a listener of ours, which holds it.
+pub(crate) fn taken_port() -> (TcpListener, String) {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    (taken, port)
 }
 
 /// Sends a signal to a child that is not reaped yet.

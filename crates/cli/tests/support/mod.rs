@@ -93,7 +93,8 @@ impl Installation {
         path
     }
 
-    /// `saiga` with these arguments, in a clean environment.
+    /// `saiga` with these arguments, in a clean environment; asked to end with the thread that
+    /// runs the test.
     pub(crate) fn saiga(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.path("bin/saiga"));
         command
@@ -102,6 +103,7 @@ impl Installation {
             .env_clear()
             .env("PATH", "/usr/bin:/bin");
         command.env("HOME", self.root.path());
+        saiga_trials::leash::arm(&mut command, saiga_trials::Signal::Terminate);
         command
     }
 }

@@ -34,6 +34,22 @@ impl Account {
         wanted.find_map(|name| Self::among(&users, name))
     }
 
+    /// The user of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::among(&fs::read_to_string("/etc/passwd").unwrap_or_default(), name)
+    }
+
+    /// The user of this number.
+    #[must_use]
+    pub fn of_uid(uid: u32) -> Option<Self> {
+        let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let number = uid.to_string();
+        let mut users_of = users.lines();
+        let line = users_of.find(|line| line.split(':').nth(2) == Some(&number))?;
+        Self::among(line, line.split(':').next()?)
+    }
+
     /// Reads `name:password:uid:gid:...`.
     fn among(users: &str, name: &str) -> Option<Self> {
         let mut users = users.lines().map(|line| line.split(':'));

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::result::AGAIN;
+
 /// Which arm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArmKind {
@@ -52,7 +54,7 @@ impl ArmKind {
     }
 }
 
-/// A unique name for each: one that is given twice gets a number, to compare it with itself.
+/// A unique name for each: one that is given again says so, to compare it with itself.
 #[must_use]
 pub fn names(kinds: &[ArmKind]) -> Vec<String> {
     let nth = |index: usize| {
@@ -64,7 +66,8 @@ pub fn names(kinds: &[ArmKind]) -> Vec<String> {
     };
     let name = |(index, kind): (usize, &ArmKind)| match nth(index) {
         1 => kind.name().to_owned(),
-        n => format!("{}-{n}", kind.name()),
+        2 => format!("{}{AGAIN})", kind.name()),
+        n => format!("{}{AGAIN}, {n})", kind.name()),
     };
     kinds.iter().enumerate().map(name).collect()
 }

@@ -20,10 +20,12 @@ pub enum Placement {
     TwoCores,
     /// Wherever the scheduler puts them.
     Unpinned,
+    /// Where the file of the experiment puts them, arm by arm.
+    OfFile,
 }
 
 impl Placement {
-    /// Every placement, in the order of reports.
+    /// Every placement that we choose ourselves, in the order of reports.
     pub const ALL: [Self; 3] = [Self::OneCore, Self::TwoCores, Self::Unpinned];
 
     /// For people: `one core`.
@@ -33,6 +35,7 @@ impl Placement {
             Self::OneCore => "one core",
             Self::TwoCores => "two cores",
             Self::Unpinned => "unpinned",
+            Self::OfFile => "as the file says",
         }
     }
 
@@ -81,20 +84,27 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Chooses the first two that this process may run on.
+    /// Chooses among the CPUs that this process may run on.
     ///
     /// # Errors
     /// The system call that failed.
     pub fn choose() -> io::Result<Self> {
         let mask = sched_getaffinity(None)?;
-        let allowed: Vec<usize> = (0..MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect();
-        let first = *allowed.first().ok_or(io::ErrorKind::NotFound)?;
+        let allowed = (0..MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect();
+        Ok(Self::among(allowed).ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    /// Chooses the first of these, and the next that is no hardware thread of it where there
+    /// is one; `None` when there are none at all.
+    #[must_use]
+    pub fn among(allowed: Vec<usize>) -> Option<Self> {
+        let first = *allowed.first()?;
         let siblings = siblings_of(first);
         let others = || allowed.iter().copied().filter(|&cpu| cpu != first);
         let second = others()
             .find(|cpu| !siblings.contains(cpu))
             .or_else(|| others().next());
-        Ok(Self {
+        Some(Self {
             first,
             second,
             allowed,
@@ -107,7 +117,7 @@ impl Cores {
         match placement {
             Placement::OneCore => Some([vec![self.first], vec![self.first]]),
             Placement::TwoCores => Some([vec![self.first], vec![self.second?]]),
-            Placement::Unpinned => Some([vec![], vec![]]),
+            Placement::Unpinned | Placement::OfFile => Some([vec![], vec![]]),
         }
     }
 
@@ -179,9 +189,54 @@ impl CpuWindow {
     }
 }
 
+/// A stretch of time in which the hypervisor may have given our CPUs to others.
+#[derive(Debug)]
+pub struct StealWindow {
+    opened: Instant,
+    stolen_s: f64,
+}
+
+/// What was taken away in a [`StealWindow`].
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Stolen {
+    /// CPU seconds, of all CPUs together.
+    pub cpu_s: f64,
+    /// Wall-clock seconds in which they were counted.
+    pub window_s: f64,
+}
+
+impl StealWindow {
+    /// Starts to watch.
+    ///
+    /// # Errors
+    /// `/proc/stat` cannot be read.
+    pub fn open() -> io::Result<Self> {
+        Ok(Self {
+            opened: Instant::now(),
+            stolen_s: seconds(stolen_ticks)?,
+        })
+    }
+
+    /// What was taken since. The resolution is a tick, 10 ms on each CPU.
+    ///
+    /// # Errors
+    /// `/proc/stat` cannot be read.
+    pub fn stolen(&self) -> io::Result<Stolen> {
+        Ok(Stolen {
+            cpu_s: (seconds(stolen_ticks)? - self.stolen_s).max(0.0),
+            window_s: self.opened.elapsed().as_secs_f64(),
+        })
+    }
+}
+
 fn busy_s() -> io::Result<f64> {
+    seconds(busy_ticks)
+}
+
+/// Ticks of `/proc/stat` as seconds.
+fn seconds(of: fn(&str) -> Option<f64>) -> io::Result<f64> {
     let stat = fs::read_to_string("/proc/stat")?;
-    busy_ticks(&stat)
+    of(&stat)
         .map(|ticks| ticks / ticks_per_second())
         .ok_or_else(|| {
             io::Error::new(
@@ -193,12 +248,23 @@ fn busy_s() -> io::Result<f64> {
 
 /// user, nice, system, irq, softirq and steal of all CPUs together; idle and iowait left out.
 fn busy_ticks(stat: &str) -> Option<f64> {
+    let fields = fields(stat)?;
+    Some([0, 1, 2, 5, 6, 7].iter().map(|&i| fields[i]).sum())
+}
+
+/// Steal of all CPUs together.
+fn stolen_ticks(stat: &str) -> Option<f64> {
+    fields(stat).map(|fields| fields[7])
+}
+
+/// The line of all CPUs, at least to steal.
+fn fields(stat: &str) -> Option<Vec<f64>> {
     let fields = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<f64> = fields
         .split_whitespace()
         .map_while(|field| field.parse().ok())
         .collect();
-    (fields.len() >= 8).then(|| [0, 1, 2, 5, 6, 7].iter().map(|&i| fields[i]).sum())
+    (fields.len() >= 8).then_some(fields)
 }
 
 fn ticks_per_second() -> f64 {
@@ -224,16 +290,25 @@ mod tests {
             busy_ticks(stat),
             Some(1.0 + 2.0 + 4.0 + 32.0 + 64.0 + 128.0)
         );
+        assert_eq!(stolen_ticks(stat), Some(128.0));
         assert_eq!(busy_ticks("intr 1"), None);
+        assert_eq!(
+            stolen_ticks("cpu 1 2 3 4 5 6 7\n"),
+            None,
+            "a kernel without steal"
+        );
+    }
+
+    #[test]
+    fn the_second_core_is_another_one_of_those_allowed() {
+        let cores = Cores::among(vec![5, 7]).unwrap();
+        assert_eq!((cores.first, cores.second), (5, Some(7)));
+        assert_eq!(Cores::among(vec![]), None);
     }
 
     #[test]
     fn with_one_core_there_is_no_second_placement() {
-        let cores = Cores {
-            first: 3,
-            second: None,
-            allowed: vec![3],
-        };
+        let cores = Cores::among(vec![3]).unwrap();
         assert_eq!(cores.of(Placement::OneCore), Some([vec![3], vec![3]]));
         assert_eq!(cores.of(Placement::TwoCores), None);
         assert_eq!(cores.hogged(Hog::Both), None);

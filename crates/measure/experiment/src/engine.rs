@@ -5,17 +5,27 @@
 //! [`MAX_REPEATS`] times, and all repeats together at most half of the plan. An arm that
 //! failed three times in a row in a cell is given up there.
 //!
-//! Deliberately absent: conclusions (`analysis`), and anything written to disk.
+//! With a campaign, what was already run is taken from its record (`campaign`).
+//!
+//! Deliberately absent: conclusions (`analysis`).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod judge;
+mod pace;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
+use crate::beside::{self, Begun, Beside};
+use crate::campaign::{Campaign, CampaignError};
+use crate::cores::{StealWindow, Stolen};
 use crate::interrupt::Interrupt;
 use crate::plan::{Cell, Plan, RunSize, Visit};
 use crate::process::{Child, CommandLine};
-use crate::result::Run;
+use crate::result::{Arm, Run};
 use crate::workload::{Conditions, Failure, Load, Measured, Target, Workload};
+
+pub use judge::{OTHERS, STOLEN};
 
 /// How often one visit is repeated before its last attempt stands.
 pub const MAX_REPEATS: u32 = 3;
@@ -23,14 +33,8 @@ pub const MAX_REPEATS: u32 = 3;
 pub const REPEATED: &str = "repeated because";
 /// Failures in a row after which an arm is given up in a cell.
 const MAX_FAILURES: u32 = 3;
-/// Runs in which an arm's pace in a cell is found out, at most.
-const MAX_CALIBRATIONS: u32 = 4;
 /// What a run may take beyond several times its planned length.
 const RUN_GRACE: Duration = Duration::from_secs(15);
-/// The accounting of strangers' CPU time is this coarse: a tick and a half per core.
-const FOREIGN_RESOLUTION_S: f64 = 0.03;
-/// Most operations in one run: redis-benchmark counts in an `int`.
-const MAX_OPERATIONS: u64 = 2_000_000_000;
 
 /// What happens, for whoever shows progress.
 #[derive(Debug)]
@@ -50,6 +54,11 @@ pub enum Event<'a> {
         pair: u32,
         /// Whether it only finds out how many operations to run.
         calibrating: bool,
+    },
+    /// A run is over that was not in the record, rejected or not.
+    Ran {
+        /// It.
+        run: &'a Run,
     },
     /// A visit is over.
     Visited {
@@ -74,6 +83,30 @@ pub enum Event<'a> {
     },
 }
 
+/// What is to be done after a look at the runs so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// What is planned.
+    GoOn,
+    /// Nothing more: it is enough.
+    Enough,
+}
+
+/// What may be added to the run of a plan.
+#[derive(Default)]
+pub struct Extras<'a> {
+    /// Called after each round with everything so far.
+    pub look: Option<&'a mut dyn FnMut(&Outcome) -> Look>,
+    /// Whether looks decide how many rounds there are. Repeats then wait for the end of the next
+    /// round, when what disturbed them may be over, and not for that of a plan that may never
+    /// come to its end; when it is enough, those that still wait are not made.
+    pub sequential: bool,
+    /// Where the runs are kept, and what is already there.
+    pub campaign: Option<&'a mut Campaign>,
+    /// Who looks at the host beside each run.
+    pub beside: Option<&'a mut dyn Beside>,
+}
+
 /// What a plan brought.
 #[derive(Debug, Default)]
 pub struct Outcome {
@@ -95,7 +128,22 @@ pub fn execute<W: Workload>(
     interrupt: &Interrupt,
     progress: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Failure> {
-    let names: Vec<String> = workload.arms().into_iter().map(|arm| arm.name).collect();
+    execute_with(workload, plan, Extras::default(), interrupt, progress)
+}
+
+/// Runs `plan` with more besides.
+///
+/// # Errors
+/// As [`execute`], and a record that does not fit the plan.
+pub fn execute_with<W: Workload>(
+    workload: &W,
+    plan: &Plan<W::Load>,
+    extras: Extras<'_>,
+    interrupt: &Interrupt,
+    progress: &mut dyn FnMut(Event<'_>),
+) -> Result<Outcome, Failure> {
+    let arms = workload.arms();
+    let names: Vec<String> = arms.iter().map(|arm| arm.name.clone()).collect();
     let visits = plan.visits(names.len());
     progress(Event::Planned {
         runs: visits.len() * names.len(),
@@ -103,33 +151,39 @@ pub fn execute<W: Workload>(
     let mut engine = Engine {
         workload,
         plan,
+        extras,
         interrupt,
         progress,
         repeats_left: visits.len().div_ceil(2),
+        runs_done: 0,
         names,
+        paced_by: arms.iter().map(|arm| pace_of(arm, &arms)).collect(),
         operations: BTreeMap::new(),
         failures: BTreeMap::new(),
         broken: BTreeSet::new(),
         outcome: Outcome::default(),
     };
-    let mut queue: VecDeque<(Visit, u32)> = visits.into_iter().map(|visit| (visit, 0)).collect();
-    let mut runs_done = 0;
-    while let Some((visit, attempt)) = queue.pop_front() {
-        match engine.visit(&visit, attempt) {
-            Ok(Visited::Repeat) => queue.push_back((visit, attempt + 1)),
-            Ok(Visited::Stands) => runs_done += engine.names.len(),
-            // What was measured stays, whatever ended the experiment.
-            Err(failure @ Failure::Impossible(_)) if engine.outcome.runs.is_empty() => {
-                return Err(failure);
-            }
-            Err(failure) => {
-                engine.outcome.stopped = Some(failure.to_string());
-                break;
-            }
+    let begun = workload.begin(interrupt);
+    let done = begun.and_then(|()| engine.rounds(visits));
+    // What was begun is ended, whatever happened between; the first failure is the cause.
+    let done = done.and(workload.end());
+    match done.and_then(|()| engine.record(|campaign| campaign.finish(now()))) {
+        Ok(()) => {}
+        // What was measured stays, whatever ended the experiment.
+        Err(failure @ Failure::Impossible(_)) if engine.outcome.runs.is_empty() => {
+            return Err(failure);
         }
-        (engine.progress)(Event::Visited { runs_done });
+        Err(failure) => engine.outcome.stopped = Some(failure.to_string()),
     }
     Ok(engine.outcome)
+}
+
+/// Which of `arms` finds out how many operations fill a run of `arm`: the one that it varies, so
+/// that both do the same, and what makes the difference need not be set up to find out.
+fn pace_of(arm: &Arm, arms: &[Arm]) -> usize {
+    let pacer = arm.varied(arms).unwrap_or(arm);
+    let place = arms.iter().position(|one| one.name == pacer.name);
+    place.unwrap_or(0)
 }
 
 /// What became of one attempt at a visit.
@@ -140,12 +194,16 @@ enum Visited {
     Repeat,
 }
 
-struct Engine<'a, W: Workload> {
+struct Engine<'a, 'e, W: Workload> {
     workload: &'a W,
     plan: &'a Plan<W::Load>,
+    extras: Extras<'e>,
     interrupt: &'a Interrupt,
     progress: &'a mut dyn FnMut(Event<'_>),
+    runs_done: usize,
     names: Vec<String>,
+    /// For each arm the one whose pace decides how many operations its runs have.
+    paced_by: Vec<usize>,
     repeats_left: usize,
     /// Calibrated operations by calibration key and arm.
     operations: BTreeMap<(String, usize), u64>,
@@ -155,12 +213,70 @@ struct Engine<'a, W: Workload> {
     outcome: Outcome,
 }
 
-impl<W: Workload> Engine<'_, W> {
+/// A visit and how often it was made before.
+type Attempt = (Visit, u32);
+
+impl<W: Workload> Engine<'_, '_, W> {
+    /// Every round, and the repeats after all of them, or after the next.
+    fn rounds(&mut self, visits: Vec<Visit>) -> Result<(), Failure> {
+        let mut repeats = Vec::new();
+        for round in visits.chunk_by(|a, b| a.pair == b.pair) {
+            let mut round: Vec<Attempt> = round.iter().map(|visit| (visit.clone(), 0)).collect();
+            if self.extras.sequential {
+                round.append(&mut repeats);
+            }
+            repeats.extend(self.each(round)?);
+            let look = self.extras.look.as_mut();
+            if look.is_some_and(|look| look(&self.outcome) == Look::Enough) {
+                return Ok(());
+            }
+        }
+        self.until_none(repeats)
+    }
+
+    /// Makes visits, then those again that are to be repeated.
+    fn until_none(&mut self, mut visits: Vec<Attempt>) -> Result<(), Failure> {
+        while !visits.is_empty() {
+            visits = self.each(visits)?;
+        }
+        Ok(())
+    }
+
+    /// Makes each visit; the answer is what is to be repeated.
+    fn each(&mut self, visits: Vec<Attempt>) -> Result<Vec<Attempt>, Failure> {
+        let mut repeats = Vec::new();
+        for (visit, attempt) in visits {
+            match self.visit(&visit, attempt)? {
+                Visited::Repeat => repeats.push((visit, attempt + 1)),
+                Visited::Stands => self.runs_done += self.names.len(),
+            }
+            // What is in the record takes no time, and would spoil every estimate of it.
+            let campaign = self.extras.campaign.as_deref();
+            if !campaign.is_some_and(Campaign::replays) {
+                (self.progress)(Event::Visited {
+                    runs_done: self.runs_done,
+                });
+            }
+        }
+        Ok(repeats)
+    }
+
+    /// What the record says or takes; nothing where none is kept.
+    fn record<T: Default>(
+        &mut self,
+        ask: impl FnOnce(&mut Campaign) -> Result<T, CampaignError>,
+    ) -> Result<T, Failure> {
+        match self.extras.campaign.as_deref_mut() {
+            Some(campaign) => ask(campaign).map_err(Failure::impossible),
+            None => Ok(T::default()),
+        }
+    }
+
     fn visit(&mut self, visit: &Visit, attempt: u32) -> Result<Visited, Failure> {
         for &arm in &visit.order {
             self.calibrate(visit.cell, arm, visit.pair)?;
         }
-        let mut runs = self.attempt(visit)?;
+        let (mut runs, replayed) = self.attempt(visit)?;
         let given_up = |run: &&Run| {
             let arm = self.names.iter().position(|name| *name == run.arm);
             arm.is_none_or(|arm| self.broken.contains(&(visit.cell, arm)))
@@ -170,7 +286,11 @@ impl<W: Workload> Engine<'_, W> {
             .filter(|run| run.rejected.is_some() && !given_up(run));
         let cause = causes.next().map(|run| run.arm.clone());
         let repeated = cause.is_some() && attempt < MAX_REPEATS && self.repeats_left > 0;
-        for run in runs.iter().filter(|run| run.rejected.is_some()) {
+        // What was recorded was also said then.
+        for run in runs
+            .iter()
+            .filter(|run| run.rejected.is_some() && !replayed)
+        {
             (self.progress)(Event::Rejected { run, repeated });
         }
         if let Some(cause) = cause.filter(|_| repeated) {
@@ -187,14 +307,17 @@ impl<W: Workload> Engine<'_, W> {
         })
     }
 
-    /// Runs every arm once; an interrupt keeps what was measured before it.
-    fn attempt(&mut self, visit: &Visit) -> Result<Vec<Run>, Failure> {
+    /// Runs every arm once, or takes all of them from the record, which the answer says; an
+    /// interrupt keeps what was measured before it.
+    fn attempt(&mut self, visit: &Visit) -> Result<(Vec<Run>, bool), Failure> {
         let mut runs = Vec::new();
-        let arms = visit
-            .order
-            .iter()
-            .filter(|&&arm| !self.broken.contains(&(visit.cell, arm)));
-        for (position, arm) in arms.copied().collect::<Vec<_>>().into_iter().enumerate() {
+        let mut arms = visit.order.clone();
+        arms.retain(|&arm| !self.broken.contains(&(visit.cell, arm)));
+        let replayed = self.record(|campaign| {
+            campaign.begin_visit(arms.len())?;
+            Ok(campaign.replays())
+        })?;
+        for (position, arm) in arms.into_iter().enumerate() {
             match self.one_run(visit, position, arm) {
                 Ok(run) => runs.push(run),
                 Err(Failure::Interrupted) => {
@@ -204,10 +327,36 @@ impl<W: Workload> Engine<'_, W> {
                 Err(failure) => return Err(failure),
             }
         }
-        Ok(runs)
+        Ok((runs, replayed))
     }
 
+    /// A run from the record, or a new one, which is recorded.
     fn one_run(&mut self, visit: &Visit, position: usize, arm: usize) -> Result<Run, Failure> {
+        let cell = &self.plan.cells[visit.cell].id;
+        let name = self.names[arm].clone();
+        let (run, failed) = match self.record(|campaign| campaign.ran(cell, &name, visit.pair))? {
+            Some(ran) => (ran.run, ran.failed),
+            None => {
+                let (run, failed) = self.new_run(visit, position, arm)?;
+                self.record(|campaign| campaign.add_run(&run, failed))?;
+                (self.progress)(Event::Ran { run: &run });
+                (run, failed)
+            }
+        };
+        match &run.rejected {
+            Some(reason) if failed => self.count_failure(visit.cell, arm, reason),
+            Some(_) | None => drop(self.failures.remove(&(visit.cell, arm))),
+        }
+        Ok(run)
+    }
+
+    /// The run, and whether it failed, which is more than being disturbed.
+    fn new_run(
+        &mut self,
+        visit: &Visit,
+        position: usize,
+        arm: usize,
+    ) -> Result<(Run, bool), Failure> {
         let plan = self.plan;
         let cell = &plan.cells[visit.cell];
         let started = now();
@@ -221,103 +370,48 @@ impl<W: Workload> Engine<'_, W> {
             metrics: BTreeMap::new(),
             foreign_cpu_s: 0.0,
             rejected: None,
+            detail: None,
         };
         self.announce(cell, arm, visit.pair, false);
         let operations = self.operations_of(cell, arm);
-        match measure(
+        let limit = self.limit();
+        let planned = self.planned(cell);
+        let looker = self.extras.beside.as_deref_mut();
+        let beside = looker.map(|looker| (looker, run.arm.as_str(), planned));
+        let interrupt = self.interrupt;
+        match watched(
             self.workload,
             arm,
             cell,
             operations,
-            self.limit(),
-            self.interrupt,
+            limit,
+            interrupt,
+            beside,
         ) {
-            Ok(measured) => {
-                match &measured.invalid {
-                    Some(reason) => self.count_failure(visit.cell, arm, reason),
-                    None => drop(self.failures.remove(&(visit.cell, arm))),
-                }
-                run.rejected = self.judge(&measured);
+            Ok((measured, stolen)) => {
+                run.rejected = judge::rejection(&measured, stolen, plan.max_foreign_cores);
+                let failed = measured.invalid.is_some();
                 run.seconds = measured.seconds;
                 run.metrics = measured.metrics;
                 run.foreign_cpu_s = measured.foreign_cpu_s;
+                run.detail = measured.detail;
+                Ok((run, failed))
             }
             Err(Failure::Run { reason }) => {
-                self.count_failure(visit.cell, arm, &reason);
                 run.rejected = Some(reason);
+                Ok((run, true))
             }
-            Err(failure) => return Err(failure),
+            Err(failure) => Err(failure),
         }
-        Ok(run)
     }
 
-    /// Why a run that ended cannot count.
-    fn judge(&self, measured: &Measured) -> Option<String> {
-        let allowed_s = self.plan.max_foreign_cores * measured.window_s + FOREIGN_RESOLUTION_S;
-        if measured.invalid.is_some() {
-            return measured.invalid.clone();
-        }
-        (measured.foreign_cpu_s > allowed_s).then(|| {
-            format!(
-                "other processes used {:.2} s of CPU in {:.2} s, more than {:.2} of a core",
-                measured.foreign_cpu_s, measured.window_s, self.plan.max_foreign_cores
-            )
-        })
-    }
-
-    /// Finds out how many operations fill a run, once for each arm and kind of load.
-    fn calibrate(&mut self, cell_index: usize, arm: usize, pair: u32) -> Result<(), Failure> {
-        let plan = self.plan;
-        let RunSize::Lasting(length) = plan.size else {
-            return Ok(());
-        };
-        let cell = &plan.cells[cell_index];
-        if !cell.load.calibrates() {
-            return Ok(());
-        }
-        let key = self.calibration_key(cell, arm);
-        if self.operations.contains_key(&key) || self.broken.contains(&(cell_index, arm)) {
-            return Ok(());
-        }
-        let wanted_s = length.as_secs_f64() * cell.load.length_factor();
-        let least = cell.load.least_operations();
-        let mut operations = cell.load.first_guess().max(least);
-        for _ in 0..MAX_CALIBRATIONS {
-            self.announce(cell, arm, pair, true);
-            let limit = self.limit();
-            match measure(self.workload, arm, cell, operations, limit, self.interrupt) {
-                Ok(Measured { seconds, .. }) => {
-                    operations = scaled(operations, wanted_s / seconds.max(1e-4)).max(least);
-                    if seconds >= wanted_s / 2.0 {
-                        break;
-                    }
-                }
-                Err(Failure::Run { reason }) => self.count_failure(cell_index, arm, &reason),
-                Err(failure) => return Err(failure),
-            }
-        }
-        self.operations.insert(key, operations);
-        Ok(())
-    }
-
-    fn calibration_key(&self, cell: &Cell<W::Load>, arm: usize) -> (String, usize) {
-        let load = cell.load.calibration_key();
-        (
-            format!("{load} {} {}", cell.placement.name(), cell.hog.name()),
-            arm,
-        )
-    }
-
-    fn operations_of(&self, cell: &Cell<W::Load>, arm: usize) -> u64 {
+    /// How long a load is to run, where that is decided here.
+    fn planned(&self, cell: &Cell<W::Load>) -> Option<Duration> {
         match self.plan.size {
-            RunSize::Operations(operations) => operations,
-            RunSize::Timed(_) | RunSize::Lasting(_) => {
-                let known = self
-                    .operations
-                    .get(&self.calibration_key(cell, arm))
-                    .copied();
-                known.unwrap_or_else(|| cell.load.first_guess())
+            RunSize::Lasting(length) | RunSize::Timed(length) => {
+                Some(length.mul_f64(cell.load.length_factor()))
             }
+            RunSize::Operations(_) => None,
         }
     }
 
@@ -363,11 +457,39 @@ pub fn measure<W: Workload>(
     limit: Duration,
     interrupt: &Interrupt,
 ) -> Result<Measured, Failure> {
+    let measured = watched(workload, arm, cell, operations, limit, interrupt, None);
+    measured.map(|(measured, _)| measured)
+}
+
+/// Who looks on, at which arm, and for how long that is planned to run.
+type Looker<'a, 'e> = (&'a mut (dyn Beside + 'e), &'a str, Option<Duration>);
+
+/// The same, and what the hypervisor took while the load ran.
+fn watched<W: Workload>(
+    workload: &W,
+    arm: usize,
+    cell: &Cell<W::Load>,
+    operations: u64,
+    limit: Duration,
+    interrupt: &Interrupt,
+    mut beside: Option<Looker<'_, '_>>,
+) -> Result<(Measured, Stolen), Failure> {
     if interrupt.raised() {
         return Err(Failure::Interrupted);
     }
     let mut target = workload.prepare(arm, cell, interrupt)?;
     let hogs = start_hogs(&cell.hogged)?;
+    if let Some((looker, arm, planned)) = &mut beside
+        && !target.watches_host()
+    {
+        looker.begin(&Begun {
+            arm,
+            servers: target.servers(),
+            hogs: hogs.iter().map(Child::pid).collect(),
+            planned: *planned,
+        });
+    }
+    let window = StealWindow::open().map_err(Failure::impossible)?;
     let measured = target.run(
         operations,
         &Conditions {
@@ -376,9 +498,13 @@ pub fn measure<W: Workload>(
             limit,
         },
     );
+    let stolen = window.stolen().map_err(Failure::impossible)?;
+    let seen = beside.and_then(|(looker, _, _)| looker.end());
     drop(hogs);
     target.teardown()?;
-    measured
+    let mut measured = measured?;
+    measured.detail = beside::joined(measured.detail, seen);
+    Ok((measured, stolen))
 }
 
 /// This moment as RFC 3339 in UTC.
@@ -402,19 +528,6 @@ fn start_hogs(cpus: &[usize]) -> Result<Vec<Child>, Failure> {
             .map_err(Failure::impossible)
     };
     cpus.iter().map(start).collect()
-}
-
-/// `operations` times `factor`, at most thirty times as many.
-fn scaled(operations: u64, factor: f64) -> u64 {
-    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    let scaled = (operations as f64 * factor.clamp(0.01, 30.0)).round();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "positive, and clamped right after"
-    )]
-    let scaled = scaled as u64;
-    scaled.clamp(1, MAX_OPERATIONS)
 }
 
 #[cfg(test)]

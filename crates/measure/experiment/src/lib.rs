@@ -1,17 +1,23 @@
 //! Paired experiments on one machine: arms, cells, pairs, runs and statistics.
 //!
 //! A [`workload::Workload`] knows how to run one load; [`plan`] decides what runs when,
-//! [`engine`] does it, [`analysis`] draws the conclusions, [`result`] is what stays.
+//! [`engine`] does it, [`campaign`] lets it survive a reboot, [`analysis`] draws the
+//! conclusions, [`result`] is what stays.
 
 pub mod acceleration;
 pub mod account;
 pub mod analysis;
 pub mod arm;
+pub mod beside;
+pub mod campaign;
 pub mod cores;
 pub mod engine;
+pub mod file;
 pub mod host;
 pub mod interrupt;
 pub mod log;
+pub mod memory;
+pub mod numbers;
 pub mod output;
 pub mod plan;
 pub mod port;

@@ -173,6 +173,10 @@ pub fn everywhere<L: Load>(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::Value;
+
     use super::*;
 
     fn plan(cells: usize, pairs: u32, seed: u64) -> Plan<()> {
@@ -191,6 +195,46 @@ mod tests {
             size: RunSize::Operations(1),
             max_foreign_cores: 0.1,
         }
+    }
+
+    #[derive(Clone)]
+    struct Only;
+
+    impl Load for Only {
+        fn slug(&self) -> String {
+            "only".into()
+        }
+        fn params(&self) -> BTreeMap<String, Value> {
+            BTreeMap::new()
+        }
+        fn length_factor(&self) -> f64 {
+            1.0
+        }
+    }
+
+    fn ids(cpus: &[usize], hog: Hog) -> Vec<String> {
+        let cores = Cores::among(cpus.to_vec()).unwrap();
+        let cells = everywhere(&[Only], hog, &cores, |_, _| true);
+        cells.into_iter().map(|cell| cell.id).collect()
+    }
+
+    #[test]
+    fn two_cores_have_every_placement() {
+        let placements = ["only-one-core", "only-two-cores", "only-unpinned"];
+        assert_eq!(ids(&[0, 1], Hog::None), placements);
+        assert_eq!(
+            ids(&[0, 1], Hog::Both),
+            placements.map(|id| format!("{id}-hog-both"))
+        );
+    }
+
+    #[test]
+    fn one_core_leaves_out_what_needs_two() {
+        assert_eq!(ids(&[0], Hog::None), ["only-one-core", "only-unpinned"]);
+        let beside = ["only-one-core-hog-0", "only-unpinned-hog-0"];
+        assert_eq!(ids(&[0], Hog::First), beside);
+        assert_eq!(ids(&[0], Hog::Second), [""; 0]);
+        assert_eq!(ids(&[0], Hog::Both), [""; 0]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Children of an experiment: started with their cores, waited for, stopped by pid.
+//! Children of an experiment: started with their cores and memory, waited for, stopped by pid.
 //!
 //! Every child is its own process group, so a Ctrl-C at the terminal reaches only us
 //! and we decide the order of stopping; every child is killed by the kernel when we
-//! die, and by `Drop` when we forget it.
+//! die, to be exact when the thread that started it ends, and by `Drop` when we forget it.
 //!
 //! Deliberately absent: search by name, signals to groups, shells.
 
@@ -28,6 +28,8 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::account::Account;
 use crate::interrupt::Interrupt;
+use crate::memory::Memory;
+use crate::numbers::ranges;
 
 /// How long a child may take to end after SIGTERM before it gets SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(3);
@@ -45,6 +47,10 @@ pub struct CommandLine {
     pub cpus: Vec<usize>,
     /// Whose rights it has; `None` for ours.
     pub account: Option<Account>,
+    /// Where its memory comes from; `None` for wherever the kernel thinks best.
+    pub memory: Option<Memory>,
+    /// Where it runs; `None` for where we do.
+    pub directory: Option<PathBuf>,
     /// How it is ended.
     pub endings: Endings,
 }
@@ -136,6 +142,8 @@ impl CommandLine {
             env: BTreeMap::new(),
             cpus: Vec::new(),
             account: None,
+            memory: None,
+            directory: None,
             endings: Endings::default(),
         }
     }
@@ -160,6 +168,10 @@ impl CommandLine {
             // change of user would disarm the signal that is armed there.
             command.uid(account.uid).gid(account.gid);
         }
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        let policy = self.memory.as_ref().map(Memory::policy);
         let parent = rustix::process::getpid();
         let force = self.endings.force;
         // SAFETY: the closure makes system calls only: it neither allocates nor locks.
@@ -172,6 +184,9 @@ impl CommandLine {
                 }
                 if pin {
                     sched_setaffinity(None, &cpus)?;
+                }
+                if let Some(policy) = &policy {
+                    policy.apply()?;
                 }
                 Ok(())
             });
@@ -220,9 +235,14 @@ impl CommandLine {
 /// A line that a shell would run to the same effect.
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(directory) = &self.directory {
+            write!(f, "cd {} && ", quoted(&directory.to_string_lossy()))?;
+        }
         if !self.cpus.is_empty() {
-            let cpus: Vec<String> = self.cpus.iter().map(ToString::to_string).collect();
-            write!(f, "taskset -c {} ", cpus.join(","))?;
+            write!(f, "taskset -c {} ", ranges(&self.cpus))?;
+        }
+        if let Some(memory) = &self.memory {
+            write!(f, "numactl {memory} ")?;
         }
         if let Some(account) = &self.account {
             let Account { name, .. } = account;

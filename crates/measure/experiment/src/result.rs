@@ -8,12 +8,16 @@
 //! Fields that DESIGN.md lists are always written; the others are optional, and unknown
 //! ones are ignored. Deliberately absent: how the numbers come about (`stats`), and words.
 
+pub mod detail;
 mod file;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::stats::Method;
+
+pub use detail::Detail;
 pub use file::{InconsistentResult, ReadResultError, WriteResultError};
 
 /// The only `format_version` that this crate writes and reads.
@@ -22,6 +26,9 @@ pub const FORMAT_VERSION: u32 = 1;
 /// The `placement` of a cell that has no runs of its own and stands for the best placement of
 /// each arm; its comparisons are [`ComparisonKind::BestAgainstBest`].
 pub const PLACEMENT_BEST: &str = "best of each arm";
+
+/// How the name of an arm goes on that repeats an earlier one, to compare it with itself.
+pub const AGAIN: &str = " (again";
 
 /// Everything that one experiment measured and concluded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +39,9 @@ pub struct ExperimentResult {
     pub experiment: String,
     /// The machine on which every run took place.
     pub host: Host,
+    /// What it is to find out, in the words of whoever planned it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<String>,
     /// What was compared, the reference first.
     pub arms: Vec<Arm>,
     /// Every raw run in the order of execution, rejected ones included.
@@ -45,6 +55,9 @@ pub struct ExperimentResult {
     pub headline: Vec<String>,
     /// What a reader must know before believing the numbers.
     pub warnings: Vec<Warning>,
+    /// Metrics of its own, the main one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_metrics: Vec<Metric>,
     /// The arm that the experiment is about; the last arm when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
@@ -103,6 +116,9 @@ pub struct Arm {
     /// The arm that this one repeats with one thing changed: what it is judged against.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub varies: Option<String>,
+    /// Settings of its servers by name, as they say themselves.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub configuration: BTreeMap<String, String>,
 }
 
 /// One raw run of one arm in one cell.
@@ -126,6 +142,9 @@ pub struct Run {
     pub foreign_cpu_s: f64,
     /// Why the run does not count, `null` when it does.
     pub rejected: Option<String>,
+    /// What it tells beyond its metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Box<Detail>>,
 }
 
 /// One set of conditions.
@@ -191,10 +210,26 @@ pub struct Comparison {
 pub struct Ratio {
     /// Median of the ratios of the pairs.
     pub median: f64,
-    /// Its 95 % confidence interval, low then high; `null` with fewer than six pairs.
+    /// Its 95 % confidence interval, low then high; `null` with too few pairs: fewer than six,
+    /// or eight by the sequential method.
     pub ci95: Option<[f64; 2]>,
+    /// What decided the number of pairs, and so what the interval may be used for; `fixed` in
+    /// files from before there was a choice.
+    #[serde(default)]
+    pub method: Method,
     /// Pairs in which both runs counted.
     pub n_pairs: u32,
+}
+
+/// A metric that only this experiment has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metric {
+    /// As in [`Run::metrics`], its unit last.
+    pub name: String,
+    /// Its unit for people.
+    pub unit: String,
+    /// Which direction is an improvement.
+    pub better: Better,
 }
 
 /// Which direction of a metric is an improvement.
@@ -263,6 +298,14 @@ impl Warning {
 }
 
 impl Arm {
+    /// Whether this is `other` once more: started by the same commands, and named after it.
+    #[must_use]
+    pub fn repeats(&self, other: &Self) -> bool {
+        let named = self.name.strip_prefix(&other.name);
+        named.is_some_and(|rest| rest.starts_with(AGAIN))
+            && (&self.server, &self.client, &self.env) == (&other.server, &other.client, &other.env)
+    }
+
     /// The one of `arms` that this one varies.
     pub fn varied<'a>(&self, arms: &'a [Arm]) -> Option<&'a Arm> {
         let name = self.varies.as_ref()?;

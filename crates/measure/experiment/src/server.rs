@@ -17,7 +17,7 @@ use crate::workload::Failure;
 pub struct Server {
     /// Its process.
     pub child: Child,
-    program: &'static str,
+    program: String,
     log: PathBuf,
 }
 
@@ -43,7 +43,7 @@ pub enum NotReady {
 #[derive(Debug, thiserror::Error)]
 #[error("{program} ended before it was ready; it said: {said}")]
 pub struct Died {
-    program: &'static str,
+    program: String,
     /// What its log says of the cause.
     said: String,
     /// Whether it found somebody else on its port.
@@ -64,14 +64,14 @@ impl Server {
     /// [`SpawnError`].
     pub fn start(
         line: &CommandLine,
-        program: &'static str,
+        program: &str,
         package: &str,
         log: PathBuf,
     ) -> Result<Self, SpawnError> {
         let child = line.spawn_logged(package, &log)?;
         Ok(Self {
             child,
-            program,
+            program: program.to_owned(),
             log,
         })
     }
@@ -110,7 +110,7 @@ impl Server {
 
     fn died(&self) -> Died {
         Died {
-            program: self.program,
+            program: self.program.clone(),
             said: log::cause(&self.log),
             port_taken: port::is_lost(&self.said()),
         }
@@ -198,7 +198,8 @@ mod tests {
     #[test]
     fn a_server_is_ready_when_its_workload_says_so() {
         let dir = tempfile::tempdir().unwrap();
-        let mut server = attempt("echo listening; sleep 1000", &dir.path().join("log")).unwrap();
+        let mut server =
+            attempt("echo listening; exec sleep 1000", &dir.path().join("log")).unwrap();
         assert_eq!(server.obituary(), None);
         server.child.kill().unwrap();
         let said = server.obituary().unwrap();
@@ -214,7 +215,7 @@ mod tests {
         let text = "server ended before it was ready; it said: a | b";
         assert_eq!(ended.unwrap_err().to_string(), text);
 
-        let mut server = started("echo looking; sleep 1000", &log);
+        let mut server = started("echo looking; exec sleep 1000", &log);
         let patience = Patience {
             limit: Duration::from_millis(1),
             ..SOON

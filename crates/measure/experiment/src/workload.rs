@@ -15,7 +15,7 @@ use crate::cores::CpuWindow;
 use crate::interrupt::Interrupt;
 use crate::plan::Cell;
 use crate::process::Child;
-use crate::result::{Arm, Warning};
+use crate::result::{Arm, Detail, Metric, Warning};
 
 /// What a load generator is told to do; a workload has several.
 pub trait Load: Clone {
@@ -58,6 +58,24 @@ pub trait Workload {
     fn versions(&self) -> BTreeMap<String, String>;
     /// What every reader must know about this workload's figures.
     fn caveats(&self) -> Vec<Warning>;
+    /// Metrics that only this workload has, the main one first.
+    fn metrics(&self) -> Vec<Metric> {
+        Vec::new()
+    }
+    /// What comes before the first run.
+    ///
+    /// # Errors
+    /// [`Failure`]; no run is made then.
+    fn begin(&self, _interrupt: &Interrupt) -> Result<(), Failure> {
+        Ok(())
+    }
+    /// What comes after the last run, however it went, when [`begin`](Self::begin) was called.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    fn end(&self) -> Result<(), Failure> {
+        Ok(())
+    }
     /// The commands of one run, in order, as a shell would take them.
     fn steps(&self, arm: usize, cell: &Cell<Self::Load>, operations: u64) -> Vec<String>;
     /// Starts servers and restores their data.
@@ -79,6 +97,14 @@ pub trait Target {
     /// # Errors
     /// [`Failure`].
     fn run(&mut self, operations: u64, conditions: &Conditions<'_>) -> Result<Measured, Failure>;
+    /// The processes that serve the load, for those who look at what they use.
+    fn servers(&self) -> Vec<u32> {
+        Vec::new()
+    }
+    /// Whether the load looks at the host itself, so that nobody else has to.
+    fn watches_host(&self) -> bool {
+        false
+    }
     /// Stops what was started.
     ///
     /// # Errors
@@ -118,6 +144,8 @@ pub struct Measured {
     pub window_s: f64,
     /// Why the run cannot count although it ended; `None` when it can.
     pub invalid: Option<String>,
+    /// What the run tells beyond its metrics.
+    pub detail: Option<Box<Detail>>,
 }
 
 /// Why there is no measurement.

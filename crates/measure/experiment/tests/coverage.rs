@@ -1,57 +1,144 @@
-//! The interval holds the true median about as often as it claims, by simulation.
+//! The intervals hold the true median about as often as they claim, by simulation.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use saiga_experiment::stats::RatioSummary;
+mod distributions;
 
-const EXPERIMENTS: u32 = 20_000;
+use distributions::{ALL, Draw, lognormal, split_modes};
+use saiga_experiment::stats::{Method, RatioSummary};
 
-/// A standard normal value (Box and Muller).
-fn normal(rng: &mut fastrand::Rng) -> f64 {
-    let radius = (-2.0 * (1.0 - rng.f64()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * rng.f64()).cos()
-}
+const EXPERIMENTS: u32 = 10_000;
+/// Experiments that are looked at after each pair.
+const WATCHED: u32 = 2_000;
+/// Pairs after which nobody looks any more.
+const LAST_LOOK: usize = 200;
 
-fn lognormal(rng: &mut fastrand::Rng) -> f64 {
-    (0.2 * normal(rng)).exp()
-}
-
-/// Ratios of two runs of which one in five is disturbed: heavy tails on both sides.
-fn disturbed(rng: &mut fastrand::Rng) -> f64 {
-    let scale = if rng.u8(0..5) == 0 { 0.6 } else { 0.05 };
-    (scale * normal(rng)).exp()
+fn rng(seed: u64) -> fastrand::Rng {
+    println!("seed {seed}");
+    fastrand::Rng::with_seed(seed)
 }
 
 /// Share of experiments whose interval holds the true median, which is one.
-fn coverage(pairs: usize, seed: u64, ratio: fn(&mut fastrand::Rng) -> f64) -> f64 {
-    let mut rng = fastrand::Rng::with_seed(seed);
+fn coverage(pairs: usize, rng: &mut fastrand::Rng, ratio: Draw) -> f64 {
     let mut held = 0;
     for _ in 0..EXPERIMENTS {
-        let ratios: Vec<f64> = (0..pairs).map(|_| ratio(&mut rng)).collect();
+        let ratios: Vec<f64> = (0..pairs).map(|_| ratio(rng)).collect();
         held += u32::from(RatioSummary::of(&ratios).unwrap().direction() == 0);
     }
     f64::from(held) / f64::from(EXPERIMENTS)
 }
 
+/// Share of experiments in which at least one look, after any pair, misses the true median. The
+/// n-th ratio of an experiment is `ratio(n, rng)`.
+fn ever_missed(
+    method: Method,
+    rng: &mut fastrand::Rng,
+    ratio: impl Fn(usize, &mut fastrand::Rng) -> f64,
+) -> f64 {
+    let mut missed = 0;
+    for _ in 0..WATCHED {
+        let mut sorted: Vec<f64> = Vec::with_capacity(LAST_LOOK);
+        let misses = |sorted: &[f64]| {
+            let interval = method.interval(sorted);
+            interval.is_some_and(|[lo, hi]| lo > 0.0 || hi < 0.0)
+        };
+        missed += u32::from((0..LAST_LOOK).any(|n| {
+            let log = ratio(n, rng).ln();
+            sorted.insert(sorted.partition_point(|one| *one < log), log);
+            misses(&sorted)
+        }));
+    }
+    f64::from(missed) / f64::from(WATCHED)
+}
+
 #[test]
 fn lognormal_ratios_are_covered_at_every_number_of_pairs() {
+    let mut rng = rng(1);
     for pairs in 6..=30 {
-        let share = coverage(pairs, 1, lognormal);
+        let share = coverage(pairs, &mut rng, lognormal);
         assert!((0.93..=0.975).contains(&share), "{pairs} pairs: {share}");
     }
 }
 
+/// Never much below 95 %; above it where ratios tie, and where gaps lie between modes.
 #[test]
-fn disturbed_ratios_are_covered_too() {
-    for pairs in [6, 7, 8, 12, 20, 30] {
-        let share = coverage(pairs, 2, disturbed);
-        assert!((0.93..=0.975).contains(&share), "{pairs} pairs: {share}");
+fn every_distribution_is_covered() {
+    let mut rng = rng(2);
+    for (name, ratio) in ALL {
+        for pairs in [6, 7, 8, 12, 20, 30] {
+            let share = coverage(pairs, &mut rng, ratio);
+            println!("{name}, {pairs} pairs: {share}");
+            assert!(share >= 0.93, "{name}, {pairs} pairs: {share}");
+        }
     }
+}
+
+/// Interpolation has a price: an end between two modes may lie beyond a median that is there as
+/// well. Then the inner order statistics' confidence is what is left, 87.5 % with seven pairs.
+#[test]
+fn a_median_in_a_gap_is_where_the_fixed_interval_falls_short() {
+    let mut rng = rng(6);
+    for (pairs, least) in [
+        (6, 0.95),
+        (7, 0.87),
+        (8, 0.91),
+        (12, 0.95),
+        (20, 0.95),
+        (30, 0.95),
+    ] {
+        let share = coverage(pairs, &mut rng, split_modes);
+        println!("{pairs} pairs: {share}");
+        assert!(share >= least, "{pairs} pairs: {share}");
+    }
+    let missed = ever_missed(Method::Sequential, &mut rng, |_, rng| split_modes(rng));
+    assert!(
+        missed <= 0.05,
+        "the sequential one ends at values, which have no such gap: {missed}"
+    );
+}
+
+/// The guarantee is 5 % over all looks; much less would mean an interval wider than need be.
+#[test]
+fn the_sequential_interval_survives_a_look_after_every_pair() {
+    let mut rng = rng(4);
+    for (name, ratio) in ALL {
+        let missed = ever_missed(Method::Sequential, &mut rng, |_, rng| ratio(rng));
+        println!("{name}: {missed}");
+        assert!(missed <= 0.05, "{name}: {missed}");
+        assert!(missed >= 0.005 || name == "discrete", "{name}: {missed}");
+    }
+}
+
+/// Orders alternate, so what favours the second place moves neighbours in opposite directions.
+/// That makes the counts of signs steadier, and misses rarer.
+#[test]
+fn a_favoured_place_in_the_pair_does_no_harm() {
+    let mut rng = rng(9);
+    for favour in [1.05, 1.2] {
+        let ratio = |n: usize, rng: &mut fastrand::Rng| {
+            let place = if n.is_multiple_of(2) {
+                favour
+            } else {
+                1.0 / favour
+            };
+            place * lognormal(rng)
+        };
+        let missed = ever_missed(Method::Sequential, &mut rng, ratio);
+        println!("second place {favour} times as fast: {missed}");
+        assert!(missed <= 0.05, "{favour}: {missed}");
+    }
+}
+
+/// Why there are two: who stops when the fixed interval pleases is misled four times as often.
+#[test]
+fn the_fixed_interval_does_not_survive_it() {
+    let missed = ever_missed(Method::Fixed, &mut rng(4), |_, rng| lognormal(rng));
+    assert!(missed > 0.2, "{missed}");
 }
 
 /// The t-test rejects a true hypothesis in about one experiment of twenty.
 #[test]
 fn p_values_keep_their_level() {
-    let mut rng = fastrand::Rng::with_seed(3);
+    let mut rng = rng(3);
     for pairs in [6, 12, 30] {
         let mut rejected = 0;
         for _ in 0..EXPERIMENTS {

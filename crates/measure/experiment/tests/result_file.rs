@@ -4,6 +4,7 @@ use saiga_experiment::result::{
     Better, ComparisonKind, ExperimentResult, InconsistentResult, ReadResultError, Verdict,
     WriteResultError,
 };
+use saiga_experiment::stats::Method;
 use serde_json::{Value, json};
 
 const SAMPLE: &str = include_str!("data/result-v1.json");
@@ -68,6 +69,27 @@ fn writing_and_reading_again_changes_nothing() {
     assert_eq!(
         after, before,
         "every field of the sample is one that we know"
+    );
+}
+
+/// Files from before there was a choice do not say it.
+#[test]
+fn a_ratio_without_a_method_is_of_a_fixed_number_of_pairs() {
+    let older = sample_with(|value| {
+        for one in value["comparisons"].as_array_mut().unwrap() {
+            one["ratio"]
+                .as_object_mut()
+                .unwrap()
+                .remove("method")
+                .unwrap();
+        }
+    });
+    assert!(older.unwrap() == sample());
+    let other =
+        sample_with(|value| value["comparisons"][0]["ratio"]["method"] = json!("sequential"));
+    assert_eq!(
+        other.unwrap().comparisons[0].ratio.method,
+        Method::Sequential
     );
 }
 

@@ -1,6 +1,6 @@
-//! The proof that a run under Saiga was accelerated, asked of the server while it works.
+//! The proof that a run under Saiga was accelerated, asked of one end while it works.
 //!
-//! A server counts upgrades for its whole life, but bytes only as long as a connection
+//! A process counts upgrades for its whole life, but bytes only as long as a connection
 //! is open, and redis-benchmark closes all of them at its end: so we look while it runs.
 
 use std::time::Duration;
@@ -27,7 +27,15 @@ pub(crate) struct Others {
     pub(crate) idle: u32,
 }
 
-/// The looks at the servers that serve one run.
+impl Others {
+    /// For a process that talks to nobody else.
+    pub(crate) const NONE: Self = Self {
+        joined: false,
+        idle: 0,
+    };
+}
+
+/// The looks at the servers that serve one run, or at its client.
 pub(crate) struct ChannelWatch<'a> {
     probe: &'a dyn AccelerationProbe,
     clients: u32,
@@ -35,7 +43,7 @@ pub(crate) struct ChannelWatch<'a> {
     seen: Vec<Seen>,
 }
 
-/// What one server said at its best, and what it said before the run: links between servers
+/// What one process said at its best, and what it said before the run: links between servers
 /// and idle connections are no proof that clients are accelerated.
 struct Seen {
     pid: u32,
@@ -44,7 +52,8 @@ struct Seen {
 }
 
 impl<'a> ChannelWatch<'a> {
-    /// For the servers `pids`, which have `others` besides.
+    /// For the processes `pids`, which share the load's `clients` connections and have `others`
+    /// besides.
     pub(crate) fn new(
         probe: &'a dyn AccelerationProbe,
         pids: &[u32],
@@ -73,7 +82,7 @@ impl<'a> ChannelWatch<'a> {
             } else {
                 NOTHING
             },
-            best: Err("its server was never asked".to_owned()),
+            best: Err("nobody was asked".to_owned()),
         };
         Self {
             probe,
@@ -109,7 +118,7 @@ impl<'a> ChannelWatch<'a> {
         }
     }
 
-    /// All servers together, without what was before.
+    /// All of them together, without what was before.
     fn total(&self) -> Result<Acceleration, String> {
         let mut total = NOTHING;
         for Seen { before, best, .. } in &self.seen {
@@ -141,7 +150,7 @@ impl<'a> ChannelWatch<'a> {
         let by_channel = channel_bytes > 0 || tcp_bytes < bytes / 2;
         if upgraded_sockets * 2 < u64::from(self.clients) || !by_channel {
             measured.invalid = Some(format!(
-                "not accelerated: {upgraded_sockets} of the server's {} connections were \
+                "not accelerated: {upgraded_sockets} of the load's {} connections were \
                  upgraded, {channel_bytes} bytes were seen in channels and {tcp_bytes} on TCP",
                 self.clients
             ));
@@ -170,10 +179,6 @@ mod tests {
 
     use super::*;
 
-    const ALONE: Others = Others {
-        joined: false,
-        idle: 0,
-    };
     const JOINED: Others = Others {
         joined: true,
         idle: 0,
@@ -203,7 +208,7 @@ mod tests {
         let probe = Script(RefCell::new(
             answers.into_iter().rev().map(answer).collect(),
         ));
-        let mut watch = ChannelWatch::new(&probe, &[1], 50, ALONE);
+        let mut watch = ChannelWatch::new(&probe, &[1], 50, Others::NONE);
         (0..looks).for_each(|_| watch.look());
         let mut measured = Measured {
             seconds: 1.0,
@@ -211,6 +216,7 @@ mod tests {
             foreign_cpu_s: 0.0,
             window_s: 1.0,
             invalid: None,
+            detail: None,
         };
         watch.judge(&mut measured, 20_000);
         measured.invalid
@@ -274,7 +280,7 @@ mod tests {
     fn without_proof_the_reason_is_given() {
         let few = invalid_after(vec![Ok((24, 9000, 0))]).unwrap();
         assert!(
-            few.starts_with("not accelerated: 24 of the server's 50"),
+            few.starts_with("not accelerated: 24 of the load's 50"),
             "{few}"
         );
         let mute = invalid_after(vec![Ok((50, 0, 60_000))]).unwrap();
@@ -287,6 +293,6 @@ mod tests {
             "not accelerated: no page"
         );
         let never = invalid_after(vec![]).unwrap();
-        assert_eq!(never, "not accelerated: its server was never asked");
+        assert_eq!(never, "not accelerated: nobody was asked");
     }
 }

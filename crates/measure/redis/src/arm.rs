@@ -6,6 +6,7 @@ use saiga_experiment::arm::{self, ArmKind};
 use saiga_experiment::process::CommandLine;
 use saiga_experiment::result::Arm;
 
+use crate::idle;
 use crate::load::{RedisLoad, USUAL_MAX_CLIENTS};
 use crate::topology::{Role, Topology};
 
@@ -17,7 +18,7 @@ const RESERVED_DESCRIPTORS: u32 = 32;
 /// One arm with its unique name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisArm {
-    /// `kernel`, `unix`, `saiga`, or one of them with a number.
+    /// `kernel`, `unix`, `saiga`, or one of them again.
     pub name: String,
     /// What it is.
     pub kind: ArmKind,
@@ -35,7 +36,7 @@ pub(crate) enum Endpoint {
 }
 
 impl RedisArm {
-    /// Names arms; one that is given twice gets a number, to compare it with itself.
+    /// Names arms; one that is given again says so, to compare it with itself.
     #[must_use]
     pub fn named(kinds: &[ArmKind]) -> Vec<Self> {
         let arm = |(name, kind): (String, &ArmKind)| Self {
@@ -73,8 +74,12 @@ impl RedisArm {
 
     /// The server's command line.
     pub(crate) fn server(&self, endpoint: &Endpoint, dir: &str, load: &RedisLoad) -> CommandLine {
+        let addresses = idle::addresses(self.idle);
         let mut args: Vec<&str> = match endpoint {
-            Endpoint::Tcp(port) => vec!["--port", port, "--bind", "127.0.0.1"],
+            Endpoint::Tcp(port) => ["--port", port, "--bind"]
+                .into_iter()
+                .chain(addresses.iter().map(String::as_str))
+                .collect(),
             Endpoint::Unix(path) => vec![
                 "--port",
                 "0",
@@ -203,6 +208,7 @@ impl RedisArm {
             env: self.kind.env(),
             description: Some(self.description()),
             varies: (self.idle > 0).then(|| self.name.trim_end_matches(BESIDE_IDLE).to_owned()),
+            configuration: BTreeMap::new(),
         }
     }
 }
@@ -213,10 +219,10 @@ mod tests {
     use crate::Test;
 
     #[test]
-    fn arms_given_twice_are_numbered() {
+    fn arms_given_twice_are_told_apart() {
         let arms = RedisArm::named(&[ArmKind::Kernel, ArmKind::Unix, ArmKind::Kernel]);
         let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
-        assert_eq!(names, ["kernel", "unix", "kernel-2"]);
+        assert_eq!(names, ["kernel", "unix", "kernel (again)"]);
     }
 
     #[test]
@@ -225,8 +231,12 @@ mod tests {
         let described = arm.described(Topology::Standalone);
         assert_eq!(described.name, "kernel+idle");
         assert_eq!(described.varies.as_deref(), Some("kernel"));
-        let wanted = "--maxclients 19745";
-        assert!(described.server.contains(wanted), "{}", described.server);
+        for wanted in [
+            "--maxclients 19745",
+            "--bind 127.0.0.1 127.0.0.2 127.0.0.3 127.0.0.4 ",
+        ] {
+            assert!(described.server.contains(wanted), "{}", described.server);
+        }
         let load = RedisLoad::new(Test::Get, 50);
         assert_eq!(RedisArm::server_descriptors(&load, 19_000), 19_777);
     }

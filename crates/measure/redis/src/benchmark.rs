@@ -91,6 +91,7 @@ pub(crate) fn run(
         foreign_cpu_s,
         window_s,
         invalid: None,
+        detail: None,
     })
 }
 
@@ -155,14 +156,14 @@ fn stop(client: &mut Child) -> Result<(), Failure> {
 
 /// The one row of figures of `redis-benchmark --csv`.
 #[derive(Debug, PartialEq)]
-struct Row {
-    requests_per_s: f64,
-    latencies: BTreeMap<String, f64>,
+pub(crate) struct Row {
+    pub(crate) requests_per_s: f64,
+    pub(crate) latencies: BTreeMap<String, f64>,
 }
 
 impl Row {
     /// Reads the head line and the row below it; `None` when a figure is missing or absurd.
-    fn parse(csv: &str) -> Option<Self> {
+    pub(crate) fn parse(csv: &str) -> Option<Self> {
         let mut lines = csv.lines().skip_while(|line| !line.starts_with("\"test\""));
         let (names, values) = (cells_of(lines.next()?), cells_of(lines.next()?));
         let figures: BTreeMap<&str, f64> = names

@@ -102,8 +102,10 @@ pub fn cells(loads: &[RedisLoad], hog: Hog, cores: &Cores) -> Vec<Cell<RedisLoad
 mod tests {
     use super::*;
 
-    fn ids(loads: &[RedisLoad], hog: Hog, cores: &Cores) -> Vec<String> {
-        cells(loads, hog, cores)
+    /// On two cores.
+    fn ids(loads: &[RedisLoad], hog: Hog) -> Vec<String> {
+        let two = Cores::among(vec![0, 1]).unwrap();
+        cells(loads, hog, &two)
             .into_iter()
             .map(|cell| cell.id)
             .collect()
@@ -111,12 +113,7 @@ mod tests {
 
     #[test]
     fn the_default_plan_is_ten_loads_in_three_placements() {
-        let two = Cores {
-            first: 0,
-            second: Some(1),
-            allowed: vec![0, 1],
-        };
-        let mut all = ids(&default_loads(), Hog::None, &two);
+        let mut all = ids(&default_loads(), Hog::None);
         assert_eq!(all.len(), 30);
         assert_eq!(all[0], "set-c1-one-core");
         all.sort();
@@ -126,34 +123,14 @@ mod tests {
 
     #[test]
     fn the_full_plan_has_unique_cells_too() {
-        let two = Cores {
-            first: 0,
-            second: Some(1),
-            allowed: vec![0, 1],
-        };
-        let mut all = ids(&full_loads(), Hog::None, &two);
+        let mut all = ids(&full_loads(), Hog::None);
         for hog in [Hog::First, Hog::Second, Hog::Both] {
-            all.extend(ids(&hog_loads(), hog, &two));
+            all.extend(ids(&hog_loads(), hog));
         }
         let planned = all.len();
         all.sort();
         all.dedup();
         assert_eq!((all.len(), planned), (65, 65));
         assert!(all.contains(&"set-c1-two-cores-hog-both".to_owned()));
-    }
-
-    #[test]
-    fn one_core_leaves_out_what_needs_two() {
-        let one = Cores {
-            first: 0,
-            second: None,
-            allowed: vec![0],
-        };
-        let loads = [RedisLoad::new(Test::Set, 1)];
-        assert_eq!(
-            ids(&loads, Hog::None, &one),
-            ["set-c1-one-core", "set-c1-unpinned"]
-        );
-        assert_eq!(ids(&loads, Hog::Second, &one), [""; 0]);
     }
 }

@@ -6,10 +6,12 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use saiga_experiment::acceleration::AccelerationProbe;
 use saiga_experiment::log::last_line;
-use saiga_experiment::process::{Child, CommandLine, Waited};
+use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
 
+use crate::acceleration::{ChannelWatch, Others};
 use crate::arm::{Endpoint, RedisArm};
 use crate::fleet::Fleet;
 use crate::load::RedisLoad;
@@ -22,6 +24,8 @@ const WRITER_LIMIT: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(5);
 /// Writes before the master is killed: by then every connection is at its steady pace.
 const WRITES_BEFORE: u64 = 5000;
+/// The old one and the new one: every connection is made to both.
+const MASTERS: u32 = 2;
 /// Between two looks at how far the writer is.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -43,7 +47,7 @@ pub(crate) fn writer_line(
     arm.dressed(&program.display().to_string(), args)
 }
 
-/// Runs it once.
+/// Runs it once; with a `probe` the writer must prove that it was accelerated.
 pub(crate) fn run(
     fleet: &mut Fleet,
     arm: &RedisArm,
@@ -51,19 +55,11 @@ pub(crate) fn run(
     load: &RedisLoad,
     cpus: &[usize],
     conditions: &Conditions<'_>,
+    probe: Option<&dyn AccelerationProbe>,
 ) -> Result<Measured, Failure> {
     let folder = fleet.master().dir.path().to_owned();
     let (out, err) = (folder.join("writer.json"), folder.join("writer.log"));
-    let sentinels: Vec<String> = fleet
-        .members
-        .iter()
-        .filter(|one| one.role == Role::Sentinel)
-        .filter_map(|one| match &one.endpoint {
-            Endpoint::Tcp(port) => Some(port.clone()),
-            Endpoint::Unix(_) => None,
-        })
-        .collect();
-    let mut line = writer_line(arm, program, &sentinels, load);
+    let mut line = writer_line(arm, program, &sentinels(fleet), load);
     line.cpus = cpus.to_vec();
     let files = File::create(&out).and_then(|out| Ok((out, File::create(&err)?)));
     let (stdout, stderr) = files.map_err(Failure::impossible)?;
@@ -74,19 +70,12 @@ pub(crate) fn run(
         .spawn(PACKAGE, stdout, stderr)
         .map_err(Failure::impossible)?;
     await_writes(fleet, &mut writer, conditions, &err)?;
+    // A server's upgrades would include those of its replicas' links; the writer has none.
+    let connections = load.clients.saturating_mul(MASTERS);
+    let mut channels =
+        probe.map(|probe| ChannelWatch::new(probe, &[writer.pid()], connections, Others::NONE));
     fleet.members[0].kill().map_err(Failure::impossible)?;
-    let limit = WRITER_LIMIT + GRACE;
-    let waited = writer.wait(limit, conditions.interrupt);
-    let ended = match waited.map_err(Failure::impossible)? {
-        Waited::Ended(ended) => ended,
-        Waited::Interrupted => return Err(Failure::Interrupted),
-        Waited::TimeOver => {
-            let seconds = limit.as_secs();
-            return Err(Failure::run(format!(
-                "the writer did not end within {seconds} s"
-            )));
-        }
-    };
+    let ended = await_end(&mut writer, channels.as_mut(), conditions)?;
     let seconds = began.elapsed().as_secs_f64();
     let servers = fleet
         .cpu_time()
@@ -105,13 +94,61 @@ pub(crate) fn run(
             WRITER_LIMIT.as_secs()
         )));
     }
-    Ok(Measured {
+    let mut measured = Measured {
         seconds,
         metrics: metrics(&account),
         foreign_cpu_s,
         window_s,
         invalid: None,
-    })
+        detail: None,
+    };
+    if let Some(channels) = channels {
+        let least_bytes = account.acknowledged * load.least_bytes_per_request();
+        channels.judge(&mut measured, least_bytes);
+    }
+    Ok(measured)
+}
+
+/// Ports of the sentinels.
+fn sentinels(fleet: &Fleet) -> Vec<String> {
+    let watchers = fleet
+        .members
+        .iter()
+        .filter(|one| one.role == Role::Sentinel);
+    watchers
+        .filter_map(|one| match &one.endpoint {
+            Endpoint::Tcp(port) => Some(port.clone()),
+            Endpoint::Unix(_) => None,
+        })
+        .collect()
+}
+
+/// Waits for the end of the writer, and looks meanwhile whether it is accelerated.
+fn await_end(
+    writer: &mut Child,
+    mut channels: Option<&mut ChannelWatch<'_>>,
+    conditions: &Conditions<'_>,
+) -> Result<Ended, Failure> {
+    let (began, limit) = (Instant::now(), WRITER_LIMIT + GRACE);
+    loop {
+        let left = limit.saturating_sub(began.elapsed());
+        let pause = channels.as_mut().map_or(left, |channels| {
+            channels.look();
+            channels.pause().min(left)
+        });
+        let waited = writer.wait(pause, conditions.interrupt);
+        match waited.map_err(Failure::impossible)? {
+            Waited::Ended(ended) => return Ok(ended),
+            Waited::Interrupted => return Err(Failure::Interrupted),
+            Waited::TimeOver if began.elapsed() < limit => {}
+            Waited::TimeOver => {
+                return Err(Failure::run(format!(
+                    "the writer did not end within {} s",
+                    limit.as_secs()
+                )));
+            }
+        }
+    }
 }
 
 /// Waits until the writer has written enough for the kill to come in the midst of it.

@@ -40,7 +40,7 @@ pub(crate) fn fill(
     let failed = |error: io::Error| Failure::run(format!("cannot fill redis-server: {error}"));
     if fleet.topology != Topology::Cluster {
         let mut control = fleet.master().control().map_err(failed)?;
-        return fill_one(&mut control, "key:", load).map_err(failed);
+        return fill_one(&mut control, "key:", load.keys, load.value_bytes).map_err(failed);
     }
     sample(fleet, arm, load, cpus, interrupt)?;
     let masters = fleet.serving(Test::Set).map_err(failed)?;
@@ -81,21 +81,30 @@ fn fill_tagged(node: &Server, load: &RedisLoad) -> io::Result<()> {
     let mut control = node.control()?;
     let key = control.ask(&[b"RANDOMKEY"])?;
     match key.rsplit_once(':') {
-        Some((prefix, _)) => fill_one(&mut control, &format!("{prefix}:"), load),
+        Some((prefix, _)) => {
+            let prefix = format!("{prefix}:");
+            fill_one(&mut control, &prefix, load.keys, load.value_bytes)
+        }
         None => Err(io::Error::other(format!("strange key {key:?}"))),
     }
 }
 
-fn fill_one(control: &mut Control, prefix: &str, load: &RedisLoad) -> io::Result<()> {
-    let value = vec![b'x'; usize::try_from(load.value_bytes).unwrap_or(0)];
-    if load.keys == 0 {
+/// Sets as many keys as `redis-benchmark -r` asks for, or its one key.
+pub(crate) fn fill_one(
+    control: &mut Control,
+    prefix: &str,
+    keys: u32,
+    value_bytes: u32,
+) -> io::Result<()> {
+    let value = vec![b'x'; usize::try_from(value_bytes).unwrap_or(0)];
+    if keys == 0 {
         return control
             .ask(&[b"SET", ONE_KEY.as_bytes(), &value])
             .map(|_| ());
     }
     let mut next = 0;
-    while next < load.keys {
-        let end = load.keys.min(next + BATCH);
+    while next < keys {
+        let end = keys.min(next + BATCH);
         for key in next..end {
             control.send(&[b"SET", format!("{prefix}{key:012}").as_bytes(), &value])?;
         }

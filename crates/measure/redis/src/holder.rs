@@ -7,15 +7,17 @@
 mod rest;
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddrV4, TcpStream};
 use std::time::Duration;
 
 use crate::resident;
 
 /// Requests on each connection: a connection under Saiga earns its channel with the first 32, and
-/// the two ends find each other within some more.
-const REQUESTS: u32 = 96;
-/// Connections that are used at a time. A hand-shake under way holds a descriptor.
+/// the two ends find each other within some four more.
+const REQUESTS: u32 = 64;
+/// Connections that are opened and used at a time. A hand-shake under way holds a descriptor; and
+/// the backlog of redis-server takes 511 from all holders, beyond which connect(2) waits a second
+/// and more for its next SYN.
 const BATCH: usize = 100;
 /// A server that does not answer a request within this time is stuck.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
@@ -31,14 +33,14 @@ pub(crate) const RESTS: &str = "rests";
 #[derive(Debug, thiserror::Error)]
 pub enum HolderError {
     /// The system refuses one more.
-    #[error("connection {number} of {wanted} to 127.0.0.1:{port} cannot be opened: {error}")]
+    #[error("connection {number} of {wanted} to {place} cannot be opened: {error}")]
     Open {
         /// The one that failed, from 1.
         number: u32,
         /// How many were wanted.
         wanted: u32,
         /// Where the server listens.
-        port: u16,
+        place: SocketAddrV4,
         /// What the system said.
         error: io::Error,
     },
@@ -50,36 +52,40 @@ pub enum HolderError {
     System(#[from] io::Error),
 }
 
-/// Opens `connections` to a port of 127.0.0.1, uses each, and rests until the server goes.
+/// Opens `connections` to a server at `place`, uses each, and rests until the server goes.
 ///
 /// # Errors
 /// [`HolderError`].
-pub fn hold(port: u16, connections: u32, mut out: impl Write) -> Result<(), HolderError> {
+pub fn hold(place: SocketAddrV4, connections: u32, mut out: impl Write) -> Result<(), HolderError> {
     writeln!(out, "{BEGAN}{}", resident::bytes(std::process::id())?)?;
     out.flush()?;
     let mut held = Vec::new();
-    for number in 1..=connections {
-        let opened = open(port).map_err(|error| HolderError::Open {
-            number,
-            wanted: connections,
-            port,
-            error,
-        });
-        held.push(opened?);
-    }
-    for batch in held.chunks_mut(BATCH) {
-        warm(batch).map_err(HolderError::Answer)?;
+    for first in (1..=connections).step_by(BATCH) {
+        let begun = held.len();
+        for number in (first..=connections).take(BATCH) {
+            held.push(open(place, number, connections)?);
+        }
+        warm(&mut held[begun..]).map_err(HolderError::Answer)?;
     }
     writeln!(out, "{RESTS}")?;
     out.flush()?;
     Ok(rest::until_any_stirs(&held)?)
 }
 
-fn open(port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(ANSWER_LIMIT))?;
-    Ok(stream)
+/// Connection `number` of `wanted`.
+fn open(place: SocketAddrV4, number: u32, wanted: u32) -> Result<TcpStream, HolderError> {
+    let opened = || {
+        let stream = TcpStream::connect(place)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+        Ok(stream)
+    };
+    opened().map_err(|error| HolderError::Open {
+        number,
+        wanted,
+        place,
+        error,
+    })
 }
 
 /// Requests on all of `batch` at once, as often as each connection needs.

@@ -23,6 +23,9 @@ use crate::server::{PACKAGE, Server};
 
 /// Connections of one holder: an application's pool, not one process with all of them.
 const HOLDER_CONNECTIONS: u32 = 5_000;
+/// Addresses of a server at most: as many as redis-server listens at (CONFIG_BINDADDR_MAX of its
+/// `server.h`).
+const MAX_ADDRESSES: usize = 16;
 /// A holder that has not used all of its connections by then is stuck.
 const OPEN_LIMIT: Duration = Duration::from_secs(180);
 /// Memory that does not become less for so long will not: idle rings are given back within two
@@ -57,6 +60,14 @@ fn shares(idle: u32) -> Vec<u32> {
     (0..holders).map(|i| each + u32::from(i < left)).collect()
 }
 
+/// Where the server of so many idle connections listens: an address for each holder. The kernel
+/// looks for a free port from one to the next, and with more than half of the 28,000 in use towards
+/// one address connect(2) takes a millisecond.
+pub(crate) fn addresses(idle: u32) -> Vec<String> {
+    let holders = shares(idle).len().clamp(1, MAX_ADDRESSES);
+    (1..=holders).map(|n| format!("127.0.0.{n}")).collect()
+}
+
 /// The command lines of the holders; `tool` is this very program.
 pub(crate) fn holder_lines(
     arm: &RedisArm,
@@ -64,14 +75,17 @@ pub(crate) fn holder_lines(
     port: &str,
     cpus: &[usize],
 ) -> Vec<CommandLine> {
-    let line = |share: u32| {
-        let args = ["redis-holder", "--port", port, "--connections"].map(str::to_owned);
-        let args = args.into_iter().chain([share.to_string()]);
+    let line = |(share, address): (u32, &String)| {
+        let args = ["redis-holder", "--address", address, "--port", port];
+        let share = ["--connections".to_owned(), share.to_string()];
+        let args = args.map(str::to_owned).into_iter().chain(share);
         let mut line = arm.dressed(&tool.display().to_string(), args);
         line.cpus = cpus.to_vec();
         line
     };
-    shares(arm.idle).into_iter().map(line).collect()
+    let addresses = addresses(arm.idle);
+    let shares = shares(arm.idle).into_iter();
+    shares.zip(addresses.iter().cycle()).map(line).collect()
 }
 
 impl IdleConnections {
@@ -256,6 +270,13 @@ mod tests {
         assert_eq!(shares(5_001), [2501, 2500]);
         assert_eq!(shares(7), [7]);
         assert_eq!(shares(0), [0; 0]);
+    }
+
+    #[test]
+    fn each_holder_has_an_address_of_its_own_as_far_as_they_go() {
+        assert_eq!(addresses(0), ["127.0.0.1"]);
+        assert_eq!(addresses(5_001), ["127.0.0.1", "127.0.0.2"]);
+        assert_eq!(addresses(1_000_000).len(), 16);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod holder;
 mod idle;
 mod load;
 mod ports;
+pub mod remote;
 mod resident;
 mod resp;
 mod server;

@@ -1,20 +1,21 @@
-//! Resident memory of a process (`VmRSS` of `man 5 proc_pid_status`).
+//! Resident memory of a process (`man 5 proc_pid_status`), without the pages of its program and
+//! libraries: how much of a program is read from its file is no matter of its connections.
 
 use std::fs;
 use std::io;
 
-/// What process `pid` has in memory now, shared pages included.
+/// What process `pid` has in memory now, shared memory included.
 pub(crate) fn bytes(pid: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    of_status(&status).ok_or_else(|| io::Error::other(format!("/proc/{pid}/status has no VmRSS")))
+    of_status(&status).ok_or_else(|| io::Error::other(format!("/proc/{pid}/status has no RssAnon")))
 }
 
 fn of_status(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kib * 1024)
+    let kib = |name: &str| -> Option<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix(" kB")?.parse().ok()
+    };
+    Some((kib("RssAnon:")? + kib("RssShmem:")?) * 1024)
 }
 
 #[cfg(test)]
@@ -22,9 +23,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_read_in_its_own_unit() {
-        let status = "VmHWM:\t    9000 kB\nVmRSS:\t    7348 kB\nRssAnon:\t 100 kB\n";
-        assert_eq!(of_status(status), Some(7_524_352));
+    fn a_status_is_read_in_its_own_unit_without_files() {
+        let status =
+            "VmRSS:\t 7348 kB\nRssAnon:\t 100 kB\nRssFile:\t 7000 kB\nRssShmem:\t 248 kB\n";
+        assert_eq!(of_status(status), Some(356_352));
         assert_eq!(of_status("Name:\tkthreadd\n"), None);
     }
 }

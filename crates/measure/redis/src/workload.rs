@@ -15,12 +15,12 @@ use saiga_experiment::workload::{Conditions, Failure, Measured, Target, Workload
 use crate::acceleration::{ChannelWatch, Others};
 use crate::arm::RedisArm;
 use crate::fleet::Fleet;
-use crate::hits::Hits;
 use crate::idle::IdleConnections;
 use crate::load::{RedisLoad, Test};
+use crate::remote::Lookups;
 use crate::server::{PACKAGE, Server};
 use crate::topology::Topology;
-use crate::{benchmark, failover, steps};
+use crate::{benchmark, failover, hits, steps};
 
 /// redis-server under test, redis-benchmark as load.
 pub struct RedisWorkload {
@@ -163,7 +163,7 @@ pub struct RedisTarget {
     arm: RedisArm,
     load: RedisLoad,
     client_cpus: Vec<usize>,
-    /// Where the server must prove that it is accelerated.
+    /// Where the run must prove that it is accelerated.
     probe: Option<Rc<dyn AccelerationProbe>>,
 }
 
@@ -187,7 +187,8 @@ impl Target for RedisTarget {
             probe,
         } = self;
         if load.test == Test::Failover {
-            return failover::run(fleet, arm, tool, load, client_cpus, conditions);
+            let probe = probe.as_deref();
+            return failover::run(fleet, arm, tool, load, client_cpus, conditions, probe);
         }
         let mut line = arm.client(
             &fleet.entry(load.test).endpoint,
@@ -200,7 +201,7 @@ impl Target for RedisTarget {
             .iter()
             .map(|server| server.process.child.pid())
             .collect();
-        let hits = hits_before(load.test, &serving)?;
+        let before = hits_before(load.test, &serving)?;
         let joined = load.topology != Topology::Standalone;
         let others = Others {
             joined,
@@ -211,9 +212,9 @@ impl Target for RedisTarget {
             .map(|probe| ChannelWatch::new(probe, &pids, load.clients, others));
         let (threads, look) = (load.threads(), watch.as_mut());
         let mut measured = benchmark::run(fleet, &line, operations, threads, conditions, look)?;
-        if let Some(before) = hits {
+        if let Some(before) = before {
             let serving = fleet.serving(load.test).map_err(Failure::impossible)?;
-            let after = Hits::count(&serving).map_err(Failure::impossible)?;
+            let after = hits::count(&serving).map_err(Failure::impossible)?;
             if let Some(share) = after.share_since(before) {
                 measured.metrics.insert("hit_share".to_owned(), share);
             }
@@ -231,6 +232,11 @@ impl Target for RedisTarget {
         Ok(measured)
     }
 
+    fn servers(&self) -> Vec<u32> {
+        let members = self.fleet.members.iter();
+        members.map(|server| server.process.child.pid()).collect()
+    }
+
     fn teardown(self) -> Result<(), Failure> {
         self.fleet.stop().map_err(Failure::impossible)?;
         let stopped = self.idle.map(IdleConnections::stop);
@@ -239,9 +245,9 @@ impl Target for RedisTarget {
 }
 
 /// What was found before the run, where the run reads.
-fn hits_before(test: Test, serving: &[&Server]) -> Result<Option<Hits>, Failure> {
+fn hits_before(test: Test, serving: &[&Server]) -> Result<Option<Lookups>, Failure> {
     if test != Test::Get {
         return Ok(None);
     }
-    Hits::count(serving).map(Some).map_err(Failure::impossible)
+    hits::count(serving).map(Some).map_err(Failure::impossible)
 }

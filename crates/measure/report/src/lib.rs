@@ -1,9 +1,10 @@
 //! Reports: one [`Document`] model, three renderers.
 //!
-//! [`document`] makes the report of one experiment. Another kind of report (a TPC-C run, write
+//! [`document`] makes the report of one experiment, [`history`] makes a page over many. Another kind of report (a TPC-C run, write
 //! amplification) is another function that returns a [`Document`].
 
 mod experiment;
+pub mod history;
 pub mod html;
 pub mod json;
 pub mod model;

@@ -21,6 +21,8 @@ pub struct Document {
     pub pointers: Vec<Pointer>,
     /// The evidence, most important first.
     pub sections: Vec<Section>,
+    /// What it was made of, and by what: a sentence at the end.
+    pub origin: String,
 }
 
 /// The answer in plain sentences.
@@ -112,6 +114,10 @@ pub enum Block {
     Forest(Forest),
     /// Values of several series, with the raw runs.
     Bars(Bars),
+    /// Values over time, one panel below the other on one time axis.
+    Curves(Curves),
+    /// How often which values occurred.
+    Histogram(Histogram),
 }
 
 /// A warning in plain words.
@@ -273,4 +279,83 @@ pub struct Bar {
     pub text: String,
     /// The raw runs.
     pub dots: Vec<f64>,
+}
+
+/// Values over time: panels that share a time axis, so that one can look from one to the next.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curves {
+    /// What the chart shows; its accessible name.
+    pub caption: String,
+    /// Names of the series; a curve refers to one by its index.
+    pub series: Vec<String>,
+    /// Seconds at the right end of the axis.
+    pub end_s: f64,
+    /// Panels, top to bottom.
+    pub panels: Vec<CurvePanel>,
+    /// What happened when.
+    pub marks: Vec<CurveMark>,
+}
+
+/// Curves that share a scale from zero.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CurvePanel {
+    /// What is drawn, with its unit.
+    pub title: String,
+    /// One for each series that has it.
+    pub curves: Vec<Curve>,
+}
+
+/// One value over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// Index into [`Curves::series`].
+    pub series: usize,
+    /// In the order of time.
+    pub points: Vec<CurvePoint>,
+    /// The mean of all, formatted.
+    pub mean: String,
+}
+
+/// A stretch of a curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CurvePoint {
+    /// Its middle, in seconds.
+    pub at_s: f64,
+    /// Mean, lowest and highest value; `None` where nothing is known: a gap.
+    pub values: Option<[f64; 3]>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CurveMark {
+    /// From here.
+    pub from_s: f64,
+    /// To there; the same for a moment.
+    pub to_s: f64,
+    /// What it is.
+    pub label: String,
+    /// How to take it.
+    pub tone: Tone,
+}
+
+/// How often which values occurred, by series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Histogram {
+    /// What the chart shows; its accessible name.
+    pub caption: String,
+    /// Names of the series.
+    pub series: Vec<String>,
+    /// Panels in reading order.
+    pub panels: Vec<HistogramPanel>,
+}
+
+/// One distribution of each series, on one axis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistogramPanel {
+    /// Heading.
+    pub title: String,
+    /// The value at the right end of the axis, formatted with its unit; the left end is zero.
+    pub end: String,
+    /// Shares of each series by bin, from 0 to 1; the last bin holds all that is longer.
+    pub shares: Vec<Vec<f64>>,
 }

@@ -1,6 +1,7 @@
 //! What the report says, whatever the result holds.
 
 use saiga_experiment::result::{ExperimentResult, Verdict};
+use saiga_experiment::stats::Method;
 use saiga_report::model::{Block, Forest, Tone};
 use saiga_report::{Document, document, html, json, text};
 
@@ -106,6 +107,23 @@ fn a_result_without_weak_spots_says_so_within_its_limits() {
         "{report}"
     );
     assert!(report.contains("What the plan does not contain was not tested."));
+}
+
+/// Who reads an interval must know whether the results decided when to stop.
+#[test]
+fn a_sequential_result_says_what_its_intervals_are() {
+    let words = "The results decided how many pairs there are";
+    let at_the_chart = "with its 95 % interval, valid at every look.";
+    let mut result = sample();
+    let fixed = html::render(&document(&result));
+    assert!(fixed.contains("A verdict needs six pairs"));
+    assert!(!fixed.contains(words) && !fixed.contains(at_the_chart));
+    for one in &mut result.comparisons {
+        one.ratio.method = Method::Sequential;
+    }
+    let said = html::render(&document(&result));
+    assert!(said.contains("A verdict needs eight pairs"));
+    assert!(said.contains(words) && said.contains(at_the_chart));
 }
 
 #[test]

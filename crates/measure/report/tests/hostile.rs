@@ -22,7 +22,7 @@ fn hostile() -> ExperimentResult {
 }
 
 fn spoil(value: &mut Value, key: &str) {
-    let known = ["better", "verdict", "kind", "metric"];
+    let known = ["better", "verdict", "kind", "method", "metric"];
     match value {
         Value::String(text) if !known.contains(&key) => text.push_str(EVIL),
         Value::Array(items) => items.iter_mut().for_each(|item| spoil(item, key)),

@@ -46,11 +46,7 @@ mod tests {
     use super::*;
 
     fn two() -> Cores {
-        Cores {
-            first: 0,
-            second: Some(1),
-            allowed: vec![0, 1],
-        }
+        Cores::among(vec![0, 1]).unwrap()
     }
 
     #[test]
@@ -79,17 +75,5 @@ mod tests {
         ids.dedup();
         assert_eq!((ids.len(), planned), (216, 216));
         assert!(ids.contains(&"postgres-tpcb-c256-two-cores-hog-both".to_owned()));
-    }
-
-    #[test]
-    fn one_core_leaves_out_what_needs_two() {
-        let one = Cores {
-            first: 0,
-            second: None,
-            allowed: vec![0],
-        };
-        let loads = default_loads(Engine::Postgres);
-        assert_eq!(cells(&loads, Hog::None, &one).len(), 10);
-        assert_eq!(cells(&loads, Hog::Both, &one), []);
     }
 }

@@ -17,6 +17,13 @@ CREATE USER sbtest@'%' IDENTIFIED BY '';
 GRANT ALL ON sbtest.* TO sbtest@'%';
 ";
 
+/// The same for TPC-C.
+pub(crate) const TPCC_SQL: &str = "\
+CREATE DATABASE tpcc;
+CREATE USER tpcc@'%' IDENTIFIED BY '';
+GRANT ALL ON tpcc.* TO tpcc@'%';
+";
+
 /// Makes the data directory.
 pub(crate) fn initialise(site: &Site) -> CommandLine {
     let data = format!("--datadir={}", site.file("data"));

@@ -18,18 +18,31 @@ const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
 /// The paths of programs, by name.
 pub(crate) type Programs = BTreeMap<&'static str, PathBuf>;
 
+/// The server of `engine` and what makes its data.
+pub(crate) fn find_server(engine: Engine) -> Result<Programs, SpawnError> {
+    let [server, _] = engine.measured_programs();
+    find_all(server, [engine.installer()])
+}
+
 /// All programs that `engine` needs. PostgreSQL's stand beside its server: in the search
 /// path Debian has a script of the same name, which picks a version by its own rules.
 pub(crate) fn find(engine: Engine) -> Result<Programs, SpawnError> {
+    let [server, load] = engine.measured_programs();
+    find_all(server, [load, engine.installer()])
+}
+
+/// A server, and others that may stand beside it.
+fn find_all<const N: usize>(
+    server: (&'static str, &'static str),
+    others: [(&'static str, &'static str); N],
+) -> Result<Programs, SpawnError> {
     let mut places: Vec<PathBuf> = env::var_os("PATH")
         .map(|path| env::split_paths(&path).collect())
         .unwrap_or_default();
     places.extend(SERVICES.map(PathBuf::from));
     places.extend(postgres_folders());
-    let [server, load] = engine.measured_programs();
     let server = (server.0, in_one_of(&places, server)?);
     places.splice(0..0, server.1.parent().map(Path::to_owned));
-    let others = [load, engine.installer()];
     let others = others.map(|wanted| Ok((wanted.0, in_one_of(&places, wanted)?)));
     [Ok(server)].into_iter().chain(others).collect()
 }

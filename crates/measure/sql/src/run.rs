@@ -89,6 +89,7 @@ impl Ready<'_> {
             foreign_cpu_s,
             window_s,
             invalid: None,
+            detail: None,
         };
         judge(&mut measured, before, after, self.load.connections);
         Ok(measured)
@@ -283,6 +284,7 @@ mod tests {
             foreign_cpu_s: 0.0,
             window_s: 1.0,
             invalid: None,
+            detail: None,
         };
         judge(&mut measured, before, after, 16);
         measured.invalid

@@ -32,6 +32,8 @@ const LOADING_LIMIT: Duration = Duration::from_secs(120);
 const FEW: u32 = 4;
 const SERVER_LOG: &str = "server.log";
 const TOOL_LOG: &str = "tool.log";
+/// What a server that is loaded for the first time is told.
+pub(crate) const INIT_FILE: &str = "init.sql";
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
@@ -90,8 +92,9 @@ pub(crate) struct Server {
     pub(crate) endpoint: Endpoint,
 }
 
-/// Makes the folder, the data directory and the data of `site`.
-pub(crate) fn create(site: &Site, interrupt: &Interrupt) -> Result<(), Failure> {
+/// Makes the folder of `site` and an empty data directory; `sql` is what MariaDB runs when it starts
+/// for the first time.
+pub(crate) fn install(site: &Site, sql: &str, interrupt: &Interrupt) -> Result<(), Failure> {
     let prepare = |error| prepare(site.engine, error);
     fs::create_dir(&site.dir).map_err(prepare)?;
     fs::set_permissions(&site.dir, PermissionsExt::from_mode(0o700)).map_err(prepare)?;
@@ -100,31 +103,29 @@ pub(crate) fn create(site: &Site, interrupt: &Interrupt) -> Result<(), Failure> 
     let (installer, package) = site.engine.installer();
     match site.engine {
         Engine::MariaDb => {
-            write(site, "load.lua", include_str!("load.lua")).map_err(prepare)?;
-            write(site, "init.sql", mariadb::INIT_SQL).map_err(prepare)?;
-            finish(
-                site,
-                &mariadb::initialise(site),
-                installer,
-                package,
-                interrupt,
-            )?;
+            write(site, INIT_FILE, sql).map_err(prepare)?;
+            let line = mariadb::initialise(site);
+            finish(site, &line, installer, package, interrupt)
         }
         Engine::Postgres => {
-            finish(
-                site,
-                &postgres::initialise(site),
-                installer,
-                package,
-                interrupt,
-            )?;
+            let line = postgres::initialise(site);
+            finish(site, &line, installer, package, interrupt)
         }
+    }
+}
+
+/// Makes the folder, the data directory and the data of `site`.
+pub(crate) fn create(site: &Site, interrupt: &Interrupt) -> Result<(), Failure> {
+    install(site, mariadb::INIT_SQL, interrupt)?;
+    if site.engine == Engine::MariaDb {
+        let lua = write(site, "load.lua", include_str!("load.lua"));
+        lua.map_err(|error| prepare(site.engine, error))?;
     }
     let mut line = server_line(site, &Endpoint::Unix, FEW);
     let fill = match site.engine {
         Engine::MariaDb => {
             line.args
-                .push(format!("--init-file={}", site.file("init.sql")));
+                .push(format!("--init-file={}", site.file(INIT_FILE)));
             mariadb::fill(site)
         }
         Engine::Postgres => postgres::fill(site),
@@ -180,7 +181,7 @@ fn check_account(site: &Site, interrupt: &Interrupt) -> Result<(), Failure> {
 }
 
 /// Without a server that can be loaded there is no run at all.
-fn for_good(not_ready: NotReady) -> Failure {
+pub(crate) fn for_good(not_ready: NotReady) -> Failure {
     match not_ready {
         NotReady::Died(died) => Failure::impossible(died),
         NotReady::Failed(Failure::Run { reason }) => {
@@ -237,7 +238,7 @@ impl Server {
         insist(attempt, || tcp.flatten().map(taken))
     }
 
-    fn spawn(
+    pub(crate) fn spawn(
         site: &Site,
         line: &CommandLine,
         endpoint: Endpoint,

@@ -208,6 +208,7 @@ impl Workload for SqlWorkload {
                 client: sides(&|site, load| client_line(site, &endpoint, load)),
                 env: self.kinds[arm].env(),
                 varies: None,
+                configuration: BTreeMap::new(),
                 description: Some(self.kinds[arm].description().to_owned()),
             }
         };
@@ -324,6 +325,10 @@ impl Target for SqlTarget {
             (_, Some(obituary)) => Err(Failure::run(obituary)),
             (measured, None) => measured,
         }
+    }
+
+    fn servers(&self) -> Vec<u32> {
+        vec![self.server.process.child.pid()]
     }
 
     fn teardown(self) -> Result<(), Failure> {

@@ -8,7 +8,7 @@
 use crate::result::{Arm, Better, Cell, Comparison, ComparisonKind, Ratio, Verdict};
 use crate::stats::{RatioSummary, holm, median};
 
-use super::{Counted, Group, METRICS, Side, THROUGHPUT, best_cell};
+use super::{Counted, Group, Measure, Side, best_cell};
 
 /// Chance of at least one wrong corrected verdict in an experiment.
 const FAMILY_ERROR: f64 = 0.05;
@@ -77,19 +77,23 @@ fn arm_pairs(arms: &[Arm]) -> Vec<(&str, &str)> {
     (0..arms.len()).flat_map(later).collect()
 }
 
-/// The arm in the placement in which its median throughput is highest.
+/// The arm in the placement in which its median throughput is best.
 pub(super) fn best<'a>(group: &Group<'a>, arm: &'a str, counted: &Counted<'_>) -> Option<Side<'a>> {
+    let (metric, _, better) = counted.ranked();
     let median_of = |cell: &&'a Cell| {
         let side = Side {
             cell: &cell.id,
             arm,
         };
-        let values: Vec<f64> = counted.values(side, THROUGHPUT).into_values().collect();
+        let values: Vec<f64> = counted.values(side, metric).into_values().collect();
         Some((side, median(&values)?))
     };
     let sides = group.cells.iter().filter_map(median_of);
     sides
-        .max_by(|(_, a), (_, b)| a.total_cmp(b))
+        .max_by(|(_, a), (_, b)| match better {
+            Better::Higher => a.total_cmp(b),
+            Better::Lower => b.total_cmp(a),
+        })
         .map(|(side, _)| side)
 }
 
@@ -101,10 +105,10 @@ fn compare(
     kind: ComparisonKind,
     counted: &Counted<'_>,
 ) -> Vec<(Comparison, f64)> {
-    let one = |&(metric, unit, better): &(&str, &str, Better)| {
+    let one = |(metric, unit, better): Measure<'_>| {
         let pairs: Vec<(f64, f64)> = counted.pairs(a, b, metric).into_values().collect();
         let ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
-        let summary = RatioSummary::of(&ratios)?;
+        let summary = counted.summary(&ratios)?;
         let side = |of: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(of).collect::<Vec<_>>());
         let crossed = kind == ComparisonKind::BestAgainstBest;
         let comparison = Comparison {
@@ -119,6 +123,7 @@ fn compare(
             ratio: Ratio {
                 median: summary.median,
                 ci95: summary.ci95,
+                method: summary.method,
                 n_pairs: u32::try_from(summary.n_pairs).unwrap_or(u32::MAX),
             },
             verdict: verdict(&summary, better),
@@ -129,7 +134,7 @@ fn compare(
         };
         Some((comparison, summary.p_value))
     };
-    METRICS.iter().filter_map(one).collect()
+    counted.measures().into_iter().filter_map(one).collect()
 }
 
 /// What the interval says about B, given which direction is better.

@@ -8,10 +8,10 @@
 use std::collections::BTreeMap;
 
 use crate::result::{Arm, Better, Comparison, ComparisonKind, Verdict};
-use crate::stats::{RatioSummary, median};
+use crate::stats::{Method, RatioSummary, median};
 
 use super::compare::{best, verdict};
-use super::{Counted, Group, SERVER_CPU, Side, THROUGHPUT, judged};
+use super::{Counted, Group, Measure, SERVER_CPU, Side, THROUGHPUT, judged};
 
 /// Sentences, and the verdict of the first.
 pub(super) fn write(
@@ -25,23 +25,25 @@ pub(super) fn write(
         return nothing;
     };
     let groups = headline_groups(groups);
+    let measure = counted.ranked();
     let sides = |group: &&Group<'_>| {
         let (a, b) = (
             best(group, &reference.name, counted)?,
             best(group, &subject.name, counted)?,
         );
-        Some(log_ratios(a, b, THROUGHPUT, counted))
+        Some(log_ratios(a, b, measure.0, counted))
     };
     let throughput: Vec<_> = groups
         .iter()
         .filter_map(sides)
         .filter(|s| !s.is_empty())
         .collect();
-    let Some(summary) = RatioSummary::of(&combined(&throughput)) else {
+    let Some(summary) = counted.summary(&combined(&throughput)) else {
         return nothing;
     };
-    let verdict = verdict(&summary, Better::Higher);
+    let verdict = verdict(&summary, measure.2);
     let mut sentences = vec![main_sentence(
+        measure,
         &summary,
         verdict,
         reference,
@@ -50,7 +52,7 @@ pub(super) fn write(
     )];
     sentences.extend(cpu_sentence(&groups, reference, subject, counted));
     let ids: Vec<&str> = groups.iter().map(|group| headline_id(group)).collect();
-    sentences.extend(tally(&ids, comparisons, reference, subject));
+    sentences.extend(tally(measure.0, &ids, comparisons, reference, subject));
     (sentences, verdict)
 }
 
@@ -105,12 +107,14 @@ fn combined(series: &[BTreeMap<u32, f64>]) -> Vec<f64> {
 }
 
 fn main_sentence(
+    measure: Measure<'_>,
     summary: &RatioSummary,
     verdict: Verdict,
     reference: &Arm,
     subject: &Arm,
     workloads: usize,
 ) -> String {
+    let (metric, unit, _) = measure;
     let how = match workloads {
         1 => "one workload".to_owned(),
         n => format!("geometric mean of {n} workloads"),
@@ -119,6 +123,13 @@ fn main_sentence(
         "{how}, each arm in its best placement; {}",
         interval(summary)
     );
+    if subject.repeats(reference) {
+        return itself(measure, summary, verdict, reference, subject, &spread);
+    }
+    if metric != THROUGHPUT {
+        let what = format!("{} ({unit})", metric.replace('_', " "));
+        return own_sentence(&what, summary, verdict, reference, subject, &spread);
+    }
     let times = times(summary.median);
     let (name, reference) = (capital(&subject.name), &reference.name);
     match verdict {
@@ -133,6 +144,61 @@ fn main_sentence(
             "No difference shown: {} served {times} times the operations per second of the \
              {reference} arm ({spread}).",
             subject.name
+        ),
+    }
+}
+
+/// The same about a metric of the experiment's own, whose name says what it is.
+fn own_sentence(
+    what: &str,
+    summary: &RatioSummary,
+    verdict: Verdict,
+    reference: &Arm,
+    subject: &Arm,
+    spread: &str,
+) -> String {
+    let (times, name, reference) = (times(summary.median), &subject.name, &reference.name);
+    let had = format!("{times} times the {what} of the {reference} arm ({spread})");
+    match verdict {
+        Verdict::Faster => format!("{} did better: it had {had}.", capital(name)),
+        Verdict::Slower => format!("{} did worse: it had {had}.", capital(name)),
+        Verdict::NoDifferenceShown => format!("No difference shown: {name} had {had}."),
+    }
+}
+
+/// One arm against itself: what is found is the machine, or chance.
+fn itself(
+    (metric, ..): Measure<'_>,
+    summary: &RatioSummary,
+    verdict: Verdict,
+    reference: &Arm,
+    subject: &Arm,
+    spread: &str,
+) -> String {
+    let what = if metric == THROUGHPUT {
+        "served"
+    } else {
+        "had"
+    };
+    let of = if metric == THROUGHPUT {
+        "operations per second".to_owned()
+    } else {
+        metric.replace('_', " ")
+    };
+    let served = format!(
+        "{} {what} {} times the {of} of the {} arm ({spread})",
+        subject.name,
+        times(summary.median),
+        reference.name
+    );
+    match verdict {
+        Verdict::NoDifferenceShown => {
+            format!("No difference shown between one arm and itself, as it should be: {served}.")
+        }
+        Verdict::Faster | Verdict::Slower => format!(
+            "A difference is shown between one arm and itself: {served}. Nothing differs but the \
+             moment; one such experiment in twenty says so by chance, more of them say that this \
+             machine is not steady enough."
         ),
     }
 }
@@ -160,7 +226,7 @@ fn cpu_sentence(
         log_ratios(a, b, SERVER_CPU, counted)
     });
     let series: Vec<_> = series.filter(|one| !one.is_empty()).collect();
-    let summary = RatioSummary::of(&combined(&series))?;
+    let summary = counted.summary(&combined(&series))?;
     let (text, spread) = match verdict(&summary, Better::Lower) {
         Verdict::Faster => {
             let turned = inverse(&summary);
@@ -190,13 +256,14 @@ fn cpu_sentence(
 
 /// How many single workloads show what, corrected for the number of comparisons.
 fn tally(
+    metric: &str,
     ids: &[&str],
     comparisons: &[Comparison],
     reference: &Arm,
     subject: &Arm,
 ) -> Option<String> {
     let wanted =
-        |c: &&Comparison| c.metric == THROUGHPUT && c.a == reference.name && c.b == subject.name;
+        |c: &&Comparison| c.metric == metric && c.a == reference.name && c.b == subject.name;
     let of = |id: &&str| comparisons.iter().filter(wanted).find(|c| c.cell == *id);
     let found: Vec<&Comparison> = ids.iter().filter_map(of).collect();
     if found.len() < 2 {
@@ -253,7 +320,11 @@ fn interval(summary: &RatioSummary) -> String {
     let pairs = summary.n_pairs;
     match summary.ci95 {
         Some([lo, hi]) => format!(
-            "95 % interval {} to {}, {pairs} pairs",
+            "95 % interval{} {} to {}, {pairs} pairs",
+            match summary.method {
+                Method::Fixed => "",
+                Method::Sequential => ", valid at every look:",
+            },
             times(lo),
             times(hi)
         ),

@@ -10,12 +10,15 @@ mod compare;
 mod headline;
 mod idle;
 mod service;
+mod until;
 mod warnings;
 
 use std::collections::BTreeMap;
 
-use crate::result::{Arm, Better, Cell, Comparison, PLACEMENT_BEST, Run, Verdict, Warning};
+use crate::result::{Arm, Better, Cell, Comparison, Metric, PLACEMENT_BEST, Run, Verdict, Warning};
+use crate::stats::{Method, RatioSummary};
 
+pub use until::{Until, Width, percent, widths};
 pub use warnings::Shortfall;
 
 /// The metric by which placements are ranked and headlines are made.
@@ -56,7 +59,21 @@ pub struct Conclusion {
 /// Draws every conclusion from `runs` of `arms` in `cells`.
 #[must_use]
 pub fn conclude(arms: &[Arm], cells: &[Cell], runs: &[Run], shortfall: &Shortfall) -> Conclusion {
-    let counted = Counted::of(runs);
+    conclude_by(Method::Fixed, &[], arms, cells, runs, shortfall)
+}
+
+/// The same by the method that fits how the number of pairs came about, where runs have metrics
+/// of their own: the first of them stands in for the throughput where there is none.
+#[must_use]
+pub fn conclude_by(
+    method: Method,
+    own: &[Metric],
+    arms: &[Arm],
+    cells: &[Cell],
+    runs: &[Run],
+    shortfall: &Shortfall,
+) -> Conclusion {
+    let counted = Counted::of(method, own, runs);
     let groups = groups(cells);
     let (best_cells, comparisons) = compare::all(arms, cells, &groups, &counted);
     let (mut headline, verdict) = headline::write(arms, &groups, &comparisons, &counted);
@@ -129,9 +146,15 @@ fn best_cell(group: &Group<'_>) -> Cell {
     }
 }
 
-/// The runs that count, by cell, arm and pair.
+/// Name, unit for people, direction.
+type Measure<'a> = (&'a str, &'a str, Better);
+
+/// The runs that count, by cell, arm and pair, and how ratios of them are summarised.
 #[derive(Debug)]
 struct Counted<'a> {
+    method: Method,
+    /// Metrics that only this experiment has, the main one first.
+    own: &'a [Metric],
     runs: BTreeMap<(&'a str, &'a str), BTreeMap<u32, &'a Run>>,
 }
 
@@ -143,13 +166,21 @@ struct Side<'a> {
 }
 
 impl<'a> Counted<'a> {
-    fn of(runs: &'a [Run]) -> Self {
+    fn of(method: Method, own: &'a [Metric], runs: &'a [Run]) -> Self {
         let mut by_place: BTreeMap<_, BTreeMap<u32, &Run>> = BTreeMap::new();
         for run in runs.iter().filter(|run| run.rejected.is_none()) {
             let place = (run.cell.as_str(), run.arm.as_str());
             by_place.entry(place).or_default().insert(run.pair, run);
         }
-        Self { runs: by_place }
+        Self {
+            method,
+            own,
+            runs: by_place,
+        }
+    }
+
+    fn summary(&self, ratios: &[f64]) -> Option<RatioSummary> {
+        RatioSummary::by(self.method, ratios)
     }
 
     /// Values of `metric` by pair; what is not positive and finite is left out.
@@ -169,8 +200,33 @@ impl<'a> Counted<'a> {
         values.filter(|(_, value)| value.is_finite()).collect()
     }
 
+    /// Every metric that is compared.
+    fn measures(&self) -> Vec<Measure<'a>> {
+        let known = |metric: &&Metric| METRICS.iter().all(|(name, ..)| *name != metric.name);
+        let own = self.own.iter().filter(known);
+        let own = own.map(|metric| (metric.name.as_str(), metric.unit.as_str(), metric.better));
+        METRICS.into_iter().chain(own).collect()
+    }
+
+    /// The metric by which placements are ranked and headlines are made.
+    fn ranked(&self) -> Measure<'a> {
+        let served = |run: &Run| run.metrics.contains_key(THROUGHPUT);
+        match self.own.first() {
+            Some(own)
+                if !self
+                    .runs
+                    .values()
+                    .flat_map(BTreeMap::values)
+                    .any(|run| served(run)) =>
+            {
+                (&own.name, &own.unit, own.better)
+            }
+            Some(_) | None => METRICS[0],
+        }
+    }
+
     /// The metric by which a cell is judged.
-    fn main_metric(&self, cell: &Cell, arms: &[Arm]) -> &'static str {
+    fn main_metric(&self, cell: &Cell, arms: &[Arm]) -> &'a str {
         let measures = |arm: &Arm| {
             let (cell, arm) = (cell.id.as_str(), arm.name.as_str());
             !self.values(Side { cell, arm }, WITHOUT_SERVICE).is_empty()
@@ -178,8 +234,14 @@ impl<'a> Counted<'a> {
         if arms.iter().any(measures) {
             WITHOUT_SERVICE
         } else {
-            THROUGHPUT
+            self.ranked().0
         }
+    }
+
+    /// B/A of `metric` in the pairs that both sides have.
+    fn ratios(&self, a: Side<'_>, b: Side<'_>, metric: &str) -> Vec<f64> {
+        let pairs = self.pairs(a, b, metric).into_values();
+        pairs.map(|(a, b)| b / a).collect()
     }
 
     /// Both sides' values in the pairs that both have.

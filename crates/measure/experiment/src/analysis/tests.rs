@@ -11,6 +11,7 @@ fn arm(name: &str) -> Arm {
         env: BTreeMap::new(),
         description: None,
         varies: None,
+        configuration: BTreeMap::new(),
     }
 }
 
@@ -39,6 +40,7 @@ fn run(cell: &str, arm: &str, pair: u32, throughput: f64) -> Run {
         ]),
         foreign_cpu_s: 0.0,
         rejected: None,
+        detail: None,
     }
 }
 
@@ -271,4 +273,155 @@ fn a_fail_over_is_said_for_each_arm_and_missed_by_no_warning() {
     assert_eq!(conclusion.warnings, []);
     let compared = find(&conclusion, "failover-unpinned", WITHOUT_SERVICE);
     assert_eq!(compared.verdict, Verdict::Faster);
+}
+
+/// Without a throughput the first metric of the experiment's own decides, in its direction.
+#[test]
+fn an_own_metric_decides_where_there_is_no_throughput() {
+    let own = [crate::result::Metric {
+        name: "build_s".to_owned(),
+        unit: "s".to_owned(),
+        better: Better::Lower,
+    }];
+    let arms = [arm("old"), arm("new")];
+    let taking = |arm: &str, pair: u32, seconds: f64| Run {
+        metrics: BTreeMap::from([("build_s".to_owned(), seconds)]),
+        ..run("x-unpinned", arm, pair, 1.0)
+    };
+    let pairs = [1.0, 1.01, 0.99, 1.02, 0.98, 1.0].into_iter().zip(0..);
+    let runs: Vec<Run> = pairs
+        .flat_map(|(noise, pair)| [taking("old", pair, 10.0 * noise), taking("new", pair, 5.0)])
+        .collect();
+    let cells = [cell("x", "unpinned")];
+    let shortfall = Shortfall::default();
+    let conclusion = conclude_by(Method::Fixed, &own, &arms, &cells, &runs, &shortfall);
+    assert_eq!(conclusion.verdict, Verdict::Faster);
+    let headline = &conclusion.headline[0];
+    assert!(
+        headline.starts_with("New did better: it had 0.50 times the build s (s)"),
+        "{headline}"
+    );
+    assert_eq!(conclusion.warnings, []);
+}
+
+/// Eight pairs of one arm against itself; `second` is added to all throughputs of the second.
+fn against_itself(method: Method, second: f64) -> Conclusion {
+    let again = arm("kernel (again)");
+    let noise = [0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 1.5];
+    let runs: Vec<Run> = (0u32..)
+        .zip(noise)
+        .flat_map(|(pair, noise)| {
+            [
+                run("set-unpinned", "kernel", pair, 100.0),
+                run(
+                    "set-unpinned",
+                    "kernel (again)",
+                    pair,
+                    100.0 + noise + second,
+                ),
+            ]
+        })
+        .collect();
+    let cells = [cell("set", "unpinned")];
+    conclude_by(
+        method,
+        &[],
+        &[arm("kernel"), again],
+        &cells,
+        &runs,
+        &Shortfall::default(),
+    )
+}
+
+#[test]
+fn one_arm_against_itself_is_said_to_be_that() {
+    let same = against_itself(Method::Fixed, 0.0);
+    assert_eq!(same.verdict, Verdict::NoDifferenceShown);
+    let wanted = "No difference shown between one arm and itself, as it should be: kernel (again) \
+                  served 1.00 times the operations per second of the kernel arm (";
+    assert!(same.headline[0].starts_with(wanted), "{}", same.headline[0]);
+    let other = against_itself(Method::Fixed, 10.0);
+    assert_eq!(other.verdict, Verdict::Faster);
+    let wanted = "A difference is shown between one arm and itself: kernel (again) served 1.10";
+    assert!(
+        other.headline[0].starts_with(wanted),
+        "{}",
+        other.headline[0]
+    );
+    assert!(other.headline[0].contains("one such experiment in twenty"));
+}
+
+/// Two arms that are named alike but started differently are two arms.
+#[test]
+fn an_arm_is_itself_only_when_it_is_started_alike() {
+    let (kernel, again) = (arm("kernel"), arm("kernel (again)"));
+    assert!(again.repeats(&kernel) && !kernel.repeats(&again) && !kernel.repeats(&kernel));
+    let mut other = again.clone();
+    other.env.insert("LD_PRELOAD".into(), "/libsaiga.so".into());
+    assert!(!other.repeats(&kernel));
+    assert!(!arm("kernel-tuned").repeats(&kernel));
+}
+
+#[test]
+fn the_sequential_method_reaches_every_figure_and_its_words() {
+    let fixed = against_itself(Method::Fixed, 0.0);
+    let sequential = against_itself(Method::Sequential, 0.0);
+    for (one, other) in fixed.comparisons.iter().zip(&sequential.comparisons) {
+        assert_eq!(
+            (one.ratio.method, other.ratio.method),
+            (Method::Fixed, Method::Sequential)
+        );
+        let width = |one: &Comparison| one.ratio.ci95.map(|[lo, hi]| hi / lo).unwrap();
+        assert!(
+            width(other) > width(one),
+            "what holds at every look is wider"
+        );
+    }
+    assert!(!fixed.headline[0].contains("valid at every look"));
+    let wanted = "95 % interval, valid at every look: 0.98 to 1.02, 8 pairs";
+    assert!(
+        sequential.headline[0].contains(wanted),
+        "{}",
+        sequential.headline[0]
+    );
+}
+
+#[test]
+fn six_pairs_are_too_few_for_the_sequential_method() {
+    let (arms, cells, runs) = two_loads();
+    let conclusion = conclude_by(
+        Method::Sequential,
+        &[],
+        &arms,
+        &cells,
+        &runs,
+        &Shortfall::default(),
+    );
+    assert_eq!(conclusion.verdict, Verdict::NoDifferenceShown);
+    let [few, ..] = conclusion.warnings.as_slice() else {
+        panic!("{:?}", conclusion.warnings)
+    };
+    assert!(
+        few.text
+            .starts_with("Fewer than eight pairs count in 4 cells"),
+        "{few:?}"
+    );
+}
+
+#[test]
+fn stolen_time_is_warned_of_in_its_own_words() {
+    let (arms, cells, mut runs) = two_loads();
+    let reason = "the hypervisor took 0.40 s of CPU in 1.00 s, more than 0.12 of a core";
+    runs[0].rejected = Some(reason.into());
+    let conclusion = conclude(&arms, &cells, &runs, &Shortfall::default());
+    assert_eq!(
+        conclusion.warnings[0].text,
+        "1 of 48 runs were rejected: the hypervisor took CPU time from this machine."
+    );
+    assert!(
+        conclusion
+            .warnings
+            .iter()
+            .all(|one| !one.text.contains("failed"))
+    );
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::REPEATED;
+use crate::engine::{OTHERS, REPEATED, STOLEN};
 use crate::result::{Arm, Cell, Comparison, Run, Warning};
-use crate::stats::{MIN_PAIRS, median};
+use crate::stats::{Method, median};
 
 use super::{Counted, Side, THROUGHPUT, judged};
 
@@ -38,7 +38,7 @@ pub(super) fn all(
     warnings.extend(given_up(shortfall));
     warnings.extend(rejected(runs));
     warnings.extend(too_few(arms, cells, counted));
-    warnings.extend(wide(arms, comparisons));
+    warnings.extend(wide(arms, comparisons, counted));
     warnings.extend(client_limited(arms, cells, counted));
     warnings
 }
@@ -92,10 +92,11 @@ fn rejected(runs: &[Run]) -> Vec<Warning> {
             .filter(|run| run.rejected.as_deref().is_some_and(wanted))
             .collect()
     };
-    let noisy = matching(|reason| reason.starts_with("other processes"));
+    let noisy = matching(|reason| reason.starts_with(OTHERS));
+    let stolen = matching(|reason| reason.starts_with(STOLEN));
     let mute = matching(|reason| reason.starts_with("not accelerated"));
     let failed = matching(|reason| {
-        !["other processes", "not accelerated", REPEATED]
+        ![OTHERS, STOLEN, "not accelerated", REPEATED]
             .iter()
             .any(|p| reason.starts_with(p))
     });
@@ -124,6 +125,15 @@ fn rejected(runs: &[Run]) -> Vec<Warning> {
         let action = "Stop it or wait until it is done, then repeat; --max-foreign sets the limit.";
         warnings.push(warning(text, cause, action, cells_of(&noisy)));
     }
+    if !stolen.is_empty() {
+        let text = format!(
+            "{} of {total} runs were rejected: {STOLEN} CPU time from this machine.",
+            stolen.len()
+        );
+        let cause = "Other virtual machines were busy on the same host.";
+        let action = "Repeat at another time or on another host; --max-foreign sets the limit.";
+        warnings.push(warning(text, cause, action, cells_of(&stolen)));
+    }
     warnings
 }
 
@@ -136,6 +146,7 @@ fn cells_of(runs: &[&Run]) -> Vec<String> {
 
 fn too_few(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Option<Warning> {
     let (reference, subject) = judged(arms)?;
+    let least = counted.method.min_pairs();
     let lacks = |cell: &&Cell| {
         let side = |arm| Side {
             cell: &cell.id,
@@ -143,7 +154,7 @@ fn too_few(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Option<Warnin
         };
         let metric = counted.main_metric(cell, arms);
         let pairs = counted.pairs(side(&reference.name), side(&subject.name), metric);
-        pairs.len() < MIN_PAIRS
+        pairs.len() < least
     };
     let cells: Vec<String> = cells
         .iter()
@@ -152,7 +163,11 @@ fn too_few(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Option<Warnin
         .collect();
     (!cells.is_empty()).then(|| {
         let text = format!(
-            "Fewer than six pairs count in {}: no verdict there.",
+            "Fewer than {} pairs count in {}: no verdict there.",
+            match counted.method {
+                Method::Fixed => "six",
+                Method::Sequential => "eight",
+            },
             counted_as(cells.len(), "cell")
         );
         warning(
@@ -164,10 +179,10 @@ fn too_few(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Option<Warnin
     })
 }
 
-fn wide(arms: &[Arm], comparisons: &[Comparison]) -> Option<Warning> {
+fn wide(arms: &[Arm], comparisons: &[Comparison], counted: &Counted<'_>) -> Option<Warning> {
     let (reference, subject) = judged(arms)?;
     let wide = |c: &&Comparison| {
-        c.metric == THROUGHPUT
+        c.metric == counted.ranked().0
             && c.a == reference.name
             && c.b == subject.name
             && c.ratio.ci95.is_some_and(|[lo, hi]| hi > lo * WIDE)

@@ -1,19 +1,31 @@
 //! The engine with a workload of the test's own: order, repeats, interruption.
 
+mod looking_on;
+mod resume;
+
 use std::cell::RefCell;
+use std::path::PathBuf;
 
 use serde_json::Value;
 
 use super::*;
+use crate::campaign::recorded;
 use crate::cores::{Hog, Placement};
 use crate::result::{Arm, Warning};
+use crate::workload::Load;
 
 /// What a run of the fake workload does, given the arm and how often that arm ran before.
 type Script = fn(arm: usize, nth: u32) -> Result<Measured, Failure>;
 
 struct Fake {
     script: Script,
+    /// The arm that the second one varies.
+    varies: Option<&'static str>,
     ran: RefCell<BTreeMap<usize, u32>>,
+    /// Where the record is that says how often an arm ran, in other processes as well.
+    record: Option<PathBuf>,
+    /// Runs after which the user stops it.
+    patience: usize,
     /// Arm and operations of every run, in order.
     log: RefCell<Vec<(usize, u64)>>,
 }
@@ -25,11 +37,34 @@ struct FakeTarget<'a> {
 
 impl Fake {
     fn new(script: Script) -> &'static Self {
+        Self::varying(None, script)
+    }
+
+    fn varying(varies: Option<&'static str>, script: Script) -> &'static Self {
         Box::leak(Box::new(Self {
             script,
+            varies,
+            record: None,
+            patience: usize::MAX,
             ran: RefCell::default(),
             log: RefCell::default(),
         }))
+    }
+}
+
+impl Fake {
+    /// How often an arm ran before, voided runs left out.
+    fn runs_of(&self, arm: usize) -> u32 {
+        let Some(dir) = &self.record else {
+            let mut ran = self.ran.borrow_mut();
+            let nth = ran.entry(arm).or_insert(0);
+            *nth += 1;
+            return *nth - 1;
+        };
+        let name = ["a", "b"][arm];
+        let runs = recorded(dir).unwrap().unwrap().runs;
+        let ran = runs.iter().filter(|run| run.arm == name).count();
+        u32::try_from(ran).unwrap()
     }
 }
 
@@ -70,8 +105,14 @@ impl Workload for &'static Fake {
             env: BTreeMap::new(),
             description: None,
             varies: None,
+            configuration: BTreeMap::new(),
         };
-        vec![arm("a"), arm("b")]
+        let b = Arm {
+            varies: self.varies.map(str::to_owned),
+            configuration: BTreeMap::new(),
+            ..arm("b")
+        };
+        vec![arm("a"), b]
     }
     fn versions(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
@@ -94,16 +135,20 @@ impl Workload for &'static Fake {
 
 impl Target for FakeTarget<'_> {
     fn run(&mut self, operations: u64, _: &Conditions<'_>) -> Result<Measured, Failure> {
-        let mut ran = self.fake.ran.borrow_mut();
-        let nth = ran.entry(self.arm).or_insert(0);
-        *nth += 1;
+        if self.fake.log.borrow().len() == self.fake.patience {
+            return Err(Failure::Interrupted);
+        }
+        let nth = self.fake.runs_of(self.arm);
         self.fake.log.borrow_mut().push((self.arm, operations));
-        let measured = (self.fake.script)(self.arm, *nth - 1)?;
+        let measured = (self.fake.script)(self.arm, nth)?;
         let seconds = measured.seconds * f64::from(u32::try_from(operations).unwrap());
         Ok(Measured {
             seconds,
             ..measured
         })
+    }
+    fn servers(&self) -> Vec<u32> {
+        vec![4711]
     }
     fn teardown(self) -> Result<(), Failure> {
         Ok(())
@@ -118,6 +163,7 @@ fn run_with(foreign_cpu_s: f64) -> Result<Measured, Failure> {
         foreign_cpu_s,
         window_s: 1.0,
         invalid: None,
+        detail: None,
     })
 }
 
@@ -170,6 +216,33 @@ fn each_arm_runs_as_long_as_wanted_after_calibration() {
             .runs
             .iter()
             .all(|run| (run.seconds - 0.2).abs() < 1e-9)
+    );
+}
+
+/// Its own calibration would set up the thing that it varies, which may take long.
+#[test]
+fn an_arm_that_varies_another_does_as_much_as_that_one_and_is_not_calibrated() {
+    // The second arm is half as fast.
+    let fake = Fake::varying(Some("a"), |arm, _| {
+        let seconds = if arm == 0 { 0.001 } else { 0.002 };
+        run_with(0.0).map(|measured| Measured {
+            seconds,
+            ..measured
+        })
+    });
+    let outcome = outcome(fake, &plan(2, RunSize::Lasting(Duration::from_millis(100)))).unwrap();
+    assert_eq!(counted(&outcome), 4);
+    let log = fake.log.borrow();
+    let of_second: Vec<u64> = log
+        .iter()
+        .filter(|(arm, _)| *arm == 1)
+        .map(|ran| ran.1)
+        .collect();
+    assert_eq!(of_second, [200, 200]);
+    assert_eq!(
+        log[0],
+        (0, 150),
+        "the first one is calibrated, whichever comes first"
     );
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::detail::Series;
 use super::{ExperimentResult, FORMAT_VERSION};
 
 /// A result that contradicts itself.
@@ -31,6 +32,14 @@ pub enum InconsistentResult {
     Duplicate {
         /// The name.
         name: String,
+    },
+    /// A series of a run has lists of different lengths.
+    #[error("{place}: the lists of the series {series:?} differ in length")]
+    Uneven {
+        /// Where it stands: `runs[3]`.
+        place: String,
+        /// Its name.
+        series: String,
     },
     /// A number is infinite or not a number, which JSON cannot hold.
     #[error("{place}: {value} is not a finite number")]
@@ -143,8 +152,10 @@ impl ExperimentResult {
                 run.metrics
                     .values()
                     .copied()
-                    .chain([run.seconds, run.foreign_cpu_s]),
+                    .chain([run.seconds, run.foreign_cpu_s])
+                    .chain(run.detail.iter().flat_map(|detail| detail.numbers())),
             )?;
+            even(&place, run.detail.iter().flat_map(|detail| &detail.series))?;
         }
         for (index, comparison) in self.comparisons.iter().enumerate() {
             let place = format!("comparisons[{index}]");
@@ -199,4 +210,15 @@ fn finite(place: &str, numbers: impl Iterator<Item = f64>) -> Result<(), Inconsi
         }
     }
     Ok(())
+}
+
+fn even<'a>(
+    place: &str,
+    mut all: impl Iterator<Item = &'a Series>,
+) -> Result<(), InconsistentResult> {
+    let uneven = all.find(|series| !series.is_even());
+    uneven.map_or(Ok(()), |series| {
+        let (place, series) = (place.to_owned(), series.name.clone());
+        Err(InconsistentResult::Uneven { place, series })
+    })
 }

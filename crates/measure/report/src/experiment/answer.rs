@@ -5,6 +5,7 @@
 //! is listed by itself.
 
 use saiga_experiment::result::{Comparison, Verdict as Outcome};
+use saiga_experiment::stats::Method;
 
 use super::{SERVER_CPU, View, section, words};
 use crate::model::{Block, Figure, Notice, Pointer, Reach, Section, Tone, Verdict};
@@ -34,8 +35,12 @@ pub(super) fn verdict(view: &View) -> Verdict {
         .map(|(_, one)| one.ratio.n_pairs)
         .max()
         .unwrap_or(0);
+    let needed = match view.method() {
+        Method::Fixed => "six",
+        Method::Sequential => "eight",
+    };
     let more = format!(
-        "A verdict needs at least six pairs of runs that count; the most that any cell has is {pairs}."
+        "A verdict needs at least {needed} pairs of runs that count; the most that any cell has is {pairs}."
     );
     let lead = "No verdict: too little was measured to tell the arms apart.".to_owned();
     Verdict {

@@ -1,6 +1,7 @@
 //! The charts of an experiment: ratios by placement, and values of every arm with raw runs.
 
 use saiga_experiment::result::{Cell, Comparison};
+use saiga_experiment::stats::Method;
 
 use super::{CLIENT_CPU, SERVER_CPU, View, first_seen, is_best, section, words, workloads};
 use crate::model::{
@@ -16,10 +17,14 @@ pub(super) fn main_ratios(view: &View) -> Section {
         return made;
     };
     made.blocks.push(Block::Text(format!(
-        "Each line is {} divided by {}: the median over pairs of runs, with its 95 % interval. An \
-         interval that touches 1 shows no difference.{}{}",
+        "Each line is {} divided by {}: the median over pairs of runs, with its 95 % interval{}. \
+         An interval that touches 1 shows no difference.{}{}",
         view.subject,
         view.reference,
+        match view.method() {
+            Method::Fixed => "",
+            Method::Sequential => ", valid at every look",
+        },
         uncorrected(view),
         unless_said(view)
     )));

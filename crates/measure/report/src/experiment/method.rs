@@ -1,6 +1,7 @@
 //! How it was measured, on what, and how to repeat it.
 
 use saiga_experiment::result::{Arm, ExperimentResult, Host};
+use saiga_experiment::stats::Method;
 use serde_json::Value;
 
 use super::{View, words};
@@ -11,7 +12,9 @@ use crate::number;
 pub(super) fn subtitle(result: &ExperimentResult) -> String {
     let host = &result.host;
     let cores = if host.cores == 1 { "core" } else { "cores" };
-    let mut parts = vec![format!("{}, {} {cores}", host.cpu, host.cores)];
+    let goal = result.goal.iter().map(|goal| format!("Goal: {goal}"));
+    let mut parts: Vec<String> = goal.collect();
+    parts.push(format!("{}, {} {cores}", host.cpu, host.cores));
     match host.virtualisation.as_str() {
         "none" | "" => {}
         "virtual machine" => parts.push("virtual machine".to_owned()),
@@ -44,11 +47,19 @@ fn explanation(view: &View) -> String {
         .result
         .seed
         .map_or_else(String::new, |seed| format!(" (seed {seed})"));
+    let verdict = match view.method() {
+        Method::Fixed => "A verdict needs six pairs and an interval that does not contain 1",
+        Method::Sequential => {
+            "The results decided how many pairs there are: they went on until the intervals were \
+             narrow. The intervals are therefore those that hold at every look, however often \
+             one looks, and wider than for a number of pairs decided beforehand. A verdict needs \
+             eight pairs and an interval that does not contain 1"
+        }
+    };
     format!(
         "{runs}, {compared}. A pair runs the arms one after the other in the same cell, in an \
          order that changes from pair to pair{seed}, so that a slow drift of the machine meets \
-         all arms alike. A ratio is the median over the pairs. A verdict needs six pairs and an \
-         interval that does not contain 1; the sentences at the top are corrected for the number \
+         all arms alike. A ratio is the median over the pairs. {verdict}; the sentences at the top are corrected for the number \
          of comparisons. Best against best takes for each arm the placement in which its \
          throughput is highest; every other comparison holds the placement fixed. The raw value \
          of every run is in result.json."
@@ -113,6 +124,7 @@ fn arm_facts(arm: &Arm) -> Block {
         env,
         description,
         varies: _,
+        configuration: _,
     } = arm;
     let mut facts = vec![(
         format!("Arm {name}"),

@@ -8,14 +8,17 @@
 
 mod answer;
 mod charts;
+mod course_words;
+mod detail;
 mod idle;
 mod method;
 mod service;
 mod tables;
-mod words;
+pub(crate) mod words;
 mod workloads;
 
 use saiga_experiment::result::{Cell, Comparison, ComparisonKind, ExperimentResult};
+use saiga_experiment::stats::Method;
 
 use crate::model::{Document, Reach, Section};
 use workloads::Workloads;
@@ -35,13 +38,20 @@ pub fn document(result: &ExperimentResult) -> Document {
         idle::connections(&view),
         answer::no_help(&view),
         answer::warnings(&view),
+        detail::violations(&view),
+        detail::transactions(&view),
+        detail::course(&view),
+        detail::balance(&view),
+        detail::distribution(&view),
         charts::server_cpu(&view),
         charts::client_cpu(&view),
         charts::values(&view),
         charts::cpu_values(&view),
         charts::other_metrics(&view),
         charts::other_arms(&view),
+        detail::differences(&view),
         tables::cells(&view),
+        detail::all_checks(&view),
         tables::rejected(&view),
         method::section(&view),
     ];
@@ -53,6 +63,8 @@ pub fn document(result: &ExperimentResult) -> Document {
         figures: answer::figures(&view),
         pointers: answer::pointers(&view),
         sections,
+        origin: "Made by saiga compare. The raw runs are in result.json beside this file."
+            .to_owned(),
     }
 }
 
@@ -92,6 +104,17 @@ impl<'a> View<'a> {
             subject,
             reference,
             main_metric,
+        }
+    }
+
+    /// What decided the number of pairs.
+    fn method(&self) -> Method {
+        let mut all = self.result.comparisons.iter();
+        let sequential = all.any(|one| one.ratio.method == Method::Sequential);
+        if sequential {
+            Method::Sequential
+        } else {
+            Method::Fixed
         }
     }
 

@@ -5,19 +5,19 @@ use saiga_experiment::result::{Better, Comparison, Verdict};
 use crate::model::Tone;
 
 /// A metric as people call it.
-pub(super) struct Metric {
+pub(crate) struct Metric {
     /// `Throughput`, `Server CPU per operation`.
-    pub(super) title: String,
+    pub(crate) title: String,
     /// What B is when it does better, and worse: `faster`, `slower`.
-    pub(super) better: &'static str,
-    pub(super) worse: &'static str,
+    pub(crate) better: &'static str,
+    pub(crate) worse: &'static str,
     /// Ends "7.9 times ...": `the throughput`, `less server CPU per operation`.
-    pub(super) gain: String,
+    pub(crate) gain: String,
 }
 
 impl Metric {
     /// The title inside a sentence: `server CPU per operation`.
-    pub(super) fn inside(&self) -> String {
+    pub(crate) fn inside(&self) -> String {
         let mut letters = self.title.chars();
         let first: String = letters
             .next()
@@ -29,7 +29,7 @@ impl Metric {
 }
 
 /// Names a metric; the name of an unknown one is taken apart.
-pub(super) fn metric(name: &str) -> Metric {
+pub(crate) fn metric(name: &str) -> Metric {
     let known = |title: &str, better, worse, gain: &str| Metric {
         title: title.to_owned(),
         better,
@@ -39,6 +39,8 @@ pub(super) fn metric(name: &str) -> Metric {
     match name {
         "throughput_ops_s" => known("Throughput", "faster", "slower", "the throughput"),
         "tpmc_no_think_time" => known("tpmC (no think time)", "faster", "slower", "the throughput"),
+        "tpmc" => known("tpmC", "faster", "slower", "the throughput"),
+        "latency_p95_us" => known("95 % latency", "shorter", "longer", "shorter 95 % latency"),
         "latency_p50_us" => known(
             "Median latency",
             "shorter",
@@ -118,7 +120,7 @@ fn unknown(name: &str) -> Metric {
 }
 
 /// The unit that ends the name of a metric.
-pub(super) fn unit(metric: &str) -> &'static str {
+pub(crate) fn unit(metric: &str) -> &'static str {
     const SUFFIXES: [(&str, &str); 9] = [
         ("_ops_s", "ops/s"),
         ("_us_per_op", "µs/op"),
@@ -137,7 +139,7 @@ pub(super) fn unit(metric: &str) -> &'static str {
 }
 
 /// What a comparison concludes, corrected for the number of comparisons.
-pub(super) fn outcome(comparison: &Comparison) -> Verdict {
+pub(crate) fn outcome(comparison: &Comparison) -> Verdict {
     match comparison.holds_corrected {
         Some(false) => Verdict::NoDifferenceShown,
         Some(true) | None => comparison.verdict,
@@ -145,12 +147,12 @@ pub(super) fn outcome(comparison: &Comparison) -> Verdict {
 }
 
 /// Whether a verdict only holds as long as one looks at nothing else.
-pub(super) fn is_uncorrected(comparison: &Comparison) -> bool {
+pub(crate) fn is_uncorrected(comparison: &Comparison) -> bool {
     comparison.verdict != outcome(comparison)
 }
 
 /// What a comparison concludes, in words and as a tone.
-pub(super) fn verdict(comparison: &Comparison) -> (String, Tone) {
+pub(crate) fn verdict(comparison: &Comparison) -> (String, Tone) {
     let words = metric(&comparison.metric);
     if comparison.ratio.ci95.is_none() {
         return ("too few pairs to tell".to_owned(), Tone::Neutral);
@@ -168,7 +170,7 @@ pub(super) fn verdict(comparison: &Comparison) -> (String, Tone) {
 }
 
 /// What a ratio below 1 and above 1 means.
-pub(super) fn ends(name: &str, better: Better, subject: &str) -> [(String, Tone); 2] {
+pub(crate) fn ends(name: &str, better: Better, subject: &str) -> [(String, Tone); 2] {
     let words = metric(name);
     let good = (format!("{subject} {}", words.better), Tone::Better);
     let bad = (format!("{subject} {}", words.worse), Tone::Worse);
@@ -179,7 +181,7 @@ pub(super) fn ends(name: &str, better: Better, subject: &str) -> [(String, Tone)
 }
 
 /// How many times better B is: the ratio, turned round where less is better.
-pub(super) fn gain(comparison: &Comparison) -> f64 {
+pub(crate) fn gain(comparison: &Comparison) -> f64 {
     match comparison.better {
         Better::Higher => comparison.ratio.median,
         Better::Lower => 1.0 / comparison.ratio.median,
@@ -187,12 +189,12 @@ pub(super) fn gain(comparison: &Comparison) -> f64 {
 }
 
 /// `1 run`, `3 runs`.
-pub(super) fn count(number: usize, singular: &str, plural: &str) -> String {
+pub(crate) fn count(number: usize, singular: &str, plural: &str) -> String {
     format!("{number} {}", if number == 1 { singular } else { plural })
 }
 
 /// A name with underscores as words: `NUMA nodes`.
-pub(super) fn spaced(name: &str) -> String {
+pub(crate) fn spaced(name: &str) -> String {
     if name == "numa_nodes" {
         return "NUMA nodes".to_owned();
     }
@@ -206,7 +208,7 @@ pub(super) fn spaced(name: &str) -> String {
 }
 
 /// What an experiment is about: `Redis`, `SQL`.
-pub(super) fn experiment(name: &str) -> String {
+pub(crate) fn experiment(name: &str) -> String {
     if name == "sql" {
         return "SQL".to_owned();
     }
@@ -214,7 +216,7 @@ pub(super) fn experiment(name: &str) -> String {
 }
 
 /// A moment as people read it: `2026-11-20 14:02:11 UTC`; another form stays as it is.
-pub(super) fn moment(rfc3339: &str) -> String {
+pub(crate) fn moment(rfc3339: &str) -> String {
     match (rfc3339.split_once('T'), rfc3339.strip_suffix('Z')) {
         (Some((day, _)), Some(whole)) if whole.len() > day.len() => {
             format!("{day} {} UTC", &whole[day.len() + 1..])

@@ -95,6 +95,11 @@ impl ZeroAxis {
         }
     }
 
+    /// The largest number.
+    pub(super) fn high(&self) -> f64 {
+        self.high
+    }
+
     /// Where a number stands, from 0 to 98; what is below zero stands at zero.
     pub(super) fn place(&self, number: f64) -> f64 {
         (number / self.high).clamp(0.0, 1.0) * 98.0

@@ -8,7 +8,7 @@ use super::markup::Markup;
 use crate::model::{Bar, BarGroup, BarPanel, Bars};
 
 /// Series beyond this many share colours; their names tell them apart.
-const SERIES_COLOURS: usize = 5;
+pub(super) const SERIES_COLOURS: usize = 5;
 
 /// Panels of bars with the raw runs as dots.
 pub(super) fn render(page: &mut Markup, bars: &Bars) {

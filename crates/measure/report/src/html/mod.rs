@@ -8,7 +8,9 @@
 
 mod axis;
 mod bars;
+mod curves;
 mod forest;
+mod histogram;
 mod markup;
 
 use crate::model::{Align, Block, Column, Document, Notice, Reach, Row, Section, Table, Tone};
@@ -32,8 +34,7 @@ pub fn render(document: &Document) -> String {
                     .iter()
                     .for_each(|part| section(page, part));
             });
-            let origin = "Made by saiga compare. The raw runs are in result.json beside this file.";
-            page.leaf("footer", &[], origin);
+            page.leaf("footer", &[], &document.origin);
             page.element("script", &[], |page| page.literal(SCRIPT));
         });
     });
@@ -144,6 +145,8 @@ fn block(page: &mut Markup, block: &Block) {
         Block::Table(table) => self::table(page, table),
         Block::Forest(forest) => forest::render(page, forest),
         Block::Bars(bars) => bars::render(page, bars),
+        Block::Curves(curves) => curves::render(page, curves),
+        Block::Histogram(histogram) => histogram::render(page, histogram),
     }
 }
 

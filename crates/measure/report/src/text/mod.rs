@@ -4,9 +4,12 @@
 //! becomes a table with ratio, interval and verdict; it gives up columns before it grows wider
 //! than the terminal. Colour is an addition: every verdict is a word.
 
+mod spark;
 mod table;
 
-use crate::model::{Align, Bars, Block, Document, Forest, Notice, Reach, Row, Section, Tone};
+use crate::model::{
+    Align, Bars, Block, Curves, Document, Forest, Histogram, Notice, Reach, Row, Section, Tone,
+};
 use crate::number;
 use crate::untrusted::printable;
 use table::{Grid, GridCell};
@@ -119,6 +122,8 @@ impl Page {
             }
             Block::Forest(forest) => self.forest(forest),
             Block::Bars(bars) => self.bars(bars),
+            Block::Curves(curves) => self.curves(curves),
+            Block::Histogram(histogram) => self.histogram(histogram),
         }
     }
 
@@ -149,6 +154,56 @@ impl Page {
             }
         }
         self.grid(grid, &[&[5], &[2, 1]]);
+    }
+
+    /// A line for each curve: its mean, and a small picture of its course.
+    fn curves(&mut self, curves: &Curves) {
+        self.gap();
+        self.line(&self.dim(&curves.caption));
+        let mut grid = Grid::new(vec![Align::Left, Align::Right, Align::Left]);
+        grid.row(
+            ["", "mean", "course"]
+                .into_iter()
+                .map(GridCell::heading)
+                .collect(),
+        );
+        for panel in &curves.panels {
+            grid.group(&panel.title);
+            for curve in &panel.curves {
+                let name = curves.series.get(curve.series).map_or("", String::as_str);
+                grid.row(vec![
+                    GridCell::new(&format!("  {name}")),
+                    GridCell::new(&curve.mean),
+                    GridCell::new(&spark::line(panel, curve)),
+                ]);
+            }
+        }
+        self.grid(grid, &[&[2]]);
+        for mark in &curves.marks {
+            let until = if mark.to_s > mark.from_s {
+                format!(" to {:.0} s", mark.to_s)
+            } else {
+                String::new()
+            };
+            let text = format!("{}: {:.0} s{until}", mark.label, mark.from_s);
+            self.item(&text, "  - ", Some(mark.tone));
+        }
+    }
+
+    fn histogram(&mut self, histogram: &Histogram) {
+        self.gap();
+        self.line(&self.dim(&histogram.caption));
+        let mut grid = Grid::new(vec![Align::Left, Align::Left]);
+        for panel in &histogram.panels {
+            grid.group(&format!("{}, from 0 to {}", panel.title, panel.end));
+            for (name, shares) in histogram.series.iter().zip(&panel.shares) {
+                grid.row(vec![
+                    GridCell::new(&format!("  {name}")),
+                    GridCell::new(&spark::bins(shares)),
+                ]);
+            }
+        }
+        self.grid(grid, &[]);
     }
 
     fn bars(&mut self, bars: &Bars) {

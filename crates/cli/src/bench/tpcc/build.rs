@@ -1,0 +1,181 @@
+//! `saiga bench tpcc build`: makes the tables and loads them.
+//!
+//! Steps and progress go to stderr, what has come of it to stdout. Several databases are built
+//! one after the other.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use saiga_experiment::interrupt::Interrupt;
+use saiga_tpcc::build::csv::Files;
+use saiga_tpcc::build::{Asked, Build, Done, Part};
+use saiga_tpcc::population::Population;
+use saiga_tpcc::props::Csv;
+
+use super::progress::Progress;
+use super::target::{OwnSql, Target, Targets, who};
+use crate::units::{counted, time};
+
+/// Options of `saiga bench tpcc build`.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    targets: Targets,
+    #[command(flatten)]
+    own_sql: OwnSql,
+    /// From which all rows follow: the same seed makes the same rows (default: any)
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// One part of a build that several hosts share
+    #[arg(long, value_enum, value_name = "PART")]
+    only: Option<PartName>,
+    /// Go on with a build that was broken off; no other process may be loading
+    #[arg(long)]
+    resume: bool,
+}
+
+/// One part of a build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PartName {
+    /// The tables: on one host, first
+    Tables,
+    /// The rows: on as many hosts as you like, which share the warehouses by themselves
+    Load,
+    /// Indexes, keys and statistics: on one host, when all rows are there
+    Finish,
+}
+
+/// Builds one database after the other.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let targets = args.targets.all()?;
+    let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
+    for target in &targets {
+        let built = build(target, args, &interrupt);
+        let said = built.with_context(|| target.name())?;
+        writeln!(std::io::stdout(), "{}: {said}", target.name())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds one; comes back with what has come of it, in words.
+pub(super) fn build(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow::Result<String> {
+    let part = args.part();
+    match &target.props.csv {
+        Some(csv) if matches!(part, Part::Whole | Part::Load) => {
+            write_files(target, csv, args, interrupt)
+        }
+        Some(_) | None => build_database(target, args, interrupt),
+    }
+}
+
+fn build_database(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow::Result<String> {
+    let props = &target.props;
+    if matches!(args.part(), Part::Load | Part::Finish) {
+        target.must_exist()?;
+    }
+    let own_sql = args.own_sql.of(props)?;
+    let (now, fresh_seed) = (now(), args.fresh_seed());
+    let progress = Progress::new();
+    let before = std::time::Instant::now();
+    let build = Build {
+        open: &|| target.open(),
+        db: &props.db,
+        own_sql: own_sql.as_deref(),
+        asked: Asked {
+            part: args.part(),
+            warehouses: props.warehouses,
+            range: props.load_range,
+            seed: args.seed,
+            resume: args.resume,
+            by_files: props.csv.is_some(),
+        },
+        workers: props.load_workers,
+        fresh_seed,
+        now,
+        who: &who(),
+        stop: &|| interrupt.raised(),
+        on: &|event| progress.on(event),
+    };
+    let done = build.run();
+    progress.finish();
+    Ok(match done? {
+        Done::Complete(loaded) => {
+            let warehouses = counted(loaded.warehouses, "warehouse");
+            let seed = loaded
+                .origin
+                .map_or(String::new(), |origin| format!(", seed {}", origin.seed));
+            format!("complete, {warehouses}{seed}; {}", time(before.elapsed()))
+        }
+        Done::Tables(_) if props.csv.is_some() => {
+            "the tables are made; copy the files in, then build --only finish".to_owned()
+        }
+        Done::Tables(_) => "the tables are made; next, on each host: build --only load".to_owned(),
+        Done::Rows(half) if half.is_whole() => {
+            format!("{half}; next, on one host: build --only finish")
+        }
+        Done::Rows(half) => format!("{half}"),
+    })
+}
+
+/// CSV files instead of rows in a database.
+fn write_files(
+    target: &Target,
+    csv: &Csv,
+    args: &Args,
+    interrupt: &Interrupt,
+) -> anyhow::Result<String> {
+    let props = &target.props;
+    let progress = Progress::new();
+    let files = Files {
+        csv,
+        population: Population::new(args.fresh_seed(), props.warehouses, now()),
+        range: props.load_range.unwrap_or((1, props.warehouses)),
+        workers: props.load_workers,
+        stop: &|| interrupt.raised(),
+        on: &|event| progress.on(event),
+    };
+    let written = files.write();
+    progress.finish();
+    let names: Vec<String> = written?
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    Ok(format!(
+        "wrote {}; next: build --only tables, copy the files in, build --only finish",
+        names.join(", ")
+    ))
+}
+
+impl Args {
+    /// Everything that is not there yet.
+    pub(super) fn to_completion() -> Self {
+        Self {
+            resume: true,
+            ..Self::default()
+        }
+    }
+
+    fn part(&self) -> Part {
+        match self.only {
+            None => Part::Whole,
+            Some(PartName::Tables) => Part::Tables,
+            Some(PartName::Load) => Part::Load,
+            Some(PartName::Finish) => Part::Finish,
+        }
+    }
+
+    fn fresh_seed(&self) -> u64 {
+        self.seed.unwrap_or_else(|| fastrand::u32(1..).into())
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
+}

@@ -1,0 +1,181 @@
+//! `saiga bench tpcc check`: whether the tables hold what TPC-C wants. Exit 1 when they do not.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use saiga_experiment::interrupt::Interrupt;
+use saiga_tpcc::check::{Check, Checked, Finding, Report, Scope};
+use serde_json::json;
+
+use super::target::{Target, Targets};
+use crate::exit;
+use crate::units::{counted, time};
+
+/// No more sessions than this check at the same time: each of them keeps a processor busy.
+const MAX_SESSIONS: u32 = 8;
+
+/// Options of `saiga bench tpcc check`.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    targets: Targets,
+    /// Check what holds right after a load, too, whether or not something seems to have run
+    #[arg(long)]
+    after_load: bool,
+    /// Check the twelve conditions of 3.3.2 only, not the population of 4.3.3.1
+    #[arg(long)]
+    conditions: bool,
+    /// Print what was checked and found as JSON, one line for each database
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    fn scope(&self) -> Scope {
+        if self.conditions {
+            Scope::Conditions
+        } else {
+            Scope::All
+        }
+    }
+}
+
+/// Checks one database after the other.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let targets = args.targets.all()?;
+    let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
+    let mut all_hold = true;
+    for target in &targets {
+        all_hold &= check(target, args, &interrupt).with_context(|| target.name())?;
+    }
+    Ok(if all_hold {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(exit::NO)
+    })
+}
+
+/// Checks one and prints what was found; whether everything holds.
+pub(super) fn check(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow::Result<bool> {
+    let (report, took) = look(
+        target,
+        args.after_load.then_some(true),
+        args.scope(),
+        interrupt,
+    )?;
+    if args.json {
+        writeln!(std::io::stdout(), "{}", in_json(target, &report, took))?;
+    } else {
+        print(target, &report, took)?;
+    }
+    Ok(report.findings.is_empty())
+}
+
+/// Checks one; what was found, and how long it took.
+pub(super) fn look(
+    target: &Target,
+    after_load: Option<bool>,
+    scope: Scope,
+    interrupt: &Interrupt,
+) -> anyhow::Result<(Report, Duration)> {
+    target.must_exist()?;
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let check = Check {
+        open: &|| target.open(),
+        sessions: target.props.load_workers.min(MAX_SESSIONS),
+        after_load,
+        scope,
+        stop: &|| interrupt.raised(),
+        on: &|all, done| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        },
+    };
+    let before = Instant::now();
+    let report = check.run();
+    bar.finish_and_clear();
+    let (report, took) = (report?, before.elapsed());
+    let (there, asked) = (report.loaded.warehouses, target.props.warehouses);
+    if there < asked {
+        bail!(
+            "{} loaded, warehouses= asks for {asked}; correct it, or destroy and build again",
+            if there == 1 {
+                "1 warehouse is".to_owned()
+            } else {
+                format!("{there} warehouses are")
+            }
+        );
+    }
+    Ok((report, took))
+}
+
+fn print(target: &Target, report: &Report, took: Duration) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let what = if report.after_load {
+        "as loaded"
+    } else {
+        "after a run"
+    };
+    let warehouses = counted(report.loaded.warehouses, "warehouse");
+    let (checks, took) = (report.checked.len(), time(took));
+    let verdict = match report.findings.len() {
+        0 => "everything holds".to_owned(),
+        1 => "1 rule is broken".to_owned(),
+        many => format!("{many} rules are broken"),
+    };
+    let name = target.name();
+    writeln!(
+        out,
+        "{name}: {warehouses}, {what}; {checks} checks, {took}: {verdict}"
+    )?;
+    for finding in &report.findings {
+        let Finding {
+            clause,
+            rule,
+            count,
+            examples,
+        } = finding;
+        writeln!(out, "  {clause}  {rule}")?;
+        for example in examples {
+            writeln!(out, "      {example}")?;
+        }
+        if *count > examples.len() as u64 {
+            writeln!(out, "      and {} more", count - examples.len() as u64)?;
+        }
+    }
+    Ok(())
+}
+
+fn in_json(target: &Target, report: &Report, took: Duration) -> serde_json::Value {
+    let Report {
+        loaded,
+        after_load,
+        checked,
+        findings,
+    } = report;
+    let checked = checked.iter().map(|Checked { clause, rule, took }| {
+        json!({ "clause": clause, "rule": rule, "seconds": took.as_secs_f64() })
+    });
+    let findings = findings.iter().map(
+        |Finding {
+             clause,
+             rule,
+             count,
+             examples,
+         }| {
+            json!({ "clause": clause, "rule": rule, "count": count, "examples": examples })
+        },
+    );
+    json!({
+        "database": target.name(),
+        "warehouses": loaded.warehouses,
+        "seed": loaded.origin.map(|origin| origin.seed),
+        "after_load": after_load,
+        "seconds": took.as_secs_f64(),
+        "checked": checked.collect::<Vec<_>>(),
+        "findings": findings.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,82 @@
+//! `saiga bench tpcc destroy`: drops the tables.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use saiga_tpcc::destroy;
+use saiga_tpcc::state::State;
+use saiga_tpcc::table::Table;
+
+use super::target::{OwnSql, Target, Targets, who};
+use crate::units::counted;
+
+/// Options of `saiga bench tpcc destroy`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    targets: Targets,
+    #[command(flatten)]
+    own_sql: OwnSql,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Drops the tables of one database after the other.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    for target in args.targets.all()? {
+        let dropped = drop_tables(&target, args).with_context(|| target.name())?;
+        writeln!(std::io::stdout(), "{}: {dropped}", target.name())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn drop_tables(target: &Target, args: &Args) -> anyhow::Result<String> {
+    let own_sql = args.own_sql.of(&target.props)?;
+    let mut session = target.open_existing()?;
+    let db = &target.props.db;
+    let Some(doomed) = destroy::look(&mut *session, own_sql.as_deref(), db, &who())? else {
+        return Ok("there are no tables".to_owned());
+    };
+    let what = in_words(&doomed.state);
+    if !args.yes && !agreed(target, &what)? {
+        return Ok(format!("{what} stay"));
+    }
+    doomed.drop_all(&mut *session)?;
+    Ok(format!("dropped {what}, by {}", doomed.source()))
+}
+
+fn in_words(state: &State) -> String {
+    match state {
+        State::Complete(loaded) => {
+            format!(
+                "the 10 tables of TPC-C with {}",
+                counted(loaded.warehouses, "warehouse")
+            )
+        }
+        State::Begun(ledger) => {
+            let warehouses = counted(ledger.loaded.warehouses, "warehouse");
+            format!("the 10 tables of TPC-C, a load of {warehouses} that is not complete")
+        }
+        State::Torn { missing } => {
+            let all = Table::ALL
+                .into_iter()
+                .filter(|table| !missing.contains(table));
+            Table::list(&all.collect::<Vec<_>>())
+        }
+        State::Blank => "the 10 tables of TPC-C, which have no rows".to_owned(),
+        State::Empty { .. } | State::NotOurs { .. } => "nothing".to_owned(),
+    }
+}
+
+/// Asks on a terminal; elsewhere nobody could answer.
+fn agreed(target: &Target, what: &str) -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        bail!("this drops {what}; say so with --yes");
+    }
+    write!(std::io::stderr(), "{}: drop {what}? [y/N] ", target.name())?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

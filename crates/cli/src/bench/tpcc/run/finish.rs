@@ -1,0 +1,235 @@
+//! After the end: the record, its files, and what is printed.
+
+use std::io::{IsTerminal, Write};
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use saiga_experiment::interrupt::Interrupt;
+use saiga_report::text::{self, Style};
+use saiga_tpcc::check::Scope;
+use saiga_tpcc::db::Server;
+use saiga_tpcc::db::value::Stamp;
+use saiga_tpcc::driver::{Measured, Setup};
+use saiga_tpcc::results::record::Consistency;
+use saiga_tpcc::results::{Conditions, Record, closing, files, page};
+
+use super::options::Options;
+use super::prepare::Place;
+use super::{Start, beside};
+use crate::bench::tpcc::check;
+use crate::bench::tpcc::target::Target;
+use crate::exit;
+use crate::host::Seen;
+
+/// A database whose run is over.
+pub(super) struct Finished<'t> {
+    pub(super) target: &'t Target,
+    pub(super) server: Server,
+    pub(super) setup: Setup,
+    pub(super) loaded_warehouses: u32,
+    pub(super) before: Option<Consistency>,
+    pub(super) place: Place,
+    pub(super) measured: Measured,
+    pub(super) start: Start,
+    /// What kept a file from being written.
+    pub(super) problem: Option<anyhow::Error>,
+    pub(super) ended: Instant,
+}
+
+impl Finished<'_> {
+    /// Checks, writes and prints.
+    pub(super) fn conclude(
+        self,
+        options: &Options,
+        interrupt: &Interrupt,
+        seen: Option<Seen>,
+    ) -> anyhow::Result<Record> {
+        let conditions = self.conditions();
+        let Self {
+            target,
+            before,
+            place,
+            measured,
+            start,
+            problem,
+            ..
+        } = self;
+        let started = std::time::UNIX_EPOCH + start.since_1970;
+        let started = humantime::format_rfc3339_millis(started).to_string();
+        let mut record = Record::new(conditions, measured, started);
+        record.consistency.extend(before);
+        if options.checks() && !interrupt.raised() {
+            match look_after(target, &record, interrupt) {
+                Ok(after) => record.consistency.push(after),
+                Err(error) => exit::say(&format!("not checked after the run: {error:#}")),
+            }
+        }
+        // The checks of the tables belong to what is concluded.
+        record.conclude();
+        seen.into_iter()
+            .for_each(|seen| beside::add_to(&mut record, seen));
+        let written = write(&place, &record);
+        print(&record, options.json)?;
+        let where_to = written.context("the figures above are all that is left of this run")?;
+        if let Some(where_to) = where_to {
+            exit::say(&format!("results in {where_to}"));
+        }
+        match problem {
+            Some(error) => Err(error.context("a result file is not complete")),
+            None => Ok(record),
+        }
+    }
+
+    fn conditions(&self) -> Conditions {
+        let local_s = self.start.local_s();
+        let ran_s = self
+            .ended
+            .saturating_duration_since(self.start.at)
+            .as_secs();
+        Conditions {
+            props: self.target.props.entries.clone(),
+            server: self.server.version.clone(),
+            isolation: self.server.isolation.clone(),
+            db: self.target.props.db.clone(),
+            loaded_warehouses: self.loaded_warehouses,
+            started_unix_s: self.start.since_1970.as_secs(),
+            session_start: Stamp::of(local_s).to_string(),
+            session_end: Stamp::of(local_s.saturating_add_unsigned(ran_s)).to_string(),
+            ..Conditions::of(&self.setup)
+        }
+    }
+}
+
+/// The clients of all databases are one process. Its CPU time is shared out by what has been done, or
+/// each of them would have all of it.
+pub(super) fn share_cpu(finished: &mut [Finished<'_>]) {
+    let done = |one: &Finished<'_>| -> u64 {
+        let tracks = one.measured.tracks.iter().flatten();
+        tracks.map(saiga_tpcc::latency::Track::done).sum()
+    };
+    let all: Vec<u64> = finished.iter().map(done).collect();
+    for (one, share) in finished.iter_mut().zip(shares(&all)) {
+        one.measured.cpu_s.0 *= share;
+    }
+}
+
+/// The part that each has of all; equal parts of nothing.
+fn shares(done: &[u64]) -> Vec<f64> {
+    let (sum, count) = (done.iter().sum::<u64>(), done.len());
+    let part = |done: &u64| match sum {
+        0 => 1.0 / count as f64,
+        _ => *done as f64 / sum as f64,
+    };
+    done.iter().map(part).collect()
+}
+
+fn write(place: &Place, record: &Record) -> anyhow::Result<Option<String>> {
+    match place {
+        Place::Nowhere => Ok(None),
+        Place::Worker(file) => Ok(Some(
+            file.write(&files::json(record))?.display().to_string(),
+        )),
+        Place::Directory(dir) => {
+            dir.write("run.properties", &files::run_properties(record))?;
+            files::write_all(dir, record)?;
+            Ok(Some(dir.path().display().to_string()))
+        }
+    }
+}
+
+/// The page and BenchmarkSQL's last lines, or the record as JSON.
+pub(super) fn print(record: &Record, as_json: bool) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if as_json {
+        let compact = Record {
+            series: None,
+            ..record.clone()
+        };
+        return out.write_all(files::json(&compact).as_bytes());
+    }
+    let style = if out.is_terminal() {
+        Style::terminal(width())
+    } else {
+        Style::plain()
+    };
+    let text = text::render(&page::page(record), style);
+    writeln!(out, "{text}")?;
+    out.write_all(closing::lines(record).as_bytes())
+}
+
+fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    size.map_or(120, |size| usize::from(size.ws_col).max(80))
+}
+
+/// Of several databases.
+pub(super) fn print_sum(records: &[Record], as_json: bool) -> std::io::Result<()> {
+    if records.len() < 2 || as_json {
+        return Ok(());
+    }
+    let tpmc: f64 = records.iter().map(Record::tpmc).sum();
+    let total: f64 = records.iter().map(Record::tpm_total).sum();
+    let name = records[0].conditions.tpmc_name();
+    writeln!(
+        std::io::stdout(),
+        "{} databases together: {name} {tpmc:.2}, {total:.2} transactions of all types per minute",
+        records.len()
+    )
+}
+
+/// Looks at them after the run, if there is a server to be asked: one that hangs would keep us from
+/// writing down what was measured, and what it still works on would look like a fault.
+fn look_after(
+    target: &Target,
+    record: &Record,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Consistency> {
+    if record.end == "gave up" {
+        bail!("the server is gone");
+    }
+    if record.unanswered > 0 {
+        bail!(
+            "{} connections have no answer; `saiga bench tpcc check` tells when the server is well again",
+            record.unanswered
+        );
+    }
+    look(target, "after", interrupt)
+}
+
+/// Looks whether the tables are consistent.
+pub(super) fn look(
+    target: &Target,
+    when: &str,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Consistency> {
+    let (report, took) = check::look(target, None, Scope::All, interrupt)?;
+    let broken = report.findings.iter().map(|finding| {
+        let example = finding
+            .examples
+            .first()
+            .map(String::as_str)
+            .unwrap_or_default();
+        format!(
+            "§{} {}: {} times, {example}",
+            finding.clause, finding.rule, finding.count
+        )
+    });
+    Ok(Consistency {
+        when: when.to_owned(),
+        checked: report.checked.len(),
+        broken: broken.collect(),
+        seconds: took.as_secs_f64(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_is_shared_out_by_what_was_done() {
+        assert_eq!(shares(&[7]), [1.0]);
+        assert_eq!(shares(&[300, 100]), [0.75, 0.25]);
+        assert_eq!(shares(&[0, 0]), [0.5, 0.5]);
+    }
+}

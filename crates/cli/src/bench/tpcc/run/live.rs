@@ -1,0 +1,255 @@
+//! How far a run is, on stderr: a dashboard or one line that changes on a terminal, a line now and
+//! then elsewhere.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use saiga_sampler::dashboard::{Campaign, LoadNow};
+use saiga_tpcc::driver::Now;
+
+use crate::exit;
+use crate::host::Host;
+use crate::panel::Panel;
+
+/// Seconds between two lines where there is no terminal.
+const LINE_PAUSE_S: u64 = 10;
+
+/// What the host's rows are marked with.
+const RAMP_UP: &str = "warm-up";
+const MEASURED: &str = "measured";
+
+/// The line, or panel, that all databases of an experiment share.
+pub(super) struct Board {
+    bar: ProgressBar,
+    /// In place of the bar.
+    panel: Option<Panel>,
+    host: Arc<Host>,
+    names: Vec<String>,
+    is_measured: AtomicBool,
+    latest: Mutex<Vec<Option<Now>>>,
+}
+
+impl Board {
+    /// For databases with these names; `with_panel` where there is a terminal.
+    pub(super) fn new(names: Vec<String>, host: &Arc<Host>, with_panel: bool) -> Self {
+        host.mark(RAMP_UP);
+        let panel = with_panel.then(|| Panel::open(host)).flatten();
+        let target = match panel {
+            Some(_) => ProgressDrawTarget::hidden(),
+            None => ProgressDrawTarget::stderr(),
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
+        // The template is a constant; a bar with the default style serves as well.
+        if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
+            bar.set_style(style);
+        }
+        Self {
+            bar,
+            panel,
+            host: Arc::clone(host),
+            is_measured: AtomicBool::new(false),
+            latest: Mutex::new(vec![None; names.len()]),
+            names,
+        }
+    }
+
+    /// Takes the news of one database; the line changes when the first one has some.
+    pub(super) fn tell(&self, index: usize, now: &Now) {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest[index] = Some(now.clone());
+        if index > 0 {
+            return;
+        }
+        if !now.ramping && !self.is_measured.swap(true, Ordering::Relaxed) {
+            self.host.mark(MEASURED);
+        }
+        let known: Vec<&Now> = latest.iter().flatten().collect();
+        if let Some(panel) = &self.panel {
+            let (campaign, load) = (campaign(&known, &self.names), load(&known));
+            panel.tell(|dashboard| {
+                if let Some(campaign) = campaign {
+                    dashboard.on_campaign(campaign);
+                }
+                if let Some(load) = load {
+                    dashboard.on_load(load);
+                }
+            });
+            return;
+        }
+        let text = line(&known);
+        self.bar.set_message(text.clone());
+        self.bar.tick();
+        if self.bar.is_hidden() && now.elapsed.as_secs().is_multiple_of(LINE_PAUSE_S) {
+            exit::say(&text);
+        }
+    }
+
+    /// Removes the line, or the panel.
+    pub(super) fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Of several databases the sums, and the slowest quantiles.
+fn line(all: &[&Now]) -> String {
+    let Some(first) = all.first() else {
+        return String::new();
+    };
+    let orders: f64 = all.iter().map(|now| now.new_orders_per_min).sum();
+    let sum = |of: fn(&Now) -> u64| all.iter().map(|now| of(now)).sum::<u64>();
+    let quantile = |at: usize| {
+        all.iter()
+            .filter_map(|now| Some(now.new_order_us?[at]))
+            .max()
+    };
+    let ms =
+        |us: Option<u64>| us.map_or_else(|| "–".to_owned(), |us| format!("{:.1}", us as f64 / 1e3));
+    let phase = if first.ramping { " (ramp-up)" } else { "" };
+    let left = first
+        .left
+        .map_or_else(String::new, |left| format!(", {} left", clock(left)));
+    let mut text = format!(
+        "{}{phase}{left}: {orders:.0} New-Orders/min, p50 {} p95 {} p99 {} ms, {} errors, {} retries",
+        clock(first.elapsed),
+        ms(quantile(0)),
+        ms(quantile(1)),
+        ms(quantile(2)),
+        sum(|now| now.sums.failed + now.sums.unknown),
+        sum(|now| now.sums.retries),
+    );
+    for trouble in troubles(all) {
+        text += &format!(", {trouble}");
+    }
+    text
+}
+
+/// What waits or is lost, where something does.
+fn troubles(all: &[&Now]) -> Vec<String> {
+    let sum = |of: fn(&Now) -> u64| all.iter().map(|now| of(now)).sum::<u64>();
+    let counts = [
+        (sum(|now| now.backlog), "late"),
+        (sum(|now| now.queued), "deliveries queued"),
+        (
+            sum(|now| u64::from(now.connections.1.saturating_sub(now.connections.0))),
+            "connections lost",
+        ),
+    ];
+    let some = counts.into_iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, what)| format!("{count} {what}"))
+        .collect()
+}
+
+/// How far all are, by the first one's clock.
+fn campaign(all: &[&Now], names: &[String]) -> Option<Campaign> {
+    let first = all.first()?;
+    let seconds = |time: Duration| usize::try_from(time.as_secs()).unwrap_or(usize::MAX);
+    let left = first.left.map(|left| format!("{} left", clock(left)));
+    let whole = [Some(clock(first.elapsed)), left];
+    let retries: u64 = all.iter().map(|now| now.sums.retries).sum();
+    let mut now = vec![format!("{retries} retries")];
+    now.extend(troubles(all));
+    Some(Campaign {
+        done: seconds(first.elapsed),
+        planned: first
+            .left
+            .map_or(0, |left| seconds(first.elapsed.saturating_add(left))),
+        whole: whole.into_iter().flatten().collect(),
+        now: names.to_vec(),
+        last: vec![now],
+    })
+}
+
+/// What all do together; of the latencies those of the slowest.
+fn load(all: &[&Now]) -> Option<LoadNow> {
+    let first = all.first()?;
+    let quantile_ms = |at: usize| {
+        let known = all.iter().filter_map(|now| Some(now.new_order_us?[at]));
+        known.max().map(|us| us as f64 / 1e3)
+    };
+    Some(LoadNow {
+        phase: if first.ramping { RAMP_UP } else { MEASURED }.to_owned(),
+        throughput: all.iter().map(|now| now.new_orders_per_min).sum(),
+        unit: "New-Orders/min".to_owned(),
+        p50_ms: quantile_ms(0),
+        p95_ms: quantile_ms(1),
+        p99_ms: quantile_ms(2),
+        errors: all
+            .iter()
+            .map(|now| now.sums.failed + now.sums.unknown)
+            .sum(),
+        left: None,
+    })
+}
+
+/// `0:07`, `12:05`, `1:02:03`.
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use saiga_tpcc::latency::ledger::Sums;
+
+    use super::*;
+
+    #[test]
+    fn the_line_says_what_matters_and_no_more() {
+        let sums = Sums {
+            done: 9,
+            failed: 1,
+            retries: 4,
+            unknown: 2,
+        };
+        let now = Now {
+            elapsed: Duration::from_secs(65),
+            left: Some(Duration::from_secs(3715)),
+            ramping: false,
+            new_orders_per_min: 1234.5,
+            new_order_us: Some([1500, 2600, 31_000]),
+            sums,
+            backlog: 0,
+            queued: 0,
+            connections: (10, 10),
+        };
+        assert_eq!(
+            line(&[&now]),
+            "1:05, 1:01:55 left: 1234 New-Orders/min, p50 1.5 p95 2.6 p99 31.0 ms, 3 errors, 4 retries"
+        );
+        let worse = Now {
+            connections: (3, 10),
+            backlog: 7,
+            new_order_us: None,
+            ramping: true,
+            left: None,
+            ..now.clone()
+        };
+        let text = line(&[&worse, &now]);
+        assert!(
+            text.starts_with("1:05 (ramp-up): 2469 New-Orders/min, p50 1.5 "),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("6 errors, 8 retries, 7 late, 7 connections lost"),
+            "{text}"
+        );
+        assert_eq!(line(&[]), "");
+
+        let names = ["a", "b"].map(str::to_owned);
+        let shown = campaign(&[&now, &worse], &names).unwrap();
+        assert_eq!((shown.done, shown.planned), (65, 3780));
+        assert_eq!(shown.whole, ["1:05", "1:01:55 left"]);
+        assert_eq!(shown.now, names);
+        assert_eq!(shown.last, [["8 retries", "7 late", "7 connections lost"]]);
+        let shown = load(&[&worse, &now]).unwrap();
+        assert_eq!((shown.phase.as_str(), shown.errors), ("warm-up", 6));
+        assert_eq!((shown.p50_ms, shown.p99_ms), (Some(1.5), Some(31.0)));
+        assert!(load(&[]).is_none() && campaign(&[], &names).is_none());
+    }
+}

@@ -1,0 +1,43 @@
+//! `saiga bench tpcc merge`: the parts of several load hosts as one run.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use saiga_tpcc::results::directory::Directory;
+use saiga_tpcc::results::{files, merge};
+
+use super::finish::print;
+use crate::exit;
+
+/// Options of `saiga bench tpcc merge`.
+#[derive(Debug, clap::Args)]
+pub(in crate::bench::tpcc) struct Args {
+    /// Folders with worker-N.json, or such files
+    #[arg(value_name = "DIR", required = true)]
+    places: Vec<PathBuf>,
+    /// New folder for the results
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the record as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Adds up the parts and prints the sum.
+pub(in crate::bench::tpcc) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let record = merge::merge(merge::read(&args.places)?)?;
+    if let Some(out) = &args.out {
+        let dir = Directory::create(out.clone())?;
+        dir.write("run.properties", &files::run_properties(&record))?;
+        files::write_all(&dir, &record)?;
+    }
+    print(&record, args.json)?;
+    if let Some(why) = super::reason(&record) {
+        anyhow::bail!("{why}");
+    }
+    Ok(if record.all_checks_hold() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(exit::NO)
+    })
+}

@@ -1,0 +1,360 @@
+//! The options of a run, and the setup that follows from them and a props file.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use anyhow::bail;
+use clap::{Parser as _, ValueEnum};
+use fastrand::Rng;
+use saiga_tpcc::driver::places::seed_of;
+use saiga_tpcc::driver::{Arrivals, Delivery, Length, Pace, RampUp, Setup, Share};
+use saiga_tpcc::props::{self, Props};
+use saiga_tpcc::spec::nurand::Constants;
+
+/// Sessions that carry out queued deliveries, as BenchmarkSQL 6 has them by default.
+const DELIVERY_WORKERS: u32 = 12;
+const MAX_RETRIES: u16 = 10;
+const DRAIN: Duration = Duration::from_secs(30);
+const GIVE_UP: Duration = Duration::from_secs(60);
+
+/// No time is longer.
+const LONGEST: Duration = Duration::from_secs(10 * 366 * 86_400);
+
+/// What a run does beside its props file.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(in crate::bench::tpcc) struct Options {
+    /// Measure for so long, such as 90s or 2h (default: runMins)
+    #[arg(long = "for", value_name = "TIME", value_parser = length)]
+    pub(super) length: Option<Duration>,
+    /// Run for so long before measuring; auto: until the throughput has settled
+    #[arg(long, value_name = "TIME|auto", value_parser = ramp_up)]
+    pub(super) ramp_up: Option<Before>,
+    /// Keying and think times of TPC-C 5.2.5
+    #[arg(long)]
+    pub(super) think: bool,
+    /// Keying times times N
+    #[arg(long, value_name = "N", value_parser = factor)]
+    pub(super) keying_multiplier: Option<f64>,
+    /// Think times times N
+    #[arg(long, value_name = "N", value_parser = factor)]
+    pub(super) thinking_multiplier: Option<f64>,
+    /// Open loop: so many transactions begin by a schedule, such as 60000/min; latencies count from
+    /// there
+    #[arg(long, value_name = "N/min", value_parser = rate, conflicts_with_all = ["think", "keying_multiplier", "thinking_multiplier"])]
+    pub(super) rate: Option<f64>,
+    /// How the starts of an open loop are spread
+    #[arg(long, value_enum, requires = "rate")]
+    pub(super) arrivals: Option<ArrivalsName>,
+    /// Who carries out deliveries: the terminal, as BenchmarkSQL 5 does, or a queue (TPC-C 2.7.2)
+    /// [default: inline]
+    #[arg(long, value_enum)]
+    pub(super) delivery: Option<DeliveryName>,
+    /// Connections that carry out queued deliveries [default: 12, or as many as terminals]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) delivery_workers: Option<u32>,
+    /// From which all inputs follow: the same seed makes the same inputs (default: any)
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// Attempts at a transaction after the first one, each after a deadlock or another conflict
+    /// [default: 10]
+    #[arg(long, value_name = "N")]
+    pub(super) max_retries: Option<u16>,
+    /// How long transactions may take that are under way, or queued, at the end [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) drain: Option<Duration>,
+    /// End when the server is gone for so long [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) give_up: Option<Duration>,
+    /// Run one part of the terminals, such as 2/3; --out gets worker-2.json for `merge`
+    #[arg(long, value_name = "I/N", value_parser = share, requires = "out", requires = "seed", requires = "start_at")]
+    pub(super) worker: Option<Share>,
+    /// Start at this instant: RFC 3339 in UTC, or @ and seconds since 1970
+    #[arg(long, value_name = "WHEN", value_parser = instant)]
+    pub(super) start_at: Option<SystemTime>,
+    /// New folder for the results; of several databases each has its number in it (default:
+    /// resultDirectory)
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+    /// Also write data/result.csv, a row for each transaction
+    #[arg(long)]
+    pub(super) result_csv: bool,
+    /// Do not check whether the tables are consistent before and after the run
+    #[arg(long)]
+    pub(super) no_check: bool,
+    /// Show a line of progress on a terminal, and no dashboard
+    #[arg(long)]
+    pub(super) no_dashboard: bool,
+    /// Print the record as JSON, a line for each database
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Options that stand in a file.
+#[derive(Debug, clap::Parser)]
+#[command(disable_help_flag = true)]
+struct OfFile {
+    #[command(flatten)]
+    options: Options,
+}
+
+/// What comes before the measured interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    Lasting(Duration),
+    Auto,
+}
+
+/// How starts are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ArrivalsName {
+    /// As those of many independent users
+    Poisson,
+    /// At equal distances
+    Fixed,
+}
+
+/// Who carries out deliveries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum DeliveryName {
+    /// The terminal, which waits
+    Inline,
+    /// Connections of their own
+    Queue,
+}
+
+impl Options {
+    /// Those of a run of the whole job, which is to show everything.
+    pub(in crate::bench::tpcc) fn of_whole_job(length: Duration) -> Self {
+        Self {
+            length: Some(length),
+            delivery: Some(DeliveryName::Queue),
+            no_check: true,
+            ..Self::default()
+        }
+    }
+
+    /// These where they are given, and those of the props file elsewhere.
+    pub(super) fn over_those_of(&self, props: &Props) -> anyhow::Result<Self> {
+        let given = std::iter::once("run").chain(props.options.iter().map(String::as_str));
+        match OfFile::try_parse_from(given) {
+            Ok(OfFile { options }) => Ok(self.clone().over(options)),
+            Err(error) => {
+                let said = error.render().to_string();
+                let first = said.lines().next().unwrap_or_default();
+                let first = first.strip_prefix("error: ").unwrap_or(first);
+                bail!("{}: {first}", props.path.display())
+            }
+        }
+    }
+
+    fn over(self, file: Self) -> Self {
+        // Pauses and a rate exclude each other: whoever asks for one does not want the file's other.
+        let has_pauses =
+            self.think || self.keying_multiplier.is_some() || self.thinking_multiplier.is_some();
+        let (has_rate, file_rate) = (self.rate.is_some(), file.rate.filter(|_| !has_pauses));
+        let pause = |own: Option<f64>, file: Option<f64>| own.or(file.filter(|_| !has_rate));
+        Self {
+            length: self.length.or(file.length),
+            ramp_up: self.ramp_up.or(file.ramp_up),
+            think: self.think || (file.think && !has_rate),
+            keying_multiplier: pause(self.keying_multiplier, file.keying_multiplier),
+            thinking_multiplier: pause(self.thinking_multiplier, file.thinking_multiplier),
+            rate: self.rate.or(file_rate),
+            arrivals: self.arrivals.or(file.arrivals),
+            delivery: self.delivery.or(file.delivery),
+            delivery_workers: self.delivery_workers.or(file.delivery_workers),
+            seed: self.seed.or(file.seed),
+            max_retries: self.max_retries.or(file.max_retries),
+            drain: self.drain.or(file.drain),
+            give_up: self.give_up.or(file.give_up),
+            worker: self.worker.or(file.worker),
+            start_at: self.start_at.or(file.start_at),
+            out: self.out.or(file.out),
+            result_csv: self.result_csv || file.result_csv,
+            no_check: self.no_check || file.no_check,
+            json: self.json || file.json,
+            no_dashboard: self.no_dashboard || file.no_dashboard,
+        }
+    }
+
+    /// Whether the tables are checked; a part of a run is not the one to do it.
+    pub(super) fn checks(&self) -> bool {
+        !self.no_check && self.worker.is_none()
+    }
+
+    /// What goes together with so many props files.
+    pub(super) fn check(&self, targets: usize) -> anyhow::Result<()> {
+        if self.delivery_workers.is_some() && self.delivery != Some(DeliveryName::Queue) {
+            bail!("--delivery-workers goes with --delivery queue");
+        }
+        if targets > 1 && self.worker.is_some() {
+            bail!("--worker goes with one props file");
+        }
+        if self.worker.is_some() && self.ramp_up == Some(Before::Auto) {
+            bail!("--ramp-up auto would end at another instant on each host; give a time");
+        }
+        if self.worker.is_some() && self.result_csv {
+            bail!("--result-csv goes with a whole run, not with --worker");
+        }
+        Ok(())
+    }
+
+    /// Where the results of one of so many databases go.
+    pub(super) fn out_of(&self, index: usize, targets: usize) -> Option<PathBuf> {
+        let out = self.out.as_ref()?;
+        Some(match targets {
+            1 => out.clone(),
+            _ => out.join((index + 1).to_string()),
+        })
+    }
+
+    /// The setup for a database that was loaded with these constants.
+    pub(super) fn setup(&self, props: &Props, load: Constants) -> anyhow::Result<Setup> {
+        let Some(run) = &props.run else {
+            bail!("terminals, and runMins or runTxnsPerTerminal, are missing");
+        };
+        let length = match (self.length, run.length) {
+            (Some(length), _) => Length::Lasting(length),
+            (None, props::Length::Minutes(minutes)) => {
+                Length::Lasting(Duration::from_secs(60 * u64::from(minutes)))
+            }
+            (None, props::Length::PerTerminal(count)) => Length::PerTerminal(count),
+        };
+        let seed = self.seed.unwrap_or_else(|| u64::from(fastrand::u32(1..)));
+        Ok(Setup {
+            warehouses: props.warehouses,
+            terminals: run.terminals,
+            share: self.worker.unwrap_or(Share::WHOLE),
+            length,
+            ramp_up: self.ramp_up(length)?,
+            pace: self.pace(run)?,
+            mix: run.mix,
+            fixed_warehouse: run.fixed_warehouse,
+            delivery: self.delivery(run.terminals),
+            constants: load.of_run(&mut Rng::with_seed(seed_of(seed, u64::MAX - 1))),
+            seed,
+            max_retries: self.max_retries.unwrap_or(MAX_RETRIES),
+            drain: self.drain.unwrap_or(DRAIN),
+            give_up: self.give_up.unwrap_or(GIVE_UP),
+        })
+    }
+
+    /// Unless it is asked for, the whole run is measured, as BenchmarkSQL does.
+    fn ramp_up(&self, length: Length) -> anyhow::Result<RampUp> {
+        match (self.ramp_up, length) {
+            (None, _) => Ok(RampUp::Lasting(Duration::ZERO)),
+            (Some(Before::Lasting(time)), _) => Ok(RampUp::Lasting(time)),
+            (Some(Before::Auto), Length::Lasting(length)) => Ok(RampUp::UntilSteady {
+                at_most: length.max(Duration::from_secs(300)),
+            }),
+            (Some(Before::Auto), Length::PerTerminal(_)) => {
+                bail!("--ramp-up auto goes with runMins, not with runTxnsPerTerminal")
+            }
+        }
+    }
+
+    fn pace(&self, run: &props::Run) -> anyhow::Result<Pace> {
+        let human =
+            self.think || self.keying_multiplier.is_some() || self.thinking_multiplier.is_some();
+        let usual = if self.think { 1.0 } else { 0.0 };
+        match (self.rate, run.limit_per_min) {
+            (Some(per_min), _) => Ok(Pace::Open {
+                per_min,
+                arrivals: match self.arrivals {
+                    Some(ArrivalsName::Fixed) => Arrivals::Fixed,
+                    Some(ArrivalsName::Poisson) | None => Arrivals::Poisson,
+                },
+            }),
+            _ if human => Ok(Pace::Human {
+                keying: self.keying_multiplier.unwrap_or(usual),
+                thinking: self.thinking_multiplier.unwrap_or(usual),
+            }),
+            (None, Some(per_min)) => Ok(Pace::Limited { per_min }),
+            (None, None) => Ok(Pace::Eager),
+        }
+    }
+
+    fn delivery(&self, terminals: u32) -> Delivery {
+        match self.delivery {
+            // As many round trips of a terminal as with BenchmarkSQL 5, so that figures compare.
+            None | Some(DeliveryName::Inline) => Delivery::Inline,
+            Some(DeliveryName::Queue) => Delivery::Queued {
+                workers: self
+                    .delivery_workers
+                    .unwrap_or(DELIVERY_WORKERS.min(terminals)),
+            },
+        }
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text)
+        .map_err(|_| "a time has a unit: 90s, 5min, 2h".to_owned())?;
+    if time > LONGEST {
+        return Err("ten years at most".to_owned());
+    }
+    Ok(time)
+}
+
+fn length(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    if time.is_zero() {
+        return Err("a run is longer than nothing".to_owned());
+    }
+    Ok(time)
+}
+
+fn ramp_up(text: &str) -> Result<Before, String> {
+    match text {
+        "auto" => Ok(Before::Auto),
+        _ => duration(text).map(Before::Lasting),
+    }
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number: &f64| (0.0..=1000.0).contains(number));
+    number.ok_or_else(|| "a number from 0 to 1000".to_owned())
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("/min").unwrap_or(text).parse().ok();
+    let number = number.filter(|number: &f64| (1e-3..=1e9).contains(number));
+    number.ok_or_else(|| "transactions per minute, such as 60000/min".to_owned())
+}
+
+fn share(text: &str) -> Result<Share, String> {
+    let parts = text
+        .split_once('/')
+        .and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
+    match parts {
+        Some((index, of)) if (1..=of).contains(&index) && of <= 10_000 => Ok(Share { index, of }),
+        _ => Err("which of how many hosts, such as 2/3".to_owned()),
+    }
+}
+
+fn instant(text: &str) -> Result<SystemTime, String> {
+    if let Some(seconds) = text.strip_prefix('@') {
+        let seconds = seconds
+            .parse()
+            .ok()
+            .filter(|seconds: &u64| *seconds < 1 << 40);
+        return seconds
+            .map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+            .ok_or_else(|| "@ and whole seconds since 1970".to_owned());
+    }
+    humantime::parse_rfc3339_weak(text)
+        .map_err(|_| "an instant in UTC, such as 2026-11-21T14:00:00Z, or @1795269600".to_owned())
+}
+
+/// What is said when a props file and the tables do not fit.
+pub(super) fn check_loaded(asked: u32, loaded: u32) -> anyhow::Result<()> {
+    if asked > loaded {
+        bail!(
+            "warehouses={asked}, and {loaded} are loaded; correct it, or destroy and build again"
+        );
+    }
+    Ok(())
+}

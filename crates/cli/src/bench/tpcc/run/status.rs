@@ -1,0 +1,160 @@
+//! A database's own counters beside a run, over a connection of their own.
+//!
+//! The sampler reads it in a thread of its own, so neither the terminals nor the host's rows wait for
+//! an answer. It asks for counters only, outside any transaction.
+
+use saiga_sampler::status::{Kind, ReadError, StatusSource, Variable};
+use saiga_tpcc::db::Session;
+use saiga_tpcc::db::connect::connect;
+use saiga_tpcc::driver::connection::Sessions;
+use saiga_tpcc::props::Engine;
+
+/// Those of MySQL that go down as well.
+const LEVELS: [&str; 4] = [
+    "Threads_connected",
+    "Threads_running",
+    "Innodb_buffer_pool_pages_dirty",
+    "Innodb_row_lock_current_waits",
+];
+/// One whose rate is one.
+const CLOCK: &str = "Uptime";
+/// What the views of PostgreSQL have in common.
+const PREFIX: &str = "pg_stat_";
+
+/// The counters of one database.
+pub(super) struct DatabaseStatus {
+    label: String,
+    sessions: Sessions,
+    /// `None` after it was lost, until the next look.
+    session: Option<Box<dyn Session>>,
+    /// As the server calls them, in the order of `variables`.
+    names: Vec<String>,
+    variables: Vec<Variable>,
+}
+
+impl DatabaseStatus {
+    /// Connects, and learns which counters there are; `None` when there are none, as in SQLite.
+    /// `number` sets several databases of one system apart.
+    ///
+    /// # Errors
+    /// The server's words.
+    pub(super) fn open(sessions: Sessions, number: usize) -> Result<Option<Self>, ReadError> {
+        if sessions.url.engine == Engine::Sqlite {
+            return Ok(None);
+        }
+        let mut session = log_in(&sessions)?;
+        let mut names: Vec<String> = session
+            .status()?
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        names.retain(|name| name != CLOCK);
+        if names.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            label: label(sessions.url.engine, number),
+            sessions,
+            session: Some(session),
+            variables: names.iter().map(|name| variable(name)).collect(),
+            names,
+        }))
+    }
+}
+
+impl StatusSource for DatabaseStatus {
+    fn label(&self) -> &str {
+        &self.label
+    }
+
+    fn names(&self) -> &[Variable] {
+        &self.variables
+    }
+
+    fn read(&mut self) -> Result<Vec<f64>, ReadError> {
+        let mut session = match self.session.take() {
+            Some(session) => session,
+            None => log_in(&self.sessions)?,
+        };
+        let values = session.status()?;
+        // Kept only when it has answered: after an error nobody knows what state it is in.
+        self.session = Some(session);
+        Ok(in_order(&self.names, &values))
+    }
+}
+
+fn log_in(sessions: &Sessions) -> Result<Box<dyn Session>, ReadError> {
+    let Sessions {
+        url,
+        user,
+        password,
+        options,
+    } = sessions;
+    Ok(connect(url, user, password, options)?)
+}
+
+/// `mysql`, `postgres2`.
+fn label(engine: Engine, number: usize) -> String {
+    let name = match engine {
+        Engine::MySql => "mysql",
+        Engine::Postgres => "postgres",
+        Engine::OpenGauss => "opengauss",
+        Engine::Sqlite => "sqlite",
+    };
+    match number {
+        1 => name.to_owned(),
+        number => format!("{name}{number}"),
+    }
+}
+
+fn variable(name: &str) -> Variable {
+    Variable {
+        name: name.strip_prefix(PREFIX).unwrap_or(name).to_owned(),
+        kind: if LEVELS.contains(&name) {
+            Kind::Gauge
+        } else {
+            Kind::Counter
+        },
+    }
+}
+
+/// The values by the names that are wanted; a server may leave one out.
+fn in_order(names: &[String], values: &[(String, f64)]) -> Vec<f64> {
+    let value = |name: &String| {
+        let found = values.iter().find(|(known, _)| known == name);
+        found.map_or(f64::NAN, |(_, value)| *value)
+    };
+    names.iter().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_have_rates_and_levels_stay_as_they_are() {
+        for (name, expected, kind) in [
+            ("Innodb_log_writes", "Innodb_log_writes", Kind::Counter),
+            ("Threads_running", "Threads_running", Kind::Gauge),
+            (
+                "pg_stat_database.blks_read",
+                "database.blks_read",
+                Kind::Counter,
+            ),
+        ] {
+            let found = variable(name);
+            assert_eq!((found.name.as_str(), found.kind), (expected, kind));
+        }
+        assert_eq!(label(Engine::MySql, 1), "mysql");
+        assert_eq!(label(Engine::Postgres, 2), "postgres2");
+    }
+
+    #[test]
+    fn values_come_in_the_order_of_the_names_and_a_missing_one_is_not_known() {
+        let names = ["a", "b", "c"].map(str::to_owned);
+        let values = [("c".to_owned(), 3.0), ("a".to_owned(), 1.0)];
+        let found = in_order(&names, &values);
+        assert_eq!((found[0], found[2]), (1.0, 3.0));
+        assert!(found[1].is_nan());
+    }
+}

@@ -1,0 +1,49 @@
+//! `saiga bench tpcc` alone: the whole job on SQLite, with no server at all: build, check, run, check.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::slice;
+use std::time::Duration;
+
+use anyhow::Context;
+use saiga_experiment::interrupt::Interrupt;
+
+use super::run::{Options, run_all};
+use super::target::Target;
+use super::{build, check};
+use crate::exit;
+
+/// How long it is measured.
+const LENGTH: Duration = Duration::from_secs(10);
+
+/// Does the whole job in a folder that is kept, or else in a private one.
+pub(super) fn run(out: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
+    let private = match out {
+        Some(_) => None,
+        None => Some(tempfile::tempdir().context("cannot make a folder for temporary files")?),
+    };
+    let folder = out.or(private.as_ref().map(|private| private.path()));
+    let folder = folder.unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let target = Target::sqlite(&folder.join("tpcc.db"), 1)?;
+    let all_hold = job(&target, &interrupt).with_context(|| target.name())?;
+    Ok(if all_hold {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(exit::NO)
+    })
+}
+
+fn job(target: &Target, interrupt: &Interrupt) -> anyhow::Result<bool> {
+    let built = build::build(target, &build::Args::to_completion(), interrupt)?;
+    writeln!(std::io::stdout(), "{}: {built}", target.name())?;
+    if !check::check(target, &check::Args::default(), interrupt)? {
+        return Ok(false);
+    }
+    let options = Options::of_whole_job(LENGTH);
+    let valid = run_all(slice::from_ref(target), &options, interrupt)?;
+    Ok(valid & check::check(target, &check::Args::default(), interrupt)?)
+}

@@ -1,0 +1,109 @@
+//! How long a comparison goes on, and how it goes on after a reboot: options of every workload.
+
+use std::path::Path;
+
+use anyhow::bail;
+use saiga_experiment::analysis::Until;
+use saiga_experiment::campaign::{self, Begin};
+use saiga_experiment::plan::Cell;
+
+/// When a comparison ends, and where it begins.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Course {
+    /// Add pairs until the interval of each cell is within this of its ratio, such as 2%. The
+    /// interval is one that holds however often it is looked at; it needs eight pairs at least
+    #[arg(long, value_name = "PERCENT", value_parser = percent, conflicts_with = "pairs")]
+    pub(crate) until: Option<f64>,
+    /// Let only cells whose name contains TEXT decide; may be repeated
+    #[arg(long, value_name = "TEXT", requires = "until")]
+    pub(crate) until_cell: Vec<String>,
+    /// Pairs at most, however wide the intervals are then
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "until", value_parser = clap::value_parser!(u32).range(8..=1000))]
+    pub(crate) max_pairs: u32,
+    /// What log ratios of pairs deviate by, such as 1.4%: say beforehand what the pairs resolve
+    /// (default: say it from the first pairs)
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) assume_sd: Option<f64>,
+    /// Go on with what an interrupted run of this command left in --out
+    #[arg(long, requires = "out")]
+    pub(crate) resume: bool,
+}
+
+impl Course {
+    /// How sure the results must be; `None` when the number of pairs is fixed.
+    pub(crate) fn until(&self) -> Option<Until> {
+        let half_width = self.until?;
+        Some(Until {
+            half_width,
+            cells: self.until_cell.clone(),
+        })
+    }
+
+    /// Pairs at most, where `fixed` are wanted unless the results decide.
+    pub(crate) fn pairs(&self, fixed: u32) -> u32 {
+        match self.until {
+            Some(_) => self.max_pairs,
+            None => fixed,
+        }
+    }
+
+    /// What to do with a campaign in the folder.
+    pub(crate) fn begin(&self) -> Begin {
+        if self.resume {
+            Begin::Resume
+        } else {
+            Begin::Fresh
+        }
+    }
+
+    /// The seed that is given, or that of the campaign that goes on, or a new one.
+    ///
+    /// # Errors
+    /// The campaign cannot be read.
+    pub(crate) fn seed(&self, given: Option<u64>, out: Option<&Path>) -> anyhow::Result<u64> {
+        let recorded = match out {
+            Some(out) if self.resume => campaign::recorded(out)?,
+            Some(_) | None => None,
+        };
+        let recorded = recorded.and_then(|recorded| recorded.identity.seed());
+        Ok(given
+            .or(recorded)
+            .unwrap_or_else(|| fastrand::u64(0..1_000_000)))
+    }
+
+    /// Every name that is to decide must be one.
+    ///
+    /// # Errors
+    /// The first that is none.
+    pub(crate) fn check<L>(&self, cells: &[Cell<L>]) -> anyhow::Result<()> {
+        for text in &self.until_cell {
+            if !cells.iter().any(|cell| cell.id.contains(text.as_str())) {
+                bail!("--until-cell {text}: no cell has such a name; --dry-run lists them");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `2%`, as a share.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').map(str::trim_end);
+    match number.map(str::parse::<f64>) {
+        Some(Ok(percent)) if (0.01..=100.0).contains(&percent) => Ok(percent / 100.0),
+        Some(_) | None => Err("give per cent between 0.01% and 100%, such as 2%".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn per_cent_are_written_with_their_sign() {
+        assert_eq!(percent("2%"), Ok(0.02));
+        assert_eq!(percent("0.5 %"), Ok(0.005));
+        for bad in ["2", "0.02", "%", "-1%", "0%", "nan%", "101%", "2%%"] {
+            assert!(percent(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `saiga compare FILE.toml`: a campaign from an experiment file.
+//!
+//! Options that describe private servers and their loads are refused: the file says all of
+//! it. Deliberately absent: what a file may say (`saiga_experiment::file`).
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use saiga_experiment::file::Experiment;
+use saiga_experiment::result::{ExperimentResult, Verdict};
+use saiga_job::{Job, ThisMachine};
+
+use crate::{exit, library};
+
+use super::finish::{self, Told};
+use super::options::{Args, Expectation, TopologyName};
+use super::plan::this_tool;
+use super::{conduct, out, probe};
+
+/// The folder of what each run measured, beside `result.json`.
+const RUNS: &str = "runs";
+
+/// Whether the workload on the command line names a file.
+pub(super) fn is_file(workload: &str) -> bool {
+    Path::new(workload)
+        .extension()
+        .is_some_and(|end| end == "toml")
+        || workload.contains('/')
+}
+
+/// Runs the campaign, or says what it would run.
+pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    refuse_others(&args)?;
+    let file = Experiment::read(Path::new(&args.workload), &args.set)?;
+    campaign(file, args)
+}
+
+/// The same for an experiment that did not come from a file.
+pub(super) fn campaign(file: Experiment, args: Args) -> anyhow::Result<ExitCode> {
+    campaign_by(this_tool()?, file, args)
+}
+
+/// The same with a copy of this tool, which other users can reach.
+pub(super) fn campaign_by(
+    tool: PathBuf,
+    file: Experiment,
+    mut args: Args,
+) -> anyhow::Result<ExitCode> {
+    let library = library::find().ok();
+    if args.pace.pairs.is_none() {
+        args.course.until = args.course.until.or(file.plan.until);
+    }
+    let pairs = args
+        .course
+        .pairs(args.pace.pairs.unwrap_or(file.plan.pairs));
+    let given = args.pace.seed.or(file.plan.seed);
+    let seed = args.course.seed(given, args.out.as_deref())?;
+    let describe = |job: &Job| {
+        let plan = job.plan(pairs, seed);
+        args.course.check(&plan.cells).map(|()| plan)
+    };
+    if args.dry_run {
+        let job = Job::described(file, tool, library.as_deref())?;
+        let text = saiga_job::dry_run(&job, &describe(&job)?, &ThisMachine);
+        std::io::stdout().lock().write_all(text.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let out = out(&args)?;
+    let job = Job::new(
+        file,
+        tool,
+        library.as_deref(),
+        &ThisMachine,
+        probe::status_pages(),
+        out.join(RUNS),
+    )?;
+    let plan = describe(&job)?;
+    let told = Told {
+        experiment: job.file().name.clone(),
+        goal: job.file().goal.clone(),
+    };
+    let (result, verdict) = conduct(&job, &plan, &args, out, told)?;
+    judge(job.file(), &args, &result, verdict)
+}
+
+/// Says which expectations are not met.
+fn judge(
+    file: &Experiment,
+    args: &Args,
+    result: &ExperimentResult,
+    verdict: Verdict,
+) -> anyhow::Result<ExitCode> {
+    let main = file.main_metric();
+    let expected = file.expectations.iter();
+    let mut unmet: Vec<String> = expected.flat_map(|one| one.unmet(result, &main)).collect();
+    if args.expect == Some(Expectation::Faster) {
+        unmet.extend(finish::unmet(verdict));
+    }
+    for what in &unmet {
+        exit::say(&format!("not as expected: {what}"));
+    }
+    Ok(if unmet.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(exit::NO)
+    })
+}
+
+/// What the file says itself cannot be said beside it.
+fn refuse_others(args: &Args) -> anyhow::Result<()> {
+    let load = args.load.first_load_flag();
+    let given = [
+        ("--full", args.full),
+        ("--engine", !args.engine.is_empty()),
+        ("--topology", args.topology != TopologyName::Standalone),
+        ("--cluster", args.load.cluster),
+        ("--idle", args.idle > 0),
+        ("--hog", !args.hog.is_empty()),
+        ("--arms", !args.arms.is_empty()),
+        ("--only", !args.only.is_empty()),
+        ("--port", args.port.is_some()),
+        ("--seconds", args.pace.seconds.is_some()),
+        ("--requests", args.pace.requests.is_some()),
+        (load.unwrap_or(""), load.is_some()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((flag, _)) => bail!("{flag}: {} says what is compared, and how", args.workload),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,345 @@
+//! `saiga compare tpcc --engine`: a private server, its tables built once and restored for each run.
+//!
+//! Everything lies in one folder for temporary files whose name follows from `--out`, so that a
+//! campaign that goes on finds the same paths; data follow from a fixed seed. The folder goes when
+//! the command ends.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use saiga_experiment::file::Experiment;
+use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::process::{CommandLine, Waited, quoted};
+use saiga_experiment::{output, port};
+use saiga_snapshot::{Unseen, check_not_running};
+use saiga_sql::{Engine, Private, TPCC_SQL};
+use saiga_tpcc::props;
+
+use crate::units::counted;
+use crate::{exit, library};
+
+use super::super::options::{Args, ArmName};
+use super::super::{file, out};
+use super::servers::{goal, kernel_and_saiga};
+use super::text::{Line, Server, Sheet, Snapshotted};
+use super::{EXPERIMENT, milliseconds, parsed, preface, take_if_missing, this_tool};
+
+const USUAL_WAREHOUSES: u32 = 2;
+const USUAL_TERMINALS: u32 = 8;
+const USUAL_SECONDS: f64 = 30.0;
+/// This part of a run's length comes before it: connections are accelerated and caches filled.
+const RAMP_UP: f64 = 0.2;
+/// The same for everybody, so that a campaign that goes on has the same rows.
+const BUILD_SEED: &str = "1";
+/// A warehouse with its indexes, and what a campaign's run adds.
+const WAREHOUSE_MIB: u32 = 160;
+/// Building many warehouses takes a while.
+const BUILD_LIMIT: Duration = Duration::from_secs(24 * 3600);
+const PROPS: &str = "tpcc.props";
+
+/// Makes the server and its tables, compares, and removes everything but the results.
+pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let engine = engine(&args)?;
+    if args.dry_run {
+        return describe(engine, args);
+    }
+    let dir = out(&args)?;
+    output::claim_folder(dir)?;
+    let real = dir.canonicalize().context("cannot tell where --out is")?;
+    let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
+    let plan = Plan {
+        engine,
+        port: chosen_port(&args, &real)?,
+        folder: std::env::temp_dir().join(format!("saiga-tpcc-{:016x}", hash(&real))),
+        props: real.join(PROPS),
+        args: &args,
+    };
+    let private = Private::find(engine, &plan.server(), plan.terminals(), plan.data_mib())?;
+    let told = plan.sheet(&private).toml(&args);
+    let experiment = parsed(&args, &told)?;
+    let folder = Folder::make(&plan.folder)?;
+    output::write_file(&real, PROPS, &plan.props_text())?;
+    output::write_file(&real, EXPERIMENT, &told)?;
+    let tool = tool_for(&private, &folder.0, &interrupt)?;
+    plan.prepare(&private, &tool, &interrupt)?;
+    let done = file::campaign_by(tool, experiment, args);
+    drop(folder);
+    done
+}
+
+/// Says what would run; nothing is made but a props file that is gone afterwards.
+fn describe(engine: Engine, args: Args) -> anyhow::Result<ExitCode> {
+    let dir = tempfile::tempdir().context("cannot use the folder for temporary files")?;
+    let plan = Plan {
+        engine,
+        port: args.port.unwrap_or(port::choose(None)?),
+        folder: std::env::temp_dir().join("saiga-tpcc-{hash of --out}"),
+        props: dir.path().join(PROPS),
+        args: &args,
+    };
+    let private = Private::described(engine, &plan.server(), plan.terminals(), plan.data_mib());
+    fs::write(&plan.props, plan.props_text())?;
+    preface(&format!(
+        "# once: make the private server in {}, start it, load its tables, check them, stop it\n\
+         saiga bench tpcc build --props {PROPS} --seed {BUILD_SEED}\n\
+         saiga bench tpcc check --props {PROPS}\n\
+         saiga snapshot take {} --to {}\n",
+        plan.folder.display(),
+        quoted(&private.data().to_string_lossy()),
+        quoted(&plan.snapshot().to_string_lossy()),
+    ))?;
+    let told = plan.sheet(&private).toml(&args);
+    let experiment = parsed(&args, &told)?;
+    file::campaign(experiment, args)
+}
+
+/// What is made where.
+struct Plan<'a> {
+    engine: Engine,
+    port: u16,
+    folder: PathBuf,
+    props: PathBuf,
+    args: &'a Args,
+}
+
+impl Plan<'_> {
+    fn server(&self) -> PathBuf {
+        self.folder.join("server")
+    }
+
+    fn snapshot(&self) -> PathBuf {
+        self.folder.join("snapshot")
+    }
+
+    fn warehouses(&self) -> u32 {
+        self.args.tpcc.warehouses.unwrap_or(USUAL_WAREHOUSES)
+    }
+
+    fn terminals(&self) -> u32 {
+        let most = self.warehouses().saturating_mul(10);
+        let given = self.args.tpcc.terminals;
+        given.unwrap_or(USUAL_TERMINALS.min(most))
+    }
+
+    fn data_mib(&self) -> u32 {
+        self.warehouses().saturating_mul(WAREHOUSE_MIB)
+    }
+
+    fn props_text(&self) -> String {
+        let (warehouses, terminals, port) = (self.warehouses(), self.terminals(), self.port);
+        let (conn, user) = match self.engine {
+            Engine::MariaDb => (format!("jdbc:mariadb://127.0.0.1:{port}/tpcc"), "tpcc"),
+            Engine::Postgres => (
+                format!("jdbc:postgresql://127.0.0.1:{port}/postgres"),
+                "postgres",
+            ),
+        };
+        format!(
+            "// The private server of `saiga compare tpcc`; it is gone when the comparison ends.\n\
+             conn={conn}\nuser={user}\npassword=\nwarehouses={warehouses}\nloadWorkers=4\n\
+             terminals={terminals}\nrunMins=1\n"
+        )
+    }
+
+    fn sheet(&self, private: &Private) -> Sheet {
+        let words: Vec<String> = private
+            .command(self.port)
+            .iter()
+            .map(|word| quoted(word))
+            .collect();
+        let arms = kernel_and_saiga(vec![Line {
+            command: words.join(" "),
+            saiga: false,
+        }]);
+        let seconds = self.args.pace.seconds.unwrap_or(USUAL_SECONDS);
+        let time = |seconds| milliseconds(Duration::from_secs_f64(seconds));
+        let options = [
+            "--for".to_owned(),
+            time(seconds),
+            "--ramp-up".to_owned(),
+            time(seconds * RAMP_UP),
+        ];
+        Sheet {
+            goal: format!("{} on a private {}", goal(&arms), self.engine.name()),
+            servers: vec![Server {
+                name: self.engine.name().to_owned(),
+                engine: match self.engine {
+                    Engine::MariaDb => props::Engine::MySql,
+                    Engine::Postgres => props::Engine::Postgres,
+                },
+                port: self.port,
+                data: Some(private.data()),
+                user: private.user().map(str::to_owned),
+            }],
+            arms,
+            props: vec![self.props.clone()],
+            options: options.to_vec(),
+            restore: Some(Snapshotted {
+                parts: vec![private.data()],
+                dir: self.snapshot(),
+            }),
+        }
+    }
+
+    /// From nothing to a snapshot of checked tables.
+    fn prepare(&self, private: &Private, tool: &Path, interrupt: &Interrupt) -> anyhow::Result<()> {
+        exit::say(&format!(
+            "making a private {} with {} in {}",
+            self.engine.name(),
+            counted(self.warehouses(), "warehouse"),
+            self.folder.display()
+        ));
+        private.create(TPCC_SQL, interrupt)?;
+        let loading = private.start(self.port, interrupt)?;
+        bench(
+            tool,
+            &["build", "--seed", BUILD_SEED],
+            &self.props,
+            interrupt,
+        )?;
+        bench(tool, &["check"], &self.props, interrupt)?;
+        loading.stop()?;
+        take_if_missing(&Snapshotted {
+            parts: vec![private.data()],
+            dir: self.snapshot(),
+        })
+    }
+}
+
+/// The one database system that is asked for.
+fn engine(args: &Args) -> anyhow::Result<Engine> {
+    let theirs = [
+        ("--server", !args.tpcc.server.is_empty()),
+        ("--arm-a", !args.tpcc.arm_a.is_empty()),
+        ("--arm-b", !args.tpcc.arm_b.is_empty()),
+        ("--snapshot", args.tpcc.snapshot.is_some()),
+    ];
+    if let Some((flag, _)) = theirs.iter().find(|(_, given)| *given) {
+        bail!("{flag} needs --props FILE, which names the database of the server");
+    }
+    if !args.arms.is_empty() && args.arms != [ArmName::Kernel, ArmName::Saiga] {
+        bail!("--arms: TPC-C on a private server compares kernel,saiga");
+    }
+    let [name] = args.engine.as_slice() else {
+        bail!(
+            "what is compared? --engine mariadb or postgres for a private server; --props FILE with \
+             --server 'COMMAND LINE' for your own"
+        );
+    };
+    let (warehouses, terminals) = (args.tpcc.warehouses, args.tpcc.terminals);
+    let most = warehouses.unwrap_or(USUAL_WAREHOUSES).saturating_mul(10);
+    if let Some(terminals) = terminals.filter(|terminals| *terminals > most) {
+        bail!("--terminals {terminals}: ten for each warehouse at most, which makes {most}");
+    }
+    Ok(name.engine())
+}
+
+/// The port of the campaign that goes on, the user's, or a free one.
+fn chosen_port(args: &Args, dir: &Path) -> anyhow::Result<u16> {
+    let before = Experiment::read(&dir.join(EXPERIMENT), &[]).ok();
+    let before = before.and_then(|file| file.arms.first()?.servers.first()?.port);
+    let before = before.filter(|_| args.course.resume);
+    Ok(port::choose(args.port.or(before))?)
+}
+
+/// A step of `saiga bench tpcc`, its progress where ours goes.
+fn bench(tool: &Path, step: &[&str], props: &Path, interrupt: &Interrupt) -> anyhow::Result<()> {
+    let stderr = || std::io::stderr().as_fd().try_clone_to_owned();
+    let (out, err) = (stderr()?, stderr()?);
+    let words = ["bench", "tpcc"]
+        .iter()
+        .chain(step)
+        .copied()
+        .map(str::to_owned);
+    let words = words.chain(["--props".to_owned(), props.display().to_string()]);
+    let line = CommandLine::new(&tool.to_string_lossy(), words);
+    let mut child = line.spawn("saiga", out.into(), err.into())?;
+    match child.wait(BUILD_LIMIT, interrupt)? {
+        Waited::Ended(ended) if ended.status.success() => Ok(()),
+        Waited::Ended(ended) => bail!("`{line}` ended with {}", ended.status),
+        Waited::Interrupted => {
+            child.stop()?;
+            bail!("interrupted while the tables were made")
+        }
+        Waited::TimeOver => bail!("`{line}` did not end within a day"),
+    }
+}
+
+/// This tool, or a copy of it where the server's user cannot reach it: in a closed home, say.
+fn tool_for(private: &Private, folder: &Path, interrupt: &Interrupt) -> anyhow::Result<PathBuf> {
+    let (tool, library) = (this_tool()?, library::find()?);
+    if private.may("-x", &tool, interrupt)? && private.may("-r", &library, interrupt)? {
+        return Ok(tool);
+    }
+    let (bin, lib) = (folder.join("bin"), folder.join("lib/saiga"));
+    for (dir, from, name) in [(bin, &tool, "saiga"), (lib, &library, library::LIBSAIGA)] {
+        fs::create_dir_all(&dir)?;
+        let copy = dir.join(name);
+        fs::copy(from, &copy).with_context(|| format!("cannot copy {}", from.display()))?;
+        fs::set_permissions(&copy, PermissionsExt::from_mode(0o755))?;
+    }
+    Ok(folder.join("bin/saiga"))
+}
+
+/// The folder of one comparison; removed with everything in it when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    /// One that an earlier comparison with this `--out` left, killed for example, goes first.
+    fn make(path: &Path) -> anyhow::Result<Self> {
+        let mut builder = fs::DirBuilder::new();
+        builder.mode(0o711);
+        let made = match builder.create(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                remove_old(path)?;
+                builder.create(path)
+            }
+            made => made,
+        };
+        made.with_context(|| {
+            format!(
+                "cannot make {}; set TMPDIR to a folder for temporary files",
+                path.display()
+            )
+        })?;
+        // The process may have a stricter mask, and the server's user must come in.
+        let folder = Self(path.to_owned());
+        fs::set_permissions(path, PermissionsExt::from_mode(0o711))?;
+        Ok(folder)
+    }
+}
+
+/// Only what is ours, and in nobody's use.
+fn remove_old(path: &Path) -> anyhow::Result<()> {
+    let found = fs::symlink_metadata(path)?;
+    if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
+        bail!(
+            "{} is there already and not ours; remove it",
+            path.display()
+        );
+    }
+    check_not_running(&[path.to_owned()], Unseen::Refuse)?;
+    fs::remove_dir_all(path).with_context(|| format!("cannot remove {}", path.display()))
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            exit::say(&format!("cannot remove {}: {error}", self.0.display()));
+        }
+    }
+}
+
+/// FNV-1a: names a folder, and guards nothing.
+fn hash(path: &Path) -> u64 {
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,199 @@
+//! The experiment file that the options of `saiga compare tpcc` stand for.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use saiga_tpcc::props::Engine;
+
+use super::super::options::Args;
+
+/// Runs of each arm: a verdict needs so many.
+const USUAL_PAIRS: u32 = 6;
+
+/// What is written.
+pub(super) struct Sheet {
+    pub(super) goal: String,
+    pub(super) servers: Vec<Server>,
+    /// The reference first.
+    pub(super) arms: Vec<Arm>,
+    pub(super) props: Vec<PathBuf>,
+    /// Further words of `saiga bench tpcc run`.
+    pub(super) options: Vec<String>,
+    pub(super) restore: Option<Snapshotted>,
+}
+
+/// What all arms have of a server.
+pub(super) struct Server {
+    pub(super) name: String,
+    pub(super) engine: Engine,
+    pub(super) port: u16,
+    pub(super) data: Option<PathBuf>,
+    pub(super) user: Option<String>,
+}
+
+/// An arm, with a line for each server.
+pub(super) struct Arm {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) lines: Vec<Line>,
+}
+
+/// How an arm starts a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) command: String,
+    pub(super) saiga: bool,
+}
+
+/// What is restored before each run.
+pub(super) struct Snapshotted {
+    pub(super) parts: Vec<PathBuf>,
+    pub(super) dir: PathBuf,
+}
+
+impl Sheet {
+    /// As TOML.
+    pub(super) fn toml(&self, args: &Args) -> String {
+        let mut text = String::from(
+            "# Written by `saiga compare tpcc`. To go on from it, change it and run\n\
+             #   saiga compare experiment.toml --out DIR\n\
+             # docs/experiments.md has every key.\n",
+        );
+        key(&mut text, "name", &quoted("tpcc"));
+        key(&mut text, "goal", &quoted(&self.goal));
+        self.plan(args, &mut text);
+        for (index, server) in self.servers.iter().enumerate() {
+            self.server(index, server, &mut text);
+        }
+        for arm in &self.arms {
+            self.arm(arm, &mut text);
+        }
+        text.push_str("\n[workload]\n");
+        key(&mut text, "kind", &quoted("tpcc"));
+        key(&mut text, "props", &list(&paths(&self.props)));
+        if !self.options.is_empty() {
+            key(&mut text, "options", &list(&self.options));
+        }
+        if let Some(Snapshotted { parts, dir }) = &self.restore {
+            text.push_str("\n[restore]\n");
+            key(&mut text, "kind", &quoted("snapshot"));
+            key(&mut text, "parts", &list(&paths(parts)));
+            key(&mut text, "snapshot", &path(dir));
+        }
+        text
+    }
+
+    fn plan(&self, args: &Args, text: &mut String) {
+        text.push_str("\n[plan]\n");
+        let pairs = args.pace.pairs.unwrap_or(USUAL_PAIRS);
+        key(text, "pairs", &pairs.to_string());
+        if let Some(until) = args.course.until {
+            key(text, "until", &quoted(&format!("{}%", until * 100.0)));
+        }
+        if let Some(seed) = args.pace.seed {
+            key(text, "seed", &seed.to_string());
+        }
+        key(
+            text,
+            "max_foreign_cores",
+            &format!("{:?}", args.pace.max_foreign),
+        );
+    }
+
+    /// The line that all arms have, if there is one.
+    fn common(&self, index: usize) -> Option<&str> {
+        let mut lines = self
+            .arms
+            .iter()
+            .map(|arm| arm.lines[index].command.as_str());
+        let first = lines.next()?;
+        lines.all(|line| line == first).then_some(first)
+    }
+
+    fn server(&self, index: usize, server: &Server, text: &mut String) {
+        let Server {
+            name,
+            engine,
+            port,
+            data,
+            user,
+        } = server;
+        text.push_str("\n[[server]]\n");
+        key(text, "name", &quoted(name));
+        if let Some(command) = self.common(index) {
+            key(text, "command", &quoted(command));
+        }
+        key(text, "port", &port.to_string());
+        if let Some(data) = data {
+            key(text, "data", &list(&paths(std::slice::from_ref(data))));
+        }
+        if let Some(user) = user {
+            key(text, "user", &quoted(user));
+        }
+        // SIGINT is PostgreSQL's fast shutdown; SIGTERM would wait for its clients.
+        let (probe, signal) = match engine {
+            Engine::MySql => ("mysql", "TERM"),
+            Engine::Postgres | Engine::OpenGauss => ("postgres", "INT"),
+            Engine::Sqlite => ("port", "TERM"),
+        };
+        let (probe, signal) = (quoted(probe), quoted(signal));
+        let _ = writeln!(
+            text,
+            "ready = {{ probe = {probe} }}\nstop = {{ signal = {signal} }}"
+        );
+    }
+
+    /// The client runs under Saiga as soon as one of its servers does.
+    fn arm(&self, arm: &Arm, text: &mut String) {
+        let Arm {
+            name,
+            description,
+            lines,
+        } = arm;
+        text.push_str("\n[[arm]]\n");
+        key(text, "name", &quoted(name));
+        key(text, "description", &quoted(description));
+        let saiga = lines.iter().any(|line| line.saiga);
+        if saiga {
+            key(text, "saiga", "true");
+        }
+        for (index, line) in lines.iter().enumerate() {
+            let own_command = self.common(index).is_none();
+            if !own_command && line.saiga == saiga {
+                continue;
+            }
+            text.push_str("[[arm.server]]\n");
+            key(text, "name", &quoted(&self.servers[index].name));
+            if own_command {
+                key(text, "command", &quoted(&line.command));
+            }
+            if line.saiga != saiga {
+                key(text, "saiga", &line.saiga.to_string());
+            }
+        }
+    }
+}
+
+fn key(text: &mut String, name: &str, value: &str) {
+    let _ = writeln!(text, "{name} = {value}");
+}
+
+/// A string of TOML, whose escapes are those of JSON; `${` would be a variable.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text.replace("${", "$${")).to_string()
+}
+
+fn path(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
+}
+
+fn paths(all: &[PathBuf]) -> Vec<String> {
+    all.iter()
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect()
+}
+
+fn list(all: &[String]) -> String {
+    let all: Vec<String> = all.iter().map(|one| quoted(one)).collect();
+    format!("[{}]", all.join(", "))
+}

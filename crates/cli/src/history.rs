@@ -1,0 +1,89 @@
+//! `saiga history`: one page over many experiments.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use saiga_experiment::output;
+use saiga_experiment::result::ExperimentResult;
+use saiga_report::{history, html, text};
+
+/// Options of `saiga history`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Folders that `saiga compare --out` wrote, or folders that hold such folders
+    #[arg(required = true)]
+    folders: Vec<PathBuf>,
+    /// Also write the page into this folder, as history.html
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the stages as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the page, and writes it where that is asked for.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut found = Vec::new();
+    for folder in &args.folders {
+        let results = results_below(folder)?;
+        if results.is_empty() {
+            bail!(
+                "{} has no result.json, nor has a folder in it; name folders that saiga compare --out wrote",
+                folder.display()
+            );
+        }
+        found.extend(results);
+    }
+    let stages = history::stages(&found);
+    let page = history::page(&stages);
+    let mut stdout = std::io::stdout().lock();
+    if args.json {
+        writeln!(stdout, "{}", serde_json::to_string_pretty(&stages)?)?;
+    } else {
+        stdout.write_all(text::render(&page, text::Style::plain()).as_bytes())?;
+    }
+    if let Some(out) = &args.out {
+        fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+        let path = output::write_file(out, "history.html", &html::render(&page))?;
+        crate::exit::say(&format!("written: {}", path.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The result in a folder, or those one level below, by the names of their folders.
+fn results_below(folder: &Path) -> anyhow::Result<Vec<(String, ExperimentResult)>> {
+    if let Some(result) = result_in(folder)? {
+        return Ok(vec![(folder.display().to_string(), result)]);
+    }
+    let list = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut folders = Vec::new();
+    for entry in list {
+        let path = entry
+            .with_context(|| format!("cannot read {}", folder.display()))?
+            .path();
+        if path.is_dir() {
+            folders.push(path);
+        }
+    }
+    folders.sort();
+    let mut all = Vec::new();
+    for path in folders {
+        all.extend(result_in(&path)?.map(|result| (path.display().to_string(), result)));
+    }
+    Ok(all)
+}
+
+fn result_in(folder: &Path) -> anyhow::Result<Option<ExperimentResult>> {
+    let path = folder.join("result.json");
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            let result = ExperimentResult::from_json(&text);
+            Ok(Some(result.with_context(|| path.display().to_string())?))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}

@@ -1,0 +1,198 @@
+//! The host beside the runs of a workload, as the experiment engine asks for it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use saiga_experiment::beside::{Begun, Beside};
+use saiga_experiment::result::Detail;
+use saiga_sampler::{Config, Group};
+
+use super::{Host, Recording};
+
+/// The folder of all runs, below that of the results.
+const RUNS: &str = "runs";
+/// What is known beforehand to be shorter is left alone: a sampler that starts and ends would be
+/// most of what it sees.
+const WATCHED: Duration = Duration::from_secs(5);
+
+/// Watches the host beside each run that is long enough.
+#[derive(Debug)]
+pub(crate) struct BesideRuns<'a> {
+    host: &'a Host,
+    /// Of the results; none where nothing is kept.
+    out: Option<PathBuf>,
+    now: Option<Watched<'a>>,
+    problem: Option<String>,
+}
+
+#[derive(Debug)]
+struct Watched<'a> {
+    recording: Recording<'a>,
+    /// Seen from the folder of the results.
+    folder: Option<String>,
+    began: Instant,
+}
+
+impl<'a> BesideRuns<'a> {
+    /// `out` gets a folder for each run.
+    pub(crate) fn new(host: &'a Host, out: Option<&Path>) -> Self {
+        Self {
+            host,
+            out: out.map(Path::to_owned),
+            now: None,
+            problem: None,
+        }
+    }
+
+    /// The first thing that could not be done; the runs themselves are not the worse for it.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let problem = self.problem.as_ref()?;
+        Some(format!(
+            "the host was not watched beside every run: {problem}"
+        ))
+    }
+
+    fn watch(&self, begun: &Begun<'_>) -> anyhow::Result<Watched<'a>> {
+        let folder = match &self.out {
+            Some(out) => Some(new_folder(out, begun.arm)?),
+            None => None,
+        };
+        let path = self.out.as_ref().zip(folder.as_ref());
+        let path = path.map(|(out, folder)| out.join(folder));
+        let group = |name: &str, pids: Vec<u32>| Group {
+            name: name.to_owned(),
+            pids,
+        };
+        // All that we start descends from us; what is no server and no hog is the client.
+        let mut groups = vec![
+            group("server", begun.servers.clone()),
+            group("client", vec![std::process::id()]),
+        ];
+        if !begun.hogs.is_empty() {
+            groups.push(group("hog", begun.hogs.clone()));
+        }
+        let config = Config {
+            groups,
+            ..Config::default()
+        };
+        let began = Instant::now();
+        Ok(Watched {
+            recording: Recording::begin(self.host, config, path.as_deref())?,
+            folder,
+            began,
+        })
+    }
+
+    fn note(&mut self, error: &anyhow::Error) {
+        self.problem.get_or_insert_with(|| format!("{error:#}"));
+    }
+}
+
+impl Beside for BesideRuns<'_> {
+    fn begin(&mut self, begun: &Begun<'_>) {
+        if begun.planned.is_some_and(|planned| planned < WATCHED) {
+            return;
+        }
+        match self.watch(begun) {
+            Ok(watched) => self.now = Some(watched),
+            Err(error) => self.note(&error),
+        }
+    }
+
+    fn end(&mut self) -> Option<Detail> {
+        let Watched {
+            recording,
+            folder,
+            began,
+        } = self.now.take()?;
+        match recording.end(began) {
+            Ok(seen) => {
+                let warning = seen.summary.warnings.into_iter().next();
+                self.problem = self.problem.take().or(warning);
+                let is_kept = folder.is_some() || !seen.series.is_empty();
+                is_kept.then(|| Detail {
+                    folder,
+                    series: seen.series,
+                    ..Detail::default()
+                })
+            }
+            Err(error) => {
+                self.note(&error);
+                None
+            }
+        }
+    }
+}
+
+/// `runs/0003-saiga`, with the first number that no folder has; those of a campaign that was
+/// interrupted stay.
+fn new_folder(out: &Path, arm: &str) -> io::Result<String> {
+    let runs = out.join(RUNS);
+    fs::create_dir_all(&runs)?;
+    let number = |entry: io::Result<fs::DirEntry>| -> Option<u32> {
+        let name = entry.ok()?.file_name();
+        name.to_str()?.split('-').next()?.parse().ok()
+    };
+    let last = fs::read_dir(&runs)?.filter_map(number).max().unwrap_or(0);
+    let words: Vec<&str> = arm
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let folder = format!("{RUNS}/{:04}-{}", last + 1, words.join("-"));
+    fs::create_dir(out.join(&folder))?;
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_run_has_a_folder_of_its_own() {
+        let out = tempfile::tempdir().unwrap();
+        let folder = |arm| new_folder(out.path(), arm).unwrap();
+        assert_eq!(folder("kernel (again)"), "runs/0001-kernel-again");
+        assert_eq!(folder("../saiga"), "runs/0002-saiga");
+        fs::create_dir(out.path().join("runs/0041-x")).unwrap();
+        assert_eq!(folder("saiga"), "runs/0042-saiga");
+    }
+
+    #[test]
+    fn a_run_that_is_planned_to_be_short_is_left_alone() {
+        let (host, out) = (Host::default(), tempfile::tempdir().unwrap());
+        let mut beside = BesideRuns::new(&host, Some(out.path()));
+        let begun = |planned: Option<u64>| Begun {
+            arm: "kernel",
+            servers: Vec::new(),
+            hogs: Vec::new(),
+            planned: planned.map(Duration::from_secs),
+        };
+        beside.begin(&begun(Some(4)));
+        assert_eq!(beside.end(), None);
+        assert!(!out.path().join("runs").exists());
+        beside.begin(&begun(None));
+        let seen = beside.end().unwrap();
+        // It was over at once: its file is kept, and there is nothing to draw.
+        assert_eq!(seen.folder.as_deref(), Some("runs/0001-kernel"));
+        assert_eq!(seen.series, []);
+        assert!(out.path().join("runs/0001-kernel/host.csv").exists());
+        assert_eq!(beside.problem(), None);
+    }
+
+    #[test]
+    fn what_cannot_be_watched_is_told_and_harms_no_run() {
+        let (host, out) = (Host::default(), tempfile::tempdir().unwrap());
+        fs::write(out.path().join("runs"), "in the way").unwrap();
+        let mut beside = BesideRuns::new(&host, Some(out.path()));
+        beside.begin(&Begun {
+            arm: "kernel",
+            servers: Vec::new(),
+            hogs: Vec::new(),
+            planned: None,
+        });
+        assert_eq!(beside.end(), None);
+        assert!(beside.problem().unwrap().contains("not watched"));
+    }
+}

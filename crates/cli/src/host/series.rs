@@ -1,0 +1,223 @@
+//! Which of the host's metrics a result keeps, and in which form.
+//!
+//! All of them are in `host.csv`. A report draws a panel for each that is kept, so they are those that
+//! explain most runs: disks and interfaces are added up, cores are not kept one by one.
+
+use std::num::NonZeroUsize;
+
+use saiga_experiment::result::detail;
+use saiga_sampler::series::{Bucket, Series};
+
+/// Points of a course.
+const POINTS: NonZeroUsize = NonZeroUsize::new(300).expect("300 is not zero");
+
+/// A course that is kept, and the columns that are added up for it.
+struct Kept {
+    name: &'static str,
+    is_part: fn(&str) -> bool,
+}
+
+/// In the order of the report.
+const KEPT: [Kept; 14] = [
+    Kept {
+        name: "cpu_user_percent",
+        is_part: |name| matches!(name, "cpu_user_percent" | "cpu_nice_percent"),
+    },
+    Kept {
+        name: "cpu_system_percent",
+        is_part: |name| name == "cpu_system_percent",
+    },
+    Kept {
+        name: "cpu_interrupts_percent",
+        is_part: |name| matches!(name, "cpu_irq_percent" | "cpu_softirq_percent"),
+    },
+    Kept {
+        name: "cpu_iowait_percent",
+        is_part: |name| name == "cpu_iowait_percent",
+    },
+    Kept {
+        name: "server_cpu_percent",
+        is_part: |name| name == "server_cpu_percent",
+    },
+    Kept {
+        name: "client_cpu_percent",
+        is_part: |name| name == "client_cpu_percent",
+    },
+    Kept {
+        name: "run_queue_tasks",
+        is_part: |name| name == "run_queue_tasks",
+    },
+    Kept {
+        name: "disk_write_kb_s",
+        is_part: |name| name.starts_with("disk_") && name.ends_with("_write_kb_s"),
+    },
+    Kept {
+        name: "disk_read_kb_s",
+        is_part: |name| name.starts_with("disk_") && name.ends_with("_read_kb_s"),
+    },
+    Kept {
+        name: "net_out_kb_s",
+        is_part: |name| name.starts_with("net_") && name.ends_with("_tx_kb_s"),
+    },
+    Kept {
+        name: "net_in_kb_s",
+        is_part: |name| name.starts_with("net_") && name.ends_with("_rx_kb_s"),
+    },
+    Kept {
+        name: "steal_percent",
+        is_part: |name| name == "steal_percent",
+    },
+    Kept {
+        name: "context_switches_s",
+        is_part: |name| name == "context_switches_s",
+    },
+    Kept {
+        name: "server_rss_kb",
+        is_part: |name| name == "server_rss_kb",
+    },
+];
+
+/// Counters of databases that are kept, as their metrics end.
+const DATABASE: [&str; 8] = [
+    "_Innodb_row_lock_waits_s",
+    "_Innodb_buffer_pool_reads_s",
+    "_Innodb_log_writes_s",
+    "_Innodb_os_log_fsyncs_s",
+    "_database.deadlocks_s",
+    "_database.blks_read_s",
+    "_wal.wal_write_s",
+    "_wal.wal_sync_s",
+];
+
+fn is_of_database(name: &str) -> bool {
+    name.starts_with("db_") && DATABASE.iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a column of the file takes part in a course.
+pub(super) fn is_wanted(name: &str) -> bool {
+    is_of_database(name) || KEPT.iter().any(|kept| (kept.is_part)(name))
+}
+
+/// The courses, `shift_s` later than in the file; what lies before zero is left out.
+pub(super) fn of(file: &Series, shift_s: f64) -> Vec<detail::Series> {
+    let times_s = file.times_s.iter().map(|time_s| time_s + shift_s);
+    let first = times_s.clone().take_while(|time_s| *time_s <= 0.0).count();
+    let sum = |names: Vec<&str>| {
+        let columns = names.into_iter().filter_map(|name| file.column(name));
+        columns
+            .map(|column| column.skip(first).collect::<Vec<_>>())
+            .reduce(|a, b| a.into_iter().zip(b).map(|(a, b)| added(a, b)).collect())
+    };
+    let names = || file.names.iter().map(String::as_str);
+    let kept = KEPT.iter().map(|kept| {
+        let parts = names().filter(|name| (kept.is_part)(name)).collect();
+        (kept.name, sum(parts))
+    });
+    let database = names().filter(|name| is_of_database(name));
+    let courses = kept.chain(database.map(|name| (name, sum(vec![name]))));
+    let columns = courses.filter_map(|(name, values)| Some((name.to_owned(), values?)));
+    thinned(&Series::of(times_s.skip(first).collect(), columns))
+}
+
+/// A part that is not known adds nothing; where none is, nothing is known.
+fn added(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a + b),
+        (one, None) | (None, one) => one,
+    }
+}
+
+fn thinned(series: &Series) -> Vec<detail::Series> {
+    let few = series.downsample(POINTS);
+    let is_thinned = few.times_s.len() < series.times_s.len();
+    // A row is about the time since the one before it.
+    let starts = std::iter::once(0.0).chain(few.times_s.iter().copied());
+    let at_s: Vec<f64> = starts
+        .zip(&few.times_s)
+        .map(|(from, to)| f64::midpoint(from, *to))
+        .collect();
+    let course = |(name, buckets): (&String, &Vec<Option<Bucket>>)| {
+        let of = |value: fn(&Bucket) -> f64| {
+            let values = buckets.iter().map(|bucket| bucket.as_ref().map(value));
+            values.collect::<Vec<_>>()
+        };
+        let extremes = |value| if is_thinned { of(value) } else { Vec::new() };
+        detail::Series {
+            name: name.clone(),
+            at_s: at_s.clone(),
+            mean: of(|bucket| rounded(bucket.mean)),
+            low: extremes(|bucket| bucket.min),
+            high: extremes(|bucket| bucket.max),
+        }
+    };
+    let known = few.names.iter().zip(&few.columns);
+    known
+        .filter(|(_, buckets)| buckets.iter().any(Option::is_some))
+        .map(course)
+        .collect()
+}
+
+/// A thousandth is finer than anything that is counted here, and shorter in a result.
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(rows: u32, columns: &[(&str, Option<f64>)]) -> Series {
+        let column = |(name, value): &(&str, Option<f64>)| {
+            // The row at the start has no rates.
+            let rates = std::iter::repeat_n(*value, rows as usize);
+            (
+                (*name).to_owned(),
+                std::iter::once(None).chain(rates).collect(),
+            )
+        };
+        Series::of(
+            (0..=rows).map(f64::from).collect(),
+            columns.iter().map(column),
+        )
+    }
+
+    #[test]
+    fn disks_are_added_up_and_cores_are_left_out() {
+        let names = [
+            ("cpu0_user_percent", Some(1.0)),
+            ("disk_sda_write_kb_s", Some(10.0)),
+            ("disk_sdb_write_kb_s", Some(5.5)),
+            ("db_mysql_Innodb_log_writes_s", Some(7.0)),
+            ("db_mysql_Uptime_s", Some(1.0)),
+            ("server_cpu_percent", None),
+        ];
+        let wanted: Vec<_> = names
+            .into_iter()
+            .filter(|(name, _)| is_wanted(name))
+            .collect();
+        assert_eq!(wanted.len(), 4);
+        let series = of(&file(6, &wanted), 0.0);
+        let found: Vec<_> = series
+            .iter()
+            .map(|one| (one.name.as_str(), one.mean[2]))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("disk_write_kb_s", Some(15.5)),
+                ("db_mysql_Innodb_log_writes_s", Some(7.0)),
+            ]
+        );
+        assert_eq!(series[0].at_s, [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]);
+        assert!(series.iter().all(|one| one.low.is_empty() && one.is_even()));
+    }
+
+    #[test]
+    fn a_long_run_has_few_points_and_a_later_zero_leaves_rows_out() {
+        let long = of(&file(43_200, &[("steal_percent", Some(3.0))]), 0.0);
+        assert_eq!(long[0].mean.len(), 300);
+        assert!(long[0].is_even() && long[0].high.len() == 300);
+        let late = of(&file(10, &[("steal_percent", Some(3.0))]), -4.0);
+        assert_eq!(late[0].at_s, [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]);
+    }
+}

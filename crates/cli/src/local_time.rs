@@ -1,0 +1,17 @@
+//! The clock on the wall: how far this host's time zone is from UTC.
+
+#![expect(unsafe_code, reason = "localtime_r")]
+
+/// Seconds that a clock here is ahead of UTC at this instant, in seconds since 1970; 0 where the
+/// system cannot tell.
+pub(crate) fn offset_s(unix_s: i64) -> i64 {
+    let mut parts = std::mem::MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: both pointers are to live values; localtime_r keeps none of them.
+    let filled = unsafe { libc::localtime_r(&raw const unix_s, parts.as_mut_ptr()) };
+    if filled.is_null() {
+        return 0;
+    }
+    // SAFETY: localtime_r has filled it, and zeroes are a valid value of all its fields anyway.
+    let parts = unsafe { parts.assume_init() };
+    parts.tm_gmtoff
+}

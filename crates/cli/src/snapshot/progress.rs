@@ -1,0 +1,66 @@
+//! Progress on stderr: a bar on a terminal, a line now and then elsewhere.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use saiga_snapshot::{Phase, Progress as News};
+
+use crate::exit;
+use crate::units;
+
+/// Between two lines where there is no terminal.
+const LINE_PAUSE: Duration = Duration::from_secs(10);
+
+/// Shows how far the work is.
+pub(super) struct Progress {
+    bar: ProgressBar,
+    last_line: Mutex<Instant>,
+}
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let template = "{msg:10} {bar:24} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+        // The template is a constant; a bar with the default style serves as well.
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        let last_line = Mutex::new(Instant::now());
+        Self { bar, last_line }
+    }
+
+    pub(super) fn show(&self, news: News) {
+        let word = match news.phase {
+            Phase::Compare => "comparing",
+            Phase::Check => "checking",
+            Phase::Copy => "copying",
+            Phase::ReadBack => "reading",
+        };
+        if !self.bar.is_hidden() {
+            if self.bar.length() != Some(news.total_bytes) || self.bar.message() != word {
+                self.bar.set_length(news.total_bytes);
+                self.bar.set_message(word);
+                self.bar.reset();
+            }
+            self.bar.set_position(news.done_bytes);
+            return;
+        }
+        // Whoever finds it taken leaves the line to the other thread.
+        let Ok(mut last_line) = self.last_line.try_lock() else {
+            return;
+        };
+        if last_line.elapsed() >= LINE_PAUSE {
+            *last_line = Instant::now();
+            let (done, total) = (
+                units::bytes(news.done_bytes),
+                units::bytes(news.total_bytes),
+            );
+            exit::say(&format!("{word}: {done} of {total}"));
+        }
+    }
+
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

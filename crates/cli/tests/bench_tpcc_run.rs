@@ -1,0 +1,491 @@
+//! `saiga bench tpcc run` and `merge` on SQLite: a whole run, its files, and what can break it.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Pid, Signal, kill_process};
+use saiga_tpcc::db::Session;
+use saiga_tpcc::db::rows::Rows;
+use saiga_tpcc::db::sqlite::Sqlite;
+use saiga_tpcc::props::Url;
+use saiga_trials::witness::await_some;
+use serde_json::Value;
+
+mod support;
+use support::{Installation, Said, said, text};
+
+/// One warehouse, built once for all tests of this file.
+fn built() -> &'static Path {
+    static BUILT: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
+    let (_, file) = BUILT.get_or_init(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("built.db");
+        let props = dir.path().join("props");
+        fs::write(
+            &props,
+            format!("conn=jdbc:sqlite:{}\nwarehouses=1\n", file.display()),
+        )
+        .unwrap();
+        let saiga = Installation::bare();
+        let out = said(&mut saiga.saiga(&["bench", "tpcc", "build", "--props", text(&props)]));
+        assert_eq!(out.code, Some(0), "{out:?}");
+        (dir, file)
+    });
+    file
+}
+
+/// A database of its own for one test, and a props file for it.
+struct Bench {
+    saiga: Installation,
+}
+
+impl Bench {
+    fn new(more: &str) -> Self {
+        let bench = Self {
+            saiga: Installation::bare(),
+        };
+        fs::copy(built(), bench.path("t.db")).unwrap();
+        bench.props("props", more);
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.saiga.path(name)
+    }
+
+    fn props(&self, name: &str, more: &str) {
+        let usual = format!(
+            "conn=jdbc:sqlite:{}\nuser=u\npassword=PWbmsql\nwarehouses=1\nterminals=3\nlimitTxnsPerMin=0\n",
+            self.path("t.db").display()
+        );
+        fs::write(self.path(name), usual + more).unwrap();
+    }
+
+    fn run(&self, more: &[&str]) -> Command {
+        let mut command =
+            self.saiga
+                .saiga(&["bench", "tpcc", "run", "--props", text(&self.path("props"))]);
+        command.args(more);
+        command
+    }
+
+    fn merge(&self, dir: &Path) -> Said {
+        said(
+            &mut self
+                .saiga
+                .saiga(&["bench", "tpcc", "merge", text(dir), "--json"]),
+        )
+    }
+
+    /// A run that is under way, whose first transactions are in its file.
+    fn under_way(&self, out: &str) -> Child {
+        let mut command = self.run(&[
+            "--for",
+            "10min",
+            "--no-check",
+            "--result-csv",
+            "--out",
+            text(&self.path(out)),
+        ]);
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let rows = self.path(out).join("data/result.csv");
+        await_some(
+            || fs::metadata(&rows).ok().filter(|file| file.len() > 0),
+            || format!("no transactions in {}", rows.display()),
+        );
+        child
+    }
+
+    fn record(&self, out: &str) -> Value {
+        let file = self.path(out).join("result.json");
+        serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+    }
+}
+
+const SHORT: &str = "runTxnsPerTerminal=40\nrunMins=0\n";
+
+#[test]
+fn a_run_leaves_consistent_tables_and_all_its_files() {
+    let bench = Bench::new(&format!("{SHORT}resultDirectory={}\n", "result_%tY"));
+    let out = bench.path("out");
+    let run = said(&mut bench.run(&[
+        "--seed",
+        "11",
+        "--result-csv",
+        "--delivery",
+        "queue",
+        "--out",
+        text(&out),
+    ]));
+    // A sample this small fails no check, unless the machine is very slow.
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let last: Vec<&str> = run.stdout.lines().rev().take(5).collect();
+    assert_eq!(last[0], "Term-00, Transaction Count = 120");
+    assert!(
+        last[4].starts_with("Term-00, Measured tpmC (NewOrders) = "),
+        "{last:?}"
+    );
+    assert!(run.stdout.contains("tpmC (no think time)"));
+    assert!(run.stdout.contains("before the run") && run.stdout.contains("after the run"));
+    let properties = fs::read_to_string(out.join("run.properties")).unwrap();
+    assert!(properties.contains("password=***\n"), "{properties}");
+    for file in [
+        "result.json",
+        "series.csv",
+        "delivery.csv",
+        "data/runInfo.csv",
+        "data/tx_summary.csv",
+    ] {
+        let text = fs::read_to_string(out.join(file)).unwrap();
+        assert!(!text.contains("PWbmsql"), "{file}");
+    }
+    let rows = fs::read_to_string(out.join("data/result.csv")).unwrap();
+    let deferred = rows
+        .lines()
+        .filter(|row| row.contains("DELIVERY_BG"))
+        .count();
+    assert_eq!(rows.lines().count(), 1 + 120 + deferred);
+    let record = bench.record("out");
+    assert_eq!(
+        record["tracks"]["measured"]["DELIVERY_BG"]["committed"],
+        deferred
+    );
+    assert_eq!(
+        (&record["end"], &record["errors"]),
+        (&Value::from("done"), &Value::Array(Vec::new()))
+    );
+    assert!(!record.to_string().contains("PWbmsql"));
+}
+
+#[test]
+fn the_same_directory_is_refused_and_stays_as_it_was() {
+    let bench = Bench::new(SHORT);
+    let out = bench.path("out");
+    let first = said(&mut bench.run(&["--no-check", "--seed", "4", "--out", text(&out)]));
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let before = fs::read_to_string(out.join("result.json")).unwrap();
+    let second = said(&mut bench.run(&["--no-check", "--seed", "4", "--out", text(&out)]));
+    assert_eq!((second.code, second.stdout.as_str()), (Some(2), ""));
+    assert!(second.stderr.contains("is there already"), "{second:?}");
+    assert_eq!(fs::read_to_string(out.join("result.json")).unwrap(), before);
+}
+
+#[test]
+fn ctrl_c_ends_with_what_was_measured() {
+    let bench = Bench::new("runMins=10\n");
+    let child = bench.under_way("out");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.contains("Term-00, Measured tpmC"), "{stdout}");
+    let record = bench.record("out");
+    assert_eq!(record["end"], "interrupted");
+    assert!(
+        record["run"]["metrics"]["tpmc_no_think_time"]
+            .as_f64()
+            .unwrap()
+            > 0.0
+    );
+    assert_eq!(record["unanswered"], 0);
+}
+
+/// Somebody else holds the only writer's place: no transaction gets an answer.
+#[test]
+fn a_database_that_hangs_keeps_no_result_back() {
+    let bench = Bench::new("runMins=10\n");
+    let url = Url::parse(&format!("jdbc:sqlite:{}", bench.path("t.db").display())).unwrap();
+    let (mut holder, mut rows) = (Sqlite::open(&url).unwrap(), Rows::new());
+    holder.run("pragma journal_mode = wal", &mut rows).unwrap();
+    holder.run("begin immediate", &mut rows).unwrap();
+    let out = bench.path("out");
+    let run = said(&mut bench.run(&["--for", "100ms", "--drain", "100ms", "--out", text(&out)]));
+    assert!(
+        run.stderr
+            .contains("not checked after the run: 3 connections have no answer"),
+        "{run:?}"
+    );
+    assert_eq!(bench.record("out")["unanswered"], 3);
+}
+
+#[test]
+fn a_client_that_is_killed_leaves_consistent_tables() {
+    let bench = Bench::new(SHORT);
+    let mut child = bench.under_way("out");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The check before a run would refuse.
+    let next = said(&mut bench.run(&["--seed", "4"]));
+    assert_eq!(next.code, Some(0), "{next:?}");
+    assert!(next.stdout.contains("everything holds"), "{next:?}");
+}
+
+#[test]
+fn two_workers_make_one_run() {
+    let bench = Bench::new(SHORT);
+    let parts = bench.path("parts");
+    let soon = SystemTime::now() + Duration::from_secs(8);
+    let at = format!("@{}", soon.duration_since(UNIX_EPOCH).unwrap().as_secs());
+    let worker = |share: &str| {
+        let mut command = bench.run(&[
+            "--worker",
+            share,
+            "--seed",
+            "4",
+            "--start-at",
+            &at,
+            "--out",
+            text(&parts),
+        ]);
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let workers = [worker("1/2"), worker("2/2")];
+    for worker in workers {
+        let output = worker.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    }
+    let merged = bench.merge(&parts);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    let sum: Value = serde_json::from_str(&merged.stdout).unwrap();
+    let done = |record: &Value| -> u64 {
+        let tracks = record["tracks"]["measured"].as_object().unwrap().values();
+        tracks
+            .map(|track| {
+                track["committed"].as_u64().unwrap() + track["rolled_back"].as_u64().unwrap()
+            })
+            .sum()
+    };
+    assert_eq!(done(&sum), 120);
+    let again = said(&mut bench.run(&[
+        "--worker",
+        "1/2",
+        "--seed",
+        "4",
+        "--start-at",
+        &at,
+        "--out",
+        text(&parts),
+    ]));
+    assert_eq!(again.code, Some(2), "{again:?}");
+    fs::remove_file(parts.join("worker-2.json")).unwrap();
+    let torn = bench.merge(&parts);
+    assert_eq!((torn.code, torn.stdout.as_str()), (Some(2), ""));
+    assert!(torn.stderr.contains("missing: worker-2.json"), "{torn:?}");
+}
+
+/// The core of the examples for Ansible, Slurm and Kubernetes.
+#[test]
+fn the_examples_for_several_hosts_work() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/tpcc-hosts");
+    let bench = Bench::new(SHORT);
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command.arg(examples.join(script)).stdin(Stdio::null());
+        command
+            .env("SAIGA", bench.path("bin/saiga"))
+            .env("SEED", "4");
+        command
+    };
+    let out = bench.path("out");
+    let local = said(
+        shell("local.sh")
+            .args([&bench.path("props"), &out])
+            .arg("8"),
+    );
+    assert_eq!(local.code, Some(0), "{local:?}");
+    assert!(
+        local.stdout.contains("Term-00, Transaction Count = 120"),
+        "{local:?}"
+    );
+    assert!(out.join("result/result.json").exists());
+}
+
+/// A stand-in for Slurm runs what a node would run.
+#[test]
+fn the_example_for_slurm_runs_its_workers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let bench = Bench::new(SHORT);
+    fs::create_dir(bench.path("fake")).unwrap();
+    bench.saiga.script("fake/srun", SRUN);
+    // The common start is a minute ahead there.
+    bench
+        .saiga
+        .script("fake/date", "#!/bin/sh\necho $(($(/bin/date +%s) - 50))\n");
+    let path = format!("{}:/usr/bin:/bin", bench.path("fake").display());
+    let mut command = Command::new("sh");
+    command
+        .arg(root.join("examples/tpcc-hosts/slurm.sh"))
+        .current_dir(bench.path(""));
+    command
+        .env("PATH", path)
+        .env("SAIGA", bench.path("bin/saiga"))
+        .env("PROPS", bench.path("props"));
+    command
+        .env("SLURM_SUBMIT_DIR", &root)
+        .env("SLURM_JOB_ID", "77")
+        .env("SLURM_JOB_NUM_NODES", "2");
+    let job = said(command.stdin(Stdio::null()));
+    assert_eq!(job.code, Some(0), "{job:?}");
+    assert!(bench.path("tpcc-77/result/result.json").exists(), "{job:?}");
+}
+
+/// Each of two tasks at the same time, as srun does.
+const SRUN: &str = "#!/bin/sh
+shift
+SLURM_PROCID=0 \"$@\" & first=$!
+SLURM_PROCID=1 \"$@\" & second=$!
+wait $first && wait $second
+";
+
+#[test]
+fn several_databases_run_at_the_same_time_and_have_a_sum() {
+    let bench = Bench::new(SHORT);
+    let other = Bench::new(SHORT);
+    let mut command = bench.run(&["--no-check", "--seed", "4"]);
+    let run = said(command.arg("--props").arg(other.path("props")));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(
+        run.stdout
+            .matches("Term-00, Transaction Count = 120")
+            .count(),
+        2
+    );
+    assert!(
+        run.stdout
+            .contains("2 databases together: tpmC (no think time) "),
+        "{}",
+        run.stdout
+    );
+}
+
+/// As with two props files one of which is a copy of the other but for its port.
+#[test]
+fn databases_with_one_directory_get_one_each_and_lose_nothing_for_each_other() {
+    let bench = Bench::new("");
+    let other = Bench::new("");
+    let dir = bench.path("result");
+    let more = format!("runMins=10\nresultDirectory={}\n", text(&dir));
+    bench.props("props", &more);
+    other.props("props", &more);
+    let second = bench.path("result_2");
+    let mut command = bench.run(&["--no-check", "--result-csv"]);
+    command.arg("--props").arg(other.path("props"));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let rows = second.join("data/result.csv");
+    await_some(
+        || fs::metadata(&rows).ok().filter(|file| file.len() > 0),
+        || format!("no transactions in {}", rows.display()),
+    );
+    // The first one's files cannot be written any more.
+    fs::remove_dir_all(&dir).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.contains("the figures above are all that is left of this run: cannot write"),
+        "{stderr}"
+    );
+    assert_eq!(bench.record("result_2")["end"], "interrupted");
+}
+
+#[test]
+fn what_does_not_fit_is_named_before_anything_is_done() {
+    let bench = Bench::new(SHORT);
+    bench.props("bare", "");
+    let load_only = format!(
+        "conn=jdbc:sqlite:{}\nwarehouses=1\n",
+        bench.path("t.db").display()
+    );
+    fs::write(bench.path("load"), load_only).unwrap();
+    bench.props("many", &format!("{SHORT}warehouses=2\n"));
+    fs::write(
+        bench.path("none"),
+        "conn=jdbc:sqlite:/no/such.db\nwarehouses=1\nterminals=1\nrunMins=1\n",
+    )
+    .unwrap();
+    let with = |props: &str, more: &[&str]| {
+        let mut command =
+            bench
+                .saiga
+                .saiga(&["bench", "tpcc", "run", "--props", text(&bench.path(props))]);
+        said(command.args(more))
+    };
+    for (props, more, expected) in [
+        ("bare", &[][..], "one of them says when to end"),
+        (
+            "load",
+            &[],
+            "terminals, and runMins or runTxnsPerTerminal, are missing",
+        ),
+        ("many", &[], "warehouses=2, and 1 are loaded"),
+        ("none", &[], "`saiga bench tpcc build` makes it"),
+        ("props", &["--worker", "1/2"], "--start-at <WHEN>"),
+        (
+            "props",
+            &["--worker", "3/2"],
+            "which of how many hosts, such as 2/3",
+        ),
+        (
+            "props",
+            &["--rate", "600/min", "--think"],
+            "cannot be used with",
+        ),
+        (
+            "props",
+            &["--rate", "fast"],
+            "transactions per minute, such as 60000/min",
+        ),
+        (
+            "props",
+            &["--for", "90"],
+            "a time has a unit: 90s, 5min, 2h",
+        ),
+        (
+            "props",
+            &["--delivery-workers", "3"],
+            "--delivery-workers goes with --delivery queue",
+        ),
+        (
+            "props",
+            &["--ramp-up", "auto"],
+            "--ramp-up auto goes with runMins",
+        ),
+        ("props", &["--start-at", "@5"], "name a later instant"),
+    ] {
+        let out = with(props, more);
+        assert_eq!(
+            (out.code, out.stdout.as_str()),
+            (Some(2), ""),
+            "{more:?}: {out:?}"
+        );
+        assert!(out.stderr.contains(expected), "{more:?}: {out:?}");
+    }
+}
+
+#[test]
+fn times_that_are_none_and_times_without_end_are_refused() {
+    let bench = Bench::new(SHORT);
+    for (more, expected) in [
+        (["--for", "0s"], "longer than nothing"),
+        (["--for", "11years"], "ten years at most"),
+        (["--ramp-up", "580000years"], "ten years at most"),
+    ] {
+        let out = said(&mut bench.run(&more));
+        assert_eq!((out.code, out.stdout.as_str()), (Some(2), ""), "{out:?}");
+        assert!(out.stderr.contains(expected), "{out:?}");
+    }
+}

@@ -1,0 +1,110 @@
+//! Builds that are broken off by SIGKILL, and the end of the tables.
+
+use std::time::Duration;
+
+use saiga_trials::scale::{Dice, by_scale, seed};
+use saiga_trials::witness::await_some;
+
+use crate::bench::Bench;
+use crate::system::lasting;
+
+/// A warehouse is being loaded.
+const LOADING: &str = "select count(*) from bmsql_config where cfg_name = 'saiga_job_1' \
+                       and cfg_value <> 'open' and cfg_value <> 'done'";
+/// Tables of TPC-C in this database.
+const TABLES: &str =
+    "select count(*) from information_schema.tables where table_name like 'bmsql%'";
+
+pub(crate) fn one_that_is_killed_is_recognised_and_completed(bench: &Bench) {
+    let mut build = bench.spawn("build", &["--seed", "7"]);
+    await_some(
+        || (bench.number(TABLES) == 10 && bench.number(LOADING) == 1).then_some(()),
+        || "no warehouse is loaded".to_owned(),
+    );
+    build.kill().unwrap();
+    build.wait().unwrap();
+    is_recognised(bench);
+    let mut dice = Dice::new(seed(40));
+    for _ in 0..by_scale(0, 40) {
+        is_killed_at_random(bench, &mut dice);
+    }
+    let said = bench.said("build", &["--resume"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let name = bench.system.name();
+    let wanted = format!("{name}: complete, 1 warehouse, seed 7; ");
+    assert!(said.stdout.starts_with(&wanted), "{said:?}");
+    is_as_loaded(bench);
+}
+
+/// By every step, each with the way out, and nothing is changed.
+fn is_recognised(bench: &Bench) {
+    let half = "0 of 1 warehouses";
+    for (step, more, wanted) in [
+        (
+            "check",
+            &[][..],
+            "go on with `saiga bench tpcc build --resume`",
+        ),
+        (
+            "run",
+            &[],
+            "`saiga bench tpcc build --resume` goes on with it",
+        ),
+        (
+            "run",
+            &["--no-check"],
+            "`saiga bench tpcc build --resume` goes on with it",
+        ),
+        (
+            "build",
+            &[],
+            "go on with --resume when no other process loads, or destroy it",
+        ),
+        (
+            "build",
+            &["--only", "finish"],
+            "--resume takes over what a dead process has left",
+        ),
+    ] {
+        let said = bench.refused(&mut bench.command(step, more));
+        assert!(said.contains(wanted), "{step} {more:?}: {said}");
+        let named = step == "run" || said.contains(half) || said.contains("0 of 1 warehouse");
+        assert!(named, "{step} {more:?}: {said}");
+    }
+    assert_eq!(bench.number(LOADING), 1);
+}
+
+/// Anywhere in a build that goes on: while rows are removed or loaded, in the steps behind.
+fn is_killed_at_random(bench: &Bench, dice: &mut Dice) {
+    let mut build = bench.spawn("build", &["--resume"]);
+    lasting(Duration::from_millis(dice.below(6000)));
+    build.kill().unwrap();
+    build.wait().unwrap();
+}
+
+/// Population (§4.3.3.1) and all twelve conditions.
+fn is_as_loaded(bench: &Bench) {
+    let said = bench.said("check", &["--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let report: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(report["after_load"], true);
+    assert_eq!(report["findings"], serde_json::json!([]));
+    let checked = report["checked"].as_array().unwrap();
+    let of = |clause: &str| {
+        let clauses = checked.iter().map(|one| one["clause"].as_str().unwrap());
+        clauses.filter(|one| one.starts_with(clause)).count()
+    };
+    assert_eq!((of("3.3.2."), of("4.3.3.1")), (12, 10), "{report}");
+}
+
+pub(crate) fn tables_are_dropped(bench: &Bench) {
+    let said = bench.said("destroy", &["--yes"]);
+    let (name, db) = (bench.system.name(), bench.system.db());
+    let wanted = format!(
+        "{name}: dropped the 10 tables of TPC-C with 1 warehouse, by sql.{db}/tableDrops.sql (built in)\n"
+    );
+    assert_eq!((said.code, said.stdout), (Some(0), wanted));
+    assert_eq!(bench.number(TABLES), 0);
+    let said = bench.refused(&mut bench.command("run", &[]));
+    assert!(said.contains("it has no tables of TPC-C"), "{said}");
+}

@@ -1,0 +1,147 @@
+//! Servers whose data lie on a small file system of their own, which a load fills.
+//!
+//! It is a tmpfs that only the server sees. Servers refuse to be root: inside they are another user
+//! of a user namespace within.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use saiga_trials::witness::await_some;
+use saiga_trials::{leash, port};
+
+use crate::marked::Marked;
+
+/// Mounts `$1` with room for `$2` MiB, fills `$3` of them, and goes on there as somebody else.
+const SMALL: &str = "\
+    mount -t tmpfs -o size=$2m,mode=700 none \"$1\" && cd \"$1\" && \
+    head -c $3M /dev/zero >ballast && \
+    exec unshare --user --map-user=1000 --map-group=1000 sh -c \"$4\" sh \"$1\" $5";
+
+/// What such a server does, with its log of changes elsewhere, without which PostgreSQL could not even
+/// say that the disk is full; `$1` is its folder, `$2` its port. A server that changes who it is would
+/// no longer end with its parent, so that is set last.
+const POSTGRES: &str = "\
+    bin=$(echo /usr/lib/postgresql/*/bin | sed 's/.* //'); \
+    $bin/initdb -U tpcc -A trust --no-sync --locale=C --wal-segsize=1 -X $1-wal -D data >/dev/null && \
+    exec setpriv --pdeathsig QUIT $bin/postgres -D data -p $2 -k '' -c fsync=off \
+    -c listen_addresses=127.0.0.1 -c max_wal_size=16MB -c dynamic_shared_memory_type=mmap";
+const MARIADB: &str = "\
+    PATH=$PATH:/usr/sbin; mkdir tmp; echo 'create database if not exists tpcc;' >init; \
+    mariadb-install-db --no-defaults --auth-root-authentication-method=normal --skip-test-db \
+    --innodb-log-file-size=16M --datadir=$1/data >/dev/null && \
+    exec setpriv --pdeathsig KILL mariadbd --no-defaults --datadir=$1/data --tmpdir=$1/tmp \
+    --socket=$1/socket --pid-file=$1/pid --port=$2 --bind-address=127.0.0.1 --skip-name-resolve \
+    --innodb-log-file-size=16M --innodb-flush-log-at-trx-commit=2 --init-file=$1/init";
+
+/// A server in a small folder.
+struct Small {
+    child: Child,
+    folder: PathBuf,
+    log: PathBuf,
+}
+
+impl Small {
+    fn start(test: &Marked, script: &str, port: u16, ready: &str, mib: [u32; 2]) -> Self {
+        let (folder, log) = (test.path("small"), test.path("small.log"));
+        fs::create_dir(&folder).unwrap();
+        let mut command = Command::new("unshare");
+        command
+            .args([
+                "--user",
+                "--map-root-user",
+                "--mount",
+                "sh",
+                "-c",
+                SMALL,
+                "sh",
+            ])
+            .arg(&folder)
+            .args(mib.map(|mib| mib.to_string()))
+            .args([script, &port.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).unwrap());
+        // Armed inside; it need only be started by a thread that stays.
+        let child = leash::spawn(command, saiga_trials::Signal::Kill).unwrap();
+        let server = Self { child, folder, log };
+        let is_ready = || server.said().contains(ready).then_some(());
+        await_some(is_ready, || server.said());
+        server
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Removes what fills the file system beside the data.
+    fn make_room(&self) {
+        let root = Path::new("/proc")
+            .join(self.child.id().to_string())
+            .join("root");
+        let folder = root.join(self.folder.strip_prefix("/").unwrap());
+        fs::remove_file(folder.join("ballast")).unwrap();
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        // Its processes end when the first of them does.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("{}", self.said());
+        }
+    }
+}
+
+/// A load fills the disk, is told so, and goes on when there is room.
+fn goes_on_when_there_is_room(test: &Marked, server: &Small, conn: &str, user: &str, full: &str) {
+    let props = test.path("props.conf");
+    let text = format!("conn={conn}\nuser={user}\npassword=\nwarehouses=1\nloadWorkers=2\n");
+    fs::write(&props, text).unwrap();
+    let props = test.text("props.conf");
+    let tpcc = |step, more: &[&str]| {
+        test.said(&mut test.saiga(&[&["bench", "tpcc", step, "--props", &props], more].concat()))
+    };
+    let said = tpcc("build", &[]);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""), "{said:?}");
+    let last = said.stderr.lines().last().unwrap();
+    assert!(last.contains(": bmsql_") && last.contains(full), "{last}");
+    assert!(
+        last.contains("has the disk of the server's data room?"),
+        "{last}"
+    );
+    let way_out = "what was loaded before is kept: go on with --resume";
+    assert!(last.ends_with(way_out), "{last}");
+    let said = tpcc("check", &[]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(
+        said.stderr.contains("it is half loaded: 0 of 1 warehouses"),
+        "{said:?}"
+    );
+    server.make_room();
+    let said = tpcc("build", &["--resume"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let said = tpcc("check", &["--after-load"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stdout.ends_with(": everything holds\n"), "{said:?}");
+}
+
+#[test]
+fn a_full_disk_of_postgres_is_named_and_room_is_the_way_out() {
+    let (test, port) = (Marked::new(), port::free());
+    let ready = "ready to accept connections";
+    let server = Small::start(&test, POSTGRES, port, ready, [500, 400]);
+    let conn = format!("jdbc:postgresql://127.0.0.1:{port}/postgres");
+    goes_on_when_there_is_room(&test, &server, &conn, "tpcc", "53100");
+}
+
+#[test]
+fn a_full_disk_of_mariadb_is_named_and_room_is_the_way_out() {
+    let (test, port) = (Marked::new(), port::free());
+    let ready = "ready for connections";
+    let server = Small::start(&test, MARIADB, port, ready, [700, 520]);
+    let conn = format!("jdbc:mysql://127.0.0.1:{port}/tpcc");
+    goes_on_when_there_is_room(&test, &server, &conn, "root", "ERROR 1114");
+}

@@ -1,0 +1,86 @@
+//! SIGKILL in the middle of a run: to the client, and to the server.
+
+use std::time::{Duration, Instant};
+
+use saiga_tpcc::latency::Gap;
+use saiga_trials::scale::{Dice, by_scale, seed};
+
+use crate::bench::{Bench, TERMINALS};
+use crate::books::{Books, total};
+use crate::system::{System, lasting};
+
+/// A shorter pause is no gap.
+const LEAST: Duration = Duration::from_secs(1);
+const OUTAGE: Duration = Duration::from_millis(1200);
+
+pub(crate) fn a_client_that_is_killed_leaves_consistent_tables(bench: &Bench) {
+    let mut dice = Dice::new(seed(41));
+    for _ in 0..by_scale(1, 40) {
+        let orders = i64::try_from(dice.below(40)).unwrap();
+        bench.under_way(orders).kill();
+        bench.must_hold();
+    }
+}
+
+pub(crate) fn a_server_that_is_killed_is_a_gap_and_counts_nothing_twice(bench: &mut Bench) {
+    is_killed(bench, 20, OUTAGE, System::resume);
+    let mut dice = Dice::new(seed(42));
+    for _ in 0..by_scale(0, 40) {
+        let orders = i64::try_from(dice.below(60)).unwrap();
+        let outage = Duration::from_millis(dice.below(3000));
+        is_killed(bench, orders, outage, System::resume);
+    }
+}
+
+/// To a standby without which the primary confirms nothing, at the same address.
+pub(crate) fn a_fail_over_is_a_gap_and_loses_nothing(bench: &mut Bench) {
+    let standby = bench.system.standby();
+    is_killed(bench, 20, OUTAGE, |system| system.fail_over(standby));
+}
+
+/// The server is killed when there have been so many orders, and comes back after the outage.
+fn is_killed(
+    bench: &mut Bench,
+    orders: i64,
+    outage: Duration,
+    comes_back: impl FnOnce(&mut System),
+) {
+    let before = Books::of(bench);
+    let run = bench.under_way(orders);
+    bench.system.kill();
+    let down = Instant::now();
+    lasting(outage);
+    let down = down.elapsed();
+    comes_back(&mut bench.system);
+    bench.await_orders(bench.orders());
+    let (said, record) = run.interrupt();
+    // Each terminal had one connection, and on it one transaction that got no answer.
+    assert_eq!(record.lost_connections, u64::from(TERMINALS), "{said}");
+    assert_eq!(
+        total(&record, |track| track.unknown),
+        i64::from(TERMINALS),
+        "{said}"
+    );
+    if down >= LEAST {
+        is_shown(&record.gaps, &said, down);
+    }
+    before.agree(bench, &record);
+    bench.must_hold();
+}
+
+/// With its length.
+fn is_shown(gaps: &[Gap], said: &str, down: Duration) {
+    let [gap] = gaps else {
+        panic!("not one gap: {gaps:?}\n{said}")
+    };
+    // Its processes die one after the other: some may still commit when the first ones are lost.
+    assert!((1..=TERMINALS).contains(&gap.lost), "{gap:?}");
+    let length = Duration::from_micros(gap.to_us - gap.from_us);
+    assert!(length >= down, "{length:?} of {down:?}");
+    let wanted = format!("no service for {:.1} s, from ", length.as_secs_f64());
+    assert!(said.contains(&wanted), "{said}");
+    let unknown = format!(
+        "{TERMINALS} connections were lost; of {TERMINALS} transactions nobody knows whether they were kept"
+    );
+    assert!(said.contains(&unknown), "{said}");
+}

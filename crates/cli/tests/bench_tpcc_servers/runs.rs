@@ -1,0 +1,54 @@
+//! A run to its end.
+
+use std::fs;
+
+use crate::bench::{Bench, TERMINALS, TRANSACTIONS, record};
+use crate::books::{Books, total};
+use crate::system::PASSWORD;
+
+pub(crate) fn one_as_operators_write_it_counts_what_is_in_the_tables(bench: &Bench) {
+    let before = Books::of(bench);
+    let said = bench.said("run", &["--seed", "11"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let count = TERMINALS * TRANSACTIONS;
+    let last = format!("Term-00, Transaction Count = {count}");
+    assert_eq!(
+        said.stdout.lines().next_back(),
+        Some(last.as_str()),
+        "{said:?}"
+    );
+    assert!(
+        said.stdout
+            .contains("Term-00, Measured tpmC (NewOrders) = "),
+        "{said:?}"
+    );
+    let folders = fs::read_dir(bench.path("")).unwrap().flatten();
+    let mut results = folders.map(|entry| entry.path()).filter(|path| {
+        path.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("my_result_2")
+    });
+    let (Some(out), None) = (results.next(), results.next()) else {
+        panic!("not one folder of results: {said:?}")
+    };
+    let record = record(&out);
+    assert_eq!(
+        total(&record, |track| track.committed + track.rolled_back),
+        i64::from(count)
+    );
+    assert_eq!(total(&record, |track| track.unknown + track.failed), 0);
+    assert_eq!((record.lost_connections, &record.gaps[..]), (0, &[][..]));
+    let broken = |when: &str| {
+        let mut looks = record.consistency.iter().filter(|look| look.when == when);
+        looks.next().unwrap().broken.len()
+    };
+    assert_eq!((broken("before"), broken("after")), (0, 0));
+    let copy = fs::read_to_string(out.join("run.properties")).unwrap();
+    assert!(
+        !copy.contains(PASSWORD) && copy.contains("terminals=10\n"),
+        "{copy}"
+    );
+    before.agree(bench, &record);
+}

@@ -1,0 +1,210 @@
+//! A MariaDB or a PostgreSQL server, by what they have in common.
+
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fs, thread};
+
+use saiga_tpcc::db::Session;
+use saiga_tpcc::db::connect::connect;
+use saiga_tpcc::db::options::Options;
+use saiga_tpcc::db::rows::Rows;
+use saiga_tpcc::props::Props;
+use saiga_trials::parity::Arm;
+use saiga_trials::witness::await_some;
+use saiga_trials::{Signal, mariadb, postgres, sys};
+
+/// Who owns the tables.
+pub(crate) const OWNER: &str = "tpcc";
+/// Its password, by which a file that shows it is found.
+pub(crate) const PASSWORD: &str = "PWbmsql";
+/// Where the tables are.
+pub(crate) const DATABASE: &str = "tpcc";
+
+/// A server with a database and its owner.
+pub(crate) enum System {
+    MariaDb(mariadb::Server),
+    Postgres(postgres::Server),
+}
+
+impl System {
+    pub(crate) fn mariadb() -> Self {
+        let server = mariadb::Server::start(
+            mariadb::Kind::MariaDb,
+            Arm::Kernel,
+            &["--innodb-buffer-pool-size=192M"],
+        );
+        let system = Self::MariaDb(server);
+        system.admin(
+            "mysql",
+            &[
+                &format!("create database {DATABASE}"),
+                &format!("create user {OWNER}@'%' identified by '{PASSWORD}'"),
+                &format!("grant all on {DATABASE}.* to {OWNER}@'%'"),
+            ],
+        );
+        system
+    }
+
+    pub(crate) fn postgres() -> Self {
+        let system = Self::Postgres(postgres::Server::start(
+            Arm::Kernel,
+            &["shared_buffers=64MB"],
+        ));
+        system.admin(
+            "postgres",
+            &[
+                &format!("create role {OWNER} login password '{PASSWORD}'"),
+                &format!("create database {DATABASE} owner {OWNER}"),
+            ],
+        );
+        system
+    }
+
+    /// `db=`, `driver=` and `conn=` as in the files that people have.
+    pub(crate) fn props(&self) -> String {
+        let conn = self.conn(DATABASE);
+        match self {
+            Self::MariaDb(_) => format!(
+                "db=mysql\ndriver=com.mysql.cj.jdbc.Driver\nconn={conn}?useSSL=false&\
+                 useServerPrepStmts=true&useConfigs=maxPerformance&rewriteBatchedStatements=true\n"
+            ),
+            Self::Postgres(_) => {
+                format!("db=postgres\ndriver=org.postgresql.Driver\nconn={conn}\n")
+            }
+        }
+    }
+
+    /// What the program calls it.
+    pub(crate) fn name(&self) -> String {
+        let (engine, port) = match self {
+            Self::MariaDb(server) => ("mysql", server.port),
+            Self::Postgres(server) => ("postgres", server.port),
+        };
+        format!("{engine} at 127.0.0.1:{port}, database {DATABASE}")
+    }
+
+    /// The folder of its built-in statements that drop tables.
+    pub(crate) fn db(&self) -> &'static str {
+        match self {
+            Self::MariaDb(_) => "mysql",
+            Self::Postgres(_) => "common",
+        }
+    }
+
+    fn conn(&self, database: &str) -> String {
+        match self {
+            Self::MariaDb(server) => format!("jdbc:mysql://127.0.0.1:{}/{database}", server.port),
+            Self::Postgres(server) => {
+                format!("jdbc:postgresql://127.0.0.1:{}/{database}", server.port)
+            }
+        }
+    }
+
+    /// A session of the owner.
+    pub(crate) fn session(&self) -> Box<dyn Session> {
+        self.open(DATABASE, OWNER)
+    }
+
+    /// Statements of the administrator.
+    pub(crate) fn admin(&self, database: &str, statements: &[&str]) {
+        let user = match self {
+            Self::MariaDb(_) => "root",
+            Self::Postgres(_) => "postgres",
+        };
+        let mut session = self.open(database, user);
+        for sql in statements {
+            session.run(sql, &mut Rows::new()).unwrap();
+        }
+    }
+
+    fn open(&self, database: &str, user: &str) -> Box<dyn Session> {
+        let password = if user == OWNER { PASSWORD } else { "" };
+        let conn = self.conn(database);
+        let text = format!("conn={conn}\nuser={user}\npassword={password}\nwarehouses=1\n");
+        let props = Props::parse(PathBuf::from("test.props"), &text).unwrap();
+        let options = Options::of(&props.url).unwrap();
+        connect(&props.url, &props.user, &props.password, &options).unwrap()
+    }
+
+    /// SIGKILL to all of its processes.
+    pub(crate) fn kill(&mut self) {
+        match self {
+            Self::MariaDb(server) => server.kill(),
+            Self::Postgres(server) => server.kill(),
+        }
+    }
+
+    /// Starts it again on the same data and port.
+    pub(crate) fn resume(&mut self) {
+        match self {
+            Self::MariaDb(server) => server.resume(),
+            Self::Postgres(server) => server.launch(),
+        }
+    }
+
+    /// One that has all of its data and whatever it confirms from now on.
+    pub(crate) fn standby(&self) -> postgres::Server {
+        let Self::Postgres(server) = self else {
+            panic!("PostgreSQL's standbys are told of each commit before the client is")
+        };
+        let standby = server.standby(Arm::Kernel, &["shared_buffers=64MB"]);
+        self.admin(
+            "postgres",
+            &["alter system set synchronous_standby_names = '*'"],
+        );
+        self.admin("postgres", &["select pg_reload_conf()"]);
+        let follows = "select count(*) from pg_stat_replication where sync_state = 'sync';";
+        server.await_query(follows, "1");
+        standby
+    }
+
+    /// The standby of a server that was killed becomes the primary, and takes over its address.
+    pub(crate) fn fail_over(&mut self, mut standby: postgres::Server) {
+        let Self::Postgres(server) = self else {
+            panic!("it has no standby")
+        };
+        standby.query("select pg_promote()");
+        standby.kill();
+        standby.port = server.port;
+        standby.launch();
+        *server = standby;
+    }
+
+    /// SIGSTOP to all of its processes for so long, from when the last of them stands still.
+    pub(crate) fn stand_still(&self, time: Duration) {
+        let processes = match self {
+            Self::MariaDb(server) => vec![server.pid()],
+            Self::Postgres(server) => server.processes(),
+        };
+        for pid in &processes {
+            // One that has just ended by itself stands still as well.
+            let _ = sys::signal(*pid, Signal::Stop);
+        }
+        for pid in &processes {
+            let stands = || stands_still(*pid).then_some(());
+            await_some(stands, || format!("{pid} does not stop"));
+        }
+        lasting(time);
+        for pid in &processes {
+            let _ = sys::signal(*pid, Signal::Continue);
+        }
+    }
+}
+
+/// By all of its threads, or gone; whoever would bury it stands still as well.
+fn stands_still(pid: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return true;
+    };
+    let mut states = threads.flatten().filter_map(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).ok()?;
+        // The name before it may have blanks and parentheses in it.
+        stat.rsplit_once(") ")?.1.chars().next()
+    });
+    states.all(|state| matches!(state, 'T' | 'Z' | 'X'))
+}
+
+/// Lets a disturbance last: its length is what the test is about, nothing is waited for.
+pub(crate) fn lasting(time: Duration) {
+    thread::sleep(time);
+}

@@ -1,0 +1,217 @@
+//! Comparisons that end when it is enough, and that go on after a kill, with real servers.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod marked;
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use marked::{Marked, send};
+use rustix::process::Signal;
+use saiga_experiment::result::Run;
+use saiga_experiment::stats::Method;
+
+const SMALL: [&str; 12] = [
+    "compare",
+    "redis",
+    "--only",
+    "set-c1-two",
+    "--requests",
+    "300",
+    "--max-foreign",
+    "100",
+    "--seed",
+    "1",
+    "--arms",
+    "kernel,kernel",
+];
+
+/// What can be killed in the middle, for it has thirty pairs.
+fn thirty<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&SMALL[..], &["--pairs", "30", "--out", out], more].concat()
+}
+
+/// Begins a campaign and waits until it has kept some runs.
+fn begun(test: &Marked, out: &str) -> Child {
+    let mut saiga = test.saiga(&thirty(out, &[]));
+    let mut child = saiga
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let file = test.path("out/campaign.jsonl");
+    // The plan, and two runs at least.
+    while fs::read_to_string(&file).map_or(0, |text| text.lines().count()) < 3 {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended early");
+        std::thread::yield_now();
+    }
+    child
+}
+
+#[test]
+fn a_campaign_that_was_killed_goes_on_where_it_was() {
+    let test = Marked::new();
+    let out = test.text("out");
+    let mut child = begun(&test, &out);
+    let in_use = format!("{out}/campaign.jsonl is in use by another saiga;");
+    let refused = |words: &[&str], message: &str| {
+        let said = test.said(&mut test.saiga(words));
+        assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""), "{said:?}");
+        assert!(said.stderr.contains(message), "{message}: {}", said.stderr);
+    };
+    refused(&thirty(&out, &[]), &in_use);
+    refused(&thirty(&out, &["--resume"]), &in_use);
+    send(&child, Signal::KILL);
+    child.wait().unwrap();
+    test.wait_until_gone();
+    for left in fs::read_dir(test.path("tmp")).unwrap().flatten() {
+        fs::remove_dir_all(left.path()).unwrap();
+    }
+
+    refused(&thirty(&out, &[]), "holds an unfinished campaign of ");
+    let other = [&SMALL[..], &["--pairs", "31", "--resume", "--out", &out]].concat();
+    refused(&other, "is of another plan (pairs: 30 there, 31 here);");
+
+    let kept = fs::read_to_string(test.path("out/campaign.jsonl")).unwrap();
+    let said = test.said(&mut test.saiga(&thirty(&out, &["--resume"])));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.stderr.contains(" runs are already there"),
+        "{}",
+        said.stderr
+    );
+    let result = test.result();
+    let counts = |run: &&Run| run.rejected.is_none();
+    assert_eq!(result.runs.iter().filter(counts).count(), 60);
+    let record = fs::read_to_string(test.path("out/campaign.jsonl")).unwrap();
+    let whole = kept.rfind('\n').unwrap();
+    assert!(
+        record.starts_with(&kept[..whole]),
+        "nothing that was kept is rewritten"
+    );
+    assert!(
+        record.lines().last().unwrap().contains("\"finished\""),
+        "{record}"
+    );
+    test.assert_nothing_left();
+
+    // All of it again runs nothing, and says the same.
+    let said = test.said(&mut test.saiga(&thirty(&out, &["--resume"])));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.stderr.contains("all 60 runs are already there"),
+        "{}",
+        said.stderr
+    );
+    assert!(test.result().runs == result.runs);
+    // And what is done may be done anew.
+    let anew = [&SMALL[..], &["--pairs", "1", "--out", &out]].concat();
+    assert_eq!(test.said(&mut test.saiga(&anew)).code, Some(0));
+    assert_eq!(test.result().runs.len(), 2);
+}
+
+#[test]
+fn pairs_go_on_until_the_interval_is_narrow() {
+    let test = Marked::new();
+    let mut saiga = test.saiga(&SMALL);
+    saiga.args([
+        "--until",
+        "100%",
+        "--max-pairs",
+        "30",
+        "--out",
+        &test.text("out"),
+    ]);
+    let said = test.said(&mut saiga);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let result = test.result();
+    for one in &result.comparisons {
+        assert_eq!(one.ratio.method, Method::Sequential);
+        assert!((8..=30).contains(&one.ratio.n_pairs), "{one:?}");
+    }
+    let throughput = &result.comparisons[0].ratio;
+    let [lo, hi] = throughput.ci95.unwrap();
+    assert!(throughput.n_pairs == 30 || hi / lo <= 4.0, "{throughput:?}");
+    assert!(
+        said.stdout.contains("95 % interval, valid at every look:"),
+        "{}",
+        said.stdout
+    );
+    assert!(said.stderr.contains("at most 30 pairs"), "{}", said.stderr);
+    let estimate = "to come within 100 % takes ";
+    assert!(said.stderr.contains(estimate), "{}", said.stderr);
+}
+
+#[test]
+fn what_stays_too_wide_is_said() {
+    let test = Marked::new();
+    let mut saiga = test.saiga(&SMALL);
+    saiga.args([
+        "--until",
+        "0.01%",
+        "--max-pairs",
+        "8",
+        "--out",
+        &test.text("out"),
+    ]);
+    let said = test.said(&mut saiga);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let warnings = test.result().warnings;
+    let wide = "The interval of 1 cell is still wider than ±0.01 %.";
+    assert!(warnings.iter().any(|one| one.text == wide), "{warnings:?}");
+}
+
+#[test]
+fn a_dry_run_says_what_the_pairs_will_resolve() {
+    let test = Marked::new();
+    let dry = |more: &[&str]| {
+        let said = test.said(test.saiga(&SMALL).arg("--dry-run").args(more));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        said.stdout
+    };
+    assert!(!dry(&[]).contains("resolve"), "nothing is known yet");
+    let said = dry(&["--assume-sd", "1.4%"]);
+    let line =
+        "\n# 6 pairs resolve about 1.5 % (judging by an assumed spread of 1.4 % between pairs)\n";
+    assert!(said.contains(line), "{said}");
+    let said = dry(&["--until", "2%", "--assume-sd", "2%"]);
+    assert!(
+        said.contains("\n# 100 pairs at most; fewer when every interval is within 2 %\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains("\n# to come within 2 % takes about "),
+        "{said}"
+    );
+
+    let out = test.text("out");
+    let run = [&SMALL[..], &["--pairs", "3", "--out", &out]].concat();
+    assert_eq!(test.said(&mut test.saiga(&run)).code, Some(0));
+    let said = dry(&["--out", &out]);
+    assert!(
+        said.contains("(judging by 3 pairs with a spread of "),
+        "{said}"
+    );
+}
+
+#[test]
+fn options_that_do_not_go_together_are_refused() {
+    let test = Marked::new();
+    for (more, message) in [
+        (&["--until", "2%", "--pairs", "6"][..], "--until"),
+        (
+            &["--until", "0.02"],
+            "give per cent between 0.01% and 100%, such as 2%",
+        ),
+        (&["--max-pairs", "9"], "--until"),
+        (&["--until-cell", "set"], "--until"),
+        (&["--resume"], "--out"),
+        (
+            &["--until", "2%", "--until-cell", "get-c9"],
+            "--until-cell get-c9: no cell has such a name; --dry-run lists them",
+        ),
+    ] {
+        let said = test.refused(test.saiga(&SMALL).args(more));
+        assert!(said.contains(message), "{more:?}: {said}");
+    }
+}

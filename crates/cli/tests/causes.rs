@@ -1,0 +1,311 @@
+//! Whatever ends a channel on a real connection, `saiga status` counts it and says why.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use saiga_trials::{
+    compile,
+    parity::Arm,
+    peer::Peer,
+    witness::{self, await_some},
+};
+use serde_json::{Value, json};
+
+mod support;
+use support::{Installation, said};
+
+/// Round trips between two looks whether the connection is upgraded.
+const STEP: u32 = 30;
+
+/// Two processes of `programs/tools/causes.c` joined by a connection, both accelerated.
+struct Pair {
+    server: End,
+    client: End,
+}
+
+struct End {
+    peer: Peer,
+    fd: u64,
+}
+
+impl End {
+    /// Sends a command without waiting for its answer.
+    fn begin(&mut self, command: &str) {
+        self.peer.tell(command);
+    }
+
+    fn answer(&mut self) -> String {
+        self.peer.line().expect("an answer")
+    }
+
+    fn does(&mut self, command: &str) {
+        self.begin(command);
+        assert_eq!(self.answer(), "ok", "{command}");
+    }
+}
+
+impl Pair {
+    /// A connection that no byte has passed.
+    fn new() -> Self {
+        let tool = || compile::tool("causes");
+        let mut server = Peer::start(tool(), &["listen"], Arm::Library);
+        let port = server.expect("port");
+        let mut client = Peer::start(tool(), &["connect", &port], Arm::Library);
+        let fd = |peer: &mut Peer| peer.expect("fd").parse().unwrap();
+        let (of_server, of_client) = (fd(&mut server), fd(&mut client));
+        let end = |peer, fd| End { peer, fd };
+        Self {
+            server: end(server, of_server),
+            client: end(client, of_client),
+        }
+    }
+
+    /// A connection on its channel in both directions.
+    fn upgraded(saiga: &Installation) -> Self {
+        let mut pair = Self::new();
+        await_some(
+            || {
+                pair.round(STEP);
+                let shown = |end: &End| row(&status(saiga, end), end.fd)["state"].clone();
+                let both = [&pair.server, &pair.client].map(shown);
+                (both == ["upgraded", "upgraded"]).then_some(())
+            },
+            || "the connection stays on TCP".to_owned(),
+        );
+        pair
+    }
+
+    fn round(&mut self, count: u32) {
+        let command = format!("round {count}");
+        self.server.begin(&command);
+        self.client.does(&command);
+        assert_eq!(self.server.answer(), "ok");
+    }
+}
+
+fn status(saiga: &Installation, end: &End) -> Value {
+    let out = said(&mut saiga.saiga(&["status", "--json", &end.peer.pid().to_string()]));
+    assert_eq!(out.code, Some(0), "{out:?}");
+    serde_json::from_str(&out.stdout).unwrap()
+}
+
+fn row(status: &Value, fd: u64) -> &Value {
+    let sockets = status["sockets"].as_array().unwrap();
+    let found = sockets.iter().find(|socket| socket["fd"] == fd);
+    found.unwrap_or_else(|| panic!("no descriptor {fd}: {status}"))
+}
+
+/// The counts of a list of `status`, by reason.
+fn counts(status: &Value, list: &str) -> Value {
+    let rows = status[list].as_array().unwrap().iter();
+    rows.map(|row| (row["reason"].as_str().unwrap(), row["count"].clone()))
+        .collect()
+}
+
+/// What one end shows of its connection, and has counted.
+#[derive(Debug, PartialEq)]
+struct Shown {
+    state: Value,
+    reason: Value,
+    downgrades: Value,
+    taken_back: Value,
+    resets: Value,
+    reset_for: Value,
+}
+
+impl Shown {
+    fn of(saiga: &Installation, end: &End) -> Self {
+        let status = status(saiga, end);
+        let row = row(&status, end.fd);
+        Self {
+            state: row["state"].clone(),
+            reason: row["reason"].clone(),
+            downgrades: status["downgrades"].clone(),
+            taken_back: counts(&status, "taken_back"),
+            resets: status["resets"].clone(),
+            reset_for: counts(&status, "reset_for"),
+        }
+    }
+
+    fn taken_back(state: &str, reason: &str) -> Self {
+        Self {
+            state: json!(state),
+            reason: json!(reason),
+            downgrades: json!(1),
+            taken_back: json!({ reason: 1 }),
+            resets: json!(0),
+            reset_for: json!({}),
+        }
+    }
+
+    fn reset(reason: &str) -> Self {
+        Self {
+            state: json!("reset"),
+            reason: json!(reason),
+            downgrades: json!(0),
+            taken_back: json!({}),
+            resets: json!(1),
+            reset_for: json!({ reason: 1 }),
+        }
+    }
+}
+
+#[test]
+fn what_takes_a_connection_back_is_counted_and_named() {
+    let saiga = Installation::bare();
+    for (cause, reason) in [
+        ("MSG_OOB", "out-of-band"),
+        ("fdopen", "stdio"),
+        ("dprintf", "stdio"),
+        ("dup2", "stdio"),
+        ("SCM_RIGHTS", "scm-rights"),
+        ("seccomp", "sandbox"),
+        ("execve", "exec"),
+        ("posix_spawn", "exec"),
+        ("adddup2", "exec"),
+        ("SO_ZEROCOPY", "socket-option"),
+        ("SO_OOBINLINE", "socket-option"),
+        ("SO_TIMESTAMPING", "socket-option"),
+        ("SO_RCVLOWAT", "socket-option"),
+        ("TCP_ULP", "socket-option"),
+        ("O_ASYNC", "socket-option"),
+        ("FIOASYNC", "socket-option"),
+        ("epoll", "epoll-unknown"),
+        ("io_uring", "io-uring"),
+        ("SQPOLL", "io-uring"),
+    ] {
+        let mut pair = Pair::upgraded(&saiga);
+        pair.client.does(cause);
+        let shown = Shown::of(&saiga, &pair.client);
+        assert_eq!(shown, Shown::taken_back("downgraded", reason), "{cause}");
+        let text = said(&mut saiga.saiga(&["status", &pair.client.peer.pid().to_string()]));
+        assert!(text.stdout.contains("taken back 1 times: "), "{text:?}");
+        if !["MSG_OOB", "dprintf"].contains(&cause) {
+            pair.round(STEP); // No byte of the application's is lost.
+            let shown = Shown::of(&saiga, &pair.client);
+            assert_eq!(shown, Shown::taken_back("downgraded", reason), "{cause}");
+            // The other end may have asked for a channel again meanwhile, in vain.
+            let server = status(&saiga, &pair.server);
+            let taken_back = counts(&server, "taken_back");
+            assert_eq!(taken_back, json!({ "peer-asked": 1 }), "{cause}");
+            assert_eq!(row(&server, pair.server.fd)["state"], "tcp", "{cause}");
+        }
+    }
+}
+
+/// The peer sends what was left unread again, by TCP.
+#[test]
+fn exec_with_unread_bytes_takes_the_connection_back() {
+    let saiga = Installation::bare();
+    let mut pair = Pair::upgraded(&saiga);
+    pair.server.does("send 1000");
+    pair.client.does("execve");
+    let shown = Shown::of(&saiga, &pair.client);
+    assert_eq!(shown, Shown::taken_back("downgraded", "exec"));
+    pair.server.does("send 1000");
+    pair.client.does("receive 2000");
+    pair.round(STEP);
+}
+
+/// After its FIN the peer cannot: the stream would have a hole.
+#[test]
+fn exec_with_unread_bytes_before_a_fin_resets_the_connection() {
+    let saiga = Installation::bare();
+    let mut pair = Pair::upgraded(&saiga);
+    pair.server.does("send 1000");
+    pair.server.does("finish");
+    pair.client.does("execve");
+    assert_eq!(Shown::of(&saiga, &pair.client), Shown::reset("exec"));
+    let text = said(&mut saiga.saiga(&["status", &pair.client.peer.pid().to_string()]));
+    let expected = "reset 1 times: process replaced itself by exec with the descriptor open";
+    assert!(text.stdout.contains(expected), "{text:?}");
+}
+
+#[test]
+fn a_peer_that_is_killed_with_unread_bytes_resets_the_connection() {
+    let saiga = Installation::bare();
+    let Pair { server, mut client } = Pair::upgraded(&saiga);
+    client.does("send 1000");
+    server.peer.kill();
+    client.begin("end");
+    assert_eq!(client.answer(), "ECONNRESET");
+    assert_eq!(Shown::of(&saiga, &client), Shown::reset("peer-gone"));
+}
+
+#[test]
+fn bytes_beside_a_channel_reset_the_connection() {
+    let saiga = Installation::bare();
+    let mut pair = Pair::upgraded(&saiga);
+    pair.server.does("outside");
+    pair.client.begin("end");
+    assert_eq!(pair.client.answer(), "ECONNRESET");
+    let shown = Shown::of(&saiga, &pair.client);
+    assert_eq!(shown, Shown::reset("moved-outside"));
+}
+
+/// The peer has not looked at TCP when the ring ends: behind the ring, the bytes would be late.
+#[test]
+fn bytes_that_have_overtaken_a_ring_reset_the_connection() {
+    let saiga = Installation::bare();
+    let mut pair = Pair::upgraded(&saiga);
+    pair.client.does("send 1000");
+    pair.client.does("outside");
+    pair.client.does("O_ASYNC");
+    let shown = Shown::of(&saiga, &pair.client);
+    assert_eq!(shown, Shown::reset("moved-outside"));
+}
+
+/// Nobody reads, so the ring must grow, and there is no memory.
+#[test]
+fn a_ring_without_memory_takes_the_connection_back() {
+    let saiga = Installation::bare();
+    let mut pair = Pair::upgraded(&saiga);
+    pair.client.does("memory");
+    pair.client.does("send 20000");
+    pair.server.does("receive 20000");
+    let reason = await_some(
+        || {
+            pair.round(1);
+            let taken_back = counts(&status(&saiga, &pair.client), "taken_back");
+            (taken_back != json!({})).then_some(taken_back)
+        },
+        || "the connection stays where it is".to_owned(),
+    );
+    assert_eq!(reason, json!({ "no-memory": 1 }));
+}
+
+#[test]
+fn a_call_that_no_channel_can_serve_keeps_a_connection_on_tcp() {
+    let saiga = Installation::bare();
+    let mut pair = Pair::new();
+    pair.client.does("recvmmsg");
+    pair.round(STEP);
+    let status = status(&saiga, &pair.client);
+    let row = row(&status, pair.client.fd);
+    assert_eq!(row["state"], "never");
+    assert_eq!(row["reason"], "unsupported-call");
+    assert_eq!(
+        counts(&status, "not_upgraded"),
+        json!({ "unsupported-call": 1 })
+    );
+    assert_eq!(status["upgrades"], 0);
+}
+
+/// The application closes what is not its own: bells ring all the same, and it is said.
+#[test]
+fn descriptors_of_the_library_that_are_lost_are_replaced_and_counted() {
+    let saiga = Installation::bare();
+    let mut pair = Pair::upgraded(&saiga);
+    pair.client.does("lost");
+    let seen = await_some(
+        || {
+            pair.server.begin("receive 1"); // Asleep by the time that the byte comes, mostly.
+            pair.client.does("send 1");
+            assert_eq!(pair.server.answer(), "ok");
+            let seen = status(&saiga, &pair.client);
+            let lost = counts(&seen, "not_upgraded")["descriptor-lost"].as_u64();
+            lost.map(|_| seen)
+        },
+        || "no bell was rung".to_owned(),
+    );
+    assert_eq!(row(&seen, pair.client.fd)["state"], "upgraded");
+    assert_eq!(witness::upgrades_of(pair.server.peer.pid()), 1);
+}

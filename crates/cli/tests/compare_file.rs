@@ -1,0 +1,483 @@
+//! `saiga compare FILE.toml` with real servers: steps in order, hooks, faults, leftovers.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod marked;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+
+use marked::{Marked, taken_port};
+use saiga_experiment::result::Run;
+
+/// Two arms whose server is `sh`, and a load that prints a figure.
+const PLAIN: &str = r#"
+[plan]
+pairs = 1
+seed = 1
+max_foreign_cores = 100
+[[server]]
+name = "sleeper"
+command = "sleep 1000"
+ready = { command = "true" }
+stop = { signal = "KILL" }
+[[arm]]
+name = "a"
+[[arm]]
+name = "b"
+[workload]
+kind = "command"
+command = "sh -c 'echo load >> ${LOG}; echo rate 12.5'"
+[[workload.metric]]
+name = "rate_per_s"
+regex = 'rate ([0-9.]+)'
+unit = "1/s"
+better = "higher"
+"#;
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn set(name: &str, value: &str) -> [String; 2] {
+    ["--set".to_owned(), format!("{name}={value}")]
+}
+
+/// Writes a file and comes back with the words that run it, `${LOG}` set.
+fn words(test: &Marked, text: &str) -> Vec<String> {
+    fs::write(test.path("e.toml"), text).unwrap();
+    let mut words = vec!["compare".to_owned(), test.text("e.toml")];
+    words.extend(set("LOG", &test.text("log")));
+    words.extend(["--out".to_owned(), test.text("out")]);
+    words
+}
+
+fn run(test: &Marked, text: &str) -> marked::Said {
+    let words = words(test, text);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    test.said(&mut test.saiga(&words))
+}
+
+fn log(test: &Marked) -> Vec<String> {
+    let text = fs::read_to_string(test.path("log")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The reasons for which runs do not count.
+fn rejections(test: &Marked) -> Vec<String> {
+    let runs: Vec<Run> = test.result().runs;
+    runs.into_iter().filter_map(|run| run.rejected).collect()
+}
+
+#[test]
+fn redis_begins_every_run_with_the_keys_that_it_needs() {
+    let test = Marked::new();
+    let text = r#"
+goal = "Two arms."
+[plan]
+pairs = 2
+seed = 1
+max_foreign_cores = 100
+[[server]]
+name = "redis"
+command = "redis-server --port ${PORT} --bind 127.0.0.1 --save '' --dir ${HERE}"
+port = "${PORT}"
+ready = { probe = "redis" }
+[[arm]]
+name = "one"
+[[arm]]
+name = "two"
+hooks = { before_arm = "echo two >> ${LOG}" }
+[[arm.server]]
+name = "redis"
+env = { LANG = "C" }
+[workload]
+kind = "redis-benchmark"
+flags = "-c 5 -n 2000 -r 500 -t set,get"
+[restore]
+kind = "flushall"
+[hooks]
+before_experiment = "echo begin >> ${LOG}"
+before_run = "redis-cli -p ${PORT} DBSIZE >> ${LOG}"
+after_experiment = "echo end >> ${LOG}"
+[metrics]
+fill = "/tmp"
+"#;
+    let mut words = words(&test, text);
+    words.extend(set("PORT", &free_port().to_string()));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let said = test.said(&mut test.saiga(&words));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let result = test.result();
+    assert_eq!(result.goal.as_deref(), Some("Two arms."));
+    assert_eq!(result.runs.len(), 8);
+    let lines = log(&test);
+    assert_eq!(
+        (lines[0].as_str(), lines[lines.len() - 1].as_str()),
+        ("begin", "end")
+    );
+    // What a run found is what the keys are for, whatever the run before it left.
+    let mut sizes = lines.iter().filter(|line| line.parse::<u32>().is_ok());
+    for run in &result.runs {
+        assert_eq!(run.rejected, None);
+        assert!(run.metrics["fill_tmp_after_percent"] > 0.0);
+        let curves = &run.detail.as_ref().unwrap().series;
+        let has = |name: &str| curves.iter().any(|curve| curve.name == name);
+        assert!(
+            has("server_cpu_percent") && has("cpu_user_percent"),
+            "{curves:?}"
+        );
+        let reads = run.cell.starts_with("get");
+        assert_eq!(
+            sizes.next().unwrap(),
+            if reads { "500" } else { "0" },
+            "{run:?}"
+        );
+        assert_eq!(run.metrics.get("hit_share").copied(), reads.then_some(1.0));
+    }
+    assert_eq!(lines.iter().filter(|line| *line == "two").count(), 4);
+    test.assert_nothing_left();
+}
+
+#[test]
+fn hooks_lie_inside_each_other() {
+    let test = Marked::new();
+    let hooks = "[hooks]\n\
+        before_arm = \"echo arm >> ${LOG}\"\nafter_arm = \"echo /arm >> ${LOG}\"\n\
+        before_start = \"echo start >> ${LOG}\"\nafter_start = \"echo /start >> ${LOG}\"\n\
+        before_run = [\"echo run >> ${LOG}\", \"echo run2 >> ${LOG}\"]\n\
+        after_run = \"echo /run >> ${LOG}\"\n";
+    let own = "name = \"b\"\n[arm.hooks]\n\
+        before_run = \"echo own >> ${LOG}\"\nafter_run = \"echo /own >> ${LOG}\"\n";
+    let text = PLAIN.replace("name = \"b\"\n", own) + hooks;
+    let said = run(&test, &text);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let before = ["arm", "start", "run", "run2"];
+    let after = ["/run", "/start", "/arm"];
+    let a = [&before[..], &["load"], &after].concat();
+    let b = [&before[..], &["own", "load", "/own"], &after].concat();
+    let lines = log(&test);
+    let wanted = [[a.clone(), b.clone()].concat(), [b, a].concat()];
+    assert!(wanted.iter().any(|wanted| *wanted == lines), "{lines:?}");
+    let result = test.result();
+    assert_eq!(result.own_metrics[0].name, "rate_per_s");
+    assert!(
+        result
+            .runs
+            .iter()
+            .all(|run| run.metrics["rate_per_s"] == 12.5)
+    );
+    let unrestored = result
+        .warnings
+        .iter()
+        .any(|one| one.text.contains("not restored"));
+    assert!(unrestored, "{:?}", result.warnings);
+    test.assert_nothing_left();
+}
+
+/// Its rule decides what becomes of the experiment; what was begun is ended either way.
+#[test]
+fn a_failing_hook_has_the_meaning_that_its_rule_says() {
+    let failing = |rule: &str| {
+        format!(
+            "{PLAIN}[hooks]\nafter_arm = \"echo /arm >> ${{LOG}}\"\n\
+             before_run = {{ command = \"echo broken; exit 3\", on_failure = \"{rule}\" }}\n"
+        )
+    };
+    let test = Marked::new();
+    let said = run(&test, &failing("stop"));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let told =
+        "saiga: the hook \"echo broken; exit 3\" before the run failed (exit status: 3): broken";
+    assert!(said.stderr.contains(told), "{}", said.stderr);
+    assert_eq!(log(&test), ["/arm"]);
+    test.assert_nothing_left();
+
+    let test = Marked::new();
+    let said = run(&test, &failing("reject"));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let reasons = rejections(&test);
+    assert!(!reasons.is_empty());
+    assert!(
+        reasons.iter().all(|why| why.contains("exit status: 3")),
+        "{reasons:?}"
+    );
+
+    let test = Marked::new();
+    let said = run(&test, &failing("ignore"));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let warnings = test.result().warnings;
+    let told = warnings.iter().any(|one| {
+        one.text
+            .starts_with("2 times a hook failed and was ignored")
+    });
+    assert!(told, "{warnings:?}");
+}
+
+#[test]
+fn a_server_that_is_never_ready_is_told_with_what_it_said() {
+    let test = Marked::new();
+    let ready = "ready = { command = \"echo no; exit 1\", timeout = \"1s\" }";
+    let text = PLAIN.replace("ready = { command = \"true\" }", ready);
+    let said = run(&test, &text);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let told = "server \"sleeper\" was not ready after 1 s; it said: nothing; when last asked: exit status: 1: no";
+    assert!(said.stderr.contains(told), "{}", said.stderr);
+    assert_eq!(log(&test), [""; 0], "no load runs");
+    test.assert_nothing_left();
+}
+
+#[test]
+fn a_server_that_does_not_stop_is_killed_and_its_run_does_not_count() {
+    let test = Marked::new();
+    // It is ready when it has become deaf.
+    let deaf = "command = \"sh -c 'trap : TERM; touch ${LOG}.up; while :; do sleep 0.05; done'\"";
+    let text = PLAIN
+        .replace("command = \"sleep 1000\"", deaf)
+        .replace("command = \"true\"", "command = \"test -e ${LOG}.up\"")
+        .replace(
+            "{ signal = \"KILL\" }",
+            "{ signal = \"TERM\", timeout = \"200ms\" }",
+        );
+    let text = format!("{text}[hooks]\nbefore_start = \"rm -f ${{LOG}}.up\"\n");
+    let said = run(&test, &text);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let told = "server \"sleeper\" did not end within 0.2 s; it was killed";
+    assert!(
+        rejections(&test).iter().all(|why| why == told),
+        "{:?}",
+        rejections(&test)
+    );
+    test.wait_until_gone();
+}
+
+#[test]
+fn a_server_that_dies_under_the_load_is_told() {
+    let test = Marked::new();
+    let text = PLAIN
+        .replace(
+            "command = \"sleep 1000\"",
+            "command = \"sh -c 'echo oh; exec sleep 0.1'\"",
+        )
+        .replace("echo rate 12.5", "exec sleep 1000");
+    let said = run(&test, &text);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let told = "server \"sleeper\" died (exit status: 0); it said: oh";
+    assert!(said.stderr.contains(told), "{}", said.stderr);
+    test.assert_nothing_left();
+}
+
+#[test]
+fn whoever_is_on_the_port_is_named_and_left_alone() {
+    let test = Marked::new();
+    let (taken, port) = taken_port();
+    let text = PLAIN.replace(
+        "name = \"sleeper\"",
+        &format!("name = \"sleeper\"\nport = {port}"),
+    );
+    let said = run(&test, &text);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let told = format!(
+        "saiga: port {port} of server \"sleeper\" is taken by process {} (",
+        std::process::id()
+    );
+    assert!(said.stderr.contains(&told), "{}", said.stderr);
+    drop(taken);
+    test.assert_nothing_left();
+}
+
+#[test]
+fn a_process_in_the_data_directory_is_named() {
+    let test = Marked::new();
+    fs::create_dir(test.path("data")).unwrap();
+    let open = fs::File::create(test.path("data/ibdata1")).unwrap();
+    let data = format!("name = \"sleeper\"\ndata = {:?}", test.text("data"));
+    let said = run(&test, &PLAIN.replace("name = \"sleeper\"", &data));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let told = "saiga: the data of server \"sleeper\" are in use: ";
+    assert!(said.stderr.contains(told), "{}", said.stderr);
+    let pid = format!(" (pid {}) has open ", std::process::id());
+    assert!(said.stderr.contains(&pid), "{}", said.stderr);
+    drop(open);
+}
+
+#[test]
+fn mistakes_in_the_file_are_told_before_anything_is_started() {
+    let test = Marked::new();
+    let twice = PLAIN
+        .replace("name = \"b\"", "name = \"a\"")
+        .replace("better", "beter");
+    let said = run(&test, &twice);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
+    for told in [
+        "e.toml is no experiment:\n",
+        "arm \"a\" is there twice; give it another name",
+        "workload.metric.beter is not known here; did you mean better?",
+    ] {
+        assert!(said.stderr.contains(told), "{told} in {}", said.stderr);
+    }
+    assert!(!test.path("out").exists());
+    let missing = PLAIN.replace(
+        "command = \"sleep 1000\"",
+        "command = \"saiga-no-such-program\"",
+    );
+    let said = run(&test, &missing);
+    assert_eq!(said.code, Some(2));
+    let told = "saiga: not on this machine: program saiga-no-such-program; --dry-run shows which";
+    assert!(said.stderr.starts_with(told), "{}", said.stderr);
+    assert_eq!(log(&test), [""; 0]);
+}
+
+#[test]
+fn an_expectation_that_is_not_met_is_exit_1() {
+    let test = Marked::new();
+    let said = run(&test, &format!("{PLAIN}[[expect]]\nratio_above = 1.05\n"));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let told = "saiga: not as expected: rate_per_s in command: too few pairs for an interval";
+    assert!(said.stderr.contains(told), "{}", said.stderr);
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let test = Marked::new();
+    let hooks =
+        "[hooks]\nbefore_experiment = \"echo x >> ${LOG}\"\nbefore_arm = \"rm -rf ${HERE}\"\n";
+    let text = format!("{PLAIN}{hooks}").replace(
+        "command = \"sleep 1000\"",
+        "command = \"/opt/none/mysqld\"\ncpus = \"0,4000\"",
+    );
+    let mut words = words(&test, &text);
+    words.push("--dry-run".to_owned());
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let said = test.said(&mut test.saiga(&words));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    for line in [
+        "# ! not here: program /opt/none/mysqld",
+        "# ! not here: CPUs 4000",
+        "taskset -c 0,4000 /opt/none/mysqld &",
+    ] {
+        assert!(
+            said.stdout.lines().any(|one| one == line),
+            "{line} in {}",
+            said.stdout
+        );
+    }
+    assert!(!test.path("out").exists() && test.path("e.toml").exists());
+    assert_eq!(log(&test), [""; 0]);
+    test.assert_nothing_left();
+}
+
+#[test]
+fn what_the_file_says_cannot_be_said_beside_it() {
+    let test = Marked::new();
+    let mut words = words(&test, PLAIN);
+    words.extend(["--arms".to_owned(), "kernel".to_owned()]);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    test.assert_refused(&words, "--arms: ");
+    let told = "--set is for `saiga compare FILE.toml`";
+    test.assert_refused(&["compare", "redis", "--set", "A=1"], told);
+}
+
+/// Those that need hardware say so; the redis files need none that setup does not install.
+#[test]
+fn every_example_can_be_shown_here() {
+    let test = Marked::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut shown = 0;
+    for entry in fs::read_dir(&examples).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if !name.ends_with(".toml") || ["saiga.toml", "tpcc.toml"].contains(&name.as_str()) {
+            continue;
+        }
+        let said = test.said(&mut test.saiga(&["compare", path.to_str().unwrap(), "--dry-run"]));
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{name}");
+        let lacks = said.stdout.contains("# ! not here: ");
+        assert_eq!(lacks, !name.starts_with("redis"), "{name}: {}", said.stdout);
+        shown += 1;
+    }
+    assert_eq!(shown, 7);
+    test.assert_nothing_left();
+}
+
+/// The example itself, with less of everything.
+#[test]
+fn the_example_for_one_redis_runs() {
+    let test = Marked::with_real_library();
+    let example =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/redis-standalone.toml");
+    let port = format!("PORT={}", free_port());
+    let out = test.text("out");
+    let words = [
+        "compare",
+        example.to_str().unwrap(),
+        "--pairs",
+        "1",
+        "--out",
+        &out,
+    ];
+    let small = [
+        "--set",
+        &port,
+        "--set",
+        "N=20000",
+        "--set",
+        "CLIENTS=5",
+        "--set",
+        "THREADS=2",
+    ];
+    let mut saiga = test.saiga(&words);
+    let said = test.said(saiga.args(small));
+    assert!(matches!(said.code, Some(0 | 2)), "{said:?}");
+    let result = test.result();
+    let saiga: Vec<&Run> = result
+        .runs
+        .iter()
+        .filter(|run| run.arm == "saiga")
+        .collect();
+    assert!(!saiga.is_empty());
+    for run in saiga {
+        // Strangers may have been busy; that it was accelerated is not for them to decide.
+        let fault = run
+            .rejected
+            .as_deref()
+            .filter(|why| !why.contains("other processes"));
+        assert_eq!(fault.filter(|why| !why.starts_with("repeated")), None);
+        assert!(run.metrics["throughput_ops_s"] > 0.0);
+    }
+    assert_eq!(result.arms[1].configuration["redis.saiga"], "true");
+    test.assert_nothing_left();
+}
+
+#[test]
+fn every_run_begins_with_the_data_of_the_snapshot() {
+    let test = Marked::new();
+    let (data, snapshot) = (test.text("data"), test.text("snapshot"));
+    fs::create_dir(&data).unwrap();
+    fs::write(test.path("data/table"), "as it was\n").unwrap();
+    let taken = test.said(&mut test.saiga(&["snapshot", "take", &data, "--to", &snapshot]));
+    assert_eq!(taken.code, Some(0), "{taken:?}");
+    let text = PLAIN.replace("echo load >> ${LOG}", "echo more >> ${HERE}/data/table");
+    let restore = "[restore]\nkind = \"snapshot\"\nparts = [\"${HERE}/data\"]\n\
+                   snapshot = \"${HERE}/snapshot\"\n";
+    let hooks = "[hooks]\nbefore_start = \"cat ${HERE}/data/table >> ${LOG}\"\n";
+    let said = run(&test, &format!("{text}{restore}{hooks}"));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(log(&test), ["as it was", "as it was"]);
+    let changed = fs::read_to_string(test.path("data/table")).unwrap();
+    assert_eq!(changed, "as it was\nmore\n", "the last run is not undone");
+
+    fs::create_dir(test.path("other")).unwrap();
+    let other = restore.replace("${HERE}/data", "${HERE}/other");
+    fs::remove_dir_all(test.path("out")).unwrap();
+    let said = run(&test, &format!("{text}{other}{hooks}"));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(
+        said.stderr.contains("name the same directories"),
+        "{}",
+        said.stderr
+    );
+    test.assert_nothing_left();
+}

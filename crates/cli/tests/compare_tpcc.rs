@@ -1,0 +1,375 @@
+//! `saiga compare tpcc` and `kind = "tpcc"`: on SQLite, on a private MariaDB, and what is refused.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod marked;
+
+use std::fs;
+
+use marked::{Marked, taken_port};
+use saiga_experiment::result::{Detail, Run};
+
+/// An experiment on SQLite, which has no server: a process that sleeps stands for it.
+const ON_SQLITE: &str = r#"
+[plan]
+pairs = 1
+seed = 1
+max_foreign_cores = 100
+[[server]]
+name = "none"
+command = "sleep 1000"
+ready = { command = "true" }
+stop = { signal = "KILL" }
+[[arm]]
+name = "a"
+[[arm]]
+name = "b"
+[workload]
+kind = "tpcc"
+props = "props"
+options = ["--for", "1s", "--ramp-up", "200ms"]
+"#;
+
+/// A props file for the tables of MariaDB at `port`, with what stands behind it.
+fn props(test: &Marked, port: &str, more: &str) {
+    let text = format!(
+        "conn=jdbc:mysql://127.0.0.1:{port}/tpcc\nuser=u\npassword=p\nwarehouses=1\n{more}"
+    );
+    fs::write(test.path("props"), text).unwrap();
+}
+
+const RUN: &str = "terminals=2\nrunMins=1\n";
+
+fn has_series(detail: &Detail, names: &[&str]) {
+    for name in names {
+        let found = detail.series.iter().find(|one| one.name == *name);
+        let found = found.unwrap_or_else(|| panic!("{name} in {detail:?}"));
+        assert!(found.is_even() && !found.at_s.is_empty(), "{found:?}");
+        assert!(found.at_s.len() <= 300, "{found:?}");
+    }
+}
+
+/// What every run of TPC-C tells.
+fn is_told_in_full(run: &Run, folder: &str) {
+    assert_eq!(run.rejected, None);
+    for metric in [
+        "tpmc_no_think_time",
+        "tpm_total",
+        "throughput_ops_s",
+        "latency_p50_us",
+        "latency_p95_us",
+        "latency_p99_us",
+        "client_cpu_us_per_op",
+        "server_cpu_us_per_op",
+    ] {
+        assert!(
+            run.metrics.contains_key(metric),
+            "{metric} in {:?}",
+            run.metrics
+        );
+    }
+    let detail = run.detail.as_ref().unwrap();
+    assert_eq!(detail.folder.as_deref(), Some(folder));
+    let kinds: Vec<&str> = detail
+        .transactions
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
+    assert!(kinds.starts_with(&["NEW_ORDER", "PAYMENT"]), "{kinds:?}");
+    assert_eq!(detail.histograms.len(), kinds.len());
+    assert_eq!(detail.marks[0].what, "measured");
+    for when in ["before", "after"] {
+        let what = format!("tables are consistent {when} the run");
+        assert!(
+            detail.checks.iter().any(|check| check.what == what),
+            "{detail:?}"
+        );
+    }
+    has_series(
+        detail,
+        &[
+            "throughput_ops_s",
+            "new_order_p95_ms",
+            "concurrency",
+            "errors_per_s",
+        ],
+    );
+    has_series(detail, &["cpu_user_percent", "server_cpu_percent"]);
+}
+
+#[test]
+fn a_file_runs_tpcc_and_its_result_has_every_detail() {
+    let test = Marked::new();
+    let props = format!(
+        "conn=jdbc:sqlite:{}\nwarehouses=1\nresultDirectory=once\n{RUN}",
+        test.text("t.db")
+    );
+    fs::write(test.path("props"), props).unwrap();
+    let built =
+        test.said(&mut test.saiga(&["bench", "tpcc", "build", "--props", &test.text("props")]));
+    assert_eq!(built.code, Some(0), "{built:?}");
+    fs::write(test.path("e.toml"), ON_SQLITE).unwrap();
+    let words = ["compare", &test.text("e.toml"), "--out", &test.text("out")];
+    let said = test.said(&mut test.saiga(&words));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let result = test.result();
+    assert_eq!(result.own_metrics[0].name, "tpmc_no_think_time");
+    for (run, number) in result.runs.iter().zip(1..) {
+        let folder = format!("runs/{number:04}-{}", run.arm);
+        is_told_in_full(run, &folder);
+        assert!(test.path("out").join(&folder).join("series.csv").is_file());
+    }
+    let measured = |metric: &str| result.comparisons.iter().any(|one| one.metric == metric);
+    assert!(measured("tpmc_no_think_time") && measured("latency_p95_us"));
+    let page = fs::read_to_string(test.path("out/report.html")).unwrap();
+    for told in [
+        "NEW_ORDER",
+        "Validity and consistency",
+        "New-Orders, per second",
+    ] {
+        assert!(page.to_lowercase().contains(&told.to_lowercase()), "{told}");
+    }
+    test.assert_nothing_left();
+}
+
+#[test]
+fn one_command_compares_on_a_private_server() {
+    let test = Marked::with_real_library();
+    let out = test.text("out");
+    let words = [
+        "compare",
+        "tpcc",
+        "--engine",
+        "mariadb",
+        "--warehouses",
+        "1",
+        "--terminals",
+        "2",
+        "--seconds",
+        "2",
+        "--pairs",
+        "2",
+        "--max-foreign",
+        "100",
+        "--out",
+        &out,
+    ];
+    let said = test.said(&mut test.saiga(&words));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.stdout.contains("Throughput: saiga divided by kernel"),
+        "{}",
+        said.stdout
+    );
+    let result = test.result();
+    assert_eq!(result.runs.len(), 4);
+    for (run, number) in result.runs.iter().zip(1..) {
+        is_told_in_full(run, &format!("runs/{number:04}-{}", run.arm));
+        let upgraded = run.metrics.get("upgraded_sockets");
+        assert_eq!(
+            upgraded.is_some_and(|count| *count >= 2.0),
+            run.arm == "saiga"
+        );
+    }
+    // Every setting of the servers is known, and the arms differ in one thing.
+    let [kernel, saiga] = result.arms.as_slice() else {
+        panic!("{:?}", result.arms);
+    };
+    assert_eq!(kernel.configuration["mariadb.skip_name_resolve"], "ON");
+    let differs =
+        |name: &&String| saiga.configuration.get(*name) != kernel.configuration.get(*name);
+    let different: Vec<_> = kernel.configuration.keys().filter(differs).collect();
+    assert_eq!(different, ["mariadb.saiga"]);
+    assert!(test.path("out/experiment.toml").is_file() && test.path("out/tpcc.props").is_file());
+    test.assert_nothing_left();
+}
+
+/// A server that is wanted on a port, or in a directory, where another one is.
+#[test]
+fn nothing_is_started_or_restored_over_a_running_server() {
+    let test = Marked::with_library();
+    let (taken, port) = taken_port();
+    props(&test, &port, RUN);
+    let (file, out) = (test.text("props"), test.text("out"));
+    let compare = [
+        "compare",
+        "tpcc",
+        "--props",
+        &file,
+        "--server",
+        "sleep 1000",
+        "--out",
+        &out,
+    ];
+    let told = format!(
+        "port {port} of server \"server\" is taken by process {} (",
+        std::process::id()
+    );
+    let said = test.said(&mut test.saiga(&compare));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.stderr.contains(&told), "{}", said.stderr);
+    drop(taken);
+
+    fs::create_dir(test.path("data")).unwrap();
+    let open = fs::File::create(test.path("data/ibdata1")).unwrap();
+    props(&test, &port, &format!("{RUN}data={}\n", test.text("data")));
+    let snapshot = test.text("snapshot");
+    let words = [&compare[..], &["--snapshot", &snapshot]].concat();
+    let told = format!("cannot take the snapshot {snapshot}: ");
+    let said = test.said(&mut test.saiga(&words));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let who = format!(" (pid {}) has open ", std::process::id());
+    assert!(
+        said.stderr.contains(&told) && said.stderr.contains(&who),
+        "{}",
+        said.stderr
+    );
+    assert!(!test.path("snapshot").exists());
+    drop(open);
+    test.assert_nothing_left();
+}
+
+#[test]
+fn what_is_missing_or_does_not_go_together_is_told() {
+    let test = Marked::with_library();
+    let (file, out) = (test.text("props"), test.text("out"));
+    let with = |more: &[&str]| {
+        let words = [&["compare", "tpcc", "--out", &out], more].concat();
+        words.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let refused = |more: &[&str], told: &str| {
+        let words = with(more);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        test.assert_refused(&words, told);
+    };
+    refused(&[], "what is compared? --engine mariadb or postgres");
+    refused(&["--engine", "mariadb,postgres"], "what is compared?");
+    refused(&["--server", "mysqld"], "--server needs --props FILE");
+    refused(
+        &["--engine", "mariadb", "--terminals", "21"],
+        "--terminals 21: ten for each warehouse",
+    );
+    refused(
+        &["--engine", "mariadb", "-c", "5"],
+        "-c is not for `saiga compare tpcc`",
+    );
+    test.assert_refused(
+        &["compare", "redis", "--props", "x"],
+        "--props is for `saiga compare tpcc`",
+    );
+
+    props(&test, "3306", RUN);
+    let own = ["--props", &file];
+    refused(
+        &own,
+        &format!("--server is missing: the command line that starts the server of {file}"),
+    );
+    refused(
+        &[&own[..], &["--engine", "mariadb"]].concat(),
+        "--engine does not go with --props",
+    );
+    let pipe = [&own[..], &["--server", "a | b"]].concat();
+    refused(&pipe, "--server a | b: '|' means something to a shell");
+    let two = [&own[..], &["--server", "a", "--server", "b"]].concat();
+    refused(&two, "--server is there 2 times, and --props has 1 files");
+    let nothing = test.text("none");
+    let snapshot = [&own[..], &["--server", "a", "--snapshot", &nothing]].concat();
+    refused(
+        &snapshot,
+        &format!("--snapshot {nothing}: there is no snapshot, and no props file says data="),
+    );
+
+    props(&test, "3306", "");
+    let mute = [&own[..], &["--server", "sleep 1"]].concat();
+    refused(
+        &mute,
+        &format!("{file} says nothing of a run: terminals, and runMins"),
+    );
+    fs::write(
+        test.path("props"),
+        format!("conn=jdbc:sqlite:x\nwarehouses=1\n{RUN}"),
+    )
+    .unwrap();
+    refused(&mute, &format!("{file}: SQLite has no server"));
+}
+
+/// A props file with every hint, whose folders are there.
+fn hinted(test: &Marked) {
+    for folder in ["data", "etc"] {
+        fs::create_dir(test.path(folder)).unwrap();
+    }
+    fs::write(test.path("etc/my.cnf"), "").unwrap();
+    let [data, profile, backup] = ["data", "etc/my.cnf", "backup"].map(|name| test.text(name));
+    let hints = format!("{RUN}data={data}\nprofile={profile}\nbackup={backup}\n");
+    props(test, "3399", &hints);
+}
+
+/// A dry run with that file.
+fn shown(test: &Marked, more: &[&str]) -> marked::Said {
+    let file = test.text("props");
+    let words = [
+        "compare",
+        "tpcc",
+        "--props",
+        &file,
+        "--dry-run",
+        "--pairs",
+        "1",
+    ];
+    let said = test.said(&mut test.saiga(&[&words, more].concat()));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    test.assert_nothing_left();
+    said
+}
+
+fn has_line(said: &marked::Said, line: &str) {
+    let lines = &said.stdout;
+    assert!(lines.lines().any(|one| one == line), "{line} in {lines}");
+}
+
+#[test]
+fn hints_of_the_props_file_become_server_and_restore() {
+    let test = Marked::with_library();
+    hinted(&test);
+    let said = shown(&test, &["--seconds", "2"]);
+    let server = format!("mysqld --defaults-file={} &", test.text("etc/my.cnf"));
+    let props = test.text("props");
+    let client = format!("saiga bench tpcc run --props {props} --for 2000ms --json");
+    for line in [server, client] {
+        has_line(&said, &line);
+        has_line(&said, &format!("saiga run --require -- {line}"));
+    }
+    let told = "is no snapshot, and nothing is restored";
+    assert!(said.stderr.contains(told), "{}", said.stderr);
+
+    let (data, backup) = (test.text("data"), test.text("backup"));
+    let taken = test.said(&mut test.saiga(&["snapshot", "take", &data, "--to", &backup]));
+    assert_eq!(taken.code, Some(0), "{taken:?}");
+    let said = shown(&test, &[]);
+    let told = format!("# restore {data} from snapshot {backup}");
+    assert!(said.stdout.contains(&told), "{}", said.stdout);
+}
+
+#[test]
+fn arms_may_have_lines_of_their_own() {
+    let test = Marked::with_library();
+    hinted(&test);
+    fs::write(test.path("line"), "taskset -c 0 \\\n  mysqld --port=3399\n").unwrap();
+    let line = format!("@{}", test.text("line"));
+    let said = shown(&test, &["--server", "mysqld", "--arm-b", &line]);
+    has_line(&said, "mysqld &");
+    has_line(&said, "taskset -c 0 mysqld --port=3399 &");
+    assert!(!said.stdout.contains("saiga run"), "{}", said.stdout);
+    let said = shown(&test, &["--arm-a", "mysqld", "--arm-b", "saiga run mysqld"]);
+    has_line(&said, "mysqld &");
+    has_line(&said, "saiga run --require -- mysqld &");
+}
+
+#[test]
+fn a_private_server_is_described_and_not_made() {
+    let test = Marked::with_library();
+    let said = test.said(&mut test.saiga(&["compare", "tpcc", "--engine", "mariadb", "--dry-run"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let told = "# once: make the private server";
+    assert!(said.stdout.starts_with(told), "{}", said.stdout);
+    test.assert_nothing_left();
+}

@@ -1,0 +1,158 @@
+//! The dashboard in a terminal: what is drawn, and that the terminal is in order after whatever ends it.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod marked;
+mod terminal;
+
+use std::fs;
+use std::process::Command;
+
+use marked::{Marked, pid};
+use rustix::process::{Signal, kill_process};
+use terminal::Terminal;
+
+const CTRL_C: u8 = 3;
+
+/// A warehouse in SQLite, and a run on it that nobody waits for.
+fn endless_run(test: &Marked, more: &[&str]) -> Command {
+    let props = test.path("props");
+    let file = test.text("t.db");
+    let text = format!(
+        "conn=jdbc:sqlite:{file}\nwarehouses=1\nterminals=2\nrunMins=30\nlimitTxnsPerMin=0\n"
+    );
+    fs::write(&props, text).unwrap();
+    let props = test.text("props");
+    let built = test.said(&mut test.saiga(&["bench", "tpcc", "build", "--props", &props]));
+    assert_eq!(built.code, Some(0), "{built:?}");
+    let mut command = test.saiga(&["bench", "tpcc", "run", "--props", &props]);
+    command.arg("--no-check").args(more);
+    command
+}
+
+/// Requests of a run that is drawn several times, however fast the machine is.
+const DRAWN: &str = "200000";
+
+fn comparison(test: &Marked, requests: &str, more: &[&str]) -> Command {
+    let mut command = test.saiga(&["compare", "redis", "--only", "set-c1-one", "--requests"]);
+    command.args([
+        requests,
+        "--max-foreign",
+        "100",
+        "--seed",
+        "1",
+        "--pairs",
+        "2",
+    ]);
+    command.args(["--arms", "kernel,unix", "--out", &test.text("out")]);
+    command.args(more);
+    command
+}
+
+#[test]
+fn a_run_of_tpcc_is_drawn_resized_and_interrupted() {
+    let test = Marked::new();
+    let mut terminal = Terminal::start(&endless_run(&test, &[]), 100, 30);
+    terminal.await_screen("load and host", |screen| {
+        [
+            "New-Orders/min",
+            "measured",
+            "p95 ",
+            "all [",
+            "█ user",
+            "client ",
+            "net lo",
+        ]
+        .iter()
+        .all(|part| screen.has(part))
+            && screen.has(" left")
+            && screen.has("max ")
+    });
+    assert!(terminal.screen.width() <= 100);
+
+    terminal.resize(40, 12);
+    terminal.await_screen("small panel", |screen| {
+        screen.has("New-Orders/min") && screen.has("all [") && screen.width() <= 40
+    });
+    let shown = terminal.screen.text();
+    assert_eq!(shown.matches("all [").count(), 1, "{shown}");
+    assert_eq!(shown.matches("New-Orders/min").count(), 1, "{shown}");
+
+    terminal.press(CTRL_C);
+    let (code, printed) = terminal.end();
+    assert_eq!(code, Some(2));
+    assert!(printed.contains("Measured tpmC"), "{printed}");
+    let left = terminal.screen.text();
+    assert!(!left.contains("all [") && !left.contains("p95 "), "{left}");
+    assert!(left.contains("interrupted"), "{left}");
+    assert!(terminal.screen.awaits_a_prompt(), "{left}");
+    test.assert_nothing_left();
+}
+
+/// Whatever kills it, a panic included, nobody is left to put anything back.
+#[test]
+fn a_run_that_is_killed_leaves_the_terminal_in_order() {
+    let test = Marked::new();
+    let mut terminal = Terminal::start(&endless_run(&test, &[]), 80, 24);
+    terminal.await_screen("panel", |screen| screen.has("all ["));
+    kill_process(pid(terminal.child.id()), Signal::KILL).unwrap();
+    let (code, _) = terminal.end();
+    assert_eq!(code, None);
+    assert!(
+        terminal.screen.awaits_a_prompt(),
+        "{}",
+        terminal.screen.text()
+    );
+}
+
+#[test]
+fn a_comparison_is_drawn_and_its_lines_stay_above() {
+    let test = Marked::new();
+    let mut terminal = Terminal::start(&comparison(&test, DRAWN, &[]), 90, 30);
+    terminal.await_screen("campaign", |screen| {
+        [
+            "of 4 runs",
+            "set-c1-one-core",
+            "pair ",
+            "last of kernel: ",
+            " ops/s",
+        ]
+        .iter()
+        .all(|part| screen.has(part))
+    });
+    let (code, printed) = terminal.end();
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.ends_with("out/report.html\n"), "{printed}");
+    let left = terminal.screen.text();
+    assert!(left.contains("saiga: seed 1, 1 cells, 2 pairs"), "{left}");
+    assert!(
+        !left.contains("last of") && !left.contains("of 4 runs"),
+        "{left}"
+    );
+    assert!(terminal.screen.awaits_a_prompt(), "{left}");
+}
+
+/// A window with room for nothing is no reason to fail.
+#[test]
+fn a_tiny_terminal_gets_what_fits() {
+    let test = Marked::new();
+    let mut terminal = Terminal::start(&comparison(&test, "2000", &[]), 12, 3);
+    let (code, printed) = terminal.end();
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(
+        terminal.screen.awaits_a_prompt(),
+        "{}",
+        terminal.screen.text()
+    );
+}
+
+#[test]
+fn without_a_dashboard_or_a_terminal_there_are_lines() {
+    let test = Marked::new();
+    let said = test.said(&mut comparison(&test, "2000", &[]));
+    assert!(said.stderr.contains("saiga: 0 of 4 runs, "), "{said:?}");
+    assert!(!said.stderr.contains('\x1b'), "{said:?}");
+    let mut plain = comparison(&test, "2000", &["--no-dashboard"]);
+    plain.env("TERM", "xterm");
+    let said = test.said(&mut plain);
+    assert!(said.stderr.contains("saiga: 0 of 4 runs, "), "{said:?}");
+}

@@ -1,0 +1,102 @@
+//! What a run records of the host and of its database, with a real server.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod marked;
+
+use std::fs;
+
+use marked::Marked;
+use saiga_experiment::result::Run;
+use saiga_experiment::result::detail::Series;
+use saiga_trials::mariadb::{Kind, Server};
+use saiga_trials::parity::Arm;
+use serde_json::Value;
+
+fn course<'a>(run: &'a Run, name: &str) -> &'a Series {
+    let all = &run.detail.as_ref().unwrap().series;
+    all.iter().find(|one| one.name == name).unwrap_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        panic!("no {name}: {names:?}")
+    })
+}
+
+fn greatest(course: &Series) -> f64 {
+    course.mean.iter().flatten().copied().fold(0.0, f64::max)
+}
+
+#[test]
+fn a_run_of_tpcc_has_the_host_and_the_database_beside_it() {
+    let test = Marked::new();
+    let mut server = Server::start(Kind::MariaDb, Arm::Kernel, &[]);
+    for sql in [
+        "CREATE USER 'tpcc'@'%' IDENTIFIED BY 'secret'",
+        "GRANT ALL ON trial.* TO 'tpcc'@'%'",
+    ] {
+        server.must(Arm::Kernel, sql);
+    }
+    let (props, out) = (test.text("props"), test.text("out"));
+    let (port, data) = (server.port, server.folder().join("data"));
+    let data = data.display();
+    let text = format!(
+        "db=mysql\nconn=jdbc:mysql://127.0.0.1:{port}/trial\nuser=tpcc\npassword=secret\n\
+         warehouses=1\nterminals=4\nlimitTxnsPerMin=0\nrunMins=1\ndata={data}\n"
+    );
+    fs::write(test.path("props"), text).unwrap();
+    let built = test.said(&mut test.saiga(&["bench", "tpcc", "build", "--props", &props]));
+    assert_eq!(built.code, Some(0), "{built:?}");
+    let run = ["bench", "tpcc", "run", "--props", &props, "--for", "6s"];
+    let mut command = test.saiga(&run);
+    let said = test.said(command.args(["--no-check", "--out", &out]));
+    // A short run may miss a share of the mix; that is another test's matter.
+    assert!(matches!(said.code, Some(0 | 1)), "{said:?}");
+
+    let record = fs::read_to_string(test.path("out/result.json")).unwrap();
+    let mut record: Value = serde_json::from_str(&record).unwrap();
+    let run: Run = serde_json::from_value(record["run"].take()).unwrap();
+    for name in [
+        "server_cpu_percent",
+        "client_cpu_percent",
+        "cpu_user_percent",
+        "context_switches_s",
+        "db_mysql_Innodb_log_writes_s",
+    ] {
+        assert!(greatest(course(&run, name)) > 0.0, "{name}");
+    }
+    let user = course(&run, "cpu_user_percent");
+    assert!((5..=8).contains(&user.mean.len()), "{user:?}");
+    for when in ["before", "after"] {
+        let end = format!("_data_{when}_percent");
+        let fill = run.metrics.iter().find(|(name, _)| name.ends_with(&end));
+        assert!(fill.is_some_and(|(_, fill)| (0.0..=100.0).contains(fill)));
+    }
+    let host = fs::read_to_string(test.path("out/host.csv")).unwrap();
+    assert!(host.contains("db_mysql_Innodb_row_lock_waits_s"), "{host}");
+    assert!(host.contains(" measured\n"), "{host}");
+    server.kill();
+    test.assert_nothing_left();
+}
+
+/// Redis is left alone here: how long its runs are is a matter of luck.
+#[test]
+fn runs_that_are_long_enough_have_the_host_beside_them_and_in_the_report() {
+    let test = Marked::new();
+    let only = "postgres-select-c16-one-core";
+    let mut command = test.saiga(&["compare", "sql", "--engine", "postgres", "--only", only]);
+    command.args(["--seconds", "6", "--pairs", "1", "--max-foreign", "100"]);
+    command.args(["--arms", "kernel,unix", "--out", &test.text("out")]);
+    let said = test.said(&mut command);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let result = test.result();
+    assert_eq!(result.runs.len(), 2);
+    for run in &result.runs {
+        let folder = run.detail.as_ref().unwrap().folder.as_ref().unwrap();
+        let file = test.path("out").join(folder).join("host.csv");
+        assert!(file.exists(), "{}", file.display());
+        for name in ["server_cpu_percent", "client_cpu_percent"] {
+            assert!(greatest(course(run, name)) > 0.0, "{name}");
+        }
+    }
+    let page = fs::read_to_string(test.path("out/report.html")).unwrap();
+    assert!(page.contains("server CPU, % of one core"));
+    test.assert_nothing_left();
+}

@@ -1,0 +1,438 @@
+//! A campaign on disk: every finished run, so that a reboot costs one visit.
+//!
+//! `campaign.jsonl` begins with the plan's identity. Then each calibration and each run is
+//! appended and synced before the next one starts. To resume is to go through the same plan
+//! again with the recorded answers: every decision (repeats, arms given up, the stop of a
+//! sequential experiment) comes out as it did, until the record ends. A visit that it holds only
+//! half of is void, and done again as a whole.
+//!
+//! Deliberately absent: what the runs mean, and any file but this one.
+
+mod identity;
+mod lines;
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::result::Run;
+
+pub use identity::Identity;
+use lines::Damage;
+
+/// The file's name in the folder of the results.
+pub const FILE: &str = "campaign.jsonl";
+
+/// What to do with a campaign that is already there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// Begin anew; refuse to lose an unfinished one.
+    Fresh,
+    /// Go on with it; begin where there is none.
+    Resume,
+}
+
+/// Why a campaign cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// Beginning anew would lose what was measured.
+    #[error(
+        "{} holds an unfinished campaign of {runs} runs; the same command with --resume \
+         finishes it, another --out (or removing the file) begins anew", path.display()
+    )]
+    Unfinished {
+        /// The file.
+        path: PathBuf,
+        /// Runs in it.
+        runs: usize,
+    },
+    /// What is there was measured by another plan.
+    #[error(
+        "{} is of another plan ({differences}); resume it with the command that began it, or \
+         choose another --out", path.display()
+    )]
+    Different {
+        /// The file.
+        path: PathBuf,
+        /// The first of them, as `name: there, here`.
+        differences: String,
+    },
+    /// Another process writes there.
+    #[error("{} is in use by another saiga; wait until it is done, or choose another --out", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Neither a power cut nor this program leaves it so.
+    #[error(
+        "{} is damaged in line {line}: {reason}; choose another --out, or remove the file to \
+         begin anew", path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It cannot be read or written.
+    #[error("cannot keep the state of the campaign in {}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// How many operations fill a run of an arm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Calibrated {
+    pub(crate) load: String,
+    pub(crate) arm: String,
+    pub(crate) operations: u64,
+    /// Why attempts failed, in order.
+    pub(crate) failures: Vec<String>,
+}
+
+/// A run as it ended, before its visit was judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ran {
+    pub(crate) run: Run,
+    /// Whether the arm failed, by the reason why the run is rejected.
+    pub(crate) failed: bool,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Entry {
+    Plan(Identity),
+    Calibrated(Calibrated),
+    Ran(Ran),
+    /// The last runs are half a visit and do not count.
+    Void {
+        runs: usize,
+    },
+    Finished {
+        at: String,
+    },
+}
+
+/// What another process left.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// Of the plan.
+    pub identity: Identity,
+    /// Runs of visits that are done, rejected ones included.
+    pub runs: Vec<Run>,
+    /// Whether the plan was done.
+    pub finished: bool,
+}
+
+/// A campaign that this process works on; no other can meanwhile.
+#[derive(Debug)]
+pub struct Campaign {
+    path: PathBuf,
+    file: File,
+    /// Of the last line.
+    check: u64,
+    /// Lines that were read, and where the next one to go through stands.
+    replay: VecDeque<(usize, Entry)>,
+    recorded: Vec<Run>,
+    finished: bool,
+}
+
+/// Reads what is in `dir` and changes nothing; `None` when there is no campaign.
+///
+/// # Errors
+/// [`CampaignError::Damaged`] and [`CampaignError::Io`].
+pub fn recorded(dir: &Path) -> Result<Option<Recorded>, CampaignError> {
+    let path = dir.join(FILE);
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(CampaignError::Io { path, error }),
+    };
+    let contents = lines::read(&bytes).map_err(|damage| damaged(&path, damage))?;
+    let mut entries = contents.entries.into_iter();
+    let Some(Entry::Plan(identity)) = entries.next() else {
+        return Ok(None);
+    };
+    let steps = steps(entries.collect()).map_err(|damage| damaged(&path, damage))?;
+    Ok(Some(Recorded {
+        identity,
+        runs: runs_of(&steps.replay),
+        finished: steps.finished,
+    }))
+}
+
+impl Campaign {
+    /// Takes the campaign in `dir`, which exists, for a plan with this identity.
+    ///
+    /// # Errors
+    /// [`CampaignError`]; nothing is changed then.
+    pub fn open(dir: &Path, identity: &Identity, begin: Begin) -> Result<Self, CampaignError> {
+        let path = dir.join(FILE);
+        let io = |error| CampaignError::Io {
+            path: dir.join(FILE),
+            error,
+        };
+        let mut file = locked(&path)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io)?;
+        let contents = lines::read(&bytes).map_err(|damage| damaged(&path, damage))?;
+        let mut entries = contents.entries.into_iter();
+        let before = match entries.next() {
+            Some(Entry::Plan(before)) => before,
+            // Not even the first line was whole.
+            _ => return Self::anew(path, file, dir, identity).map_err(io),
+        };
+        let steps = steps(entries.collect()).map_err(|damage| damaged(&path, damage))?;
+        let recorded = runs_of(&steps.replay);
+        match begin {
+            // Nothing is lost.
+            Begin::Fresh if steps.finished || recorded.is_empty() => {
+                return Self::anew(path, file, dir, identity).map_err(io);
+            }
+            Begin::Fresh => {
+                let runs = recorded.len();
+                return Err(CampaignError::Unfinished { path, runs });
+            }
+            Begin::Resume => {}
+        }
+        if let Some(differences) = before.differences(identity) {
+            return Err(CampaignError::Different { path, differences });
+        }
+        // A line that was cut off in the middle goes.
+        let length = u64::try_from(contents.length).unwrap_or(u64::MAX);
+        file.set_len(length).map_err(io)?;
+        file.seek(SeekFrom::End(0)).map_err(io)?;
+        Ok(Self {
+            path,
+            file,
+            check: contents.check,
+            replay: steps.replay,
+            recorded,
+            finished: steps.finished,
+        })
+    }
+
+    fn anew(path: PathBuf, mut file: File, dir: &Path, identity: &Identity) -> io::Result<Self> {
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        let mut made = Self {
+            path,
+            file,
+            check: lines::START,
+            replay: VecDeque::new(),
+            recorded: Vec::new(),
+            finished: false,
+        };
+        made.write(&Entry::Plan(identity.clone()))?;
+        // The name must survive a power cut as well.
+        File::open(dir)?.sync_all()?;
+        Ok(made)
+    }
+
+    /// Runs of visits that an earlier process finished.
+    #[must_use]
+    pub fn recorded(&self) -> &[Run] {
+        &self.recorded
+    }
+
+    /// Whether the plan was already done when the campaign was taken.
+    #[must_use]
+    pub fn was_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Whether answers still come from the record.
+    pub(crate) fn replays(&self) -> bool {
+        !self.replay.is_empty()
+    }
+
+    /// The recorded calibration, which must be this one; `None` when the record has ended.
+    pub(crate) fn calibrated(
+        &mut self,
+        load: &str,
+        arm: &str,
+    ) -> Result<Option<Calibrated>, CampaignError> {
+        match self.replay.pop_front() {
+            None => Ok(None),
+            Some((_, Entry::Calibrated(one))) if one.load == load && one.arm == arm => {
+                Ok(Some(one))
+            }
+            Some((line, _)) => Err(self.unexpected(line, &format!("the pace of {arm} in {load}"))),
+        }
+    }
+
+    /// A visit of this many runs begins: what the record holds of it is void unless it is whole.
+    pub(crate) fn begin_visit(&mut self, runs: usize) -> Result<(), CampaignError> {
+        let left = self.replay.len();
+        if left == 0 || left >= runs {
+            return Ok(());
+        }
+        if let Some((line, _)) = self
+            .replay
+            .iter()
+            .find(|(_, e)| !matches!(e, Entry::Ran(_)))
+        {
+            return Err(self.unexpected(*line, "a run"));
+        }
+        self.replay.clear();
+        self.append(&Entry::Void { runs: left })
+    }
+
+    /// The recorded run, which must be this one; `None` when the record has ended.
+    pub(crate) fn ran(
+        &mut self,
+        cell: &str,
+        arm: &str,
+        pair: u32,
+    ) -> Result<Option<Ran>, CampaignError> {
+        let is_it =
+            |run: &Run| (run.cell.as_str(), run.arm.as_str(), run.pair) == (cell, arm, pair);
+        match self.replay.pop_front() {
+            None => Ok(None),
+            Some((_, Entry::Ran(ran))) if is_it(&ran.run) => Ok(Some(ran)),
+            Some((line, _)) => {
+                let wanted = format!("pair {} of {arm} in {cell}", u64::from(pair) + 1);
+                Err(self.unexpected(line, &wanted))
+            }
+        }
+    }
+
+    /// Keeps a calibration.
+    pub(crate) fn add_calibrated(&mut self, one: Calibrated) -> Result<(), CampaignError> {
+        self.append(&Entry::Calibrated(one))
+    }
+
+    /// Keeps a run.
+    pub(crate) fn add_run(&mut self, run: &Run, failed: bool) -> Result<(), CampaignError> {
+        let run = run.clone();
+        self.append(&Entry::Ran(Ran { run, failed }))
+    }
+
+    /// The plan is done.
+    pub(crate) fn finish(&mut self, at: String) -> Result<(), CampaignError> {
+        if let Some((line, _)) = self.replay.front() {
+            return Err(self.unexpected(*line, "the end of the plan"));
+        }
+        if self.finished {
+            return Ok(());
+        }
+        self.finished = true;
+        self.append(&Entry::Finished { at })
+    }
+
+    fn unexpected(&self, line: usize, wanted: &str) -> CampaignError {
+        let reason = format!("it is not {wanted}, which the plan has there");
+        damaged(&self.path, Damage { line, reason })
+    }
+
+    fn append(&mut self, entry: &Entry) -> Result<(), CampaignError> {
+        self.write(entry).map_err(|error| CampaignError::Io {
+            path: self.path.clone(),
+            error,
+        })
+    }
+
+    fn write(&mut self, entry: &Entry) -> io::Result<()> {
+        let (line, check) = lines::line(entry, self.check)?;
+        self.file.write_all(line.as_bytes())?;
+        self.file.sync_data()?;
+        self.check = check;
+        Ok(())
+    }
+}
+
+impl Drop for Campaign {
+    fn drop(&mut self) {
+        // Closing would not do: a child between fork and exec holds the same lock. When even this
+        // fails, the end of this process frees it.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+/// The file, made if need be, that only this process works on until it is closed.
+fn locked(path: &Path) -> Result<File, CampaignError> {
+    let path = path.to_owned();
+    let opened = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) => return Err(CampaignError::Io { path, error }),
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(CampaignError::InUse { path }),
+        Err(errno) => Err(CampaignError::Io {
+            path,
+            error: errno.into(),
+        }),
+    }
+}
+
+/// Lines behind the plan, without those that are void.
+struct Steps {
+    replay: VecDeque<(usize, Entry)>,
+    finished: bool,
+}
+
+fn steps(entries: Vec<Entry>) -> Result<Steps, Damage> {
+    let mut replay: VecDeque<(usize, Entry)> = VecDeque::new();
+    let mut finished = false;
+    for (index, entry) in entries.into_iter().enumerate() {
+        // The plan is line 1.
+        let line = index + 2;
+        let wrong = |reason: &str| Damage {
+            line,
+            reason: reason.to_owned(),
+        };
+        if finished {
+            return Err(wrong("it follows the end of the campaign"));
+        }
+        match entry {
+            Entry::Plan(_) => return Err(wrong("a second plan")),
+            Entry::Finished { .. } => finished = true,
+            Entry::Void { runs } => {
+                for _ in 0..runs {
+                    let Some((_, Entry::Ran(_))) = replay.pop_back() else {
+                        return Err(wrong("it voids more runs than there are"));
+                    };
+                }
+            }
+            step @ (Entry::Ran(_) | Entry::Calibrated(_)) => replay.push_back((line, step)),
+        }
+    }
+    Ok(Steps { replay, finished })
+}
+
+fn runs_of(replay: &VecDeque<(usize, Entry)>) -> Vec<Run> {
+    let run = |(_, entry): &(usize, Entry)| match entry {
+        Entry::Ran(ran) => Some(ran.run.clone()),
+        Entry::Plan(_) | Entry::Calibrated(_) | Entry::Void { .. } | Entry::Finished { .. } => None,
+    };
+    replay.iter().filter_map(run).collect()
+}
+
+fn damaged(path: &Path, Damage { line, reason }: Damage) -> CampaignError {
+    CampaignError::Damaged {
+        path: path.to_owned(),
+        line,
+        reason,
+    }
+}
+
+#[cfg(test)]
+mod tests;

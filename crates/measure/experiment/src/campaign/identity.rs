@@ -1,0 +1,192 @@
+//! What decides which runs a plan consists of and what they mean, as one value.
+//!
+//! Two processes may add to one campaign only if these facts are the same: arms and cells,
+//! order, size, limits, versions of the programs, the bytes of a preloaded library, and the
+//! machine with its kernel. The facts are kept beside their hash, so that a difference can be
+//! named.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::analysis::Until;
+use crate::plan::{Plan, RunSize};
+use crate::result::Host;
+use crate::workload::{Load, Workload};
+
+use super::lines::{START, continued};
+
+/// Differences that are named; more would hide them.
+const NAMED: usize = 3;
+/// The variable that names libraries of ours.
+const PRELOAD: &str = "LD_PRELOAD";
+
+/// The identity of a plan on a machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Identity {
+    hash: String,
+    facts: Value,
+}
+
+impl Identity {
+    /// Of `plan` with `workload` on `host`; `until` when the results decide how many pairs.
+    #[must_use]
+    pub fn of<W: Workload>(
+        workload: &W,
+        plan: &Plan<W::Load>,
+        until: Option<&Until>,
+        host: &Host,
+    ) -> Self {
+        let Plan {
+            cells,
+            pairs,
+            seed,
+            size,
+            max_foreign_cores,
+        } = plan;
+        let cell = |cell: &crate::plan::Cell<W::Load>| {
+            json!({
+                "id": cell.id,
+                "load": cell.load.params(),
+                "placement": cell.placement.name(),
+                "hog": cell.hog.name(),
+                "cpus": cell.cpus,
+                "hogged": cell.hogged,
+            })
+        };
+        let size = match size {
+            RunSize::Lasting(length) => json!({"lasting_s": length.as_secs_f64()}),
+            RunSize::Operations(operations) => json!({"operations": operations}),
+            RunSize::Timed(length) => json!({"timed_s": length.as_secs_f64()}),
+        };
+        let arms = workload.arms();
+        let libraries: Map<String, Value> = arms
+            .iter()
+            .filter_map(|arm| arm.env.get(PRELOAD))
+            .map(|path| (path.clone(), contents(path)))
+            .collect();
+        let until =
+            until.map(|until| json!({"half_width": until.half_width, "cells": until.cells}));
+        Self::from_facts(json!({
+            "workload": workload.name(),
+            "arms": arms,
+            "cells": cells.iter().map(cell).collect::<Vec<_>>(),
+            "pairs": pairs,
+            "seed": seed,
+            "size": size,
+            // JSON has no infinity: a limit that nothing reaches is none.
+            "max_foreign_cores": max_foreign_cores.is_finite().then_some(max_foreign_cores),
+            "until": until,
+            "versions": versions(workload),
+            "libraries": libraries,
+            "host": {"cpu": host.cpu, "cores": host.cores, "kernel": host.kernel},
+        }))
+    }
+
+    pub(super) fn from_facts(facts: Value) -> Self {
+        let text = facts.to_string();
+        Self {
+            hash: format!("{:016x}", continued(START, text.as_bytes())),
+            facts,
+        }
+    }
+
+    /// The seed of the order.
+    #[must_use]
+    pub fn seed(&self) -> Option<u64> {
+        self.facts.get("seed")?.as_u64()
+    }
+
+    /// In what `now` differs, as `name: there, here`; `None` when it does not.
+    pub(super) fn differences(&self, now: &Self) -> Option<String> {
+        if self.hash == now.hash {
+            return None;
+        }
+        let mut found = Vec::new();
+        differ("", &self.facts, &now.facts, &mut found);
+        let more = found.len().saturating_sub(NAMED);
+        found.truncate(NAMED);
+        let mut text = found.join("; ");
+        if more > 0 {
+            text = format!("{text}; and {more} more");
+        }
+        Some(text)
+    }
+}
+
+fn versions<W: Workload>(workload: &W) -> BTreeMap<String, String> {
+    let mut versions = workload.versions();
+    versions.insert("saiga".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    versions
+}
+
+/// A library that was built again is another one, whatever its name.
+fn contents(path: &str) -> Value {
+    match fs::read(path) {
+        Ok(bytes) => json!(format!("{:016x}", continued(START, &bytes))),
+        Err(_) => Value::Null,
+    }
+}
+
+/// Every place in which two values differ.
+fn differ(place: &str, there: &Value, here: &Value, found: &mut Vec<String>) {
+    let inside = |name: &str| match place {
+        "" => name.to_owned(),
+        _ => format!("{place}.{name}"),
+    };
+    match (there, here) {
+        (Value::Object(old), Value::Object(new)) => {
+            let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+            for name in names {
+                let [old, new] = [old, new].map(|side| side.get(name).unwrap_or(&Value::Null));
+                differ(&inside(name), old, new, found);
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            for (index, (old, new)) in old.iter().zip(new).enumerate() {
+                differ(&format!("{place}[{index}]"), old, new, found);
+            }
+        }
+        (Value::Array(old), Value::Array(new)) => {
+            found.push(format!("{place}: {} there, {} here", old.len(), new.len()));
+        }
+        _ if there == here => {}
+        _ => found.push(format!("{place}: {there} there, {here} here")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_named_by_their_place() {
+        let old = Identity::from_facts(json!({
+            "seed": 1, "pairs": 6, "cells": [{"id": "a"}], "arms": [{"env": {"X": "1"}}],
+        }));
+        assert_eq!(old.differences(&old.clone()), None);
+        let new = Identity::from_facts(json!({
+            "seed": 2, "pairs": 6, "cells": [{"id": "a"}, {"id": "b"}], "arms": [{"env": {}}],
+        }));
+        assert_eq!(
+            old.differences(&new).unwrap(),
+            "arms[0].env.X: \"1\" there, null here; cells: 1 there, 2 here; seed: 1 there, 2 here"
+        );
+    }
+
+    #[test]
+    fn many_differences_are_counted() {
+        let all = |value: u32| {
+            let names = ["a", "b", "c", "d", "e"];
+            let facts = names.map(|name| (name.to_owned(), json!(value)));
+            Identity::from_facts(Value::Object(facts.into_iter().collect()))
+        };
+        let said = all(1).differences(&all(2)).unwrap();
+        assert_eq!(
+            said,
+            "a: 1 there, 2 here; b: 1 there, 2 here; c: 1 there, 2 here; and 2 more"
+        );
+    }
+}

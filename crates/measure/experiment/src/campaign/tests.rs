@@ -1,0 +1,224 @@
+//! What is refused, what is forgiven, and that two processes never meet in one file.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::*;
+
+fn identity(seed: u64) -> Identity {
+    Identity::from_facts(json!({ "seed": seed }))
+}
+
+fn run(pair: u32) -> Run {
+    Run {
+        cell: "cell".into(),
+        arm: "a".into(),
+        pair,
+        position: 0,
+        started: String::new(),
+        // No short decimal is this number.
+        seconds: 1.0 / 3.0 + f64::from(pair),
+        metrics: BTreeMap::from([("throughput_ops_s".to_owned(), 1e5 / 7.0)]),
+        foreign_cpu_s: 0.1 + 0.2,
+        rejected: None,
+        detail: None,
+    }
+}
+
+fn open(dir: &Path, begin: Begin) -> Result<Campaign, CampaignError> {
+    Campaign::open(dir, &identity(1), begin)
+}
+
+/// A campaign of three runs.
+fn three_runs(dir: &Path) {
+    let mut campaign = open(dir, Begin::Fresh).unwrap();
+    for pair in 0..3 {
+        campaign.add_run(&run(pair), false).unwrap();
+    }
+}
+
+fn refusal(dir: &Path, begin: Begin) -> String {
+    let said = open(dir, begin).unwrap_err().to_string();
+    said.replace(&dir.display().to_string(), "DIR")
+}
+
+/// The lines of the file, each with its end.
+fn text(dir: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(dir.join(FILE)).unwrap();
+    text.split_inclusive('\n').map(str::to_owned).collect()
+}
+
+fn write(dir: &Path, lines: &[String]) {
+    std::fs::write(dir.join(FILE), lines.concat()).unwrap();
+}
+
+#[test]
+fn what_was_kept_comes_back_to_the_last_bit() {
+    let dir = tempfile::tempdir().unwrap();
+    three_runs(dir.path());
+    let campaign = open(dir.path(), Begin::Resume).unwrap();
+    assert_eq!(campaign.recorded(), [run(0), run(1), run(2)]);
+    assert!(!campaign.was_finished());
+    let seen = recorded(dir.path()).unwrap().unwrap();
+    assert_eq!((seen.identity.seed(), seen.finished), (Some(1), false));
+    assert_eq!(seen.runs.len(), 3);
+}
+
+#[test]
+fn beginning_anew_loses_nothing_unfinished() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(open(dir.path(), Begin::Fresh).is_ok());
+    // There is a plan, but no run that could be lost.
+    three_runs(dir.path());
+    assert_eq!(
+        refusal(dir.path(), Begin::Fresh),
+        "DIR/campaign.jsonl holds an unfinished campaign of 3 runs; the same command with \
+         --resume finishes it, another --out (or removing the file) begins anew"
+    );
+    let mut campaign = open(dir.path(), Begin::Resume).unwrap();
+    for pair in 0..3 {
+        campaign.ran("cell", "a", pair).unwrap().unwrap();
+    }
+    campaign.finish("then".into()).unwrap();
+    drop(campaign);
+    assert!(open(dir.path(), Begin::Resume).unwrap().was_finished());
+    let anew = open(dir.path(), Begin::Fresh).unwrap();
+    assert_eq!((anew.recorded().len(), text(dir.path()).len()), (0, 1));
+}
+
+#[test]
+fn another_plan_is_refused_and_the_difference_named() {
+    let dir = tempfile::tempdir().unwrap();
+    three_runs(dir.path());
+    let said = Campaign::open(dir.path(), &identity(2), Begin::Resume).unwrap_err();
+    let said = said.to_string();
+    assert!(
+        said.contains("is of another plan (seed: 1 there, 2 here)"),
+        "{said}"
+    );
+    assert_eq!(text(dir.path()).len(), 4, "nothing is changed");
+}
+
+#[test]
+fn one_process_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path(), Begin::Fresh).unwrap();
+    for begin in [Begin::Fresh, Begin::Resume] {
+        assert_eq!(
+            refusal(dir.path(), begin),
+            "DIR/campaign.jsonl is in use by another saiga; wait until it is done, or choose \
+             another --out"
+        );
+    }
+    drop(first);
+    assert!(open(dir.path(), Begin::Resume).is_ok());
+}
+
+#[test]
+fn a_line_torn_anywhere_is_left_out_and_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    three_runs(dir.path());
+    let lines = text(dir.path());
+    let last = lines[3].len();
+    for kept in 0..last {
+        let mut torn = lines.clone();
+        torn[3].truncate(kept);
+        write(dir.path(), &torn);
+        let mut campaign = open(dir.path(), Begin::Resume).unwrap();
+        assert_eq!(campaign.recorded().len(), 2, "{kept} of {last} bytes");
+        for pair in 0..2 {
+            campaign.ran("cell", "a", pair).unwrap().unwrap();
+        }
+        campaign.add_run(&run(2), false).unwrap();
+        drop(campaign);
+        assert_eq!(text(dir.path()), lines, "{kept} of {last} bytes");
+    }
+}
+
+/// A block that never reached the disk reads as zeros, even where its line feed did.
+#[test]
+fn zeros_at_the_end_are_a_torn_line() {
+    let dir = tempfile::tempdir().unwrap();
+    for tail in ["\0\0\0\0", "\0\0\0}\n"] {
+        if dir.path().join(FILE).exists() {
+            std::fs::remove_file(dir.path().join(FILE)).unwrap();
+        }
+        three_runs(dir.path());
+        let mut lines = text(dir.path());
+        lines.push(tail.to_owned());
+        write(dir.path(), &lines);
+        assert_eq!(open(dir.path(), Begin::Resume).unwrap().recorded().len(), 3);
+    }
+}
+
+#[test]
+fn not_even_a_first_line_is_a_beginning() {
+    let dir = tempfile::tempdir().unwrap();
+    three_runs(dir.path());
+    let first = text(dir.path()).remove(0);
+    write(dir.path(), &[first[..first.len() / 2].to_owned()]);
+    let campaign = open(dir.path(), Begin::Resume).unwrap();
+    assert!(campaign.recorded().is_empty());
+    drop(campaign);
+    assert_eq!(text(dir.path()), [first]);
+}
+
+#[test]
+fn any_other_damage_is_refused_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    three_runs(dir.path());
+    let whole = text(dir.path());
+    let changed = |line: usize, from: &str, to: &str| {
+        let mut lines = whole.clone();
+        assert!(lines[line].contains(from), "{}", lines[line]);
+        lines[line] = lines[line].replacen(from, to, 1);
+        lines
+    };
+    let without = |line: usize| {
+        let mut lines = whole.clone();
+        lines.remove(line);
+        lines
+    };
+    let mut swapped = whole.clone();
+    swapped.swap(1, 2);
+    let cut = changed(2, "\"seconds\"", "\"seco");
+    for (damage, lines, line, reason) in [
+        (
+            "a digit",
+            changed(1, "\"pair\":0", "\"pair\":7"),
+            2,
+            "its check is wrong",
+        ),
+        (
+            "the last digit",
+            changed(3, "\"pair\":2", "\"pair\":7"),
+            4,
+            "its check is wrong",
+        ),
+        ("a missing line", without(2), 3, "its check is wrong"),
+        ("two lines swapped", swapped, 2, "its check is wrong"),
+        (
+            "cut in the middle",
+            cut,
+            3,
+            "it is cut off, and others follow",
+        ),
+        ("no plan", without(0), 1, "its check is wrong"),
+        (
+            "not ours",
+            vec!["{\"a\":1}\n".to_owned()],
+            1,
+            "its check is wrong",
+        ),
+    ] {
+        write(dir.path(), &lines);
+        for begin in [Begin::Resume, Begin::Fresh] {
+            let said = refusal(dir.path(), begin);
+            let wanted = format!("DIR/campaign.jsonl is damaged in line {line}: {reason}");
+            assert!(said.starts_with(&wanted), "{damage}: {said}");
+        }
+        assert!(recorded(dir.path()).is_err(), "{damage}");
+        assert_eq!(text(dir.path()), lines, "{damage}: nothing is changed");
+    }
+}

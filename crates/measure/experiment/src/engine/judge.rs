@@ -1,0 +1,76 @@
+//! Whether a run that ended may count: strangers and the hypervisor must have left it its CPUs.
+
+use crate::cores::Stolen;
+use crate::workload::Measured;
+
+/// How the reason of a run begins that other processes disturbed.
+pub const OTHERS: &str = "other processes";
+/// How the reason of a run begins that the hypervisor disturbed.
+pub const STOLEN: &str = "the hypervisor took";
+
+/// The accounting of strangers' CPU time is this coarse: a tick and a half per core.
+const RESOLUTION_S: f64 = 0.03;
+
+/// Why the run cannot count; `None` when it can. At most `max_cores` may have been lacking.
+///
+/// What strangers used holds what was stolen in the measured part of the run; `stolen` is of the
+/// whole run, its warm-up included.
+pub(super) fn rejection(measured: &Measured, stolen: Stolen, max_cores: f64) -> Option<String> {
+    if measured.invalid.is_some() {
+        return measured.invalid.clone();
+    }
+    let above = |cpu_s: f64, window_s: f64| cpu_s > max_cores * window_s + RESOLUTION_S;
+    let reason = |what: &str, cpu_s: f64, window_s: f64| {
+        format!("{what} {cpu_s:.2} s of CPU in {window_s:.2} s, more than {max_cores:.2} of a core")
+    };
+    if above(stolen.cpu_s, stolen.window_s) {
+        return Some(reason(STOLEN, stolen.cpu_s, stolen.window_s));
+    }
+    let (foreign_s, window_s) = (measured.foreign_cpu_s, measured.window_s);
+    above(foreign_s, window_s).then(|| reason(&format!("{OTHERS} used"), foreign_s, window_s))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn strangers_and_the_hypervisor_have_the_same_limit_and_their_own_words() {
+        for (foreign_cpu_s, stolen_s, wanted) in [
+            (0.1, 0.0, None),
+            (0.1, 0.1, None),
+            (
+                0.2,
+                0.0,
+                Some("other processes used 0.20 s of CPU in 1.00 s, more than 0.10 of a core"),
+            ),
+            (
+                0.2,
+                0.3,
+                Some("the hypervisor took 0.30 s of CPU in 2.00 s, more than 0.10 of a core"),
+            ),
+            (
+                0.0,
+                0.3,
+                Some("the hypervisor took 0.30 s of CPU in 2.00 s, more than 0.10 of a core"),
+            ),
+        ] {
+            let measured = Measured {
+                seconds: 1.0,
+                metrics: BTreeMap::new(),
+                foreign_cpu_s,
+                window_s: 1.0,
+                invalid: None,
+                detail: None,
+            };
+            let stolen = Stolen {
+                cpu_s: stolen_s,
+                window_s: 2.0,
+            };
+            let said = rejection(&measured, stolen, 0.1);
+            assert_eq!(said.as_deref(), wanted, "{foreign_cpu_s} {stolen_s}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What an experiment is expected to show; exit 1 when it does not.
+
+use super::reader::Table;
+use super::tree::Entries;
+use crate::result::{Comparison, ComparisonKind, ExperimentResult, Verdict};
+
+/// One expectation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expectation {
+    /// Of this metric; `None` for the main one.
+    pub metric: Option<String>,
+    /// Of this arm; `None` for the last one.
+    pub arm: Option<String>,
+    /// Against this arm; `None` for the first one.
+    pub against: Option<String>,
+    /// In this cell; `None` for every cell.
+    pub cell: Option<String>,
+    /// What the verdict must be.
+    pub verdict: Option<Verdict>,
+    /// The whole interval of the ratio lies above this.
+    pub above: Option<f64>,
+    /// The whole interval of the ratio lies below this.
+    pub below: Option<f64>,
+}
+
+impl Expectation {
+    /// Reads one `[[expect]]`; `arms` are the names that there are.
+    pub(super) fn read(root: &Table<'_>, line: usize, entries: &Entries, arms: &[&str]) -> Self {
+        let table = root.inner("expect".to_owned(), line, entries);
+        let verdicts = [
+            ("faster", Verdict::Faster),
+            ("slower", Verdict::Slower),
+            ("no difference shown", Verdict::NoDifferenceShown),
+        ];
+        let named: Vec<(&str, &str)> = arms.iter().map(|arm| (*arm, *arm)).collect();
+        let arm = |key| table.choice(key, &named).map(str::to_owned);
+        let expectation = Self {
+            metric: table.text("metric"),
+            arm: arm("arm"),
+            against: arm("against"),
+            cell: table.text("cell"),
+            verdict: table.choice("verdict", &verdicts),
+            above: table.fraction("ratio_above", 0.0, 1e6),
+            below: table.fraction("ratio_below", 0.0, 1e6),
+        };
+        let Self {
+            verdict,
+            above,
+            below,
+            ..
+        } = &expectation;
+        if verdict.is_none() && above.is_none() && below.is_none() {
+            table.problem(
+                "verdict",
+                "is missing: say verdict, ratio_above or ratio_below",
+            );
+        }
+        table.finish();
+        expectation
+    }
+
+    /// What `result` does not show of it, in sentences; none when it is met. `main` is the
+    /// metric that counts where none is named.
+    #[must_use]
+    pub fn unmet(&self, result: &ExperimentResult, main: &str) -> Vec<String> {
+        let metric = self.metric.as_deref().unwrap_or(main);
+        let first = result.arms.first().map_or("", |arm| arm.name.as_str());
+        let last = result.arms.last().map_or("", |arm| arm.name.as_str());
+        let b = self.arm.as_deref().unwrap_or(last);
+        let a = self.against.as_deref().unwrap_or(first);
+        let concerned = |one: &&Comparison| {
+            one.metric == metric
+                && (one.a.as_str(), one.b.as_str()) == (a, b)
+                && one.kind == ComparisonKind::SamePlacement
+                && self.cell.as_ref().is_none_or(|cell| *cell == one.cell)
+        };
+        let found: Vec<&Comparison> = result.comparisons.iter().filter(concerned).collect();
+        if found.is_empty() {
+            return vec![format!("{metric} of {b} against {a} was not compared")];
+        }
+        found
+            .into_iter()
+            .filter_map(|one| self.unmet_by(one))
+            .collect()
+    }
+
+    fn unmet_by(&self, one: &Comparison) -> Option<String> {
+        let Some([low, high]) = one.ratio.ci95 else {
+            return Some(format!(
+                "{} in {}: too few pairs for an interval",
+                one.metric, one.cell
+            ));
+        };
+        let met = self.verdict.is_none_or(|verdict| verdict == one.verdict)
+            && self.above.is_none_or(|least| low > least)
+            && self.below.is_none_or(|most| high < most);
+        (!met).then(|| {
+            format!(
+                "{} of {} against {} in {}: ratio {:.3} ({low:.3} to {high:.3}), expected {}",
+                one.metric,
+                one.b,
+                one.a,
+                one.cell,
+                one.ratio.median,
+                self.wanted()
+            )
+        })
+    }
+
+    fn wanted(&self) -> String {
+        let verdict = self.verdict.map(|verdict| match verdict {
+            Verdict::Faster => "a faster arm".to_owned(),
+            Verdict::Slower => "a slower arm".to_owned(),
+            Verdict::NoDifferenceShown => "no difference".to_owned(),
+        });
+        let above = self.above.map(|least| format!("above {least}"));
+        let below = self.below.map(|most| format!("below {most}"));
+        let all: Vec<String> = [verdict, above, below].into_iter().flatten().collect();
+        all.join(", ")
+    }
+}

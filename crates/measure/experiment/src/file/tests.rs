@@ -1,0 +1,246 @@
+//! Whole files, and every mistake in one.
+
+use super::*;
+use crate::result::{Better, Verdict};
+
+const WHOLE: &str = r#"
+name = "two arms"
+goal = "What Saiga is worth."
+
+[vars]
+PORT = 7379
+
+[plan]
+pairs = 8
+until = "2%"
+seed = 5
+
+[[server]]
+name = "redis"
+command = "redis-server --port ${PORT} --save ''"
+port = "${PORT}"
+env = { LANG = "C", N = 1 }
+cpus = "0-2,4"
+memory_interleave = "0-1"
+ready = { probe = "redis", timeout = "5s" }
+stop = { command = "redis-cli -p ${PORT} SHUTDOWN NOSAVE", timeout = "9s" }
+
+[client]
+cpus = "3"
+
+[[arm]]
+name = "kernel"
+
+[[arm]]
+name = "saiga"
+saiga = true
+hooks = { before_arm = "echo before", after_arm = [{ command = "echo after", on_failure = "ignore" }] }
+[[arm.server]]
+name = "redis"
+env = { N = 2 }
+[arm.client]
+saiga = false
+
+[workload]
+kind = "redis-benchmark"
+flags = "-c 10 -n 1000 -r 100"
+timeout = "2min"
+
+[restore]
+kind = "flushall"
+drop_caches = true
+
+[hooks]
+before_run = ["sync", { command = "sleep 1", timeout = "3s", on_failure = "reject" }]
+
+[metrics]
+devices = "sda"
+fill = ["/data"]
+
+[[expect]]
+verdict = "faster"
+ratio_above = 1.05
+"#;
+
+fn read(text: &str) -> Result<Experiment, Vec<String>> {
+    match Experiment::parse(Path::new("/exp/two.toml"), text, &[]) {
+        Ok(experiment) => Ok(experiment),
+        Err(FileError::Wrong { problems, .. }) => Err(problems),
+        Err(FileError::Unreadable { error, .. }) => panic!("{error}"),
+    }
+}
+
+fn problems(text: &str) -> Vec<String> {
+    read(text).unwrap_err()
+}
+
+#[test]
+fn a_whole_file_is_understood() {
+    let file = read(WHOLE).unwrap();
+    assert_eq!((file.name.as_str(), file.plan.pairs), ("two arms", 8));
+    assert_eq!((file.plan.until, file.plan.seed), (Some(0.02), Some(5)));
+    let [kernel, saiga] = file.arms.as_slice() else {
+        panic!("{:?}", file.arms)
+    };
+    let server = &kernel.servers[0];
+    assert_eq!(
+        server.command,
+        ["redis-server", "--port", "7379", "--save", ""]
+    );
+    assert_eq!(server.port, Some(7379));
+    assert_eq!(server.dress.cpus, [0, 1, 2, 4]);
+    assert_eq!(server.ready.probe, Probe::Redis);
+    assert_eq!(server.stop.limit.as_secs(), 9);
+    assert!(!server.dress.saiga && saiga.servers[0].dress.saiga);
+    assert_eq!(saiga.hooks.arm.after[0].failure, OnFailure::Ignore);
+    assert_eq!(file.hooks.run.before[1].failure, OnFailure::Reject);
+    assert_eq!(file.restore.how, How::FlushAll);
+    assert_eq!(file.metrics.devices, ["sda"]);
+    assert_eq!(file.expectations[0].verdict, Some(Verdict::Faster));
+}
+
+/// An arm says what differs; what it does not say is as in the other arms.
+#[test]
+fn an_arm_is_laid_over_what_all_arms_have() {
+    let file = read(WHOLE).unwrap();
+    let [kernel, saiga] = file.arms.as_slice() else {
+        panic!("{:?}", file.arms)
+    };
+    let env = |arm: &Arm| {
+        arm.servers[0]
+            .dress
+            .env
+            .clone()
+            .into_iter()
+            .collect::<Vec<_>>()
+    };
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(env(kernel), [pair("LANG", "C"), pair("N", "1")]);
+    assert_eq!(env(saiga), [pair("LANG", "C"), pair("N", "2")]);
+    assert_eq!(saiga.servers[0].command, kernel.servers[0].command);
+    assert_eq!(
+        (saiga.client.saiga, saiga.client.cpus.as_slice()),
+        (false, &[3][..])
+    );
+}
+
+#[test]
+fn a_variable_set_from_outside_wins() {
+    let sets = [("PORT".to_owned(), "9000".to_owned())];
+    let file = Experiment::parse(Path::new("/exp/two.toml"), WHOLE, &sets).unwrap();
+    assert_eq!(file.arms[0].servers[0].port, Some(9000));
+}
+
+#[test]
+fn every_mistake_is_told_with_its_line() {
+    let text = r#"
+pears = 6
+[[arm]]
+name = "a"
+saga = true
+[[arm]]
+name = "a"
+[[server]]
+name = "s"
+command = "redis-server | tee log"
+port = 70000
+memory_bind = "0"
+memory_interleave = "1"
+ready = { probe = "rediss", timeout = "soon" }
+data = "relative"
+[workload]
+kind = "redis-benchmark"
+flags = "-h x"
+[restore]
+kind = "snapshot"
+parts = ["/data"]
+snapshot = "/data/backup"
+[[expect]]
+arm = "b"
+[hooks]
+before_rnu = "x"
+before_run = { timeout = "1s" }
+"#;
+    let told = problems(text);
+    let wanted = [
+        "line 2: pears is not known here; there are",
+        "line 5: arm \"a\".saga is not known here; did you mean saiga?",
+        "line 6: arm \"a\" is there twice; give it another name",
+        "line 10: server \"s\".command is \"redis-server | tee log\": '|' means something to a shell",
+        "line 11: server \"s\".port must be a whole number from 1 to 65535",
+        "line 12: server \"s\".memory_bind and memory_interleave exclude each other",
+        "line 14: server \"s\".ready.probe is \"rediss\", and none of port, redis, mysql, postgres (did you mean \"redis\"?)",
+        "line 14: server \"s\".ready.timeout is \"soon\", not a length such as",
+        "line 15: server \"s\".data holds relative, which does not begin with /",
+        "line 18: workload.flags -h is not for you to say",
+        "line 22: restore.snapshot lies in /data, which it replaces",
+        "line 24: expect.arm is \"b\", and none of a, a",
+        "line 26: hooks.before_rnu is not known here; did you mean before_run?",
+        "line 27: before_run.command is missing",
+    ];
+    for start in wanted {
+        let count = told.iter().filter(|one| one.starts_with(start)).count();
+        assert_eq!(count, 1, "{start}\nin {told:#?}");
+    }
+}
+
+#[test]
+fn toml_that_is_none_is_told_with_its_line() {
+    let told = problems("name = \"x\"\n[plan\npairs = 6\n");
+    assert!(
+        told.iter().any(|one| one.starts_with("line 2: ")),
+        "{told:#?}"
+    );
+}
+
+#[test]
+fn private_servers_have_no_others_beside_them() {
+    let file = r#"
+[[arm]]
+name = "kernel"
+[[arm]]
+name = "saiga"
+saiga = true
+[workload]
+kind = "redis-benchmark"
+topology = "cluster"
+"#;
+    assert!(read(file).is_ok());
+    let told = problems(&format!(
+        "{file}[[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n"
+    ));
+    assert!(told[0].contains("whose servers are private"), "{told:#?}");
+}
+
+#[test]
+fn figures_of_a_command_need_a_name_a_unit_and_a_direction() {
+    let file = |metric: &str| {
+        format!(
+            "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
+             [[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n\
+             [workload]\nkind = \"command\"\ncommand = \"load\"\n{metric}"
+        )
+    };
+    let good = "metric = [{ name = \"rate_per_s\", regex = 'rate ([0-9]+)', unit = \"1/s\", better = \"higher\" }]";
+    let metrics = read(&file(good)).unwrap().workload.metrics();
+    assert_eq!(
+        (metrics[0].name.as_str(), metrics[0].better),
+        ("rate_per_s", Better::Higher)
+    );
+    let told = problems(&file(
+        "metric = [{ name = \"Rate\", regex = 'rate', better = \"more\" }]",
+    ));
+    for part in [
+        "name must consist of",
+        "exactly one group",
+        "better is \"more\"",
+        "unit is missing",
+    ] {
+        assert!(
+            told.iter().any(|one| one.contains(part)),
+            "{part} in {told:#?}"
+        );
+    }
+    let told = problems(&file(""));
+    assert!(told[0].contains("[[workload.metric]] says"), "{told:#?}");
+}

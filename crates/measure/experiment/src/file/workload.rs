@@ -1,0 +1,306 @@
+//! What is measured.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use regex::Regex;
+
+use super::flags::Flags;
+use super::reader::Table;
+use super::server;
+use super::tree::Entries;
+use super::words;
+use crate::result::{Better, Metric};
+
+/// Until a load that says nothing else must have ended.
+const USUAL_LIMIT: Duration = Duration::from_secs(3600);
+
+/// A load, and how long it may take at most.
+#[derive(Debug, Clone)]
+pub struct Workload {
+    /// What it is.
+    pub kind: Kind,
+    /// A run that takes longer is stopped and rejected; `None` where the load knows its length.
+    pub limit: Option<Duration>,
+}
+
+/// The kinds of loads.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    /// TPC-C as props files of BenchmarkSQL say; several run at the same time.
+    Tpcc {
+        /// The files.
+        props: Vec<PathBuf>,
+        /// Further options of `saiga bench tpcc run`.
+        options: Vec<String>,
+    },
+    /// redis-benchmark.
+    Redis {
+        /// Its flags.
+        flags: Flags,
+        /// How private servers are joined; `None` for the servers of the arms.
+        topology: Option<String>,
+        /// Names the kind of fail-over to measure beside the tests.
+        failover: bool,
+    },
+    /// Any program that prints its figures.
+    Command {
+        /// `command`, `sysbench` or `pgbench`.
+        name: String,
+        /// Program and arguments.
+        line: Vec<String>,
+        /// What is read from its output.
+        metrics: Vec<Extract>,
+    },
+}
+
+/// One figure in the output of a program.
+#[derive(Debug, Clone)]
+pub struct Extract {
+    /// What it is.
+    pub metric: Metric,
+    /// Its first group is the number; the last match counts.
+    pub pattern: Regex,
+    /// What the number is multiplied by.
+    pub scale: f64,
+}
+
+/// Figures of programs whose output we know: name, pattern, unit, direction, scale.
+type Known = (&'static str, &'static str, &'static str, Better, f64);
+
+const SYSBENCH: [Known; 3] = [
+    (
+        "throughput_ops_s",
+        r"transactions:\s+\d+\s+\(([0-9.]+) per sec",
+        "ops/s",
+        Better::Higher,
+        1.0,
+    ),
+    (
+        "latency_mean_us",
+        r"avg:\s+([0-9.]+)",
+        "µs",
+        Better::Lower,
+        1000.0,
+    ),
+    (
+        "latency_p95_us",
+        r"95th percentile:\s+([0-9.]+)",
+        "µs",
+        Better::Lower,
+        1000.0,
+    ),
+];
+const PGBENCH: [Known; 2] = [
+    (
+        "throughput_ops_s",
+        r"tps = ([0-9.]+)",
+        "ops/s",
+        Better::Higher,
+        1.0,
+    ),
+    (
+        "latency_mean_us",
+        r"latency average = ([0-9.]+) ms",
+        "µs",
+        Better::Lower,
+        1000.0,
+    ),
+];
+
+impl Workload {
+    /// Reads `[workload]`; relative paths begin at `here`.
+    pub(super) fn read(table: &Table<'_>, here: &Path) -> Option<Self> {
+        let choices = ["tpcc", "redis-benchmark", "sysbench", "pgbench", "command"];
+        table.needed("kind");
+        let named: Vec<(&str, &str)> = choices.iter().map(|name| (*name, *name)).collect();
+        let kind = match table.choice("kind", &named) {
+            None => None,
+            Some("tpcc") => Some(tpcc(table, here)),
+            Some("redis-benchmark") => redis(table),
+            Some(name) => Some(command(table, name)),
+        };
+        let limit = table.duration("timeout");
+        if kind.is_some() {
+            // Without a kind nobody knows which keys it may have.
+            table.finish();
+        }
+        Some(Self { kind: kind?, limit })
+    }
+
+    /// The longest that a run may take.
+    #[must_use]
+    pub fn limit(&self) -> Duration {
+        self.limit.unwrap_or(USUAL_LIMIT)
+    }
+
+    /// Metrics that are this experiment's own, the main one first.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<Metric> {
+        match &self.kind {
+            Kind::Tpcc { options, .. } => tpcc_metrics(options),
+            Kind::Redis { .. } => Vec::new(),
+            Kind::Command { metrics, .. } => metrics
+                .iter()
+                .map(|extract| extract.metric.clone())
+                .collect(),
+        }
+    }
+
+    /// In one word.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match &self.kind {
+            Kind::Tpcc { .. } => "tpcc",
+            Kind::Redis { .. } => "redis-benchmark",
+            Kind::Command { name, .. } => name,
+        }
+    }
+}
+
+/// What TPC-C calls its throughput depends on the pauses of its terminals; response times are those
+/// of New-Order.
+fn tpcc_metrics(options: &[String]) -> Vec<Metric> {
+    let has = |name: &str| options.iter().any(|option| option.starts_with(name));
+    let tpmc = if has("--keying-multiplier") || has("--thinking-multiplier") {
+        "tpmc_shortened_think_time"
+    } else if has("--think") {
+        "tpmc"
+    } else {
+        "tpmc_no_think_time"
+    };
+    let own = [
+        (tpmc, "tpmC", Better::Higher),
+        ("latency_p95_us", "µs", Better::Lower),
+    ];
+    let metric = |(name, unit, better): (&str, &str, Better)| Metric {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        better,
+    };
+    own.map(metric).to_vec()
+}
+
+fn tpcc(table: &Table<'_>, here: &Path) -> Kind {
+    table.needed("props");
+    let props = table.texts("props").into_iter().map(|file| here.join(file));
+    Kind::Tpcc {
+        props: props.collect(),
+        options: table.texts("options"),
+    }
+}
+
+fn redis(table: &Table<'_>) -> Option<Kind> {
+    let text = table.text("flags").unwrap_or_default();
+    let words = match words::split(&text) {
+        Ok(words) => words,
+        Err(words::WordsError::Empty) => Vec::new(),
+        Err(error) => {
+            table.problem("flags", &format!("{error}"));
+            Vec::new()
+        }
+    };
+    let names = ["standalone", "replica", "sentinel", "cluster"].map(|name| (name, name));
+    let topology = table.choice("topology", &names);
+    let failover = table.flag("failover").unwrap_or(false);
+    if failover && topology != Some("sentinel") {
+        table.problem("failover", "needs topology = \"sentinel\"");
+    }
+    let flags = Flags::parse(&words)
+        .map_err(|wrong| wrong.iter().for_each(|what| table.problem("flags", what)))
+        .ok()?;
+    if let (Some(topology), [first, ..]) = (topology, flags.others.as_slice()) {
+        let what =
+            format!("{first} has no meaning for the private servers of topology = {topology:?}");
+        table.problem("flags", &what);
+    }
+    Some(Kind::Redis {
+        flags,
+        topology: topology.map(str::to_owned),
+        failover,
+    })
+}
+
+fn command(table: &Table<'_>, name: &str) -> Kind {
+    let line = server::command(table, "command");
+    let known: &[Known] = match name {
+        "sysbench" => &SYSBENCH,
+        "pgbench" => &PGBENCH,
+        _ => &[],
+    };
+    let mut metrics: Vec<Extract> = known.iter().filter_map(known_metric).collect();
+    let own = table.tables("metric");
+    metrics.extend(
+        own.iter()
+            .filter_map(|(line, entries)| metric(table, *line, entries)),
+    );
+    if metrics.is_empty() && !table.has("metric") {
+        table.problem(
+            "metric",
+            "is missing: [[workload.metric]] says what is read from the output",
+        );
+    }
+    Kind::Command {
+        name: name.to_owned(),
+        line,
+        metrics,
+    }
+}
+
+fn known_metric(&(name, pattern, unit, better, scale): &Known) -> Option<Extract> {
+    Some(Extract {
+        metric: Metric {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            better,
+        },
+        pattern: Regex::new(pattern).ok()?,
+        scale,
+    })
+}
+
+fn metric(table: &Table<'_>, line: usize, entries: &Entries) -> Option<Extract> {
+    let one = table.inner("metric".to_owned(), line, entries);
+    let name = one.needed_text("name").unwrap_or_default();
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if !name.chars().all(plain) {
+        one.problem(
+            "name",
+            "must consist of small letters, digits and _, its unit last: latency_p99_us",
+        );
+    }
+    let pattern = one.needed_text("regex");
+    let pattern = pattern.and_then(|text| match Regex::new(&text) {
+        Ok(pattern) if pattern.captures_len() == 2 => Some(pattern),
+        Ok(_) => {
+            one.problem(
+                "regex",
+                "must have exactly one group (...), around the number",
+            );
+            None
+        }
+        Err(error) => {
+            let last = error.to_string();
+            let last = last.lines().last().unwrap_or_default().to_owned();
+            one.problem("regex", &last);
+            None
+        }
+    });
+    one.needed("better");
+    let better = one.choice(
+        "better",
+        &[("higher", Better::Higher), ("lower", Better::Lower)],
+    );
+    let unit = one.needed_text("unit");
+    let scale = one.fraction("scale", 1e-12, 1e12).unwrap_or(1.0);
+    one.finish();
+    Some(Extract {
+        metric: Metric {
+            name,
+            unit: unit?,
+            better: better?,
+        },
+        pattern: pattern?,
+        scale,
+    })
+}

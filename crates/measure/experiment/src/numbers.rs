@@ -1,0 +1,76 @@
+//! Lists of CPUs and memory nodes as `taskset` and `numactl` take them: `0-27,32-59`.
+
+use std::str::FromStr;
+
+/// Highest number in a list.
+const MAX: usize = 4095;
+
+/// Numbers in ascending order, each once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Numbers(pub Vec<usize>);
+
+/// A text that is no such list.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a list such as 0-27,32-59 of numbers up to {MAX}")]
+pub struct NotNumbers;
+
+impl FromStr for Numbers {
+    type Err = NotNumbers;
+
+    fn from_str(text: &str) -> Result<Self, NotNumbers> {
+        let mut all = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let number = |text: &str| text.trim().parse::<usize>().map_err(|_| NotNumbers);
+            let (first, last) = (number(first)?, number(last)?);
+            if first > last || last > MAX {
+                return Err(NotNumbers);
+            }
+            all.extend(first..=last);
+        }
+        all.sort_unstable();
+        all.dedup();
+        Ok(Self(all))
+    }
+}
+
+/// `0-3,8`.
+#[must_use]
+pub fn ranges(numbers: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let run = |&(first, last): &(usize, usize)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        }
+    };
+    runs.iter().map(run).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_and_written() {
+        for (text, numbers, again) in [
+            ("0", vec![0], "0"),
+            ("0-2,5", vec![0, 1, 2, 5], "0-2,5"),
+            ("5, 0-1,1-2", vec![0, 1, 2, 5], "0-2,5"),
+        ] {
+            let read: Numbers = text.parse().unwrap();
+            assert_eq!(read.0, numbers, "{text}");
+            assert_eq!(ranges(&read.0), again, "{text}");
+        }
+        for bad in ["", "a", "3-1", "1,", "0-99999", "-1"] {
+            assert_eq!(bad.parse::<Numbers>(), Err(NotNumbers), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The line of a load, and what its output says.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use saiga_experiment::file::{Arm, Experiment, Extract, Kind};
+use saiga_experiment::process::CommandLine;
+use saiga_experiment::result::Detail;
+use saiga_redis::remote::Figures;
+
+use crate::line;
+use crate::record::{self, Times};
+
+/// What the output of a load says.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Output {
+    /// Figures by name.
+    pub(crate) metrics: BTreeMap<String, f64>,
+    /// How long it measured, where it says so.
+    pub(crate) seconds: Option<f64>,
+    /// When it measured, where it says so.
+    pub(crate) times: Option<Times>,
+    /// What it tells beyond its figures.
+    pub(crate) detail: Option<Box<Detail>>,
+    /// Why it does not count, where it says so itself.
+    pub(crate) rejected: Option<String>,
+}
+
+/// The line that runs the load of `file` for `arm`; `test` is that of redis-benchmark, `results`
+/// the folder in which TPC-C leaves what it measured.
+pub(crate) fn line(
+    file: &Experiment,
+    arm: &Arm,
+    test: Option<&str>,
+    tool: &Path,
+    results: Option<&Path>,
+) -> CommandLine {
+    let words = match &file.workload.kind {
+        Kind::Tpcc { props, options } => {
+            let mut words = vec![tool.to_string_lossy().into_owned()];
+            words.extend(["bench", "tpcc", "run"].map(str::to_owned));
+            for file in props {
+                words.extend(["--props".to_owned(), file.to_string_lossy().into_owned()]);
+            }
+            words.extend(options.iter().cloned());
+            words.push("--json".to_owned());
+            if let Some(dir) = results {
+                words.extend(["--out".to_owned(), dir.to_string_lossy().into_owned()]);
+            }
+            words
+        }
+        Kind::Redis { flags, .. } => {
+            let port = arm.servers.first().and_then(|server| server.port);
+            let port = port.map_or(String::new(), |port| port.to_string());
+            let mut words = ["redis-benchmark", "-h", "127.0.0.1", "-p", &port]
+                .map(str::to_owned)
+                .to_vec();
+            words.extend(flags.words(test.unwrap_or("set")));
+            words
+        }
+        Kind::Command { line, .. } => line.clone(),
+    };
+    line::dressed(&arm.client, &words, tool)
+}
+
+/// Whether a load that ended with this code has measured: our own bench says by 1 that a check
+/// failed, and its record which.
+pub(crate) fn measured(kind: &Kind, code: Option<i32>) -> bool {
+    code == Some(0) || (matches!(kind, Kind::Tpcc { .. }) && code == Some(1))
+}
+
+/// Reads what a load printed.
+///
+/// # Errors
+/// What is not there, for people.
+pub(crate) fn read(kind: &Kind, text: &str) -> Result<Output, String> {
+    match kind {
+        Kind::Tpcc { .. } => record::read(text),
+        Kind::Redis { flags, .. } => {
+            let figures = Figures::parse(text).ok_or("redis-benchmark printed no figures")?;
+            #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+            let requests = flags.requests as f64;
+            let mut metrics = figures.latencies;
+            metrics.insert("throughput_ops_s".to_owned(), figures.requests_per_s);
+            Ok(Output {
+                metrics,
+                seconds: Some(requests / figures.requests_per_s),
+                ..Output::default()
+            })
+        }
+        Kind::Command { metrics, .. } => extracted(metrics, text),
+    }
+}
+
+/// The last match of each pattern; all of them must be there.
+fn extracted(wanted: &[Extract], text: &str) -> Result<Output, String> {
+    let mut metrics = BTreeMap::new();
+    for Extract {
+        metric,
+        pattern,
+        scale,
+    } in wanted
+    {
+        let last = pattern.captures_iter(text).last();
+        let number = last.and_then(|found| found.get(1)?.as_str().parse::<f64>().ok());
+        let number = number.ok_or_else(|| {
+            format!(
+                "the output has no number for {} (regex {:?})",
+                metric.name,
+                pattern.as_str()
+            )
+        })?;
+        metrics.insert(metric.name.clone(), number * scale);
+    }
+    Ok(Output {
+        metrics,
+        ..Output::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use saiga_experiment::file::Experiment;
+
+    use super::*;
+
+    fn kind(workload: &str) -> Kind {
+        let text = format!(
+            "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
+             [[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n[workload]\n{workload}"
+        );
+        Experiment::parse(Path::new("/f.toml"), &text, &[])
+            .unwrap()
+            .workload
+            .kind
+    }
+
+    #[test]
+    fn the_figures_of_sysbench_and_pgbench_are_known() {
+        let sysbench = "    transactions:      12345  (1234.50 per sec.)\nLatency (ms):\n\
+                        \x20        avg:      8.10\n         95th percentile:     12.30\n";
+        let read = read(
+            &kind("kind = \"sysbench\"\ncommand = \"sysbench x run\""),
+            sysbench,
+        );
+        let metrics = read.unwrap().metrics;
+        assert_eq!(metrics["throughput_ops_s"], 1234.5);
+        assert_eq!(
+            (metrics["latency_mean_us"], metrics["latency_p95_us"]),
+            (8100.0, 12300.0)
+        );
+
+        let pgbench =
+            "latency average = 1.500 ms\ntps = 10.0 (including)\ntps = 12.5 (excluding)\n";
+        let kind = kind("kind = \"pgbench\"\ncommand = \"pgbench -T 1\"");
+        let metrics = super::read(&kind, pgbench).unwrap().metrics;
+        assert_eq!(
+            (metrics["throughput_ops_s"], metrics["latency_mean_us"]),
+            (12.5, 1500.0)
+        );
+    }
+
+    #[test]
+    fn a_figure_that_is_not_there_is_named() {
+        let kind = kind("kind = \"pgbench\"\ncommand = \"pgbench -T 1\"");
+        let error = read(&kind, "tps = fast").unwrap_err();
+        assert!(
+            error.starts_with("the output has no number for throughput_ops_s"),
+            "{error}"
+        );
+    }
+}

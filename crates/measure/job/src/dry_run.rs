@@ -1,0 +1,339 @@
+//! A campaign as text: every step that would run, in words and as a shell would take it.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use saiga_experiment::file::{Hook, How, Point, Probe, Reflink, Server, Stop, StopHow};
+use saiga_experiment::numbers::ranges;
+use saiga_experiment::plan::{Cell, Plan};
+use saiga_experiment::process::quoted;
+use saiga_experiment::workload::Workload;
+
+use crate::loads::JobLoad;
+use crate::machine::{self, Machine};
+use crate::step::{Side, Step, Steps};
+use crate::workload::Job;
+use crate::{client, line};
+
+/// This tool in commands for people.
+const TOOL: &str = "saiga";
+
+/// Everything that `plan` would do, in order, and what of it `machine` lacks.
+#[must_use]
+pub fn dry_run(job: &Job, plan: &Plan<JobLoad>, machine: &dyn Machine) -> String {
+    let mut text = head(job, plan);
+    let visits = plan.visits(job.core.file.arms.len());
+    around(job, Side::Before, &mut text);
+    for visit in visits {
+        let cell = &plan.cells[visit.cell];
+        for arm in visit.order {
+            let name = &job.core.file.arms[arm].name;
+            paragraph(
+                &mut text,
+                &format!("{}, pair {}, arm {name}", cell.id, visit.pair + 1),
+            );
+            run(job, arm, cell, machine, &mut text);
+        }
+    }
+    around(job, Side::After, &mut text);
+    text
+}
+
+fn head(job: &Job, plan: &Plan<JobLoad>) -> String {
+    let file = &job.core.file;
+    let mut text = format!("# {}\n", file.name);
+    for line in file.goal.iter().flat_map(|goal| goal.lines()) {
+        let _ = writeln!(text, "# {line}");
+    }
+    let (cells, arms) = (plan.cells.len(), file.arms.len());
+    let runs = cells * arms * usize::try_from(plan.pairs).unwrap_or(usize::MAX);
+    let _ = writeln!(
+        text,
+        "# {cells} cells x {arms} arms x {} pairs = {runs} runs, seed {}; a run may take {} at most",
+        plan.pairs,
+        plan.seed,
+        length(job.core.limit())
+    );
+    if let Some(until) = file.plan.until {
+        let percent = until * 100.0;
+        let _ = writeln!(
+            text,
+            "# ends before that when the interval is as narrow as {percent} %"
+        );
+    }
+    if file.restore.how == How::None && job.private.is_none() {
+        text.push_str(
+            "# nothing is restored between runs: each begins with what the one before it left\n",
+        );
+    }
+    text
+}
+
+fn length(limit: std::time::Duration) -> String {
+    let seconds = limit.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, 0) => format!("{m} min"),
+        (0, m, s) => format!("{m} min {s} s"),
+        (h, m, _) => format!("{h} h {m} min"),
+    }
+}
+
+fn paragraph(text: &mut String, title: &str) {
+    let _ = writeln!(text, "\n# {title}");
+}
+
+fn around(job: &Job, side: Side, text: &mut String) {
+    let around = job.core.file.hooks.at(Point::Experiment);
+    let hooks = match side {
+        Side::Before => &around.before,
+        Side::After => &around.after,
+    };
+    if hooks.is_empty() {
+        return;
+    }
+    paragraph(
+        text,
+        &format!("{} {}", side.name(), Point::Experiment.name()),
+    );
+    for hook in hooks {
+        let _ = writeln!(text, "{}", hook_line(hook));
+    }
+}
+
+fn run(job: &Job, arm: usize, cell: &Cell<JobLoad>, machine: &dyn Machine, text: &mut String) {
+    if let (Some(private), Some(cell)) = (&job.private, job.private_cell(arm, cell)) {
+        for program in ["redis-server", "redis-benchmark"] {
+            if !machine.program(program) {
+                let _ = writeln!(text, "# ! not here: program {program}");
+            }
+        }
+        let operations = job.requests();
+        for line in private.steps(arm, &cell, operations) {
+            let _ = writeln!(
+                text,
+                "{}",
+                line.replace(&*job.core.tool.to_string_lossy(), TOOL)
+            );
+        }
+        return;
+    }
+    let Steps { before, after } = job.steps_of(arm, &cell.load);
+    for step in before.iter().chain([&Step::Load]).chain(&after) {
+        let (words, commands) = told(job, arm, &cell.load, step);
+        let _ = writeln!(text, "# {words}");
+        for missing in machine::missing(&job.core.file, &job.core.file.arms[arm], step, machine) {
+            let _ = writeln!(text, "# ! not here: {}", missing.what);
+        }
+        for command in commands {
+            let _ = writeln!(text, "{command}");
+        }
+    }
+}
+
+/// The commands of a run alone.
+pub(crate) fn shell_lines(job: &Job, arm: usize, load: &JobLoad) -> Vec<String> {
+    let Steps { before, after } = job.steps_of(arm, load);
+    let steps = before.iter().chain([&Step::Load]).chain(&after);
+    steps
+        .flat_map(|step| told(job, arm, load, step).1)
+        .collect()
+}
+
+/// A step in words, and as commands.
+fn told(job: &Job, arm: usize, load: &JobLoad, step: &Step) -> (String, Vec<String>) {
+    let file = &job.core.file;
+    let own = &file.arms[arm];
+    let server = |index: &usize| &own.servers[*index];
+    match step {
+        Step::Free(index) => free(server(index)),
+        Step::Hook { point, side, hook } => {
+            let words = format!("hook {} {}{}", side.name(), point.name(), rules(hook));
+            (words, vec![hook_line(hook)])
+        }
+        Step::Restore | Step::Verify => snapshot(&file.restore.how, *step == Step::Restore),
+        Step::DropCaches => (
+            "drop the caches of the kernel".to_owned(),
+            vec!["sync && echo 3 > /proc/sys/vm/drop_caches".to_owned()],
+        ),
+        Step::Start(index) => {
+            let server = server(index);
+            let line = line::dressed(&server.dress, &server.command, Path::new(TOOL));
+            (
+                format!("start server {:?}", server.name),
+                vec![format!("{line} &")],
+            )
+        }
+        Step::Ready(index) => ready(server(index)),
+        Step::Logical(hook) => {
+            let words = format!("restore through the server{}", rules(hook));
+            (words, vec![hook_line(hook)])
+        }
+        Step::Flush => {
+            let command = format!("redis-cli -p {} FLUSHALL", port(own.servers.first()));
+            ("remove every key".to_owned(), vec![command])
+        }
+        Step::Fill { keys, value_bytes } => {
+            let words = format!(
+                "make the {} keys of {value_bytes} bytes that GETs will ask for: every one is found",
+                (*keys).max(1)
+            );
+            let first = if *keys == 0 {
+                "key:__rand_int__"
+            } else {
+                "key:000000000000 ..."
+            };
+            let command = format!("redis-cli -p {} SET {first}", port(own.servers.first()));
+            (words, vec![command])
+        }
+        Step::Load => the_load(job, arm, load),
+        Step::Stop(index) => stop(server(index)),
+        Step::Gone(index) => {
+            let server = server(index);
+            (
+                format!(
+                    "wait until server {:?} has left port {}",
+                    server.name,
+                    port(Some(server))
+                ),
+                vec![],
+            )
+        }
+    }
+}
+
+fn port(server: Option<&Server>) -> String {
+    let port = server.and_then(|server| server.port);
+    port.map_or("(none)".to_owned(), |port| port.to_string())
+}
+
+fn rules(hook: &Hook) -> String {
+    format!(
+        " ({} s at most; failure: {})",
+        hook.limit.as_secs_f64(),
+        hook.failure.name()
+    )
+}
+
+fn hook_line(hook: &Hook) -> String {
+    hook.command.trim_end().to_owned()
+}
+
+fn free(server: &Server) -> (String, Vec<String>) {
+    let mut commands = Vec::new();
+    if let Some(port) = server.port {
+        commands.push(format!("ss -ltnp 'sport = :{port}'"));
+    }
+    commands.extend(
+        server
+            .data
+            .iter()
+            .map(|dir| format!("fuser -v {}", quoted(&dir.to_string_lossy()))),
+    );
+    let words = format!(
+        "refuse to go on while anybody uses the port{} of server {:?}",
+        if server.data.is_empty() {
+            ""
+        } else {
+            " or the directories"
+        },
+        server.name
+    );
+    (words, commands)
+}
+
+fn snapshot(how: &How, restoring: bool) -> (String, Vec<String>) {
+    let How::Snapshot {
+        parts,
+        snapshot,
+        reflink,
+    } = how
+    else {
+        return (String::new(), vec![]);
+    };
+    let from = quoted(&snapshot.to_string_lossy());
+    if !restoring {
+        let words = format!("compare with snapshot {from}");
+        return (
+            words,
+            vec![format!("saiga snapshot verify {from} --quick --parts")],
+        );
+    }
+    let (way, flag) = match reflink {
+        Reflink::Auto => ("sharing blocks where the file system can", ""),
+        Reflink::Never => ("copying every byte that differs", " --no-reflink"),
+    };
+    let dirs: Vec<_> = parts.iter().map(|part| part.to_string_lossy()).collect();
+    let words = format!("restore {} from snapshot {from}, {way}", dirs.join(", "));
+    (words, vec![format!("saiga snapshot restore {from}{flag}")])
+}
+
+fn ready(server: &Server) -> (String, Vec<String>) {
+    let (what, command) = match &server.ready.probe {
+        Probe::Port => ("takes connections".to_owned(), None),
+        Probe::Redis => (
+            "answers PING".to_owned(),
+            Some(format!("redis-cli -p {} PING", port(Some(server)))),
+        ),
+        Probe::MySql => ("greets log-ins of MySQL".to_owned(), None),
+        Probe::Postgres => (
+            "takes log-ins of PostgreSQL".to_owned(),
+            Some(format!("pg_isready -h 127.0.0.1 -p {}", port(Some(server)))),
+        ),
+        Probe::Command(command) => ("satisfies its command".to_owned(), Some(command.clone())),
+    };
+    let limit = length(server.ready.limit);
+    let words = format!(
+        "wait until server {:?} {what}, {limit} at most",
+        server.name
+    );
+    (words, command.into_iter().collect())
+}
+
+fn stop(server: &Server) -> (String, Vec<String>) {
+    let limit = length(server.stop.limit);
+    let words = format!(
+        "stop server {:?} and wait for its end, {limit} at most",
+        server.name
+    );
+    let command = match &server.stop.how {
+        StopHow::Signal(signal) => {
+            format!(
+                "kill -{} (the server, by its pid)",
+                Stop::signal_name(*signal)
+            )
+        }
+        StopHow::Command(command) => command.clone(),
+    };
+    (words, vec![command])
+}
+
+fn the_load(job: &Job, arm: usize, load: &JobLoad) -> (String, Vec<String>) {
+    let file = &job.core.file;
+    let own = &file.arms[arm];
+    let line = client::line(file, own, load.test.as_deref(), Path::new(TOOL), None);
+    let mut words = format!(
+        "run the load, {} at most; record CPU time",
+        length(job.core.limit())
+    );
+    if !own.client.cpus.is_empty() {
+        let _ = write!(words, " (client on CPUs {})", ranges(&own.client.cpus));
+    }
+    if !file.metrics.devices.is_empty() {
+        let _ = write!(words, ", devices {}", file.metrics.devices.join(", "));
+    }
+    if !file.metrics.fill.is_empty() {
+        let dirs: Vec<String> = file
+            .metrics
+            .fill
+            .iter()
+            .map(|dir| dir.display().to_string())
+            .collect();
+        let _ = write!(
+            words,
+            ", fill level of {} before and after",
+            dirs.join(", ")
+        );
+    }
+    (words, vec![line.to_string()])
+}

@@ -1,0 +1,31 @@
+//! Campaigns from experiment files: the steps of a run, and their execution.
+//!
+//! `step` lists what a run consists of, in order; `dry_run` prints the list and `site`
+//! executes the same one, so that what is shown is what happens. [`Job`] plugs it into the
+//! experiment engine. Deliberately absent: what a file may say (`saiga_experiment::file`).
+
+mod client;
+mod course;
+mod dry_run;
+mod fill;
+mod host;
+mod line;
+mod load;
+mod loads;
+mod machine;
+mod occupant;
+mod ready;
+mod record;
+mod running;
+mod settings;
+mod site;
+mod snapshots;
+mod step;
+mod target;
+mod workload;
+
+pub use dry_run::dry_run;
+pub use loads::JobLoad;
+pub use machine::{Machine, ThisMachine};
+pub use target::{JobTarget, OwnTarget};
+pub use workload::{Job, SetupError};

@@ -1,0 +1,186 @@
+//! One run of the load against servers that are ready.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use saiga_experiment::file::{HostMetrics, Kind};
+use saiga_experiment::log;
+use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
+use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
+
+use crate::client::{self, Output};
+use crate::course::{Asked, Course};
+use crate::host::Watch;
+use crate::running::Running;
+
+/// How often the servers are looked at while the load runs.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// A load about to run.
+pub(crate) struct Once<'a> {
+    pub(crate) kind: &'a Kind,
+    pub(crate) metrics: &'a HostMetrics,
+    pub(crate) line: CommandLine,
+    /// Where its output goes.
+    pub(crate) dir: &'a Path,
+    /// One that takes longer is stopped.
+    pub(crate) limit: Duration,
+    /// Whom its client must prove that it is accelerated to, if it must.
+    pub(crate) accelerated: Option<Asked<'a>>,
+}
+
+/// Runs a load and makes figures of its output.
+pub(crate) fn run(
+    once: Once<'_>,
+    servers: &mut [Option<Running>],
+    conditions: &Conditions<'_>,
+) -> Result<Measured, Failure> {
+    let Once {
+        kind,
+        metrics,
+        line,
+        dir,
+        limit,
+        accelerated,
+    } = once;
+    let (out, err) = (dir.join("client.out"), dir.join("client.log"));
+    let files = File::create(&out).and_then(|out| Ok((out, File::create(&err)?)));
+    let (stdout, stderr) = files.map_err(Failure::impossible)?;
+    let running = servers.iter().flatten();
+    let pids: Vec<u32> = running.map(|one| one.process.child.pid()).collect();
+    let host = Watch::start(metrics, &pids, dir).map_err(Failure::impossible)?;
+    let meter = Meter::start(conditions).map_err(Failure::impossible)?;
+    let mut course = Course::default();
+    let before = course.look(servers)?;
+    let began = Instant::now();
+    let mut client = line
+        .spawn("the package of the load", stdout, stderr)
+        .map_err(Failure::impossible)?;
+    host.client(client.pid());
+    let watched = Watched {
+        limit,
+        accelerated,
+        course: &mut course,
+    };
+    let ended = watch(&mut client, servers, watched, conditions)?;
+    let took = began.elapsed();
+    let after = course.look(servers);
+    if let Some(obituary) = obituary(servers) {
+        return Err(Failure::run(obituary));
+    }
+    if !client::measured(kind, ended.status.code()) {
+        let said = [&err, &out].map(|path| log::last_lines(path));
+        let said = said.into_iter().find(|said| said != "nothing");
+        return Err(Failure::run(format!(
+            "the load ended with {}: {}",
+            ended.status,
+            said.unwrap_or_default()
+        )));
+    }
+    let server_cpu = after?.saturating_sub(before);
+    let children_s = server_cpu.as_secs_f64() + ended.cpu.as_secs_f64();
+    let (foreign_cpu_s, window_s) = meter.stop(children_s).map_err(Failure::impossible)?;
+    let bytes = fs::read(&out).map_err(Failure::impossible)?;
+    let output = client::read(kind, &String::from_utf8_lossy(&bytes)).map_err(Failure::run)?;
+    let mut metrics = figures(&output, &course);
+    let mut detail = output.detail.unwrap_or_default();
+    host.stop(&mut detail, output.times.as_ref());
+    metrics.insert("server_cpu_s".to_owned(), server_cpu.as_secs_f64());
+    metrics.insert("client_cpu_s".to_owned(), ended.cpu.as_secs_f64());
+    let mut invalid = output.rejected;
+    if accelerated.is_some() {
+        match course.accelerated() {
+            Ok(sockets) => {
+                #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+                metrics.insert("upgraded_sockets".to_owned(), sockets as f64);
+            }
+            Err(why) => invalid = invalid.or(Some(format!("not accelerated: {why}"))),
+        }
+    }
+    Ok(Measured {
+        seconds: output.seconds.unwrap_or(took.as_secs_f64()),
+        metrics,
+        foreign_cpu_s,
+        window_s,
+        invalid,
+        detail: Some(detail),
+    })
+}
+
+/// Those of the output; where it says when it measured, what the servers used meanwhile, too.
+fn figures(output: &Output, course: &Course) -> BTreeMap<String, f64> {
+    let mut metrics = output.metrics.clone();
+    let Some(times) = &output.times else {
+        return metrics;
+    };
+    let used = course.used_within(&times.measured);
+    if let Some(used) = used.filter(|_| times.transactions > 0.0) {
+        let server = used * 1e6 / times.transactions;
+        metrics.insert("server_cpu_us_per_op".to_owned(), server);
+        if let Some(client) = output.metrics.get("client_cpu_us_per_op") {
+            metrics.insert("total_cpu_us_per_op".to_owned(), server + client);
+        }
+    }
+    metrics
+}
+
+/// What the watch over a load does besides waiting for its end.
+struct Watched<'a> {
+    limit: Duration,
+    accelerated: Option<Asked<'a>>,
+    course: &'a mut Course,
+}
+
+fn watch(
+    client: &mut Child,
+    servers: &mut [Option<Running>],
+    watched: Watched<'_>,
+    conditions: &Conditions<'_>,
+) -> Result<Ended, Failure> {
+    let Watched {
+        limit,
+        accelerated,
+        course,
+    } = watched;
+    let began = Instant::now();
+    loop {
+        let pause = PAUSE.min(limit.saturating_sub(began.elapsed()));
+        match client
+            .wait(pause, conditions.interrupt)
+            .map_err(Failure::impossible)?
+        {
+            Waited::Ended(ended) => return Ok(ended),
+            Waited::Interrupted => {
+                client.stop().map_err(Failure::impossible)?;
+                return Err(Failure::Interrupted);
+            }
+            Waited::TimeOver if began.elapsed() >= limit => {
+                client.kill().map_err(Failure::impossible)?;
+                return Err(Failure::run(format!(
+                    "the load did not end within {} s",
+                    limit.as_secs_f64()
+                )));
+            }
+            Waited::TimeOver => {
+                if let Some(obituary) = obituary(servers) {
+                    client.kill().map_err(Failure::impossible)?;
+                    return Err(Failure::run(obituary));
+                }
+                course.look(servers)?;
+                if let Some(asked) = accelerated {
+                    course.ask(asked, client.pid());
+                }
+            }
+        }
+    }
+}
+
+/// What the first server said last that has ended by itself.
+fn obituary(servers: &mut [Option<Running>]) -> Option<String> {
+    servers
+        .iter_mut()
+        .flatten()
+        .find_map(|one| one.process.obituary())
+}

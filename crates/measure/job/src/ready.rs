@@ -1,0 +1,122 @@
+//! The questions that show whether a server is ready.
+//!
+//! Sources: the MySQL protocol's initial handshake packet; PostgreSQL's StartupMessage and
+//! ErrorResponse (protocol 3.0). Deliberately absent: complete log-ins, which need passwords;
+//! a probe of `command` can do those.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use saiga_redis::remote::Remote;
+
+/// A server that takes longer to answer is not ready.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+/// Protocol 10, the first byte of MySQL's greeting.
+const MYSQL_PROTOCOL: u8 = 10;
+/// Protocol 3.0 of PostgreSQL.
+const POSTGRES_PROTOCOL: u32 = 196_608;
+/// SQLSTATE `cannot_connect_now`: it starts up, or shuts down, or recovers.
+const NOT_NOW: &str = "C57P03";
+/// Longest refusal that we read.
+const MAX_REFUSAL: usize = 4096;
+
+/// Whether a port takes connections.
+pub(crate) fn port(port: u16) -> io::Result<()> {
+    connect(port).map(drop)
+}
+
+/// Whether redis-server answers PING.
+pub(crate) fn redis(port: u16) -> io::Result<()> {
+    Remote::at(port).ping()
+}
+
+/// Whether mysqld greets: it does when log-ins are possible.
+pub(crate) fn mysql(port: u16) -> io::Result<()> {
+    let mut head = [0; 5];
+    connect(port)?.read_exact(&mut head)?;
+    match head[4] {
+        MYSQL_PROTOCOL => Ok(()),
+        other => Err(io::Error::other(format!(
+            "it greets with {other:#04x}, not with a log-in"
+        ))),
+    }
+}
+
+/// Whether PostgreSQL or openGauss begins a log-in, or refuses the user: not that it starts up.
+pub(crate) fn postgres(port: u16) -> io::Result<()> {
+    let mut stream = connect(port)?;
+    stream.write_all(&startup())?;
+    let mut head = [0; 5];
+    stream.read_exact(&mut head)?;
+    let [kind, length @ ..] = head;
+    let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+    let mut rest = vec![0; length.saturating_sub(4).min(MAX_REFUSAL)];
+    stream.read_exact(&mut rest)?;
+    let text = String::from_utf8_lossy(&rest).into_owned();
+    match kind {
+        b'E' if text.split('\0').any(|field| field == NOT_NOW) => {
+            let message = text.split('\0').find_map(|field| field.strip_prefix('M'));
+            Err(io::Error::other(
+                message.unwrap_or("it does not take log-ins yet").to_owned(),
+            ))
+        }
+        b'E' | b'R' => Ok(()),
+        other => Err(io::Error::other(format!("a strange answer {other:#04x}"))),
+    }
+}
+
+fn startup() -> Vec<u8> {
+    let mut body = POSTGRES_PROTOCOL.to_be_bytes().to_vec();
+    body.extend(b"user\0postgres\0database\0postgres\0application_name\0saiga\0\0");
+    let length = u32::try_from(body.len() + 4).unwrap_or(u32::MAX);
+    [length.to_be_bytes().to_vec(), body].concat()
+}
+
+fn connect(port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+    stream.set_write_timeout(Some(ANSWER_LIMIT))?;
+    Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    /// What `probe` makes of a server that says this to whoever connects.
+    fn of(answer: &'static [u8], probe: fn(u16) -> io::Result<()>) -> Result<(), String> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(answer).unwrap();
+            // The client's own words are read before the end, or it would see a reset.
+            let mut asked = [0; 256];
+            let _ = stream.read(&mut asked);
+        });
+        let seen = probe(port).map_err(|error| error.to_string());
+        server.join().unwrap();
+        seen
+    }
+
+    #[test]
+    fn mysql_is_ready_when_it_greets() {
+        assert_eq!(of(b"\x4a\0\0\0\x0a8.0.20\0", mysql), Ok(()));
+        let refused = of(b"\x4a\0\0\0\xff\x10\x04Too many connections", mysql);
+        assert!(refused.unwrap_err().contains("0xff"));
+    }
+
+    #[test]
+    fn postgres_is_ready_when_it_begins_a_log_in() {
+        assert_eq!(of(b"R\0\0\0\x0c\0\0\0\x05salt", postgres), Ok(()));
+        let starting = b"E\0\0\0\x37SFATAL\0C57P03\0Mthe database system is starting up\0\0";
+        let said = of(starting, postgres).unwrap_err();
+        assert_eq!(said, "the database system is starting up");
+        let refused = b"E\0\0\0\x29SFATAL\0C28000\0Mno pg_hba.conf entry\0\0";
+        assert_eq!(of(refused, postgres), Ok(()));
+    }
+}

@@ -1,0 +1,246 @@
+//! One run while it happens: executes steps, and undoes what it began.
+
+use std::cell::RefCell;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use saiga_experiment::file::{Arm, Experiment, Hook, How, OnFailure, Point};
+use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::tool::{self, Undone};
+use saiga_experiment::workload::Failure;
+use saiga_redis::remote::Remote;
+use saiga_snapshot::DropError;
+use tempfile::TempDir;
+
+use crate::running::{self, Running};
+use crate::step::{Side, Step, Steps};
+use crate::{line, snapshots};
+
+/// Why a step cannot be done, now or ever.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StepError {
+    /// A hook of rule `stop` failed.
+    #[error("the hook {command:?} {at} failed ({how}): {said}")]
+    Hook {
+        command: String,
+        at: String,
+        how: String,
+        said: String,
+    },
+    /// No rights to drop caches.
+    #[error("{0}; run as root, or set drop_caches = false")]
+    DropCaches(DropError),
+    /// No folder for logs.
+    #[error("cannot use the folder for temporary files: {0}; set TMPDIR to one that is writable")]
+    Temporary(io::Error),
+}
+
+/// What the runs of a campaign have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Campaign<'a> {
+    pub(crate) file: &'a Experiment,
+    pub(crate) tool: &'a Path,
+    /// What hooks of rule `ignore` did not do.
+    pub(crate) ignored: &'a RefCell<Vec<String>>,
+}
+
+/// The state of one run.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) arm: Arm,
+    steps: Steps,
+    /// Those that were started and not stopped yet, in the order of the file.
+    pub(crate) servers: Vec<Option<Running>>,
+    /// The points whose first hook before them, or what follows it, was reached.
+    begun: Vec<Point>,
+    /// Logs.
+    dir: TempDir,
+}
+
+impl Site {
+    /// Does everything up to the load. What fails is undone as far as it began.
+    pub(crate) fn open(
+        campaign: Campaign<'_>,
+        arm: &Arm,
+        steps: Steps,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Failure> {
+        let temporary = |error| Failure::impossible(StepError::Temporary(error));
+        let mut site = Self {
+            arm: arm.clone(),
+            servers: arm.servers.iter().map(|_| None).collect(),
+            begun: Vec::new(),
+            dir: tempfile::Builder::new()
+                .prefix("saiga-run-")
+                .tempdir()
+                .map_err(temporary)?,
+            steps,
+        };
+        for step in site.steps.before.clone() {
+            let done = if interrupt.raised() {
+                Err(Failure::Interrupted)
+            } else {
+                site.perform(campaign, &step, interrupt)
+            };
+            if let Err(failure) = done {
+                // The first cause is what people must know; what goes wrong after it follows
+                // from it more often than not.
+                let _ = site.close(campaign);
+                return Err(failure);
+            }
+        }
+        for point in [Point::Arm, Point::Start, Point::Run] {
+            site.begin(point);
+        }
+        Ok(site)
+    }
+
+    /// The folder for logs.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Does everything behind the load, all of it whatever fails; the first failure is told.
+    pub(crate) fn close(&mut self, campaign: Campaign<'_>) -> Result<(), Failure> {
+        let mut first = Ok(());
+        for step in self.steps.after.clone() {
+            let done = self.perform(campaign, &step, &Interrupt::never());
+            first = first.and(done);
+        }
+        first
+    }
+
+    fn begin(&mut self, point: Point) {
+        if !self.begun.contains(&point) {
+            self.begun.push(point);
+        }
+    }
+
+    fn perform(
+        &mut self,
+        campaign: Campaign<'_>,
+        step: &Step,
+        interrupt: &Interrupt,
+    ) -> Result<(), Failure> {
+        match step {
+            Step::Free(index) => running::check_free(&self.arm.servers[*index]),
+            Step::Hook { point, side, hook } => {
+                if *side == Side::Before {
+                    self.begin(*point);
+                } else if !self.begun.contains(point) {
+                    return Ok(());
+                }
+                let at = format!("{} {}", side.name(), point.name());
+                run_hook(hook, &at, &self.log("hook"), campaign.ignored, interrupt)
+            }
+            Step::Restore | Step::Verify => {
+                self.begin(Point::Arm);
+                restore(campaign, step, interrupt)
+            }
+            Step::DropCaches => saiga_snapshot::drop_caches()
+                .map_err(|error| Failure::impossible(StepError::DropCaches(error))),
+            Step::Start(index) => {
+                self.begin(Point::Arm);
+                self.begin(Point::Start);
+                let server = &self.arm.servers[*index];
+                let log = self.log(&format!("server-{index}"));
+                self.servers[*index] = Some(Running::start(server, campaign.tool, &log)?);
+                Ok(())
+            }
+            Step::Ready(index) => match &mut self.servers[*index] {
+                Some(running) => running.await_ready(&self.arm.servers[*index], interrupt),
+                None => Ok(()),
+            },
+            Step::Logical(hook) => run_hook(
+                hook,
+                "that restores",
+                &self.log("hook"),
+                campaign.ignored,
+                interrupt,
+            ),
+            Step::Flush => self.redis("empty", Remote::flush),
+            Step::Fill { keys, value_bytes } => {
+                self.redis("fill", |remote| remote.fill(*keys, *value_bytes))
+            }
+            Step::Stop(index) => match self.servers[*index].take() {
+                Some(running) => running.stop(&self.arm.servers[*index], &self.log("stop")),
+                None => Ok(()),
+            },
+            Step::Gone(index) if self.begun.contains(&Point::Start) => {
+                running::await_gone(&self.arm.servers[*index])
+            }
+            // The load is no step of ours: the engine asks for it.
+            Step::Load | Step::Gone(_) => Ok(()),
+        }
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.dir.path().join(format!("{name}.log"))
+    }
+
+    fn redis(&self, what: &str, ask: impl FnOnce(Remote) -> io::Result<()>) -> Result<(), Failure> {
+        let server = self.arm.servers.first();
+        let Some((server, port)) = server.and_then(|server| Some((server, server.port?))) else {
+            return Ok(());
+        };
+        ask(Remote::at(port)).map_err(|error| {
+            Failure::run(format!(
+                "cannot {what} server {:?} at port {port}: {error}",
+                server.name
+            ))
+        })
+    }
+}
+
+impl Side {
+    /// `before`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::After => "after",
+        }
+    }
+}
+
+/// Runs one hook; `at` says when.
+pub(crate) fn run_hook(
+    hook: &Hook,
+    at: &str,
+    log: &Path,
+    ignored: &RefCell<Vec<String>>,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let done = tool::run(&line::hook(hook), "dash", log, hook.limit, interrupt)?;
+    let Err(Undone { how, said }) = done else {
+        return Ok(());
+    };
+    let error = StepError::Hook {
+        command: hook.command.clone(),
+        at: at.to_owned(),
+        how,
+        said,
+    };
+    match hook.failure {
+        OnFailure::Stop => Err(Failure::impossible(error)),
+        OnFailure::Reject => Err(Failure::run(error.to_string())),
+        OnFailure::Ignore => {
+            ignored.borrow_mut().push(error.to_string());
+            Ok(())
+        }
+    }
+}
+
+fn restore(campaign: Campaign<'_>, step: &Step, interrupt: &Interrupt) -> Result<(), Failure> {
+    let How::Snapshot {
+        parts,
+        snapshot,
+        reflink,
+    } = &campaign.file.restore.how
+    else {
+        return Ok(());
+    };
+    if *step == Step::Verify {
+        return snapshots::verify(snapshot, parts, interrupt);
+    }
+    snapshots::restore(snapshot, parts, *reflink, interrupt)
+}

@@ -1,0 +1,114 @@
+//! Snapshots of data directories, as campaigns want them.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use saiga_experiment::file::Reflink;
+use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::workload::Failure;
+use saiga_snapshot::{Check, Options, Progress, Snapshot};
+
+/// What only shows when a snapshot is looked into.
+#[derive(Debug, thiserror::Error)]
+enum Unfit {
+    /// The file and the snapshot name different directories.
+    #[error("{snapshot} holds {holds}, and restore.parts names {named}; name the same directories")]
+    Parts {
+        snapshot: String,
+        holds: String,
+        named: String,
+    },
+    /// They are not what was restored.
+    #[error("the data are not those of {snapshot}: {first} ({count} differences)")]
+    Differs {
+        snapshot: String,
+        first: String,
+        count: usize,
+    },
+}
+
+/// Makes `parts` what `snapshot` holds; refuses while a process is at work in one of them. An
+/// interrupted restore is finished or refused by the next one.
+pub(crate) fn restore(
+    snapshot: &Path,
+    parts: &[PathBuf],
+    reflink: Reflink,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let snapshot = open(snapshot, parts)?;
+    let options = Options {
+        reflink: match reflink {
+            Reflink::Auto => saiga_snapshot::Reflink::Auto,
+            Reflink::Never => saiga_snapshot::Reflink::Never,
+        },
+        ..Options::default()
+    };
+    let report = |_: Progress| unless(interrupt);
+    let restored = saiga_snapshot::restore(&snapshot, &options, &report);
+    restored.map(drop).map_err(|error| told(interrupt, error))
+}
+
+/// Compares `parts` with the fingerprint of `snapshot`.
+pub(crate) fn verify(
+    snapshot: &Path,
+    parts: &[PathBuf],
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let held = open(snapshot, parts)?;
+    // The restore has checked the bytes that it wrote.
+    let options = Options {
+        check: Check::Quick,
+        ..Options::default()
+    };
+    let report = |_: Progress| unless(interrupt);
+    let differences = saiga_snapshot::compare_parts(&held, &options, &report)
+        .map_err(|error| told(interrupt, error))?;
+    match differences.first() {
+        None => Ok(()),
+        Some(first) => Err(Failure::impossible(Unfit::Differs {
+            snapshot: snapshot.display().to_string(),
+            first: first.to_string(),
+            count: differences.len(),
+        })),
+    }
+}
+
+fn open(dir: &Path, named: &[PathBuf]) -> Result<Snapshot, Failure> {
+    let snapshot = Snapshot::open(dir).map_err(Failure::impossible)?;
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let (mut holds, mut wanted) = (snapshot.parts(), named.iter().map(real).collect::<Vec<_>>());
+    holds.sort();
+    wanted.sort();
+    if holds == wanted {
+        return Ok(snapshot);
+    }
+    let list = |paths: &[PathBuf]| {
+        let shown: Vec<String> = paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        shown.join(", ")
+    };
+    Err(Failure::impossible(Unfit::Parts {
+        snapshot: dir.display().to_string(),
+        holds: list(&holds),
+        named: list(named),
+    }))
+}
+
+fn unless(interrupt: &Interrupt) -> ControlFlow<()> {
+    if interrupt.raised() {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
+    }
+}
+
+/// What ended because the user wished it is no fault.
+fn told(interrupt: &Interrupt, error: impl std::error::Error + Send + Sync + 'static) -> Failure {
+    if interrupt.raised() {
+        Failure::Interrupted
+    } else {
+        Failure::impossible(error)
+    }
+}

@@ -1,0 +1,202 @@
+//! Servers of a file that are ready for a run, and the run.
+
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use saiga_experiment::file::{Arm, Kind};
+use saiga_experiment::workload::{Conditions, Failure, Measured, Target};
+use saiga_redis::RedisTarget;
+use saiga_redis::remote::{Lookups, Remote};
+
+use crate::load::Once;
+use crate::site::Site;
+use crate::workload::Core;
+use crate::{client, fill, load};
+
+/// Servers that are ready.
+#[derive(Debug)]
+pub enum JobTarget {
+    /// Those of the file.
+    Own(Box<OwnTarget>),
+    /// Those of a topology.
+    Private {
+        /// Them and their load.
+        target: Box<RedisTarget>,
+        /// How many requests a run has.
+        requests: u64,
+        /// A run that takes longer is stopped.
+        limit: Duration,
+    },
+}
+
+/// The servers of the file, ready for a run.
+pub struct OwnTarget {
+    pub(crate) core: Rc<Core>,
+    /// Which of the arms.
+    pub(crate) arm: usize,
+    pub(crate) site: Site,
+    pub(crate) test: Option<String>,
+}
+
+impl fmt::Debug for OwnTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnTarget")
+            .field("site", &self.site)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Target for JobTarget {
+    fn run(&mut self, _operations: u64, conditions: &Conditions<'_>) -> Result<Measured, Failure> {
+        match self {
+            Self::Own(own) => own.run(conditions),
+            Self::Private {
+                target,
+                requests,
+                limit,
+            } => {
+                let conditions = Conditions {
+                    limit: *limit,
+                    ..*conditions
+                };
+                target.run(*requests, &conditions)
+            }
+        }
+    }
+
+    fn watches_host(&self) -> bool {
+        match self {
+            Self::Own(own) => matches!(own.core.file.workload.kind, Kind::Tpcc { .. }),
+            Self::Private { .. } => false,
+        }
+    }
+
+    fn servers(&self) -> Vec<u32> {
+        match self {
+            Self::Own(own) => {
+                let running = own.site.servers.iter().flatten();
+                running.map(|one| one.process.child.pid()).collect()
+            }
+            Self::Private { target, .. } => target.servers(),
+        }
+    }
+
+    fn teardown(self) -> Result<(), Failure> {
+        match self {
+            Self::Own(own) => {
+                let OwnTarget { core, mut site, .. } = *own;
+                site.close(core.campaign())
+            }
+            Self::Private { target, .. } => target.teardown(),
+        }
+    }
+}
+
+impl OwnTarget {
+    fn run(&mut self, conditions: &Conditions<'_>) -> Result<Measured, Failure> {
+        let Self {
+            core,
+            arm,
+            site,
+            test,
+        } = self;
+        let file = &core.file;
+        core.ask_settings(*arm)?;
+        let results = core.results_folder(&site.arm.name)?;
+        let results = results.as_deref();
+        let line = client::line(file, &site.arm, test.as_deref(), &core.tool, results);
+        let before = fill::levels(&file.metrics.fill, "before");
+        let lookups = lookups(&site.arm, test.as_deref())?;
+        let dir = site.dir().to_owned();
+        let once = Once {
+            kind: &file.workload.kind,
+            metrics: &file.metrics,
+            line,
+            dir: &dir,
+            limit: core.limit(),
+            accelerated: core.must_prove(&site.arm),
+        };
+        let mut measured = load::run(once, &mut site.servers, conditions)?;
+        measured.metrics.extend(before);
+        if let (Some(detail), Some(dir)) = (&mut measured.detail, results) {
+            detail.folder = core.seen_from_result(dir);
+        }
+        measured
+            .metrics
+            .extend(fill::levels(&file.metrics.fill, "after"));
+        if let Some((remote, before)) = lookups {
+            let after = remote
+                .lookups()
+                .map_err(|error| Failure::run(error.to_string()))?;
+            if let Some(share) = after.share_since(before) {
+                measured.metrics.insert("hit_share".to_owned(), share);
+            }
+        }
+        if let Kind::Redis { flags, .. } = &file.workload.kind {
+            per_operation(&mut measured, flags.requests);
+        }
+        self.prove_accelerated(&mut measured);
+        Ok(measured)
+    }
+
+    /// A run of redis-benchmark under Saiga counts only when its server says that it was
+    /// accelerated. Others may serve by children, who cannot be asked any more.
+    fn prove_accelerated(&self, measured: &mut Measured) {
+        let Some(probe) = &self.core.probe else {
+            return;
+        };
+        let Kind::Redis { flags, .. } = &self.core.file.workload.kind else {
+            return;
+        };
+        let both = self.site.arm.client.saiga && !flags.reconnect;
+        let servers = self.site.arm.servers.iter().zip(&self.site.servers);
+        let (Some((server, Some(running))), true) = (servers.into_iter().next(), both) else {
+            return;
+        };
+        if !server.dress.saiga {
+            return;
+        }
+        let seen = probe.observe(running.process.child.pid(), flags.clients);
+        let invalid = match seen {
+            Ok(seen) if seen.upgraded_sockets == 0 => {
+                Some("no connection was moved into a channel".to_owned())
+            }
+            Ok(_) => None,
+            Err(why) => Some(why),
+        };
+        if let Some(why) = invalid {
+            measured.invalid = Some(format!("not accelerated: server {:?}: {why}", server.name));
+        }
+    }
+}
+
+/// What redis-benchmark's server has looked up so far, where the run reads.
+fn lookups(arm: &Arm, test: Option<&str>) -> Result<Option<(Remote, Lookups)>, Failure> {
+    let port = arm.servers.first().and_then(|server| server.port);
+    let (Some(port), Some("get")) = (port, test) else {
+        return Ok(None);
+    };
+    let remote = Remote::at(port);
+    let seen = remote
+        .lookups()
+        .map_err(|error| Failure::run(error.to_string()))?;
+    Ok(Some((remote, seen)))
+}
+
+/// CPU time of both sides by request.
+fn per_operation(measured: &mut Measured, requests: u64) {
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+    let requests = requests as f64;
+    let cpu = |name: &str| measured.metrics.get(name).copied().unwrap_or(0.0) * 1e6 / requests;
+    let (server, client) = (cpu("server_cpu_s"), cpu("client_cpu_s"));
+    for (name, value) in [
+        ("server", server),
+        ("client", client),
+        ("total", server + client),
+    ] {
+        measured
+            .metrics
+            .insert(format!("{name}_cpu_us_per_op"), value);
+    }
+}

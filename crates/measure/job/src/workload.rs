@@ -1,0 +1,533 @@
+//! [`Job`]: an experiment file as the engine sees it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use saiga_experiment::acceleration::AccelerationProbe;
+use saiga_experiment::cores::{Hog, Placement};
+use saiga_experiment::file::{Arm, Dress, Experiment, How, Kind, Point, Server};
+use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::numbers::ranges;
+use saiga_experiment::plan::{Cell, Plan, RunSize};
+use saiga_experiment::result::{self, Metric, Warning};
+use saiga_experiment::version::ProgramError;
+use saiga_experiment::workload::{Failure, Load, Workload};
+use saiga_redis::{RedisLoad, RedisWorkload};
+use saiga_tpcc::props::{Length, Props, PropsError};
+
+use crate::course::Asked;
+use crate::loads::{self, JobLoad};
+use crate::machine::{self, Machine};
+use crate::site::{Campaign, Site, run_hook};
+use crate::step::{Side, Step, Steps, steps};
+use crate::target::{JobTarget, OwnTarget};
+use crate::{client, line, settings};
+
+/// What a run of TPC-C may take beyond its length: terminals end their last transactions.
+const TPCC_GRACE: Duration = Duration::from_secs(600);
+
+/// An experiment that can be run, or shown.
+pub struct Job {
+    pub(crate) core: Rc<Core>,
+    /// The private servers of a topology.
+    pub(crate) private: Option<RedisWorkload>,
+}
+
+/// What all runs have in common.
+pub(crate) struct Core {
+    pub(crate) file: Experiment,
+    /// This tool, which is `saiga run` and `saiga bench tpcc`, too.
+    pub(crate) tool: PathBuf,
+    /// What the props files of TPC-C say.
+    pub(crate) props: Vec<Props>,
+    pub(crate) probe: Option<Rc<dyn AccelerationProbe>>,
+    /// Where TPC-C leaves what each run measured, a folder for each.
+    pub(crate) results: Option<PathBuf>,
+    /// What the servers of each arm say of their settings, once they have run.
+    pub(crate) settings: RefCell<BTreeMap<usize, BTreeMap<String, String>>>,
+    ignored: RefCell<Vec<String>>,
+}
+
+/// Why an experiment cannot be run here.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// A props file cannot be used.
+    #[error(transparent)]
+    Props(#[from] PropsError),
+    /// A props file that only builds.
+    #[error(
+        "{} says nothing of a run: terminals, and runMins or runTxnsPerTerminal, are missing",
+        path.display()
+    )]
+    NoRun {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A program of a topology is missing.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// Things that the steps need.
+    #[error("not on this machine: {}; --dry-run shows which step needs what", .0.join(", "))]
+    Missing(Vec<String>),
+    /// Saiga's library, for the private servers of a topology.
+    #[error("arm {arm:?} runs under Saiga, and its library was not found")]
+    NoLibrary {
+        /// The arm.
+        arm: String,
+    },
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("file", &self.core.file)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Job {
+    /// One that can say what it would run; `library` is Saiga's, if it is there.
+    ///
+    /// # Errors
+    /// [`SetupError::Props`] or [`SetupError::NoRun`].
+    pub fn described(
+        file: Experiment,
+        tool: PathBuf,
+        library: Option<&Path>,
+    ) -> Result<Self, SetupError> {
+        Self::with(file, tool, library, None, None)
+    }
+
+    fn with(
+        file: Experiment,
+        tool: PathBuf,
+        library: Option<&Path>,
+        probe: Option<Rc<dyn AccelerationProbe>>,
+        results: Option<PathBuf>,
+    ) -> Result<Self, SetupError> {
+        let props: Vec<Props> = match &file.workload.kind {
+            Kind::Tpcc { props, .. } => props.iter().map(|path| Props::read(path)).collect(),
+            Kind::Redis { .. } | Kind::Command { .. } => Ok(Vec::new()),
+        }?;
+        if let Some(mute) = props.iter().find(|props| props.run.is_none()) {
+            let path = mute.path.clone();
+            return Err(SetupError::NoRun { path });
+        }
+        let private = loads::topology(&file).map(|topology| {
+            let library = library.unwrap_or(Path::new("libsaiga.so"));
+            let arms = file.arms.iter().map(|arm| loads::private_arm(arm, library));
+            RedisWorkload::without_programs(arms.collect(), topology, None, tool.clone())
+        });
+        let core = Core {
+            file,
+            tool,
+            props,
+            probe,
+            results,
+            settings: RefCell::default(),
+            ignored: RefCell::default(),
+        };
+        let core = Rc::new(core);
+        Ok(Self { core, private })
+    }
+
+    /// One that can be run on `machine`; TPC-C leaves what it measured in folders of `results`.
+    ///
+    /// # Errors
+    /// [`SetupError`].
+    pub fn new(
+        file: Experiment,
+        tool: PathBuf,
+        library: Option<&Path>,
+        machine: &dyn Machine,
+        probe: Rc<dyn AccelerationProbe>,
+        results: PathBuf,
+    ) -> Result<Self, SetupError> {
+        let mut job = Self::with(file, tool, library, Some(Rc::clone(&probe)), Some(results))?;
+        let missing = job.blocking(machine);
+        if !missing.is_empty() {
+            return Err(SetupError::Missing(missing));
+        }
+        let file = &job.core.file;
+        if let Some(topology) = loads::topology(file) {
+            let needs = file.arms.iter().find(|arm| arm.client.saiga);
+            if let (Some(arm), None) = (needs, library) {
+                let arm = arm.name.clone();
+                return Err(SetupError::NoLibrary { arm });
+            }
+            let library = library.unwrap_or(Path::new(""));
+            let arms = file.arms.iter().map(|arm| loads::private_arm(arm, library));
+            let (arms, tool) = (arms.collect(), job.core.tool.clone());
+            job.private = Some(RedisWorkload::new(arms, topology, None, tool, Some(probe))?);
+        }
+        Ok(job)
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> &Experiment {
+        &self.core.file
+    }
+
+    /// What runs when.
+    #[must_use]
+    pub fn plan(&self, pairs: u32, seed: u64) -> Plan<JobLoad> {
+        let pace = &self.core.file.plan;
+        let cell = |load: JobLoad| Cell {
+            id: load.slug(),
+            load,
+            placement: Placement::OfFile,
+            hog: Hog::None,
+            cpus: [vec![], vec![]],
+            hogged: vec![],
+        };
+        Plan {
+            cells: self.loads().into_iter().map(cell).collect(),
+            pairs,
+            seed,
+            // The load itself knows how long it is.
+            size: RunSize::Operations(1),
+            max_foreign_cores: pace.max_foreign_cores,
+        }
+    }
+
+    fn around(&self, side: Side, interrupt: &Interrupt) -> Result<(), Failure> {
+        let around = self.core.file.hooks.at(Point::Experiment);
+        let hooks = match side {
+            Side::Before => &around.before,
+            Side::After => &around.after,
+        };
+        let dir = tempfile::tempdir().map_err(Failure::impossible)?;
+        let at = format!("{} {}", side.name(), Point::Experiment.name());
+        let log = dir.path().join("hook.log");
+        let mut first = Ok(());
+        for hook in hooks {
+            let done = run_hook(hook, &at, &log, &self.core.ignored, interrupt);
+            if side == Side::Before {
+                done?;
+            } else {
+                first = first.and(done);
+            }
+        }
+        first
+    }
+
+    pub(crate) fn steps_of(&self, arm: usize, load: &JobLoad) -> Steps {
+        steps(
+            &self.core.file,
+            &self.core.file.arms[arm],
+            load.test.as_deref(),
+        )
+    }
+
+    pub(crate) fn loads(&self) -> Vec<JobLoad> {
+        match &self.core.file.workload.kind {
+            Kind::Redis {
+                flags, failover, ..
+            } => {
+                let topology = loads::topology(&self.core.file);
+                loads::redis_loads(flags, topology, *failover)
+            }
+            Kind::Tpcc { .. } => vec![loads::tpcc_load(&self.core.props)],
+            Kind::Command { name, line, .. } => vec![loads::command_load(name, line)],
+        }
+    }
+
+    /// Requests in a run of redis-benchmark.
+    pub(crate) fn requests(&self) -> u64 {
+        match &self.core.file.workload.kind {
+            Kind::Redis { flags, .. } => flags.requests,
+            Kind::Tpcc { .. } | Kind::Command { .. } => 1,
+        }
+    }
+
+    /// What is missing without which a run cannot even begin, each once.
+    fn blocking(&self, machine: &dyn Machine) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for arm in &self.core.file.arms {
+            let Steps { before, after } = steps(&self.core.file, arm, None);
+            for step in before.iter().chain([&Step::Load]).chain(&after) {
+                let missing = machine::missing(&self.core.file, arm, step, machine).into_iter();
+                all.extend(missing.filter(|one| one.blocks).map(|one| one.what));
+            }
+        }
+        all.sort();
+        all.dedup();
+        all
+    }
+}
+
+impl Core {
+    /// The longest that a run may take.
+    pub(crate) fn limit(&self) -> Duration {
+        let minutes = |props: &Props| match props.run.as_ref().map(|run| run.length) {
+            Some(Length::Minutes(minutes)) => Some(Duration::from_secs(u64::from(minutes) * 60)),
+            Some(Length::PerTerminal(_)) | None => None,
+        };
+        let length = self.props.iter().filter_map(minutes).max();
+        match (self.file.workload.limit, length) {
+            (None, Some(length)) => length + TPCC_GRACE,
+            _ => self.file.workload.limit(),
+        }
+    }
+
+    /// Asks the servers of an arm for their settings, the first time that they run.
+    pub(crate) fn ask_settings(&self, arm: usize) -> Result<(), Failure> {
+        if self.settings.borrow().contains_key(&arm) {
+            return Ok(());
+        }
+        let servers = &self.file.arms[arm].servers;
+        let mut all = BTreeMap::new();
+        let mut add = |name: &str, settings: BTreeMap<String, String>| {
+            let named = settings.into_iter();
+            all.extend(named.map(|(setting, value)| (format!("{name}.{setting}"), value)));
+        };
+        match &self.file.workload.kind {
+            Kind::Tpcc { .. } => {
+                for (index, props) in self.props.iter().enumerate() {
+                    let number = format!("database {}", index + 1);
+                    let by_port = servers.iter().find(|one| one.port == Some(props.url.port));
+                    let name = by_port.map_or(&number, |server| &server.name);
+                    add(name, settings::of_database(props).map_err(Failure::run)?);
+                }
+            }
+            Kind::Redis { .. } => {
+                for server in servers {
+                    if let Some(port) = server.port {
+                        add(
+                            &server.name,
+                            settings::of_redis(port).map_err(Failure::run)?,
+                        );
+                    }
+                }
+            }
+            Kind::Command { .. } => {}
+        }
+        self.settings.borrow_mut().insert(arm, all);
+        Ok(())
+    }
+
+    /// A new folder for what a run of TPC-C measures, in the order of their names; `None` for
+    /// other loads, whose output is all there is.
+    pub(crate) fn results_folder(&self, arm: &str) -> Result<Option<PathBuf>, Failure> {
+        let (Some(results), Kind::Tpcc { .. }) = (&self.results, &self.file.workload.kind) else {
+            return Ok(None);
+        };
+        fs::create_dir_all(results).map_err(Failure::impossible)?;
+        let taken = fs::read_dir(results).map_err(Failure::impossible)?.count();
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let arm: String = arm.chars().map(plain).collect();
+        Ok(Some(results.join(format!("{:04}-{arm}", taken + 1))))
+    }
+
+    /// A folder of results, seen from `result.json` beside them.
+    pub(crate) fn seen_from_result(&self, dir: &Path) -> Option<String> {
+        let beside = self.results.as_ref()?.parent()?;
+        let path = dir.strip_prefix(beside).ok()?;
+        Some(path.display().to_string())
+    }
+
+    /// Whom the client of a run under Saiga must prove that it is accelerated to: whatever its
+    /// servers are made of, the client has all connections.
+    pub(crate) fn must_prove(&self, arm: &Arm) -> Option<Asked<'_>> {
+        let all = arm.client.saiga && arm.servers.iter().all(|server| server.dress.saiga);
+        if !all || self.props.is_empty() {
+            return None;
+        }
+        let runs = self.props.iter().filter_map(|props| props.run.as_ref());
+        Some(Asked {
+            probe: self.probe.as_deref()?,
+            connections: runs.map(|run| run.terminals).sum(),
+        })
+    }
+
+    pub(crate) fn campaign(&self) -> Campaign<'_> {
+        Campaign {
+            file: &self.file,
+            tool: &self.tool,
+            ignored: &self.ignored,
+        }
+    }
+}
+
+impl Workload for Job {
+    type Load = JobLoad;
+    type Target = JobTarget;
+
+    fn name(&self) -> &'static str {
+        "file"
+    }
+
+    fn arms(&self) -> Vec<result::Arm> {
+        if let Some(private) = &self.private {
+            return private.arms();
+        }
+        self.core
+            .file
+            .arms
+            .iter()
+            .enumerate()
+            .map(|(index, arm)| self.described_arm(index, arm))
+            .collect()
+    }
+
+    fn versions(&self) -> BTreeMap<String, String> {
+        self.private
+            .as_ref()
+            .map(Workload::versions)
+            .unwrap_or_default()
+    }
+
+    fn caveats(&self) -> Vec<Warning> {
+        let mut caveats = self
+            .private
+            .as_ref()
+            .map(Workload::caveats)
+            .unwrap_or_default();
+        if self.core.file.restore.how == How::None && self.private.is_none() {
+            caveats.push(Warning::caveat(
+                "The data were not restored between runs: each run began with what the one \
+                 before it left.",
+                "Say in [restore] how the data become what they were.",
+            ));
+        }
+        let ignored = self.core.ignored.borrow();
+        if let Some(first) = ignored.first() {
+            let text = format!(
+                "{} times a hook failed and was ignored; the first: {first}",
+                ignored.len()
+            );
+            caveats.push(Warning::caveat(
+                &text,
+                "See whether the runs were what they should be.",
+            ));
+        }
+        caveats
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        self.core.file.workload.metrics()
+    }
+
+    fn begin(&self, interrupt: &Interrupt) -> Result<(), Failure> {
+        self.around(Side::Before, interrupt)
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        self.around(Side::After, &Interrupt::never())
+    }
+
+    fn steps(&self, arm: usize, cell: &Cell<JobLoad>, _operations: u64) -> Vec<String> {
+        crate::dry_run::shell_lines(self, arm, &cell.load)
+    }
+
+    fn prepare(
+        &self,
+        arm: usize,
+        cell: &Cell<JobLoad>,
+        interrupt: &Interrupt,
+    ) -> Result<JobTarget, Failure> {
+        let limit = self.core.limit();
+        if let (Some(private), Some(cell)) = (&self.private, self.private_cell(arm, cell)) {
+            let target = Box::new(private.prepare(arm, &cell, interrupt)?);
+            let requests = self.requests();
+            return Ok(JobTarget::Private {
+                target,
+                requests,
+                limit,
+            });
+        }
+        let steps = self.steps_of(arm, &cell.load);
+        let site = Site::open(
+            self.core.campaign(),
+            &self.core.file.arms[arm],
+            steps,
+            interrupt,
+        )?;
+        Ok(JobTarget::Own(Box::new(OwnTarget {
+            core: Rc::clone(&self.core),
+            arm,
+            site,
+            test: cell.load.test.clone(),
+        })))
+    }
+}
+
+impl Job {
+    /// The same cell for private servers, with the CPUs of this arm.
+    pub(crate) fn private_cell(&self, arm: usize, cell: &Cell<JobLoad>) -> Option<Cell<RedisLoad>> {
+        let cpus = self.core.file.arms[arm].client.cpus.clone();
+        Some(Cell {
+            id: cell.id.clone(),
+            load: cell.load.redis.clone()?,
+            placement: cell.placement,
+            hog: cell.hog,
+            cpus: [cpus.clone(), cpus],
+            hogged: vec![],
+        })
+    }
+
+    fn described_arm(&self, index: usize, arm: &Arm) -> result::Arm {
+        let line = |server: &Server| {
+            line::dressed(&server.dress, &server.command, Path::new("saiga")).to_string()
+        };
+        let servers: Vec<String> = arm.servers.iter().map(line).collect();
+        let load = self.loads().into_iter().next();
+        let test = load.as_ref().and_then(|load| load.test.as_deref());
+        let client = client::line(&self.core.file, arm, test, Path::new("saiga"), None);
+        let mut configuration: BTreeMap<String, String> =
+            arm.servers.iter().flat_map(settings).collect();
+        if let Some(said) = self.core.settings.borrow().get(&index) {
+            configuration.extend(said.clone());
+        }
+        result::Arm {
+            name: arm.name.clone(),
+            server: servers.join("\n"),
+            client: client.to_string(),
+            env: arm
+                .servers
+                .first()
+                .map(|one| one.dress.env.clone())
+                .unwrap_or_default(),
+            description: arm.description.clone(),
+            varies: None,
+            configuration,
+        }
+    }
+}
+
+/// What a file says of a server, for the list of what differs between arms.
+fn settings(server: &Server) -> BTreeMap<String, String> {
+    let Dress {
+        env,
+        cpus,
+        memory,
+        saiga,
+        user,
+        directory,
+    } = &server.dress;
+    let mut all = vec![
+        ("command", server.command.join(" ")),
+        ("saiga", saiga.to_string()),
+    ];
+    let mut said = |name, value: Option<String>| all.extend(value.map(|value| (name, value)));
+    said("cpus", (!cpus.is_empty()).then(|| ranges(cpus)));
+    said("memory", memory.as_ref().map(ToString::to_string));
+    said("user", user.clone());
+    said(
+        "directory",
+        directory.as_ref().map(|dir| dir.display().to_string()),
+    );
+    let own = all
+        .into_iter()
+        .map(|(name, value)| (format!("{}.{name}", server.name), value));
+    let env = env
+        .iter()
+        .map(|(name, value)| (format!("{}.env.{name}", server.name), value.clone()));
+    own.chain(env).collect()
+}

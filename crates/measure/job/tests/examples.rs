@@ -1,0 +1,107 @@
+//! The committed examples: every step of each, as on a machine that has nothing.
+//!
+//! After a wanted change: `SAIGA_WRITE_EXAMPLES=1 cargo test -p saiga-job --test examples`.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use saiga_experiment::file::Experiment;
+use saiga_job::{Job, Machine, dry_run};
+
+/// A machine without programs, users, directories and cores.
+struct Nothing;
+
+impl Machine for Nothing {
+    fn program(&self, _: &str) -> bool {
+        false
+    }
+    fn path(&self, _: &Path) -> bool {
+        false
+    }
+    fn device(&self, _: &str) -> bool {
+        false
+    }
+    fn user(&self, _: &str) -> bool {
+        false
+    }
+    fn cpu(&self, _: usize) -> bool {
+        false
+    }
+    fn node(&self, _: usize) -> bool {
+        false
+    }
+    fn root(&self) -> bool {
+        false
+    }
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../examples")
+        .canonicalize()
+        .unwrap()
+}
+
+/// The experiment files among the examples.
+fn files() -> Vec<PathBuf> {
+    let entries = fs::read_dir(examples()).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|end| end == "toml"));
+    // Settings, and a props file in a form of our own.
+    files.retain(|path| !path.ends_with("saiga.toml") && !path.ends_with("tpcc.toml"));
+    files.sort();
+    files
+}
+
+#[test]
+fn every_example_is_understood_and_its_steps_are_as_committed() {
+    let files = files();
+    assert_eq!(files.len(), 7, "{files:?}");
+    for path in files {
+        let file = Experiment::read(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
+        assert!(
+            file.goal.is_some(),
+            "{}: what is it to find out?",
+            path.display()
+        );
+        let job = Job::described(file, PathBuf::from("saiga"), None).unwrap();
+        let shown = dry_run(&job, &job.plan(1, 1), &Nothing);
+        let shown = shown.replace(&*examples().to_string_lossy(), "{examples}");
+        let name = path.file_stem().unwrap().to_string_lossy();
+        let committed =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/examples/{name}.txt"));
+        if std::env::var_os("SAIGA_WRITE_EXAMPLES").is_some() {
+            fs::create_dir_all(committed.parent().unwrap()).unwrap();
+            fs::write(&committed, &shown).unwrap();
+        }
+        let wanted = fs::read_to_string(&committed).unwrap_or_default();
+        assert_eq!(shown, wanted, "{}", committed.display());
+    }
+}
+
+/// A row of the table is `| step | file:line | text |`: the text stands on that line.
+#[test]
+fn the_table_of_the_procedures_steps_points_at_the_right_lines() {
+    let table = fs::read_to_string(examples().join("README.md")).unwrap();
+    let mut rows = 0;
+    for row in table.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [_, place, text] = cells.as_slice() else {
+            continue;
+        };
+        let Some((file, line)) = place.trim_matches('`').split_once(':') else {
+            continue;
+        };
+        let content = fs::read_to_string(examples().join(file)).unwrap();
+        let line: usize = line.parse().unwrap();
+        let stands = content.lines().nth(line - 1).unwrap_or_default();
+        let text = text.trim_matches('`').replace("\\|", "|");
+        assert!(
+            stands.contains(&text),
+            "{place}: {text:?} is not in {stands:?}"
+        );
+        rows += 1;
+    }
+    assert!(rows > 50, "{rows} rows");
+}

@@ -1,0 +1,112 @@
+//! A table of the transactions of each arm, beside their limits.
+
+use saiga_experiment::result::Detail;
+use saiga_experiment::result::detail::Transactions;
+
+use super::super::{View, first_seen, section, tables};
+use super::{cells, runs_of};
+use crate::model::{Align, Block, Cell, Reach, Row, Section, Table};
+use crate::number;
+
+const COLUMNS: [&str; 11] = [
+    "Transaction",
+    "Done",
+    "Share",
+    "Mean, ms",
+    "p50, ms",
+    "p90, ms",
+    "p99, ms",
+    "Longest, ms",
+    "Rolled back",
+    "Retried",
+    "Failed",
+];
+
+/// One table for each cell, one group of rows for each arm.
+pub(in super::super) fn transactions(view: &View) -> Section {
+    let mut made = section("transactions", "Transactions", Reach::Summary);
+    for cell in cells(view) {
+        let mut rows = Vec::new();
+        for arm in &view.result.arms {
+            let runs = runs_of(view, cell, &arm.name);
+            let details: Vec<&Detail> = runs.iter().map(|(_, detail)| *detail).collect();
+            let own = arm_rows(&details);
+            if !own.is_empty() {
+                rows.push(Row::Group(format!("{}, {} runs", arm.name, details.len())));
+                rows.extend(own);
+            }
+        }
+        if rows.is_empty() {
+            continue;
+        }
+        let align = |at| if at == 0 { Align::Left } else { Align::Right };
+        let columns = COLUMNS.iter().enumerate();
+        made.blocks.push(Block::Table(Table {
+            caption: format!("Transactions: {}", view.workloads.full_label(cell)),
+            columns: columns
+                .map(|(at, title)| tables::column(title, align(at)))
+                .collect(),
+            rows,
+        }));
+    }
+    if !made.blocks.is_empty() {
+        let text = "Counts of all runs that count together; response times are medians over \
+                    the runs. Under p90 stands the limit of TPC-C §5.2.5.3, under the share the smallest \
+                    valid one (§5.2.3). Transactions that failed are counted nowhere else.";
+        made.blocks.insert(0, Block::Text(text.to_owned()));
+    }
+    made
+}
+
+fn arm_rows(details: &[&Detail]) -> Vec<Row> {
+    let all = || details.iter().flat_map(|detail| &detail.transactions);
+    let names = first_seen(all().map(|one| one.name.as_str()));
+    let total: u64 = all().map(|one| one.count).sum();
+    let row = |name: &str| {
+        let own: Vec<&Transactions> = all().filter(|one| one.name == name).collect();
+        Row::Cells(type_row(name, &own, total))
+    };
+    names.into_iter().map(row).collect()
+}
+
+fn type_row(name: &str, runs: &[&Transactions], total: u64) -> Vec<Cell> {
+    let sum = |of: fn(&Transactions) -> u64| runs.iter().map(|one| of(one)).sum::<u64>();
+    let counted = |of| Cell::new(number::whole(sum(of)));
+    let median = |of: fn(&Transactions) -> f64| {
+        let values: Vec<f64> = runs.iter().map(|one| of(one)).collect();
+        number::median(&values)
+    };
+    let time = |of| Cell::new(median(of).map_or_else(|| "–".to_owned(), number::value));
+    let count = sum(|one| one.count);
+    let least = runs.iter().find_map(|one| one.least_share_percent);
+    let limit = runs.iter().find_map(|one| one.limit_p90_ms);
+    let share = Cell {
+        text: number::percent(ratio(count, total)),
+        note: least.map(|least| format!("at least {least:.0} %")),
+    };
+    let p90 = Cell {
+        note: limit.map(|limit| format!("limit {}", number::value(limit))),
+        ..time(|one| one.p90_ms)
+    };
+    vec![
+        Cell::new(name),
+        counted(|one| one.count),
+        share,
+        time(|one| one.mean_ms),
+        time(|one| one.p50_ms),
+        p90,
+        time(|one| one.p99_ms),
+        time(|one| one.max_ms),
+        counted(|one| one.rolled_back),
+        counted(|one| one.retries),
+        counted(|one| one.failed),
+    ]
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        f64::NAN
+    } else {
+        part as f64 / whole as f64
+    }
+}

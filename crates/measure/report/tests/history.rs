@@ -1,0 +1,44 @@
+//! The page over many experiments.
+
+use saiga_experiment::result::ExperimentResult;
+use saiga_report::{history, html, text};
+
+const SAMPLE: &str = include_str!("../../experiment/tests/data/result-v1.json");
+
+#[test]
+fn stages_stand_in_the_order_of_time_with_goal_result_and_what_was_changed() {
+    let first = ExperimentResult::from_json(SAMPLE).expect("the sample is readable");
+    let mut second = first.clone();
+    second.goal = Some("<b>more</b> memory".to_owned());
+    second.started = Some("2026-11-21T08:00:00Z".to_owned());
+    second
+        .versions
+        .insert("redis-server".to_owned(), "7.2.1".to_owned());
+    let page = history::page(&history::stages(&[
+        ("out/b".to_owned(), second),
+        ("out/a".to_owned(), first),
+    ]));
+    let shown = text::render(
+        &page,
+        text::Style {
+            width: 400,
+            ..text::Style::plain()
+        },
+    );
+    let lines: Vec<&str> = shown
+        .lines()
+        .filter(|line| line.starts_with("out/"))
+        .collect();
+    assert!(
+        lines[0].starts_with("out/a (2026-11-20 14:02:11 UTC)"),
+        "{shown}"
+    );
+    assert!(
+        lines[0].contains("x (") && lines[0].contains("), faster"),
+        "{shown}"
+    );
+    assert!(lines[1].contains("redis-server: 7.0.15 → 7.2.1"), "{shown}");
+    let drawn = html::render(&page);
+    assert!(drawn.contains("&lt;b&gt;more&lt;/b&gt; memory") && !drawn.contains("<b>more"));
+    assert!(drawn.contains("Made by saiga history"));
+}
