@@ -200,12 +200,16 @@ fn run_rest<W: Workload>(
     plan: &Plan<W::Load>,
     args: &Args,
     campaign: &mut Campaign,
+    load_file: Option<&Path>,
 ) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
     let (own, arms, cells) = (workload.metrics(), workload.arms(), finish::described(plan));
     let until = args.course.until();
     let host = Arc::new(Host::default());
     let panel = (!args.no_dashboard).then(|| Panel::open(&host)).flatten();
+    if let (Some(panel), Some(path)) = (&panel, load_file) {
+        panel.follow(path);
+    }
     let progress = RefCell::new(Progress::new(plan, until.is_some(), panel));
     let mut said = outlook(workload, plan, args, campaign.recorded());
     said.iter()
@@ -254,6 +258,7 @@ fn experiment<W: Workload>(
     let told = Told {
         experiment: args.workload.clone(),
         goal: None,
+        load_file: None,
     };
     let (_, verdict) = conduct(workload, plan, args, out, told)?;
     let expected = args.expect == Some(Expectation::Faster);
@@ -275,7 +280,8 @@ fn conduct<W: Workload>(
     output::claim_folder(out)?;
     raise_descriptor_limit();
     let mut campaign = campaign_in(workload, plan, args, out)?;
-    let outcome = run_rest(workload, plan, args, &mut campaign)?;
+    let load_file = told.load_file.as_deref();
+    let outcome = run_rest(workload, plan, args, &mut campaign, load_file)?;
     let stopped = outcome.stopped.clone();
     let (result, verdict) = finish::result(workload, plan, outcome, args, told);
     finish::write(&result, out, args.json)?;

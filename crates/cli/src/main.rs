@@ -14,6 +14,7 @@ mod history;
 mod holder;
 mod host;
 mod library;
+mod load_file;
 mod local_time;
 mod man;
 mod panel;

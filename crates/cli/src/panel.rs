@@ -9,14 +9,16 @@
 mod painter;
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use saiga_sampler::dashboard::{Dashboard, Size};
 
 use crate::exit;
 use crate::host::Host;
+use crate::load_file::{Look, Reader};
 use painter::Painter;
 
 /// Between two frames when there are no news: the host has a row each second.
@@ -45,6 +47,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     dashboard: Dashboard,
+    load: Option<Reader>,
     is_new: bool,
     stop: bool,
 }
@@ -70,6 +73,11 @@ impl Panel {
         // Without a thread there are lines.
         let thread = Some(thread.ok()?);
         Some(Self { shared, thread })
+    }
+
+    /// Shows what a load that somebody started says of itself in this file.
+    pub(crate) fn follow(&self, path: &Path) {
+        self.shared.state().load = Some(Reader::new(path));
     }
 
     /// Tells the dashboard news.
@@ -102,6 +110,17 @@ impl Drop for Panel {
     }
 }
 
+impl State {
+    fn look_at_load(&mut self) {
+        let Some(reader) = &mut self.load else { return };
+        match reader.look(SystemTime::now()) {
+            Look::New(load) => self.dashboard.on_load(load),
+            Look::Same => {}
+            Look::Nothing => self.dashboard.on_load_end(),
+        }
+    }
+}
+
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -120,6 +139,7 @@ impl Shared {
             if let Some(host) = host {
                 state.dashboard.on_snapshot(host);
             }
+            state.look_at_load();
             let panel = state.dashboard.draw(size);
             drop(state);
             write(&self.painter().paint(&panel, size));

@@ -88,6 +88,47 @@ fn a_run_of_tpcc_is_drawn_resized_and_interrupted() {
     test.assert_nothing_left();
 }
 
+/// The load is another process, which knows alone how it fares.
+#[test]
+fn a_campaign_draws_the_load_that_it_runs() {
+    let test = Marked::new();
+    drop(endless_run(&test, &[]));
+    let file = r#"
+[plan]
+pairs = 1
+seed = 1
+max_foreign_cores = 100
+[[server]]
+name = "none"
+command = "sleep 1000"
+ready = { command = "true" }
+stop = { signal = "KILL" }
+[[arm]]
+name = "a"
+[[arm]]
+name = "b"
+[workload]
+kind = "tpcc"
+props = "props"
+options = ["--for", "30m", "--no-check"]
+"#;
+    fs::write(test.path("experiment.toml"), file).unwrap();
+    let mut command = test.saiga(&["compare", &test.text("experiment.toml")]);
+    command.args(["--out", &test.text("out")]);
+    let mut terminal = Terminal::start(&command, 100, 30);
+    terminal.await_screen("campaign, load and host", |screen| {
+        ["of 2 runs", "New-Orders/min", "measured", "p95 ", "all ["]
+            .iter()
+            .all(|part| screen.has(part))
+    });
+    assert!(test.path("out/runs/load.json").is_file());
+    terminal.press(CTRL_C);
+    let (code, _) = terminal.end();
+    assert_eq!(code, Some(2));
+    assert!(!test.path("out/runs/load.json").exists());
+    test.assert_nothing_left();
+}
+
 /// Whatever kills it, a panic included, nobody is left to put anything back.
 #[test]
 fn a_run_that_is_killed_leaves_the_terminal_in_order() {

@@ -80,6 +80,7 @@ pub(super) fn campaign_by(
     let told = Told {
         experiment: job.file().name.clone(),
         goal: job.file().goal.clone(),
+        load_file: job.load_file(),
     };
     let (result, verdict) = conduct(&job, &plan, &args, out, told)?;
     judge(job.file(), &args, &result, verdict)

@@ -1,7 +1,7 @@
 //! The end of a comparison: the result, its files, and what is printed.
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use saiga_experiment::analysis::{Shortfall, conclude_by};
@@ -24,6 +24,8 @@ pub(super) struct Told {
     pub(super) experiment: String,
     /// What it is to find out.
     pub(super) goal: Option<String>,
+    /// Where its load says how it fares, if it does.
+    pub(super) load_file: Option<PathBuf>,
 }
 
 /// Everything that was measured and concluded, and the verdict of the headline.

@@ -1,7 +1,7 @@
 //! The line of a load, and what its output says.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use saiga_experiment::file::{Arm, Experiment, Extract, Kind};
 use saiga_experiment::process::CommandLine;
@@ -46,6 +46,11 @@ pub(crate) fn line(
             words.push("--json".to_owned());
             if let Some(dir) = results {
                 words.extend(["--out".to_owned(), dir.to_string_lossy().into_owned()]);
+                let all = dir.parent().unwrap_or(dir);
+                words.extend([
+                    "--load-file".to_owned(),
+                    load_file(all).to_string_lossy().into_owned(),
+                ]);
             }
             words
         }
@@ -61,6 +66,11 @@ pub(crate) fn line(
         Kind::Command { line, .. } => line.clone(),
     };
     line::dressed(&arm.client, &words, tool)
+}
+
+/// Where TPC-C says how it fares; `results` holds the folders of all runs.
+pub(crate) fn load_file(results: &Path) -> PathBuf {
+    results.join("load.json")
 }
 
 /// Whether a load that ended with this code has measured: our own bench says by 1 that a check

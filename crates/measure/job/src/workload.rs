@@ -168,6 +168,14 @@ impl Job {
         Ok(job)
     }
 
+    /// Where the load says how it fares while it runs, for loads that do.
+    #[must_use]
+    pub fn load_file(&self) -> Option<PathBuf> {
+        let is_told = matches!(self.core.file.workload.kind, Kind::Tpcc { .. });
+        let results = self.core.results.as_ref().filter(|_| is_told)?;
+        Some(client::load_file(results))
+    }
+
     /// The file.
     #[must_use]
     pub fn file(&self) -> &Experiment {

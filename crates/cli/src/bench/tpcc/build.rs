@@ -99,6 +99,9 @@ fn build_database(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow
         stop: &|| interrupt.raised(),
         on: &|event| progress.on(event),
     };
+    if !target.exists() {
+        build.check_from_nothing()?;
+    }
     let done = build.run();
     progress.finish();
     Ok(match done? {

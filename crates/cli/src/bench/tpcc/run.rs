@@ -205,21 +205,23 @@ fn measure<'t, 'o>(
     let recording = watched.begin(&host, ready.first().and_then(prepare::Ready::folder));
     let names = ready.iter().map(prepare::Ready::name).collect();
     let is_drawn = options.iter().all(|options| !options.no_dashboard);
-    let board = Board::new(names, &host, is_drawn);
+    let load_file = options
+        .iter()
+        .find_map(|options| options.load_file.as_deref());
+    let board = Board::new(names, &host, is_drawn, load_file);
     let finished = thread::scope(|scope| {
         let spawn = |(index, (one, options)): (usize, (prepare::Ready<'t>, &'o Options))| {
             let board = &board;
             scope.spawn(move || {
-                one.run(
-                    options,
-                    start,
-                    Looker {
-                        index,
-                        board,
-                        interrupt,
-                        streams: None,
-                    },
-                )
+                let looker = Looker {
+                    index,
+                    board,
+                    interrupt,
+                    streams: None,
+                };
+                let finished = one.run(options, start, looker);
+                board.over(index);
+                finished
             })
         };
         let threads: Vec<_> = ready

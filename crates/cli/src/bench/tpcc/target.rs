@@ -129,10 +129,15 @@ impl Target {
         Ok(self.open()?)
     }
 
-    /// SQLite would make the file.
-    pub(super) fn must_exist(&self) -> anyhow::Result<()> {
+    /// Whether there is something to log in to, as far as can be told without: SQLite would make
+    /// the file.
+    pub(super) fn exists(&self) -> bool {
         let url = &self.props.url;
-        if url.engine == Engine::Sqlite && !Path::new(&url.database).exists() {
+        url.engine != Engine::Sqlite || Path::new(&url.database).exists()
+    }
+
+    pub(super) fn must_exist(&self) -> anyhow::Result<()> {
+        if !self.exists() {
             bail!("there is no such file; `saiga bench tpcc build` makes it");
         }
         Ok(())

@@ -15,6 +15,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::snapshot::Snapshot;
 
 pub use campaign::Campaign;
@@ -25,7 +27,7 @@ use words::{duration, fit, number, sparkline};
 const HISTORY_MAX: usize = 400;
 
 /// What the driver of a load knows at this moment.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadNow {
     /// `warm-up`, `measured`, `gap`.
     pub phase: String,
@@ -76,6 +78,11 @@ impl Dashboard {
         }
         self.history.push_back(load.throughput);
         self.load = Some(load);
+    }
+
+    /// A load is over; its curve stays until the next one.
+    pub fn on_load_end(&mut self) {
+        self.load = None;
     }
 
     /// The host in one more second.

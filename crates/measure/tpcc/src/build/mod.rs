@@ -140,6 +140,17 @@ impl Build<'_> {
         self.outcome(&mut *session)
     }
 
+    /// Whether this could be built where there are no tables: a look at SQLite's file would make it.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_from_nothing(&self) -> Result<(), BuildError> {
+        let nothing = State::Empty {
+            strangers: Vec::new(),
+        };
+        plan::plan(&nothing, &self.asked, self.who).map(drop)
+    }
+
     fn tables(&self, session: &mut dyn Session) -> Result<(), BuildError> {
         self.step(session, Step::TableCreates, Begin::AtFirst)?;
         let State::Blank = state::look(session)? else {

@@ -1,6 +1,7 @@
 //! How far a run is, on stderr: a dashboard or one line that changes on a terminal, a line now and
 //! then elsewhere.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use saiga_tpcc::driver::Now;
 
 use crate::exit;
 use crate::host::Host;
+use crate::load_file::Writer;
 use crate::panel::Panel;
 
 /// Seconds between two lines where there is no terminal.
@@ -20,20 +22,39 @@ const LINE_PAUSE_S: u64 = 10;
 const RAMP_UP: &str = "warm-up";
 const MEASURED: &str = "measured";
 
+/// What is known of each database.
+type Latest = Vec<News>;
+
+/// What is known of one database.
+#[derive(Debug, Clone)]
+enum News {
+    None,
+    Latest(Now),
+    /// Its run is over.
+    Over,
+}
+
 /// The line, or panel, that all databases of an experiment share.
 pub(super) struct Board {
     bar: ProgressBar,
     /// In place of the bar.
     panel: Option<Panel>,
+    load_file: Option<Writer>,
     host: Arc<Host>,
     names: Vec<String>,
     is_measured: AtomicBool,
-    latest: Mutex<Vec<Option<Now>>>,
+    latest: Mutex<Latest>,
 }
 
 impl Board {
-    /// For databases with these names; `with_panel` where there is a terminal.
-    pub(super) fn new(names: Vec<String>, host: &Arc<Host>, with_panel: bool) -> Self {
+    /// For databases with these names; `with_panel` where there is a terminal. Who started us may
+    /// look into a file.
+    pub(super) fn new(
+        names: Vec<String>,
+        host: &Arc<Host>,
+        with_panel: bool,
+        load_file: Option<&Path>,
+    ) -> Self {
         host.mark(RAMP_UP);
         let panel = with_panel.then(|| Panel::open(host)).flatten();
         let target = match panel {
@@ -49,25 +70,31 @@ impl Board {
             bar,
             panel,
             host: Arc::clone(host),
+            load_file: load_file.map(Writer::new),
             is_measured: AtomicBool::new(false),
-            latest: Mutex::new(vec![None; names.len()]),
+            latest: Mutex::new(vec![News::None; names.len()]),
             names,
         }
     }
 
-    /// Takes the news of one database; the line changes when the first one has some.
+    /// Takes the news of one database; the line changes when the first one that still runs has some.
     pub(super) fn tell(&self, index: usize, now: &Now) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        latest[index] = Some(now.clone());
-        if index > 0 {
+        latest[index] = News::Latest(now.clone());
+        let leads = latest.iter().position(|news| !matches!(news, News::Over));
+        if leads != Some(index) {
             return;
         }
         if !now.ramping && !self.is_measured.swap(true, Ordering::Relaxed) {
             self.host.mark(MEASURED);
         }
-        let known: Vec<&Now> = latest.iter().flatten().collect();
+        let known: Vec<&Now> = latest.iter().filter_map(News::latest).collect();
+        let load = load(&known);
+        if let (Some(file), Some(load)) = (&self.load_file, &load) {
+            file.write(load);
+        }
         if let Some(panel) = &self.panel {
-            let (campaign, load) = (campaign(&known, &self.names), load(&known));
+            let campaign = campaign(&known, &self.names);
             panel.tell(|dashboard| {
                 if let Some(campaign) = campaign {
                     dashboard.on_campaign(campaign);
@@ -86,9 +113,24 @@ impl Board {
         }
     }
 
+    /// Forgets a database whose run is over.
+    pub(super) fn over(&self, index: usize) {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest[index] = News::Over;
+    }
+
     /// Removes the line, or the panel.
     pub(super) fn finish(self) {
         self.bar.finish_and_clear();
+    }
+}
+
+impl News {
+    fn latest(&self) -> Option<&Now> {
+        match self {
+            Self::Latest(now) => Some(now),
+            Self::None | Self::Over => None,
+        }
     }
 }
 

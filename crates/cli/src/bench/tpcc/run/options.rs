@@ -84,6 +84,9 @@ pub(in crate::bench::tpcc) struct Options {
     /// Show a line of progress on a terminal, and no dashboard
     #[arg(long)]
     pub(super) no_dashboard: bool,
+    /// Keep the figures of the last second in FILE, for a dashboard elsewhere
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(super) load_file: Option<PathBuf>,
     /// Print the record as JSON, a line for each database
     #[arg(long)]
     pub(super) json: bool,
@@ -174,6 +177,7 @@ impl Options {
             no_check: self.no_check || file.no_check,
             json: self.json || file.json,
             no_dashboard: self.no_dashboard || file.no_dashboard,
+            load_file: self.load_file.or(file.load_file),
         }
     }
 

@@ -1,0 +1,141 @@
+//! A file in which a load keeps its figures of the last second, for whoever started it.
+//!
+//! Deliberately absent: history. Each second replaces the one before; what is kept is the result.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use saiga_sampler::dashboard::LoadNow;
+
+/// Nobody writes more; what is longer is not ours.
+const MAX_BYTES: u64 = 4096;
+/// A load that has said nothing for so long is over: it does so once a second.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// The writing side. Dropping it removes the file.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    path: PathBuf,
+    /// What is written before it takes the file's place.
+    next: PathBuf,
+}
+
+impl Writer {
+    /// For the file at `path`, which a run before may have left.
+    pub(crate) fn new(path: &Path) -> Self {
+        let mut next = path.as_os_str().to_owned();
+        next.push(".next");
+        Self {
+            path: path.to_owned(),
+            next: next.into(),
+        }
+    }
+
+    /// Replaces the file. It is only looked at: where it cannot be written, nothing is shown.
+    pub(crate) fn write(&self, load: &LoadNow) {
+        let _ = self.replace(load);
+    }
+
+    fn replace(&self, load: &LoadNow) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(&self.next)?;
+        file.write_all(&serde_json::to_vec(load)?)?;
+        fs::rename(&self.next, &self.path)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // A file that stays is known by its age.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The reading side.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    path: PathBuf,
+    seen: Option<SystemTime>,
+}
+
+/// What a look at the file showed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Look {
+    /// Figures that were not there before.
+    New(LoadNow),
+    /// Those of the last look.
+    Same,
+    /// No load is at work.
+    Nothing,
+}
+
+impl Reader {
+    /// Of the file at `path`, which need not be there.
+    pub(crate) fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            seen: None,
+        }
+    }
+
+    /// What is there `now`.
+    pub(crate) fn look(&mut self, now: SystemTime) -> Look {
+        let Ok(file) = File::open(&self.path) else {
+            return Look::Nothing;
+        };
+        let Ok(written) = file.metadata().and_then(|found| found.modified()) else {
+            return Look::Nothing;
+        };
+        if now.duration_since(written).is_ok_and(|age| age > SILENCE) {
+            return Look::Nothing;
+        }
+        if self.seen.replace(written) == Some(written) {
+            return Look::Same;
+        }
+        let mut bytes = Vec::new();
+        let read = file.take(MAX_BYTES).read_to_end(&mut bytes);
+        match read.map(|_| serde_json::from_slice(&bytes)) {
+            Ok(Ok(load)) => Look::New(load),
+            Ok(Err(_)) | Err(_) => Look::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_seen_once_until_they_change_grow_old_or_the_load_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("load.json");
+        let (writer, mut reader) = (Writer::new(&path), Reader::new(&path));
+        let now = SystemTime::now;
+        assert_eq!(reader.look(now()), Look::Nothing);
+        let load = LoadNow {
+            throughput: 12.5,
+            p99_ms: Some(3.0),
+            errors: 2,
+            ..LoadNow::default()
+        };
+        writer.write(&load);
+        assert_eq!(reader.look(now()), Look::New(load));
+        assert_eq!(reader.look(now()), Look::Same);
+        assert_eq!(reader.look(now() + 2 * SILENCE), Look::Nothing);
+        fs::write(&path, "{").unwrap();
+        assert_eq!(reader.look(now()), Look::Nothing);
+        drop(writer);
+        assert_eq!(reader.look(now()), Look::Nothing);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_place_that_is_not_there_is_no_fault() {
+        let writer = Writer::new(Path::new("/no/such/folder/load.json"));
+        writer.write(&LoadNow::default());
+    }
+}
