@@ -1,5 +1,6 @@
 //! Trees of every kind, put away, damaged and brought back, on disks that fail and with deaths.
 
+mod company;
 mod faults;
 mod forest;
 mod kills;

@@ -13,19 +13,26 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use saiga_snapshot::{
     Check, Options, Progress, Reflink, RestoreError, Restored, Snapshot, TakeError, check_ready,
     drop_caches, verify,
 };
 
+/// Between fork and exec, `mkfs` and `mount` have open whatever this process has, and so would be
+/// found at work in the directories of other tests.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 /// A folder in which this thread alone sees what is mounted.
 struct Mounts {
     folder: tempfile::TempDir,
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Mounts {
     fn new() -> Self {
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the test's thread has opened nothing by a path relative to its working directory.
         let unshared =
             unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) };
@@ -33,6 +40,7 @@ impl Mounts {
         run("mount", &["--make-rprivate", "/"]);
         Self {
             folder: tempfile::tempdir().unwrap(),
+            _turn: turn,
         }
     }
 

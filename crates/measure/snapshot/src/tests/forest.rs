@@ -6,32 +6,44 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
+use super::company::Company;
 use crate::{Options, Progress, RestoreError, Restored, Snapshot, TakeError};
 
 /// A folder with parts and a place for a snapshot.
 pub(crate) struct Forest {
     folder: tempfile::TempDir,
     pub(crate) parts: Vec<PathBuf>,
+    _company: Company,
 }
 
 impl Forest {
     /// `count` empty parts: `part0`, `part1` ...
     pub(crate) fn bare(count: usize) -> Self {
-        Self::within(tempfile::tempdir().unwrap(), count)
+        Self::within(tempfile::tempdir().unwrap(), count, Company::any())
     }
 
     /// In memory, where hundreds of flushes cost nothing.
     pub(crate) fn in_memory(count: usize) -> Self {
-        Self::within(tempfile::tempdir_in("/dev/shm").unwrap(), count)
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        Self::within(folder, count, Company::any())
     }
 
-    fn within(folder: tempfile::TempDir, count: usize) -> Self {
+    /// Those of a test that starts processes.
+    pub(crate) fn alone(count: usize) -> Self {
+        Self::within(tempfile::tempdir().unwrap(), count, Company::none())
+    }
+
+    fn within(folder: tempfile::TempDir, count: usize, company: Company) -> Self {
         let root = folder.path().canonicalize().unwrap();
         let parts: Vec<PathBuf> = (0..count).map(|n| root.join(format!("part{n}"))).collect();
         for part in &parts {
             fs::create_dir(part).unwrap();
         }
-        Self { folder, parts }
+        Self {
+            folder,
+            parts,
+            _company: company,
+        }
     }
 
     /// Two parts with one of everything: a data directory and a tablespace.
@@ -42,6 +54,17 @@ impl Forest {
     /// The same in memory.
     pub(crate) fn full_in_memory() -> Self {
         Self::in_memory(2).filled()
+    }
+
+    /// The same for a test that starts processes.
+    pub(crate) fn full_alone() -> Self {
+        Self::alone(2).filled()
+    }
+
+    /// And in memory.
+    pub(crate) fn full_alone_in_memory() -> Self {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        Self::within(folder, 2, Company::none()).filled()
     }
 
     fn filled(self) -> Self {

@@ -66,7 +66,7 @@ fn taking_child() {
 
 #[test]
 fn a_killed_restore_is_finished_or_refused() {
-    let forest = Forest::full_in_memory();
+    let forest = Forest::full_alone_in_memory();
     let before = look(&forest.parts);
     let snapshot = forest.take().unwrap();
     let (mut untouched, mut unfinished) = (0, 0);
@@ -106,7 +106,7 @@ fn existing(forest: &Forest) -> Vec<PathBuf> {
 
 #[test]
 fn a_killed_take_is_no_snapshot() {
-    let forest = Forest::full_in_memory();
+    let forest = Forest::full_alone_in_memory();
     let before = look(&forest.parts);
     let mut killed = 0;
     for point in 0.. {

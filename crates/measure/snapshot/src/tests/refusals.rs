@@ -70,7 +70,7 @@ fn said_of(forest: &Forest, server: Server) -> String {
 
 #[test]
 fn a_process_at_work_is_named() {
-    let forest = Forest::full();
+    let forest = Forest::full_alone();
     let table = forest.part(1).join("16400");
     let opened = Server::python("f = open(path)", &table);
     assert_eq!(
@@ -108,7 +108,7 @@ fn a_process_at_work_is_named() {
 
 #[test]
 fn nothing_is_taken_from_or_put_under_a_running_server() {
-    let forest = Forest::full();
+    let forest = Forest::full_alone();
     let snapshot = forest.take().unwrap();
     damage(&forest);
     let damaged = look(&forest.parts);
@@ -139,7 +139,7 @@ fn interrupt(snapshot: &Snapshot) {
 
 #[test]
 fn an_interrupted_restore_lets_nothing_else_pass() {
-    let forest = Forest::full();
+    let forest = Forest::full_alone();
     let before = look(&forest.parts);
     let snapshot = forest.take().unwrap();
     let other = forest.beside("other");
@@ -172,7 +172,7 @@ fn an_interrupted_restore_lets_nothing_else_pass() {
 
 #[test]
 fn two_restores_do_not_meet() {
-    let forest = Forest::full();
+    let forest = Forest::full_alone();
     let snapshot = forest.take().unwrap();
     damage(&forest);
     let (parts, again) = (forest.parts.clone(), snapshot.clone());
@@ -194,7 +194,7 @@ fn two_restores_do_not_meet() {
 
 #[test]
 fn data_outside_is_asked_for() {
-    let forest = Forest::bare(2);
+    let forest = Forest::alone(2);
     let (data, space) = (forest.part(0), forest.part(1));
     fs::create_dir(data.join("pg_tblspc")).unwrap();
     symlink(&space, data.join("pg_tblspc/16400")).unwrap();
@@ -216,7 +216,7 @@ fn data_outside_is_asked_for() {
 
 #[test]
 fn places_that_cannot_be_used_are_named() {
-    let forest = Forest::full();
+    let forest = Forest::full_alone();
     let options = Options::default();
     let take = |to: &Path| {
         crate::take(&forest.parts, to, &options, &quiet)
@@ -260,7 +260,7 @@ fn places_that_cannot_be_used_are_named() {
 /// The disk with the part is gone, or somebody has put the part elsewhere.
 #[test]
 fn a_part_that_moved_is_not_replaced() {
-    let forest = Forest::full();
+    let forest = Forest::full_alone();
     let snapshot = forest.take().unwrap();
     let (data, elsewhere) = (forest.part(0), forest.beside("elsewhere"));
     fs::rename(&data, &elsewhere).unwrap();
@@ -277,7 +277,7 @@ fn a_part_that_moved_is_not_replaced() {
 
 #[test]
 fn a_manifest_that_was_edited_is_refused() {
-    let forest = Forest::full();
+    let forest = Forest::full_alone();
     let snapshot = forest.take().unwrap();
     let path = snapshot.dir().join("manifest.json");
     let text = fs::read_to_string(&path).unwrap();
