@@ -278,13 +278,14 @@ impl Server {
         }
     }
 
-    /// Whether its process has gone.
+    /// Whether its process has gone, with all its threads: as long as one is left, so is the listener.
     pub fn is_gone(&self) -> bool {
         // Until its parent, the keeper, has come by it is a zombie.
         fs::read_to_string(format!("/proc/{}/stat", self.pid)).map_or(true, |stat| {
-            stat.rsplit(')')
-                .next()
-                .is_some_and(|rest| rest.starts_with(" Z"))
+            let rest = stat.rsplit(')').next().unwrap_or_default();
+            // From field 3 on (`man 5 proc_pid_stat`): the state, and as field 20 the number of threads.
+            let mut fields = rest.split_whitespace();
+            fields.next() == Some("Z") && fields.nth(16) == Some("1")
         })
     }
 }
