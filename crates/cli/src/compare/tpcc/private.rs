@@ -134,7 +134,14 @@ impl Plan<'_> {
     fn props_text(&self) -> String {
         let (warehouses, terminals, port) = (self.warehouses(), self.terminals(), self.port);
         let (conn, user) = match self.engine {
-            Engine::MariaDb => (format!("jdbc:mariadb://127.0.0.1:{port}/tpcc"), "tpcc"),
+            // As operators of BenchmarkSQL have it: statements are prepared, batches go at once.
+            Engine::MariaDb => (
+                format!(
+                    "jdbc:mariadb://127.0.0.1:{port}/tpcc\
+                     ?useServerPrepStmts=true&rewriteBatchedStatements=true"
+                ),
+                "tpcc",
+            ),
             Engine::Postgres => (
                 format!("jdbc:postgresql://127.0.0.1:{port}/postgres"),
                 "postgres",
