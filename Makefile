@@ -68,7 +68,7 @@ bench-wait:
 	$(release)/saiga compare redis -t set -c 1,16,64,256 --hog none,0,1,both --arms kernel,saiga --out $(OUT)/wait/redis
 	$(release)/saiga compare sql --full --only point-select --only postgres-select --arms kernel,saiga --out $(OUT)/wait/sql
 
-# What `saiga bench tpcc` costs its client, against its targets (docs/tpcc.md): a quarter of an hour, 20 GB of disk.
+# What `saiga bench tpcc` costs its client, against its targets (docs/tpcc.md): about 25 minutes by its parts, 20 GB of disk.
 bench-tpcc:
 	tools/setup test
 	$(MAKE) build
