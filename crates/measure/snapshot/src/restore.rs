@@ -78,11 +78,21 @@ pub enum RestoreError {
         "the restored data are not those of the snapshot ({0}); is the disk failing? restore again"
     )]
     Differs(Difference),
+    /// Somebody wrote there while it was compared.
+    #[error("{} changed while it was compared with the snapshot; stop what writes there, then restore again", shown(.0))]
+    Changed(PathBuf),
     /// The listener ended it.
-    #[error(
-        "interrupted; if anything was changed, the same restore must be run again before a server is started"
-    )]
+    #[error("interrupted")]
     Cancelled,
+    /// Whatever ended it, this restore or an earlier one has replaced a part of the data.
+    #[error("{why}; {}", journal::half_restored(dirs))]
+    Half {
+        /// The directories that are marked.
+        dirs: Vec<PathBuf>,
+        /// What ended it.
+        #[source]
+        why: Box<RestoreError>,
+    },
     /// A disk or the system failed.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -136,6 +146,25 @@ pub(crate) fn restore_on(
     options: &Options,
     report: Report<'_>,
 ) -> Result<Restored, RestoreError> {
+    attempt(disk, snapshot, options, report).map_err(|why| match why {
+        // It says itself whose restore is at work or unfinished.
+        RestoreError::NotReady(_) => why,
+        why => match journal::unfinished(&snapshot.parts()) {
+            dirs if dirs.is_empty() => why,
+            dirs => RestoreError::Half {
+                dirs,
+                why: Box::new(why),
+            },
+        },
+    })
+}
+
+fn attempt(
+    disk: &Disk,
+    snapshot: &Snapshot,
+    options: &Options,
+    report: Report<'_>,
+) -> Result<Restored, RestoreError> {
     let paths = snapshot.parts();
     let id = snapshot.manifest().id();
     parts::check(&paths, snapshot.dir())?;
@@ -146,6 +175,12 @@ pub(crate) fn restore_on(
     let plan = Plan::new(disk, snapshot, options, report)?;
     let trees = open(disk, &plan, &id)?;
     let journal = Journal::begin(&trees, snapshot.dir(), &id)?;
+    if let Err(error) = is_still(&plan, &trees, &paths) {
+        // Nothing was replaced by us: what we marked is as ready as it was. Marks that cannot be
+        // removed are told beside the error.
+        let _ = journal.withdraw(&trees);
+        return Err(error);
+    }
     let done = carry::out(&plan, &trees, report)?;
     for tree in &trees {
         tree.flush()?;
@@ -155,6 +190,17 @@ pub(crate) fn restore_on(
     running::check_not_running(&paths, options.unseen)?;
     journal.finish(&trees)?;
     Ok(done)
+}
+
+/// Whether the parts are what the plan was made of, and in nobody's use. Comparing takes hours: a
+/// server that was started meanwhile may be at work, or have changed what was found to be right.
+fn is_still(
+    plan: &Plan<'_, '_>,
+    trees: &[Tree<'_>],
+    paths: &[PathBuf],
+) -> Result<(), RestoreError> {
+    running::check_not_running(paths, plan.options.unseen)?;
+    plan.check_unchanged(trees)
 }
 
 /// Opens the parts; makes those that are missing.

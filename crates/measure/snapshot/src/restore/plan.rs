@@ -121,6 +121,29 @@ impl<'s, 'd> Plan<'s, 'd> {
         self.store.file(&name, Access::Read)
     }
 
+    /// Looks again, and also at the times of the last change, which nobody can set back.
+    pub(super) fn check_unchanged(&self, trees: &[Tree<'_>]) -> Result<(), RestoreError> {
+        for (target, tree) in self.targets.iter().zip(trees) {
+            // Our mark has come into the root, and a root that was missing is ours.
+            let inside = |found: &&Found| !found.path.as_os_str().is_empty();
+            let now = scan(tree)?;
+            let mut now = now.iter().filter(inside);
+            let before = target.found.iter().filter(inside);
+            for before in before {
+                let changed = match now.next() {
+                    Some(now) if before.is_same(now) => continue,
+                    Some(now) => before.path.as_path().min(&now.path),
+                    None => &before.path,
+                };
+                return Err(RestoreError::Changed(tree.whole(changed)));
+            }
+            if let Some(new) = now.next() {
+                return Err(RestoreError::Changed(tree.whole(&new.path)));
+            }
+        }
+        Ok(())
+    }
+
     /// Tries for each part whether a file can share the snapshot's extents.
     fn probe(&mut self) -> Result<(), RestoreError> {
         let disk_of = |target: &Target<'s, 'd>| target.tree.as_ref().and_then(Tree::nameless);

@@ -133,7 +133,7 @@ impl<'d> Survey<'d> {
         for Surveyed { tree, found } in &self.parts {
             let now = scan(tree)?;
             let pairs = found.iter().zip(&now);
-            let differs = pairs.clone().find(|(before, now)| before != now);
+            let differs = pairs.clone().find(|(before, now)| !before.is_same(now));
             let differs = differs.map(|(before, _)| before);
             let longer = found.get(now.len()).or_else(|| now.get(found.len()));
             if let Some(changed) = differs.or(longer) {
