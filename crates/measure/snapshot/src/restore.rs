@@ -5,6 +5,7 @@
 //! server is started on them, and the same restore goes on where the first one ended.
 
 mod carry;
+mod owners;
 mod plan;
 mod proof;
 
@@ -56,6 +57,17 @@ pub enum RestoreError {
         path: PathBuf,
         /// Its owner.
         uid: u32,
+    },
+    /// Files of a group that only root can give them.
+    #[error(
+        "{} belongs to group {gid}, of which this user is no member; only root can give it back to that group",
+        shown(path)
+    )]
+    Group {
+        /// The first such file.
+        path: PathBuf,
+        /// Its group.
+        gid: u32,
     },
     /// Too little space.
     #[error(
