@@ -121,7 +121,12 @@ fn every_verb_says_what_it_did_in_words_and_in_json() {
     fs::write(data.join("table"), "rows").unwrap();
     symlink("/etc/passwd", data.join("link")).unwrap();
     let (data, place) = (text(&data).to_owned(), text(&place).to_owned());
-    let taken = must(&saiga, &["take", &data, "--to", &place, "--json"]);
+    let refused = snapshot(&saiga, &["take", &data, "--to", &place]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let told = "link leads to /etc/passwd; move";
+    assert!(refused.stderr.contains(told), "{refused:?}");
+    let leave = "--leave-linked-files";
+    let taken = must(&saiga, &["take", &data, "--to", &place, leave, "--json"]);
     let json: serde_json::Value = serde_json::from_str(&taken.stdout).unwrap();
     assert_eq!(json["parts"][0]["bytes"], 4);
     assert!(taken.stderr.contains("leads to /etc/passwd"), "{taken:?}");

@@ -323,6 +323,40 @@ fn data_outside_is_asked_for() {
     forest.take().unwrap();
 }
 
+/// MyISAM's DATA DIRECTORY, a redo file on another disk: without them a snapshot is none.
+#[test]
+fn a_file_outside_is_left_out_only_by_those_who_say_so() {
+    let forest = Forest::alone(1);
+    let (data, outside) = (forest.part(0), forest.beside("t.MYD"));
+    fs::write(&outside, "rows").unwrap();
+    symlink(&outside, data.join("t.MYD")).unwrap();
+    symlink("/dev/null", data.join(".mysql_history")).unwrap();
+    symlink("circle", data.join("circle")).unwrap();
+    let error = forest.take().unwrap_err().to_string();
+    let expected = format!(
+        "files outside of the named directories would be missing: {0}/t.MYD leads to {1}; move",
+        data.display(),
+        outside.display()
+    );
+    assert!(error.starts_with(&expected), "{error}");
+    assert!(error.contains("--leave-linked-files"), "{error}");
+    assert!(!forest.place().exists());
+    let leave = Options {
+        linked_files: LinkedFiles::Leave,
+        ..Options::default()
+    };
+    let snapshot = forest.take_with(&leave).unwrap();
+    let notes = snapshot.notes();
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    let noted = format!("t.MYD leads to {}, which is not", outside.display());
+    assert!(notes.iter().any(|note| note.contains(&noted)), "{notes:?}");
+    fs::write(&outside, "other rows").unwrap();
+    restore(&snapshot).unwrap();
+    let strays = linked_files(&snapshot).unwrap();
+    let links: Vec<_> = strays.into_iter().map(|stray| stray.link).collect();
+    assert_eq!(links, [data.join("t.MYD")]);
+}
+
 #[test]
 fn places_that_cannot_be_used_are_named() {
     let forest = Forest::full_alone();
