@@ -7,6 +7,7 @@ use saiga_experiment::file::{Hook, How, Point, Probe, Reflink, Server, Stop, Sto
 use saiga_experiment::numbers::ranges;
 use saiga_experiment::plan::{Cell, Plan};
 use saiga_experiment::process::quoted;
+use saiga_experiment::secret;
 use saiga_experiment::workload::Workload;
 
 use crate::loads::JobLoad;
@@ -216,7 +217,7 @@ fn rules(hook: &Hook) -> String {
 }
 
 fn hook_line(hook: &Hook) -> String {
-    hook.command.trim_end().to_owned()
+    secret::line(hook.command.trim_end())
 }
 
 fn free(server: &Server) -> (String, Vec<String>) {
@@ -280,7 +281,10 @@ fn ready(server: &Server) -> (String, Vec<String>) {
             "takes log-ins of PostgreSQL".to_owned(),
             Some(format!("pg_isready -h 127.0.0.1 -p {}", port(Some(server)))),
         ),
-        Probe::Command(command) => ("satisfies its command".to_owned(), Some(command.clone())),
+        Probe::Command(command) => {
+            let words = "satisfies its command".to_owned();
+            (words, Some(secret::line(command)))
+        }
     };
     let limit = length(server.ready.limit);
     let words = format!(
@@ -303,7 +307,7 @@ fn stop(server: &Server) -> (String, Vec<String>) {
                 Stop::signal_name(*signal)
             )
         }
-        StopHow::Command(command) => command.clone(),
+        StopHow::Command(command) => secret::line(command),
     };
     (words, vec![command])
 }

@@ -15,6 +15,7 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::numbers::ranges;
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::result::{self, Metric, Warning};
+use saiga_experiment::secret;
 use saiga_experiment::version::ProgramError;
 use saiga_experiment::workload::{Failure, Load, Workload};
 use saiga_redis::{RedisLoad, RedisWorkload};
@@ -500,13 +501,18 @@ impl Job {
             env: arm
                 .servers
                 .first()
-                .map(|one| one.dress.env.clone())
+                .map(|one| one.dress.env.iter().map(shown).collect())
                 .unwrap_or_default(),
             description: arm.description.clone(),
             varies: None,
             configuration,
         }
     }
+}
+
+/// A variable as results have it, which others can read.
+fn shown((name, value): (&String, &String)) -> (String, String) {
+    (name.clone(), secret::value(name, value))
 }
 
 /// What a file says of a server, for the list of what differs between arms.
@@ -520,7 +526,7 @@ fn settings(server: &Server) -> BTreeMap<String, String> {
         directory,
     } = &server.dress;
     let mut all = vec![
-        ("command", server.command.join(" ")),
+        ("command", secret::words(&server.command).join(" ")),
         ("saiga", saiga.to_string()),
     ];
     let mut said = |name, value: Option<String>| all.extend(value.map(|value| (name, value)));
@@ -536,6 +542,7 @@ fn settings(server: &Server) -> BTreeMap<String, String> {
         .map(|(name, value)| (format!("{}.{name}", server.name), value));
     let env = env
         .iter()
-        .map(|(name, value)| (format!("{}.env.{name}", server.name), value.clone()));
+        .map(shown)
+        .map(|(name, value)| (format!("{}.env.{name}", server.name), value));
     own.chain(env).collect()
 }
