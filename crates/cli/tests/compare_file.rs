@@ -337,6 +337,16 @@ fn an_expectation_that_is_not_met_is_exit_1() {
     assert_eq!(said.code, Some(1), "{said:?}");
     let told = "saiga: not as expected: rate_per_s in command: too few pairs for an interval";
     assert!(said.stderr.contains(told), "{}", said.stderr);
+
+    // The headline's metric, and not the first.
+    let test = Marked::new();
+    let throughput = "[[workload.metric]]\nname = \"throughput_ops_s\"\nregex = 'rate ([0-9.]+)'\n\
+                      unit = \"ops/s\"\nbetter = \"higher\"\n";
+    let expect = "[[expect]]\nratio_above = 1.05\n";
+    let said = run(&test, &format!("{PLAIN}{throughput}{expect}"));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let told = "saiga: not as expected: throughput_ops_s in command: too few pairs";
+    assert!(said.stderr.contains(told), "{}", said.stderr);
 }
 
 #[test]

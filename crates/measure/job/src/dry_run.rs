@@ -50,10 +50,13 @@ fn head(job: &Job, plan: &Plan<JobLoad>) -> String {
     let runs = cells * arms * usize::try_from(plan.pairs).unwrap_or(usize::MAX);
     let _ = writeln!(
         text,
-        "# {cells} cells x {arms} arms x {} pairs = {runs} runs, seed {}; a run may take {} at most",
+        "# {cells} cells x {arms} arms x {} pairs = {runs} runs, seed {}; a run {}",
         plan.pairs,
         plan.seed,
-        length(job.core.limit())
+        match file.workload.limit() {
+            Some(limit) => format!("may take {} at most", length(limit)),
+            None => "ends by itself".to_owned(),
+        }
     );
     if let Some(until) = file.plan.until {
         let percent = until * 100.0;
@@ -316,10 +319,10 @@ fn the_load(job: &Job, arm: usize, load: &JobLoad) -> (String, Vec<String>) {
     let file = &job.core.file;
     let own = &file.arms[arm];
     let line = client::line(file, own, load.test.as_deref(), Path::new(TOOL), None);
-    let mut words = format!(
-        "run the load, {} at most; record CPU time",
-        length(job.core.limit())
-    );
+    let mut words = match file.workload.limit() {
+        Some(limit) => format!("run the load, {} at most; record CPU time", length(limit)),
+        None => "run the load; record CPU time".to_owned(),
+    };
     if !own.client.cpus.is_empty() {
         let _ = write!(words, " (client on CPUs {})", ranges(&own.client.cpus));
     }

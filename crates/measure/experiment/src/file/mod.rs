@@ -149,13 +149,6 @@ impl Experiment {
             }),
         }
     }
-
-    /// The metric that decides where none is named.
-    #[must_use]
-    pub fn main_metric(&self) -> String {
-        let own = self.workload.metrics().into_iter().next();
-        own.map_or("throughput_ops_s".to_owned(), |metric| metric.name)
-    }
 }
 
 fn told((line, what): tree::Problem) -> String {
