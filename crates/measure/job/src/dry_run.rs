@@ -93,7 +93,11 @@ fn around(job: &Job, side: Side, text: &mut String) {
         Side::Before => &around.before,
         Side::After => &around.after,
     };
-    if hooks.is_empty() {
+    let snapshot = match &job.core.file.restore.how {
+        How::Snapshot { snapshot, .. } if side == Side::Before => Some(snapshot),
+        How::Snapshot { .. } | How::None | How::Logical(_) | How::FlushAll => None,
+    };
+    if hooks.is_empty() && snapshot.is_none() {
         return;
     }
     paragraph(
@@ -102,6 +106,13 @@ fn around(job: &Job, side: Side, text: &mut String) {
     );
     for hook in hooks {
         let _ = writeln!(text, "{}", hook_line(hook));
+    }
+    if let Some(snapshot) = snapshot {
+        let from = quoted(&snapshot.to_string_lossy());
+        let _ = writeln!(
+            text,
+            "# read the snapshot and compare it with its fingerprints\nsaiga snapshot verify {from}"
+        );
     }
 }
 
@@ -251,13 +262,14 @@ fn snapshot(how: &How, restoring: bool) -> (String, Vec<String>) {
         parts,
         snapshot,
         reflink,
+        linked_files: _,
     } = how
     else {
         return (String::new(), vec![]);
     };
     let from = quoted(&snapshot.to_string_lossy());
     if !restoring {
-        let words = format!("compare with snapshot {from}");
+        let words = format!("compare names, sizes, times and owners with snapshot {from}");
         return (
             words,
             vec![format!("saiga snapshot verify {from} --quick --parts")],

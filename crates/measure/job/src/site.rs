@@ -236,6 +236,7 @@ fn restore(campaign: Campaign<'_>, step: &Step, interrupt: &Interrupt) -> Result
         parts,
         snapshot,
         reflink,
+        linked_files,
     } = &campaign.file.restore.how
     else {
         return Ok(());
@@ -243,5 +244,5 @@ fn restore(campaign: Campaign<'_>, step: &Step, interrupt: &Interrupt) -> Result
     if *step == Step::Verify {
         return snapshots::verify(snapshot, parts, interrupt);
     }
-    snapshots::restore(snapshot, parts, *reflink, interrupt)
+    snapshots::restore(snapshot, parts, *reflink, *linked_files, interrupt)
 }

@@ -413,7 +413,11 @@ impl Workload for Job {
     }
 
     fn begin(&self, interrupt: &Interrupt) -> Result<(), Failure> {
-        self.around(Side::Before, interrupt)
+        self.around(Side::Before, interrupt)?;
+        match &self.core.file.restore.how {
+            How::Snapshot { snapshot, .. } => snapshots::check(snapshot, interrupt),
+            How::None | How::Logical(_) | How::FlushAll => Ok(()),
+        }
     }
 
     fn end(&self) -> Result<(), Failure> {

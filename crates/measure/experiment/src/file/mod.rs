@@ -25,7 +25,7 @@ pub use arm::Arm;
 pub use expect::Expectation;
 pub use flags::Flags;
 pub use hook::{Around, Hook, Hooks, OnFailure, Point};
-pub use restore::{How, Reflink, Restore};
+pub use restore::{How, LinkedFiles, Reflink, Restore};
 pub use server::{Dress, How as StopHow, Probe, Ready, Server, Stop};
 pub use words::{WordsError, split};
 pub use workload::{Extract, Kind, Workload};
