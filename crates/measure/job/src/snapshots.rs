@@ -79,10 +79,13 @@ pub(crate) fn restore(
         ..Options::default()
     };
     let report = |_: Progress| unless(interrupt);
-    saiga_snapshot::restore(&snapshot, &options, &report).map_err(|error| match error {
+    saiga_snapshot::restore(&snapshot, &options, &report).map_err(|error| {
         // Whoever interrupts it must know what became of the data.
-        RestoreError::Half { .. } => Failure::impossible(error),
-        error => told(interrupt, error),
+        if matches!(error, RestoreError::Half { .. }) {
+            Failure::impossible(error)
+        } else {
+            told(interrupt, error)
+        }
     })?;
     if linked_files == LinkedFiles::Leave {
         return Ok(());

@@ -158,16 +158,14 @@ pub(crate) fn restore_on(
     options: &Options,
     report: Report<'_>,
 ) -> Result<Restored, RestoreError> {
-    attempt(disk, snapshot, options, report).map_err(|why| match why {
-        // It says itself whose restore is at work or unfinished.
-        RestoreError::NotReady(_) => why,
-        why => match journal::unfinished(&snapshot.parts()) {
-            dirs if dirs.is_empty() => why,
-            dirs => RestoreError::Half {
-                dirs,
-                why: Box::new(why),
-            },
-        },
+    attempt(disk, snapshot, options, report).map_err(|why| {
+        let dirs = journal::unfinished(&snapshot.parts());
+        // One that is not ready says itself whose restore is at work or unfinished.
+        if dirs.is_empty() || matches!(why, RestoreError::NotReady(_)) {
+            return why;
+        }
+        let why = Box::new(why);
+        RestoreError::Half { dirs, why }
     })
 }
 
