@@ -99,6 +99,15 @@ fn a_whole_file_is_understood() {
     assert_eq!(file.expectations[0].verdict, Some(Verdict::Faster));
 }
 
+/// Whatever prints a file, or hashes what it prints, may be read by others.
+#[test]
+fn surroundings_show_no_passwords() {
+    let text = WHOLE.replace("N = 1", "PGPASSWORD = \"hunter2\"");
+    let shown = format!("{:?}", read(&text).unwrap().arms[0].servers[0].dress);
+    assert!(shown.contains("\"PGPASSWORD\": \"***\""), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
 /// An arm says what differs; what it does not say is as in the other arms.
 #[test]
 fn an_arm_is_laid_over_what_all_arms_have() {
