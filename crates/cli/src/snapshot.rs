@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use saiga_experiment::interrupt::Interrupt;
-use saiga_snapshot::{Check, Options, Reflink, Snapshot, Unseen};
+use saiga_snapshot::{Check, LinkedFiles, Options, Reflink, Snapshot, Unseen};
 use serde_json::{Value, json};
 
 use crate::exit;
@@ -41,7 +41,7 @@ enum Verb {
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The server must be stopped; links to directories outside are an error that names them. An \
+    after_help = "The server must be stopped; links to directories and files outside are an error that names them. An \
 interrupted take leaves no snapshot.\nExit status: 2 when there is no snapshot."
 )]
 struct Take {
@@ -51,6 +51,9 @@ struct Take {
     /// Put the snapshot into this directory, which does not exist yet
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
+    /// Leave out files elsewhere to which links lead: certificates, and nothing that a run changes
+    #[arg(long)]
+    leave_linked_files: bool,
     #[command(flatten)]
     way: Way,
 }
@@ -145,6 +148,7 @@ impl Way {
                 Unseen::Refuse
             },
             threads: self.threads,
+            ..Options::default()
         }
     }
 }
@@ -160,8 +164,20 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn take(args: &Take) -> anyhow::Result<ExitCode> {
-    let Take { parts, to, way } = args;
-    let options = way.options(Check::Auto);
+    let Take {
+        parts,
+        to,
+        leave_linked_files,
+        way,
+    } = args;
+    let options = Options {
+        linked_files: if *leave_linked_files {
+            LinkedFiles::Leave
+        } else {
+            LinkedFiles::Refuse
+        },
+        ..way.options(Check::Auto)
+    };
     let snapshot = watched(|report| saiga_snapshot::take(parts, to, &options, report))??;
     for note in snapshot.notes() {
         exit::say(&format!("note: {note}"));

@@ -337,6 +337,16 @@ fn an_expectation_that_is_not_met_is_exit_1() {
     assert_eq!(said.code, Some(1), "{said:?}");
     let told = "saiga: not as expected: rate_per_s in command: too few pairs for an interval";
     assert!(said.stderr.contains(told), "{}", said.stderr);
+
+    // The headline's metric, and not the first.
+    let test = Marked::new();
+    let throughput = "[[workload.metric]]\nname = \"throughput_ops_s\"\nregex = 'rate ([0-9.]+)'\n\
+                      unit = \"ops/s\"\nbetter = \"higher\"\n";
+    let expect = "[[expect]]\nratio_above = 1.05\n";
+    let said = run(&test, &format!("{PLAIN}{throughput}{expect}"));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let told = "saiga: not as expected: throughput_ops_s in command: too few pairs";
+    assert!(said.stderr.contains(told), "{}", said.stderr);
 }
 
 #[test]
@@ -479,5 +489,109 @@ fn every_run_begins_with_the_data_of_the_snapshot() {
         "{}",
         said.stderr
     );
+    test.assert_nothing_left();
+}
+
+/// A snapshot that rots is found before the first run, and not by a figure that nobody understands.
+#[test]
+fn a_damaged_snapshot_and_a_file_outside_of_it_end_the_campaign() {
+    let test = Marked::new();
+    let (data, snapshot) = (test.text("data"), test.text("snapshot"));
+    fs::create_dir(&data).unwrap();
+    fs::write(test.path("data/table"), "as it was\n").unwrap();
+    fs::write(test.path("redo"), "on another disk\n").unwrap();
+    std::os::unix::fs::symlink(test.path("redo"), test.path("data/redo")).unwrap();
+    let leave = "--leave-linked-files";
+    let words = ["snapshot", "take", &data, "--to", &snapshot, leave];
+    let taken = test.said(&mut test.saiga(&words));
+    assert_eq!(taken.code, Some(0), "{taken:?}");
+    let restore = "[restore]\nkind = \"snapshot\"\nparts = [\"${HERE}/data\"]\n\
+                   snapshot = \"${HERE}/snapshot\"\n";
+    let said = run(&test, &format!("{PLAIN}{restore}"));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let told = format!("what {data}/redo leads to is not in {snapshot}");
+    assert!(said.stderr.contains(&told), "{}", said.stderr);
+    assert!(said.stderr.contains("linked_files = \"leave\""), "{said:?}");
+    assert_eq!(log(&test), [""; 0]);
+    fs::remove_dir_all(test.path("out")).unwrap();
+    let said = run(
+        &test,
+        &format!("{PLAIN}{restore}linked_files = \"leave\"\n"),
+    );
+    assert_eq!(said.code, Some(0), "{said:?}");
+
+    let stored = test.path("snapshot/files/0000000");
+    let when = fs::metadata(&stored).unwrap().modified().unwrap();
+    fs::write(&stored, "as it WAS\n").unwrap();
+    fs::File::open(&stored).unwrap().set_modified(when).unwrap();
+    fs::remove_dir_all(test.path("out")).unwrap();
+    fs::remove_file(test.path("log")).unwrap();
+    let said = run(
+        &test,
+        &format!("{PLAIN}{restore}linked_files = \"leave\"\n"),
+    );
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let told = format!("the snapshot {snapshot} is damaged: {data}/table (kept as ");
+    assert!(said.stderr.contains(&told), "{}", said.stderr);
+    assert_eq!(log(&test), [""; 0]);
+    test.assert_nothing_left();
+}
+
+/// Results are read by others than the experiment file.
+#[test]
+fn passwords_stay_out_of_results() {
+    let test = Marked::new();
+    let secret = "hunter2";
+    let client = format!("[client]\nenv = {{ PGPASSWORD = \"{secret}\", LANG = \"C\" }}\n");
+    let text = PLAIN
+        .replace(
+            "[[arm]]\nname = \"a\"\n",
+            &format!("{client}[[arm]]\nname = \"a\"\n"),
+        )
+        .replace(
+            "name = \"sleeper\"",
+            &format!("name = \"sleeper\"\nenv = {{ MYSQL_PWD = \"{secret}\" }}"),
+        )
+        .replace(
+            "echo rate 12.5'",
+            &format!("echo rate 12.5' --mysql-password={secret} -a {secret}"),
+        );
+    let hooks = format!(
+        "[hooks]\nbefore_run = {{ command = \"REDISCLI_AUTH={secret} false\", on_failure = \"ignore\" }}\n"
+    );
+    let text = format!("{text}{hooks}");
+    let mut words = words(&test, &text);
+    let strs: Vec<&str> = words.iter().map(String::as_str).collect();
+    let said = test.said(&mut test.saiga(&strs));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(test.result().arms[0].env["MYSQL_PWD"], "***");
+    for entry in fs::read_dir(test.path("out")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(!text.contains(secret), "{}", path.display());
+        }
+    }
+    assert!(!said.stdout.contains(secret) && !said.stderr.contains(secret));
+    words.push("--dry-run".to_owned());
+    let strs: Vec<&str> = words.iter().map(String::as_str).collect();
+    let shown = test.said(&mut test.saiga(&strs));
+    assert!(shown.stdout.contains("PGPASSWORD='***'"), "{shown:?}");
+    assert!(!shown.stdout.contains(secret), "{shown:?}");
+}
+
+/// A hook that takes too long is a pipeline; none of it is at work under the next steps.
+#[test]
+fn a_hook_that_takes_too_long_takes_its_pipeline_along() {
+    let test = Marked::new();
+    let slow = "sleep 1000 | sleep 1000";
+    let hooks = format!(
+        "[hooks]\nbefore_run = {{ command = \"{slow}\", timeout = \"300ms\", on_failure = \"ignore\" }}\n"
+    );
+    // So is the server, whose shell waits for it.
+    let server = "command = \"sh -c 'sleep 1000; true'\"";
+    let text = PLAIN.replace("command = \"sleep 1000\"", server);
+    let said = run(&test, &format!("{text}{hooks}"));
+    assert_eq!(said.code, Some(0), "{said:?}");
     test.assert_nothing_left();
 }

@@ -121,7 +121,12 @@ fn every_verb_says_what_it_did_in_words_and_in_json() {
     fs::write(data.join("table"), "rows").unwrap();
     symlink("/etc/passwd", data.join("link")).unwrap();
     let (data, place) = (text(&data).to_owned(), text(&place).to_owned());
-    let taken = must(&saiga, &["take", &data, "--to", &place, "--json"]);
+    let refused = snapshot(&saiga, &["take", &data, "--to", &place]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let told = "link leads to /etc/passwd; move";
+    assert!(refused.stderr.contains(told), "{refused:?}");
+    let leave = "--leave-linked-files";
+    let taken = must(&saiga, &["take", &data, "--to", &place, leave, "--json"]);
     let json: serde_json::Value = serde_json::from_str(&taken.stdout).unwrap();
     assert_eq!(json["parts"][0]["bytes"], 4);
     assert!(taken.stderr.contains("leads to /etc/passwd"), "{taken:?}");
@@ -213,6 +218,64 @@ fn who_cannot_see_has_to_know() {
     );
     drop(bystander.stdin.take());
     assert!(bystander.wait().unwrap().success());
+}
+
+/// What a user may not give back is told before anything is touched; what they may comes back,
+/// attributes of what nobody may write to as well.
+#[test]
+fn a_user_restores_what_is_their_own() {
+    let saiga = Installation::bare();
+    let home = saiga.path("home");
+    let data = home.join("data");
+    fs::create_dir_all(&data).unwrap();
+    let (table, fixed) = (data.join("table"), data.join("fixed"));
+    fs::write(&table, "rows").unwrap();
+    fs::write(&fixed, "fixed").unwrap();
+    let label = "import os, sys; os.setxattr(sys.argv[1], 'user.label', b'cold')";
+    let mut python = Command::new("python3");
+    python.args(["-c", label]).arg(&fixed);
+    assert!(python.status().unwrap().success());
+    fs::set_permissions(&fixed, fs::Permissions::from_mode(0o400)).unwrap();
+    for path in [&home, &data, &table, &fixed] {
+        chown(path, Some(65534), Some(65534)).unwrap();
+    }
+    let nobody = |words: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.arg(saiga.path("bin/saiga")).arg("snapshot");
+        said(command.args(words).arg("--assume-stopped"))
+    };
+    let first = home.join("first");
+    let taken = nobody(&["take", text(&data), "--to", text(&first)]);
+    assert_eq!(taken.code, Some(0), "{taken:?}");
+    fs::remove_file(&fixed).unwrap();
+    let restored = nobody(&["restore", text(&first)]);
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    assert_eq!(
+        fs::metadata(&fixed).unwrap().permissions().mode() & 0o777,
+        0o400
+    );
+
+    // A group that they are not in: the file may stay as it is, and not be made anew.
+    chown(&table, None, Some(0)).unwrap();
+    let second = home.join("second");
+    let taken = nobody(&["take", text(&data), "--to", text(&second)]);
+    assert_eq!(taken.code, Some(0), "{taken:?}");
+    fs::write(&table, "cows").unwrap();
+    let restored = nobody(&["restore", text(&second)]);
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    assert_eq!(fs::read(&table).unwrap(), b"rows");
+    fs::remove_file(&table).unwrap();
+    fs::write(data.join("stranger"), "still there").unwrap();
+    let refused = nobody(&["restore", text(&second)]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused
+            .stderr
+            .contains("belongs to group 0, of which this user is no member"),
+        "{refused:?}"
+    );
+    assert!(data.join("stranger").exists());
 }
 
 /// A process of root's that serves nothing; it ends when its standard input does.

@@ -93,9 +93,8 @@ fn judge(
     result: &ExperimentResult,
     verdict: Verdict,
 ) -> anyhow::Result<ExitCode> {
-    let main = file.main_metric();
     let expected = file.expectations.iter();
-    let mut unmet: Vec<String> = expected.flat_map(|one| one.unmet(result, &main)).collect();
+    let mut unmet: Vec<String> = expected.flat_map(|one| one.unmet(result)).collect();
     if args.expect == Some(Expectation::Faster) {
         unmet.extend(finish::unmet(verdict));
     }

@@ -3,8 +3,10 @@
 //! Every child is its own process group, so a Ctrl-C at the terminal reaches only us
 //! and we decide the order of stopping; every child is killed by the kernel when we
 //! die, to be exact when the thread that started it ends, and by `Drop` when we forget it.
+//! Who is killed takes its group along, the rest of a shell's pipeline for example; what has left
+//! the group (`setsid`) is a daemon of its own.
 //!
-//! Deliberately absent: search by name, signals to groups, shells.
+//! Deliberately absent: search by name, shells.
 
 #![expect(
     unsafe_code,
@@ -14,7 +16,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -30,9 +32,12 @@ use crate::account::Account;
 use crate::interrupt::Interrupt;
 use crate::memory::Memory;
 use crate::numbers::ranges;
+use crate::{group, secret};
 
 /// How long a child may take to end after SIGTERM before it gets SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(3);
+/// As much of a script's first line as the kernel reads.
+const LONGEST_FIRST_LINE: u64 = 256;
 
 /// A program with its arguments, environment and cores.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +89,28 @@ pub enum SpawnError {
         /// The Debian package that holds it.
         package: String,
     },
+    /// It has nowhere to run.
+    #[error(
+        "cannot start {program} in {}: there is no such directory; make it, or name another one",
+        directory.display()
+    )]
+    NoDirectory {
+        /// The program.
+        program: String,
+        /// Where it should run.
+        directory: PathBuf,
+    },
+    /// It is a script for a program that is missing.
+    #[error(
+        "cannot start {}: its first line names {interpreter}, which is not there; install that, or \
+         change the line", script.display()
+    )]
+    NoInterpreter {
+        /// The script.
+        script: PathBuf,
+        /// What runs it.
+        interpreter: String,
+    },
     /// Its output has nowhere to go.
     #[error("cannot write {}, where the output of {program} goes: {error}", path.display())]
     Log {
@@ -124,7 +151,15 @@ pub enum Waited {
     Interrupted,
 }
 
-/// A running child; killed and reaped when dropped.
+/// What a wait saw.
+enum Seen {
+    /// It has ended; it need not be reaped yet.
+    End,
+    TimeOver,
+    Interrupt,
+}
+
+/// A running child; killed with its group and reaped when dropped.
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
@@ -153,6 +188,12 @@ impl CommandLine {
     /// # Errors
     /// [`SpawnError`]; `package` is named in it when the program does not exist.
     pub fn spawn(&self, package: &str, stdout: File, stderr: File) -> Result<Child, SpawnError> {
+        if let Some(directory) = self.directory.as_ref().filter(|dir| !dir.is_dir()) {
+            return Err(SpawnError::NoDirectory {
+                program: self.program.clone(),
+                directory: directory.clone(),
+            });
+        }
         let mut command = Command::new(&self.program);
         command
             .args(&self.args)
@@ -222,6 +263,13 @@ impl CommandLine {
     fn refusal(&self, package: &str, error: io::Error) -> SpawnError {
         let mut program = self.program.clone();
         if error.kind() == io::ErrorKind::NotFound {
+            // The kernel says the same of a script whose interpreter is missing.
+            if let Some((script, interpreter)) = self.script() {
+                return SpawnError::NoInterpreter {
+                    script,
+                    interpreter,
+                };
+            }
             let package = package.to_owned();
             return SpawnError::NotInstalled { program, package };
         }
@@ -230,9 +278,33 @@ impl CommandLine {
         }
         SpawnError::Refused { program, error }
     }
+
+    /// The program's file and the interpreter in its first line, if it is a script.
+    fn script(&self) -> Option<(PathBuf, String)> {
+        let path = if self.program.contains('/') {
+            let base = self.directory.as_deref().unwrap_or(Path::new(""));
+            base.join(&self.program)
+        } else {
+            let ours = || std::env::var("PATH").unwrap_or_default();
+            let path = self.env.get("PATH").cloned().unwrap_or_else(ours);
+            let mut all = std::env::split_paths(&path).map(|folder| folder.join(&self.program));
+            all.find(|file| file.is_file())?
+        };
+        let mut start = Vec::new();
+        File::open(&path)
+            .and_then(|file| file.take(LONGEST_FIRST_LINE).read_to_end(&mut start))
+            .ok()?;
+        let first = start
+            .strip_prefix(b"#!")?
+            .split(|byte| *byte == b'\n')
+            .next()?;
+        let first = String::from_utf8_lossy(first);
+        let interpreter = first.split_whitespace().next()?.to_owned();
+        Some((path, interpreter))
+    }
 }
 
-/// A line that a shell would run to the same effect.
+/// A line that a shell would run to the same effect, but for its passwords, which are masked.
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(directory) = &self.directory {
@@ -252,11 +324,15 @@ impl fmt::Display for CommandLine {
             f.write_str("env ")?;
         }
         for (name, value) in &self.env {
-            write!(f, "{name}={} ", quoted(value))?;
+            write!(f, "{name}={} ", quoted(&secret::value(name, value)))?;
         }
         f.write_str(&self.program)?;
-        self.args
+        // What an option means depends on the program.
+        let words = [std::slice::from_ref(&self.program), &self.args].concat();
+        let shown = secret::words(&words);
+        shown
             .iter()
+            .skip(1)
             .try_for_each(|arg| write!(f, " {}", quoted(arg)))
     }
 }
@@ -303,8 +379,17 @@ impl Child {
     /// # Errors
     /// The system call that failed.
     pub fn wait(&mut self, limit: Duration, interrupt: &Interrupt) -> io::Result<Waited> {
-        if let Some(ended) = self.ended {
-            return Ok(Waited::Ended(ended));
+        match self.watch_for_end(limit, interrupt)? {
+            Seen::End => self.reap().map(Waited::Ended),
+            Seen::TimeOver => Ok(Waited::TimeOver),
+            Seen::Interrupt => Ok(Waited::Interrupted),
+        }
+    }
+
+    /// The same without reaping: as long as that is not done, nobody else gets its number.
+    fn watch_for_end(&self, limit: Duration, interrupt: &Interrupt) -> io::Result<Seen> {
+        if self.ended.is_some() {
+            return Ok(Seen::End);
         }
         let deadline = Instant::now() + limit;
         loop {
@@ -317,39 +402,48 @@ impl Child {
             );
             let timeout = Timespec::try_from(left).ok();
             match poll(&mut fds, timeout.as_ref()) {
-                Ok(0) => return Ok(Waited::TimeOver),
-                Ok(_) if !fds[0].revents().is_empty() => return self.reap().map(Waited::Ended),
-                Ok(_) => return Ok(Waited::Interrupted),
+                Ok(0) => return Ok(Seen::TimeOver),
+                Ok(_) if !fds[0].revents().is_empty() => return Ok(Seen::End),
+                Ok(_) => return Ok(Seen::Interrupt),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
     }
 
-    /// Asks it to end, insists after three seconds, and reaps it.
+    /// Asks it to end, insists after three seconds, and reaps it. What is left of its group is
+    /// killed.
     ///
     /// # Errors
     /// The system call that failed.
     pub fn stop(&mut self) -> io::Result<Ended> {
         self.signal(self.endings.ask);
-        match self.wait(TERM_GRACE, &Interrupt::never())? {
-            Waited::Ended(ended) => Ok(ended),
-            Waited::TimeOver | Waited::Interrupted => self.kill(),
+        match self.watch_for_end(TERM_GRACE, &Interrupt::never())? {
+            Seen::End => self.bury(),
+            Seen::TimeOver | Seen::Interrupt => self.kill(),
         }
     }
 
-    /// Ends it at once and reaps it; what does not end within three seconds is killed.
+    /// Ends it at once with its group, and reaps it; what does not end within three seconds is
+    /// killed.
     ///
     /// # Errors
     /// The system call that failed.
     pub fn kill(&mut self) -> io::Result<Ended> {
         if self.endings.force != Signal::KILL {
             self.signal(self.endings.force);
-            if let Waited::Ended(ended) = self.wait(TERM_GRACE, &Interrupt::never())? {
-                return Ok(ended);
-            }
+            self.watch_for_end(TERM_GRACE, &Interrupt::never())?;
         }
-        self.signal(Signal::KILL);
+        self.bury()
+    }
+
+    /// Kills what lives of its group, itself included, and reaps it. Before it is reaped, the number
+    /// of the group can be nobody else's.
+    fn bury(&mut self) -> io::Result<Ended> {
+        if self.ended.is_none() {
+            self.signal(Signal::KILL);
+            group::end(self.pid, TERM_GRACE);
+        }
         self.reap()
     }
 
@@ -442,76 +536,4 @@ fn duration_of(time: libc::timeval) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn start(line: &CommandLine) -> Child {
-        let null = || File::create("/dev/null").unwrap();
-        line.spawn("coreutils", null(), null()).unwrap()
-    }
-
-    #[test]
-    fn a_missing_program_is_named_with_its_package() {
-        let null = || File::create("/dev/null").unwrap();
-        let error = CommandLine::new("saiga-no-such-program", [""; 0])
-            .spawn("redis-server", null(), null())
-            .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "saiga-no-such-program is not installed (not found in PATH); \
-             on Debian: apt-get install redis-server"
-        );
-    }
-
-    #[test]
-    fn the_line_shown_is_one_a_shell_would_take() {
-        let mut line = CommandLine::new("redis-server", ["--save", "", "--dir", "/tmp/a b"]);
-        line.env
-            .insert("LD_PRELOAD".into(), "/lib/libsaiga.so".into());
-        line.cpus = vec![0, 3];
-        assert_eq!(
-            line.to_string(),
-            "taskset -c 0,3 env LD_PRELOAD=/lib/libsaiga.so redis-server --save '' --dir '/tmp/a b'"
-        );
-    }
-
-    #[test]
-    fn the_exit_status_and_the_cpu_time_of_a_child_come_back() {
-        let mut child = start(&CommandLine::new(
-            "sh",
-            [
-                "-c",
-                "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7",
-            ],
-        ));
-        let waited = child
-            .wait(Duration::from_secs(30), &Interrupt::never())
-            .unwrap();
-        let Waited::Ended(ended) = waited else {
-            panic!("{waited:?}")
-        };
-        assert_eq!(ended.status.code(), Some(7));
-        assert!(ended.cpu > Duration::from_micros(500), "{:?}", ended.cpu);
-    }
-
-    #[test]
-    fn a_child_is_pinned_to_its_core_and_stops_when_asked() {
-        let mut line = CommandLine::new("sleep", ["1000"]);
-        line.cpus = vec![0];
-        let mut child = start(&line);
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.pid())).unwrap();
-        assert!(status.contains("Cpus_allowed_list:\t0\n"), "{status}");
-        let waited = child.wait(Duration::ZERO, &Interrupt::never()).unwrap();
-        assert!(matches!(waited, Waited::TimeOver), "{waited:?}");
-        assert_eq!(child.stop().unwrap().status.signal(), Some(libc::SIGTERM));
-    }
-
-    #[test]
-    fn a_forgotten_child_is_killed() {
-        let child = start(&CommandLine::new("sleep", ["1000"]));
-        let folder = format!("/proc/{}", child.pid());
-        assert!(std::path::Path::new(&folder).exists());
-        drop(child);
-        assert!(!std::path::Path::new(&folder).exists());
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@ use saiga_experiment::file::{Hook, How, Point, Probe, Reflink, Server, Stop, Sto
 use saiga_experiment::numbers::ranges;
 use saiga_experiment::plan::{Cell, Plan};
 use saiga_experiment::process::quoted;
+use saiga_experiment::secret;
 use saiga_experiment::workload::Workload;
 
 use crate::loads::JobLoad;
@@ -49,10 +50,13 @@ fn head(job: &Job, plan: &Plan<JobLoad>) -> String {
     let runs = cells * arms * usize::try_from(plan.pairs).unwrap_or(usize::MAX);
     let _ = writeln!(
         text,
-        "# {cells} cells x {arms} arms x {} pairs = {runs} runs, seed {}; a run may take {} at most",
+        "# {cells} cells x {arms} arms x {} pairs = {runs} runs, seed {}; a run {}",
         plan.pairs,
         plan.seed,
-        length(job.core.limit())
+        match file.workload.limit() {
+            Some(limit) => format!("may take {} at most", length(limit)),
+            None => "ends by itself".to_owned(),
+        }
     );
     if let Some(until) = file.plan.until {
         let percent = until * 100.0;
@@ -89,7 +93,11 @@ fn around(job: &Job, side: Side, text: &mut String) {
         Side::Before => &around.before,
         Side::After => &around.after,
     };
-    if hooks.is_empty() {
+    let snapshot = match &job.core.file.restore.how {
+        How::Snapshot { snapshot, .. } if side == Side::Before => Some(snapshot),
+        How::Snapshot { .. } | How::None | How::Logical(_) | How::FlushAll => None,
+    };
+    if hooks.is_empty() && snapshot.is_none() {
         return;
     }
     paragraph(
@@ -98,6 +106,13 @@ fn around(job: &Job, side: Side, text: &mut String) {
     );
     for hook in hooks {
         let _ = writeln!(text, "{}", hook_line(hook));
+    }
+    if let Some(snapshot) = snapshot {
+        let from = quoted(&snapshot.to_string_lossy());
+        let _ = writeln!(
+            text,
+            "# read the snapshot and compare it with its fingerprints\nsaiga snapshot verify {from}"
+        );
     }
 }
 
@@ -216,7 +231,7 @@ fn rules(hook: &Hook) -> String {
 }
 
 fn hook_line(hook: &Hook) -> String {
-    hook.command.trim_end().to_owned()
+    secret::line(hook.command.trim_end())
 }
 
 fn free(server: &Server) -> (String, Vec<String>) {
@@ -247,13 +262,14 @@ fn snapshot(how: &How, restoring: bool) -> (String, Vec<String>) {
         parts,
         snapshot,
         reflink,
+        linked_files: _,
     } = how
     else {
         return (String::new(), vec![]);
     };
     let from = quoted(&snapshot.to_string_lossy());
     if !restoring {
-        let words = format!("compare with snapshot {from}");
+        let words = format!("compare names, sizes, times and owners with snapshot {from}");
         return (
             words,
             vec![format!("saiga snapshot verify {from} --quick --parts")],
@@ -280,7 +296,10 @@ fn ready(server: &Server) -> (String, Vec<String>) {
             "takes log-ins of PostgreSQL".to_owned(),
             Some(format!("pg_isready -h 127.0.0.1 -p {}", port(Some(server)))),
         ),
-        Probe::Command(command) => ("satisfies its command".to_owned(), Some(command.clone())),
+        Probe::Command(command) => {
+            let words = "satisfies its command".to_owned();
+            (words, Some(secret::line(command)))
+        }
     };
     let limit = length(server.ready.limit);
     let words = format!(
@@ -303,7 +322,7 @@ fn stop(server: &Server) -> (String, Vec<String>) {
                 Stop::signal_name(*signal)
             )
         }
-        StopHow::Command(command) => command.clone(),
+        StopHow::Command(command) => secret::line(command),
     };
     (words, vec![command])
 }
@@ -312,10 +331,10 @@ fn the_load(job: &Job, arm: usize, load: &JobLoad) -> (String, Vec<String>) {
     let file = &job.core.file;
     let own = &file.arms[arm];
     let line = client::line(file, own, load.test.as_deref(), Path::new(TOOL), None);
-    let mut words = format!(
-        "run the load, {} at most; record CPU time",
-        length(job.core.limit())
-    );
+    let mut words = match file.workload.limit() {
+        Some(limit) => format!("run the load, {} at most; record CPU time", length(limit)),
+        None => "run the load; record CPU time".to_owned(),
+    };
     if !own.client.cpus.is_empty() {
         let _ = write!(words, " (client on CPUs {})", ranges(&own.client.cpus));
     }

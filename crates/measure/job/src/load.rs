@@ -25,8 +25,8 @@ pub(crate) struct Once<'a> {
     pub(crate) line: CommandLine,
     /// Where its output goes.
     pub(crate) dir: &'a Path,
-    /// One that takes longer is stopped.
-    pub(crate) limit: Duration,
+    /// One that takes longer is stopped; `None` where it ends by itself.
+    pub(crate) limit: Option<Duration>,
     /// Whom its client must prove that it is accelerated to, if it must.
     pub(crate) accelerated: Option<Asked<'a>>,
 }
@@ -128,7 +128,7 @@ fn figures(output: &Output, course: &Course) -> BTreeMap<String, f64> {
 
 /// What the watch over a load does besides waiting for its end.
 struct Watched<'a> {
-    limit: Duration,
+    limit: Option<Duration>,
     accelerated: Option<Asked<'a>>,
     course: &'a mut Course,
 }
@@ -146,7 +146,8 @@ fn watch(
     } = watched;
     let began = Instant::now();
     loop {
-        let pause = PAUSE.min(limit.saturating_sub(began.elapsed()));
+        let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
+        let pause = left.map_or(PAUSE, |left| left.min(PAUSE));
         match client
             .wait(pause, conditions.interrupt)
             .map_err(Failure::impossible)?
@@ -156,14 +157,14 @@ fn watch(
                 client.stop().map_err(Failure::impossible)?;
                 return Err(Failure::Interrupted);
             }
-            Waited::TimeOver if began.elapsed() >= limit => {
-                client.kill().map_err(Failure::impossible)?;
-                return Err(Failure::run(format!(
-                    "the load did not end within {} s",
-                    limit.as_secs_f64()
-                )));
-            }
             Waited::TimeOver => {
+                if let Some(limit) = limit.filter(|limit| began.elapsed() >= *limit) {
+                    client.kill().map_err(Failure::impossible)?;
+                    return Err(Failure::run(format!(
+                        "the load did not end within {} s",
+                        limit.as_secs_f64()
+                    )));
+                }
                 if let Some(obituary) = obituary(servers) {
                     client.kill().map_err(Failure::impossible)?;
                     return Err(Failure::run(obituary));

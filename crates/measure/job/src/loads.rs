@@ -5,6 +5,7 @@ use std::path::Path;
 
 use saiga_experiment::arm::ArmKind;
 use saiga_experiment::file::{Arm, Experiment, Flags, Kind};
+use saiga_experiment::secret;
 use saiga_experiment::workload::Load;
 use saiga_redis::{RedisArm, RedisLoad, Test, Topology};
 use saiga_tpcc::props::Props;
@@ -114,7 +115,7 @@ pub(crate) fn tpcc_load(props: &[Props]) -> JobLoad {
 pub(crate) fn command_load(name: &str, line: &[String]) -> JobLoad {
     JobLoad {
         slug: name.to_owned(),
-        params: BTreeMap::from([("command".to_owned(), json!(line.join(" ")))]),
+        params: BTreeMap::from([("command".to_owned(), json!(secret::words(line).join(" ")))]),
         test: None,
         redis: None,
     }

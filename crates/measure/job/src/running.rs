@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use saiga_experiment::file::{Probe, Server, Stop, StopHow};
 use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::process::Waited;
+use saiga_experiment::process::{Signal, Waited};
 use saiga_experiment::server::{self, NotReady, Patience};
 use saiga_experiment::tool::{self, Undone};
 use saiga_experiment::workload::Failure;
@@ -122,6 +122,11 @@ impl Running {
         }
         let Stop { how, limit } = &server.stop;
         let asked = match how {
+            // Who is not asked takes its group along.
+            StopHow::Signal(signal) if *signal == Signal::KILL => {
+                self.process.child.kill().map_err(Failure::impossible)?;
+                return Ok(());
+            }
             StopHow::Signal(signal) => {
                 self.process.child.signal(*signal);
                 Ok(())

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use saiga_experiment::secret;
 use saiga_redis::remote::Remote;
 use saiga_tpcc::db::connect::connect;
 use saiga_tpcc::db::options::Options;
@@ -70,8 +71,9 @@ pub(crate) fn of_redis(port: u16) -> Result<BTreeMap<String, String>, String> {
 }
 
 fn lasting(mut all: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    all.retain(|name, _| !OF_THE_MOMENT.contains(&name.as_str()) && !name.contains("pass"));
-    for value in all.values_mut() {
+    all.retain(|name, _| !OF_THE_MOMENT.contains(&name.as_str()) && !secret::is_secret(name));
+    for (name, value) in &mut all {
+        *value = secret::value(name, value);
         if let Some((cut, _)) = value.char_indices().nth(LONGEST) {
             value.truncate(cut);
             value.push_str("...");
@@ -89,12 +91,16 @@ mod tests {
         let named = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let all = BTreeMap::from([
             named("requirepass", "hunter2"),
+            named("masterauth", "hunter2"),
+            named("primary_conninfo", "user=rep password=hunter2"),
             named("timestamp", "1"),
             named("port", "7"),
             named("long", &"é".repeat(201)),
         ]);
         let kept = lasting(all);
-        assert_eq!(kept.keys().collect::<Vec<_>>(), ["long", "port"]);
+        let names: Vec<&String> = kept.keys().collect();
+        assert_eq!(names, ["long", "port", "primary_conninfo"]);
+        assert_eq!(kept["primary_conninfo"], "user=rep password=***");
         assert_eq!(kept["long"], format!("{}...", "é".repeat(200)));
     }
 }

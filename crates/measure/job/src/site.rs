@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use saiga_experiment::file::{Arm, Experiment, Hook, How, OnFailure, Point};
 use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::secret;
 use saiga_experiment::tool::{self, Undone};
 use saiga_experiment::workload::Failure;
 use saiga_redis::remote::Remote;
@@ -215,7 +216,7 @@ pub(crate) fn run_hook(
         return Ok(());
     };
     let error = StepError::Hook {
-        command: hook.command.clone(),
+        command: secret::line(&hook.command),
         at: at.to_owned(),
         how,
         said,
@@ -235,6 +236,7 @@ fn restore(campaign: Campaign<'_>, step: &Step, interrupt: &Interrupt) -> Result
         parts,
         snapshot,
         reflink,
+        linked_files,
     } = &campaign.file.restore.how
     else {
         return Ok(());
@@ -242,5 +244,5 @@ fn restore(campaign: Campaign<'_>, step: &Step, interrupt: &Interrupt) -> Result
     if *step == Step::Verify {
         return snapshots::verify(snapshot, parts, interrupt);
     }
-    snapshots::restore(snapshot, parts, *reflink, interrupt)
+    snapshots::restore(snapshot, parts, *reflink, *linked_files, interrupt)
 }

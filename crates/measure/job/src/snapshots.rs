@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use saiga_experiment::file::Reflink;
+use saiga_experiment::file::{LinkedFiles, Reflink};
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::workload::Failure;
-use saiga_snapshot::{Check, Options, Progress, Snapshot};
+use saiga_snapshot::{Check, Options, Progress, RestoreError, Snapshot};
 
 /// What only shows when a snapshot is looked into.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +18,19 @@ enum Unfit {
         holds: String,
         named: String,
     },
+    /// Its own copies are not what was put away.
+    #[error("the snapshot {snapshot} is damaged: {first} ({count} in all); take another one")]
+    Damaged {
+        snapshot: String,
+        first: String,
+        count: usize,
+    },
+    /// Files that no run begins with as they were.
+    #[error(
+        "what {link} leads to is not in {snapshot}, and so is not restored; if no run changes it, say linked_files \
+         = \"leave\" in [restore]; else move it into one of the directories and take the snapshot again"
+    )]
+    Linked { snapshot: String, link: String },
     /// They are not what was restored.
     #[error("the data are not those of {snapshot}: {first} ({count} differences)")]
     Differs {
@@ -27,12 +40,34 @@ enum Unfit {
     },
 }
 
+/// Reads all of `snapshot` and compares it with its fingerprints: from then on each restore goes by
+/// what it writes.
+pub(crate) fn check(snapshot: &Path, interrupt: &Interrupt) -> Result<(), Failure> {
+    let held = Snapshot::open(snapshot).map_err(Failure::impossible)?;
+    let options = Options {
+        check: Check::Full,
+        ..Options::default()
+    };
+    let report = |_: Progress| unless(interrupt);
+    let damages =
+        saiga_snapshot::verify(&held, &options, &report).map_err(|error| told(interrupt, error))?;
+    match damages.first() {
+        None => Ok(()),
+        Some(first) => Err(Failure::impossible(Unfit::Damaged {
+            snapshot: snapshot.display().to_string(),
+            first: first.to_string(),
+            count: damages.len(),
+        })),
+    }
+}
+
 /// Makes `parts` what `snapshot` holds; refuses while a process is at work in one of them. An
 /// interrupted restore is finished or refused by the next one.
 pub(crate) fn restore(
     snapshot: &Path,
     parts: &[PathBuf],
     reflink: Reflink,
+    linked_files: LinkedFiles,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let snapshot = open(snapshot, parts)?;
@@ -44,11 +79,28 @@ pub(crate) fn restore(
         ..Options::default()
     };
     let report = |_: Progress| unless(interrupt);
-    let restored = saiga_snapshot::restore(&snapshot, &options, &report);
-    restored.map(drop).map_err(|error| told(interrupt, error))
+    saiga_snapshot::restore(&snapshot, &options, &report).map_err(|error| {
+        // Whoever interrupts it must know what became of the data.
+        if matches!(error, RestoreError::Half { .. }) {
+            Failure::impossible(error)
+        } else {
+            told(interrupt, error)
+        }
+    })?;
+    if linked_files == LinkedFiles::Leave {
+        return Ok(());
+    }
+    let strays = saiga_snapshot::linked_files(&snapshot).map_err(Failure::impossible)?;
+    match strays.first() {
+        None => Ok(()),
+        Some(stray) => Err(Failure::impossible(Unfit::Linked {
+            snapshot: snapshot.dir().display().to_string(),
+            link: stray.link.display().to_string(),
+        })),
+    }
 }
 
-/// Compares `parts` with the fingerprint of `snapshot`.
+/// Compares names, sizes, times, owners and modes of `parts` with `snapshot`.
 pub(crate) fn verify(
     snapshot: &Path,
     parts: &[PathBuf],

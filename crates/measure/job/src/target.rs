@@ -26,7 +26,7 @@ pub enum JobTarget {
         /// How many requests a run has.
         requests: u64,
         /// A run that takes longer is stopped.
-        limit: Duration,
+        limit: Option<Duration>,
     },
 }
 
@@ -57,7 +57,7 @@ impl Target for JobTarget {
                 limit,
             } => {
                 let conditions = Conditions {
-                    limit: *limit,
+                    limit: limit.unwrap_or(conditions.limit),
                     ..*conditions
                 };
                 target.run(*requests, &conditions)
@@ -114,7 +114,7 @@ impl OwnTarget {
             metrics: &file.metrics,
             line,
             dir: &dir,
-            limit: core.limit(),
+            limit: file.workload.limit(),
             accelerated: core.must_prove(&site.arm),
         };
         let mut measured = load::run(once, &mut site.servers, conditions)?;

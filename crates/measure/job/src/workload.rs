@@ -6,7 +6,6 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
 
 use saiga_experiment::acceleration::AccelerationProbe;
 use saiga_experiment::cores::{Hog, Placement};
@@ -15,10 +14,11 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::numbers::ranges;
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::result::{self, Metric, Warning};
+use saiga_experiment::secret;
 use saiga_experiment::version::ProgramError;
 use saiga_experiment::workload::{Failure, Load, Workload};
 use saiga_redis::{RedisLoad, RedisWorkload};
-use saiga_tpcc::props::{Length, Props, PropsError};
+use saiga_tpcc::props::{Props, PropsError};
 
 use crate::course::Asked;
 use crate::loads::{self, JobLoad};
@@ -26,10 +26,7 @@ use crate::machine::{self, Machine};
 use crate::site::{Campaign, Site, run_hook};
 use crate::step::{Side, Step, Steps, steps};
 use crate::target::{JobTarget, OwnTarget};
-use crate::{client, line, settings};
-
-/// What a run of TPC-C may take beyond its length: terminals end their last transactions.
-const TPCC_GRACE: Duration = Duration::from_secs(600);
+use crate::{client, line, settings, snapshots};
 
 /// An experiment that can be run, or shown.
 pub struct Job {
@@ -271,19 +268,6 @@ impl Job {
 }
 
 impl Core {
-    /// The longest that a run may take.
-    pub(crate) fn limit(&self) -> Duration {
-        let minutes = |props: &Props| match props.run.as_ref().map(|run| run.length) {
-            Some(Length::Minutes(minutes)) => Some(Duration::from_secs(u64::from(minutes) * 60)),
-            Some(Length::PerTerminal(_)) | None => None,
-        };
-        let length = self.props.iter().filter_map(minutes).max();
-        match (self.file.workload.limit, length) {
-            (None, Some(length)) => length + TPCC_GRACE,
-            _ => self.file.workload.limit(),
-        }
-    }
-
     /// Asks the servers of an arm for their settings, the first time that they run.
     pub(crate) fn ask_settings(&self, arm: usize) -> Result<(), Failure> {
         if self.settings.borrow().contains_key(&arm) {
@@ -419,11 +403,21 @@ impl Workload for Job {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        self.core.file.workload.metrics()
+        let of_props = self
+            .core
+            .props
+            .iter()
+            .flat_map(|props| props.options.clone());
+        let of_props: Vec<String> = of_props.collect();
+        self.core.file.workload.metrics(&of_props)
     }
 
     fn begin(&self, interrupt: &Interrupt) -> Result<(), Failure> {
-        self.around(Side::Before, interrupt)
+        self.around(Side::Before, interrupt)?;
+        match &self.core.file.restore.how {
+            How::Snapshot { snapshot, .. } => snapshots::check(snapshot, interrupt),
+            How::None | How::Logical(_) | How::FlushAll => Ok(()),
+        }
     }
 
     fn end(&self) -> Result<(), Failure> {
@@ -440,14 +434,13 @@ impl Workload for Job {
         cell: &Cell<JobLoad>,
         interrupt: &Interrupt,
     ) -> Result<JobTarget, Failure> {
-        let limit = self.core.limit();
         if let (Some(private), Some(cell)) = (&self.private, self.private_cell(arm, cell)) {
             let target = Box::new(private.prepare(arm, &cell, interrupt)?);
             let requests = self.requests();
             return Ok(JobTarget::Private {
                 target,
                 requests,
-                limit,
+                limit: self.core.file.workload.limit(),
             });
         }
         let steps = self.steps_of(arm, &cell.load);
@@ -500,13 +493,18 @@ impl Job {
             env: arm
                 .servers
                 .first()
-                .map(|one| one.dress.env.clone())
+                .map(|one| one.dress.env.iter().map(shown).collect())
                 .unwrap_or_default(),
             description: arm.description.clone(),
             varies: None,
             configuration,
         }
     }
+}
+
+/// A variable as results have it, which others can read.
+fn shown((name, value): (&String, &String)) -> (String, String) {
+    (name.clone(), secret::value(name, value))
 }
 
 /// What a file says of a server, for the list of what differs between arms.
@@ -520,7 +518,7 @@ fn settings(server: &Server) -> BTreeMap<String, String> {
         directory,
     } = &server.dress;
     let mut all = vec![
-        ("command", server.command.join(" ")),
+        ("command", secret::words(&server.command).join(" ")),
         ("saiga", saiga.to_string()),
     ];
     let mut said = |name, value: Option<String>| all.extend(value.map(|value| (name, value)));
@@ -536,6 +534,7 @@ fn settings(server: &Server) -> BTreeMap<String, String> {
         .map(|(name, value)| (format!("{}.{name}", server.name), value));
     let env = env
         .iter()
-        .map(|(name, value)| (format!("{}.env.{name}", server.name), value.clone()));
+        .map(shown)
+        .map(|(name, value)| (format!("{}.env.{name}", server.name), value));
     own.chain(env).collect()
 }

@@ -186,14 +186,18 @@ impl<'d> Handle<'d> {
             {
                 rustix::fs::fremovexattr(&self.file, name.as_slice())?;
             }
-            rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode))?;
-            for (name, value) in attributes {
-                if present.get(name) != Some(value) || is_acl(name) {
-                    let name = name.as_slice();
-                    rustix::fs::fsetxattr(&self.file, name, value, XattrFlags::empty())?;
+            let set = |(name, value): (&Vec<u8>, &Vec<u8>)| {
+                if present.get(name) == Some(value) && !is_acl(name) {
+                    return Ok(());
                 }
-            }
-            Ok::<(), Errno>(())
+                rustix::fs::fsetxattr(&self.file, name.as_slice(), value, XattrFlags::empty())
+            };
+            // Those of a user need the right to write, which the mode may take from its owner.
+            let (of_user, others): (Vec<_>, Vec<_>) =
+                attributes.iter().partition(|(name, _)| is_of_user(name));
+            of_user.into_iter().try_for_each(set)?;
+            rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode))?;
+            others.into_iter().try_for_each(set)
         })
     }
 
@@ -212,6 +216,10 @@ impl<'d> Handle<'d> {
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
+}
+
+fn is_of_user(name: &[u8]) -> bool {
+    name.starts_with(b"user.")
 }
 
 fn is_acl(name: &[u8]) -> bool {

@@ -64,7 +64,15 @@ struct Mark {
 
 /// The marks of a running restore; dropped, they stay.
 pub(crate) struct Journal<'d> {
-    marks: Vec<(PathBuf, Handle<'d>)>,
+    marks: Vec<Marked<'d>>,
+}
+
+/// One mark.
+struct Marked<'d> {
+    #[expect(dead_code, reason = "our lock on it ends with it")]
+    file: Handle<'d>,
+    /// It was not there before: what it marks was whole.
+    is_new: bool,
 }
 
 /// Whether a server may be started on `dirs`.
@@ -76,6 +84,23 @@ pub fn check_ready(dirs: &[PathBuf]) -> Result<(), NotReady> {
         None => Ok(()),
         Some(mark) => Err(refusal(dir, mark)),
     })
+}
+
+/// Those of `dirs` whose restore was broken off; one whose mark cannot be read is not known to be.
+pub(crate) fn unfinished(dirs: &[PathBuf]) -> Vec<PathBuf> {
+    let is_marked = |dir: &&PathBuf| matches!(look(dir), Ok(Some(Seen::Mark(_))));
+    dirs.iter().filter(is_marked).cloned().collect()
+}
+
+/// What people must know of `dirs`.
+pub(crate) fn half_restored(dirs: &[PathBuf]) -> String {
+    let names: Vec<String> = dirs.iter().map(|dir| shown(dir)).collect();
+    let (are, them) = match dirs {
+        [_] => ("is", "it"),
+        _ => ("are", "them"),
+    };
+    let names = names.join(", ");
+    format!("{names} {are} half restored: start no server on {them}, run the same restore again")
 }
 
 /// Whether `snapshot` with this id may be restored into `dir`.
@@ -148,9 +173,20 @@ impl<'d> Journal<'d> {
     pub(crate) fn begin(trees: &[Tree<'d>], snapshot: &Path, id: &Hash) -> Result<Self, NotReady> {
         let mut marks = Vec::new();
         for tree in trees {
-            marks.push((tree.path().to_owned(), mark(tree, snapshot, id)?));
+            marks.push(mark(tree, snapshot, id)?);
         }
         Ok(Self { marks })
+    }
+
+    /// Releases the parts that nothing was done to: those that no earlier restore had marked.
+    pub(crate) fn withdraw(self, trees: &[Tree<'d>]) -> Result<(), Fault> {
+        for (tree, marked) in trees.iter().zip(&self.marks).rev() {
+            if marked.is_new {
+                tree.remove(Path::new(NAME))?;
+                tree.folder_handle(Path::new(""))?.flush()?;
+            }
+        }
+        Ok(())
     }
 
     /// Releases the parts, the first one last.
@@ -165,15 +201,15 @@ impl<'d> Journal<'d> {
 }
 
 /// Marks one part, or takes the mark of an earlier restore of the same snapshot over.
-fn mark<'d>(tree: &Tree<'d>, snapshot: &Path, id: &Hash) -> Result<Handle<'d>, NotReady> {
+fn mark<'d>(tree: &Tree<'d>, snapshot: &Path, id: &Hash) -> Result<Marked<'d>, NotReady> {
     let file = tree.file(Path::new(NAME), Access::Write)?;
     let exclusive = FlockOperation::NonBlockingLockExclusive;
     let locked = try_lock(file.file(), exclusive).map_err(Fault::at("lock", file.path()))?;
     if !locked {
         return Err(NotReady::AtWork(tree.path().to_owned()));
     }
-    match read(file.file()).map_err(Fault::at("read", file.path()))? {
-        Seen::Mark(mark) if mark.id == id.to_string() => {}
+    let is_new = match read(file.file()).map_err(Fault::at("read", file.path()))? {
+        Seen::Mark(mark) if mark.id == id.to_string() => false,
         other @ Seen::Mark(_) => return Err(refusal(tree.path(), other)),
         Seen::Torn | Seen::AtWork => {
             let mark = Mark {
@@ -184,11 +220,12 @@ fn mark<'d>(tree: &Tree<'d>, snapshot: &Path, id: &Hash) -> Result<Handle<'d>, N
             let text = serde_json::to_vec(&mark).map_err(io::Error::other);
             file.set_len(0)?;
             file.write_at(&text.map_err(Fault::at("write", file.path()))?, 0)?;
+            true
         }
-    }
+    };
     file.flush()?;
     tree.folder_handle(Path::new(""))?.flush()?;
-    Ok(file)
+    Ok(Marked { file, is_new })
 }
 
 /// Makes a part that is missing, with the mark in it: it appears marked or not at all.

@@ -28,6 +28,16 @@ pub enum Reflink {
     Never,
 }
 
+/// What a take does about links that lead to files outside of its directories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LinkedFiles {
+    /// It refuses: a data file on another disk would be missing.
+    #[default]
+    Refuse,
+    /// The files stay out of the snapshot: no run changes them.
+    Leave,
+}
+
 /// Choices of the caller; the default is right for a stopped server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
@@ -35,6 +45,8 @@ pub struct Options {
     pub check: Check,
     /// Whether extents are shared.
     pub reflink: Reflink,
+    /// Whether a take may leave files out to which links lead.
+    pub linked_files: LinkedFiles,
     /// What to do about processes that this user may not see.
     pub unseen: Unseen,
     /// Threads that copy and hash; `None`: as many as CPUs, eight at most.

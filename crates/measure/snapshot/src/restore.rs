@@ -5,6 +5,7 @@
 //! server is started on them, and the same restore goes on where the first one ended.
 
 mod carry;
+mod owners;
 mod plan;
 mod proof;
 
@@ -57,6 +58,17 @@ pub enum RestoreError {
         /// Its owner.
         uid: u32,
     },
+    /// Files of a group that only root can give them.
+    #[error(
+        "{} belongs to group {gid}, of which this user is no member; only root can give it back to that group",
+        shown(path)
+    )]
+    Group {
+        /// The first such file.
+        path: PathBuf,
+        /// Its group.
+        gid: u32,
+    },
     /// Too little space.
     #[error(
         "the file system of {} has {free} bytes free and the restore needs about {needed} more",
@@ -78,11 +90,21 @@ pub enum RestoreError {
         "the restored data are not those of the snapshot ({0}); is the disk failing? restore again"
     )]
     Differs(Difference),
+    /// Somebody wrote there while it was compared.
+    #[error("{} changed while it was compared with the snapshot; stop what writes there, then restore again", shown(.0))]
+    Changed(PathBuf),
     /// The listener ended it.
-    #[error(
-        "interrupted; if anything was changed, the same restore must be run again before a server is started"
-    )]
+    #[error("interrupted")]
     Cancelled,
+    /// Whatever ended it, this restore or an earlier one has replaced a part of the data.
+    #[error("{why}; {}", journal::half_restored(dirs))]
+    Half {
+        /// The directories that are marked.
+        dirs: Vec<PathBuf>,
+        /// What ended it.
+        #[source]
+        why: Box<RestoreError>,
+    },
     /// A disk or the system failed.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -136,6 +158,23 @@ pub(crate) fn restore_on(
     options: &Options,
     report: Report<'_>,
 ) -> Result<Restored, RestoreError> {
+    attempt(disk, snapshot, options, report).map_err(|why| {
+        let dirs = journal::unfinished(&snapshot.parts());
+        // One that is not ready says itself whose restore is at work or unfinished.
+        if dirs.is_empty() || matches!(why, RestoreError::NotReady(_)) {
+            return why;
+        }
+        let why = Box::new(why);
+        RestoreError::Half { dirs, why }
+    })
+}
+
+fn attempt(
+    disk: &Disk,
+    snapshot: &Snapshot,
+    options: &Options,
+    report: Report<'_>,
+) -> Result<Restored, RestoreError> {
     let paths = snapshot.parts();
     let id = snapshot.manifest().id();
     parts::check(&paths, snapshot.dir())?;
@@ -146,6 +185,12 @@ pub(crate) fn restore_on(
     let plan = Plan::new(disk, snapshot, options, report)?;
     let trees = open(disk, &plan, &id)?;
     let journal = Journal::begin(&trees, snapshot.dir(), &id)?;
+    if let Err(error) = is_still(&plan, &trees, &paths) {
+        // Nothing was replaced by us: what we marked is as ready as it was. Marks that cannot be
+        // removed are told beside the error.
+        let _ = journal.withdraw(&trees);
+        return Err(error);
+    }
     let done = carry::out(&plan, &trees, report)?;
     for tree in &trees {
         tree.flush()?;
@@ -155,6 +200,17 @@ pub(crate) fn restore_on(
     running::check_not_running(&paths, options.unseen)?;
     journal.finish(&trees)?;
     Ok(done)
+}
+
+/// Whether the parts are what the plan was made of, and in nobody's use. Comparing takes hours: a
+/// server that was started meanwhile may be at work, or have changed what was found to be right.
+fn is_still(
+    plan: &Plan<'_, '_>,
+    trees: &[Tree<'_>],
+    paths: &[PathBuf],
+) -> Result<(), RestoreError> {
+    running::check_not_running(paths, plan.options.unseen)?;
+    plan.check_unchanged(trees)
 }
 
 /// Opens the parts; makes those that are missing.

@@ -19,6 +19,19 @@ pub(crate) struct Found {
     pub(crate) target: Option<PathBuf>,
 }
 
+impl Found {
+    /// Whether nobody has changed it between two looks. How much of the disk it takes, file systems
+    /// change by themselves.
+    pub(crate) fn is_same(&self, later: &Self) -> bool {
+        let allocated = self.stat.allocated;
+        let stat = Stat {
+            allocated,
+            ..later.stat.clone()
+        };
+        (&self.path, &self.stat, &self.target) == (&later.path, &stat, &later.target)
+    }
+}
+
 /// Lists `tree`, folders before what they hold. Our own journal is left out, and what lies below
 /// a file system that is mounted inside: only its mount point is listed.
 pub(crate) fn scan(tree: &Tree<'_>) -> Result<Vec<Found>, Fault> {

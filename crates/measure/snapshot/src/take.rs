@@ -40,6 +40,13 @@ pub enum TakeError {
         links::targets(.0)
     )]
     Strays(Vec<Stray>),
+    /// Links lead to files that are not in the directories.
+    #[error(
+        "files outside of the named directories would be missing: {}; move them into one of the directories, or \
+         name as well the directories that hold them; if they are no data (certificates, for example), \
+         --leave-linked-files leaves them out", links::list(.0)
+    )]
+    LinkedFiles(Vec<Stray>),
     /// A file system is mounted inside a part.
     #[error(
         "a file system is mounted at {}; a restore could not replace it: move it out of the directory, lead a link \
@@ -101,7 +108,7 @@ pub(crate) fn take_on(
     let parts = parts::resolve(named, &to)?;
     journal::check_ready(&parts)?;
     running::check_not_running(&parts, options.unseen)?;
-    let survey = Survey::of(disk, &parts)?;
+    let survey = Survey::of(disk, &parts, options.linked_files)?;
     let store = Store::create(disk, &to)?;
     match fill(&survey, &parts, &store, options, report) {
         Ok(manifest) => Ok(Snapshot::new(to, manifest)),

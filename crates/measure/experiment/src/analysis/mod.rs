@@ -89,6 +89,21 @@ pub fn conclude_by(
     }
 }
 
+/// The metric that decides where none is named: headlines are made by it, and expectations judged.
+#[must_use]
+pub fn main_metric<'a>(own: &'a [Metric], runs: &[Run]) -> &'a str {
+    ranked(own, runs.iter().filter(|run| run.rejected.is_none())).0
+}
+
+/// The throughput, where one of the runs that count has it; else the first of the experiment's own.
+fn ranked<'a, 'r>(own: &'a [Metric], mut runs: impl Iterator<Item = &'r Run>) -> Measure<'a> {
+    let serves = |run: &Run| run.metrics.contains_key(THROUGHPUT);
+    match own.first() {
+        Some(first) if !runs.any(serves) => (&first.name, &first.unit, first.better),
+        Some(_) | None => METRICS[0],
+    }
+}
+
 /// The last arm, behind the one that it is judged against: the one that it varies, or the first.
 fn judged(arms: &[Arm]) -> Option<(&Arm, &Arm)> {
     let [first, .., subject] = arms else {
@@ -210,19 +225,10 @@ impl<'a> Counted<'a> {
 
     /// The metric by which placements are ranked and headlines are made.
     fn ranked(&self) -> Measure<'a> {
-        let served = |run: &Run| run.metrics.contains_key(THROUGHPUT);
-        match self.own.first() {
-            Some(own)
-                if !self
-                    .runs
-                    .values()
-                    .flat_map(BTreeMap::values)
-                    .any(|run| served(run)) =>
-            {
-                (&own.name, &own.unit, own.better)
-            }
-            Some(_) | None => METRICS[0],
-        }
+        ranked(
+            self.own,
+            self.runs.values().flat_map(BTreeMap::values).copied(),
+        )
     }
 
     /// The metric by which a cell is judged.

@@ -425,3 +425,24 @@ fn stolen_time_is_warned_of_in_its_own_words() {
             .all(|one| !one.text.contains("failed"))
     );
 }
+
+/// Headlines and expectations without a metric are about the same one.
+#[test]
+fn the_first_own_metric_decides_unless_runs_have_a_throughput() {
+    let own = ["rate_per_s", THROUGHPUT].map(|name| Metric {
+        name: name.to_owned(),
+        unit: "1/s".to_owned(),
+        better: Better::Higher,
+    });
+    let mut all = runs("command", 100.0, 110.0);
+    assert_eq!(main_metric(&own, &all), THROUGHPUT);
+    for run in &mut all {
+        run.metrics.remove(THROUGHPUT);
+    }
+    assert_eq!(main_metric(&own, &all), "rate_per_s");
+    let mut rejected = run("command", "kernel", 0, 5.0);
+    rejected.rejected = Some("it was slow".to_owned());
+    all.push(rejected);
+    assert_eq!(main_metric(&own, &all), "rate_per_s");
+    assert_eq!(main_metric(&[], &all), THROUGHPUT);
+}

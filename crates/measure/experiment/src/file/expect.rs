@@ -2,12 +2,13 @@
 
 use super::reader::Table;
 use super::tree::Entries;
+use crate::analysis;
 use crate::result::{Comparison, ComparisonKind, ExperimentResult, Verdict};
 
 /// One expectation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
-    /// Of this metric; `None` for the main one.
+    /// Of this metric; `None` for that of the headline.
     pub metric: Option<String>,
     /// Of this arm; `None` for the last one.
     pub arm: Option<String>,
@@ -59,11 +60,12 @@ impl Expectation {
         expectation
     }
 
-    /// What `result` does not show of it, in sentences; none when it is met. `main` is the
-    /// metric that counts where none is named.
+    /// What `result` does not show of it, in sentences; none when it is met. Where no metric is
+    /// named it is about that of the headline.
     #[must_use]
-    pub fn unmet(&self, result: &ExperimentResult, main: &str) -> Vec<String> {
-        let metric = self.metric.as_deref().unwrap_or(main);
+    pub fn unmet(&self, result: &ExperimentResult) -> Vec<String> {
+        let main = || analysis::main_metric(&result.own_metrics, &result.runs);
+        let metric = self.metric.as_deref().unwrap_or_else(main);
         let first = result.arms.first().map_or("", |arm| arm.name.as_str());
         let last = result.arms.last().map_or("", |arm| arm.name.as_str());
         let b = self.arm.as_deref().unwrap_or(last);

@@ -27,41 +27,59 @@ pub struct Flags {
     pub reconnect: bool,
     /// `--cluster`.
     pub cluster: bool,
-    /// What is passed on as it is: `-a`, `--user`, `--dbnum`, `--tls` and the like.
+    /// What is passed on as it is: `-e`, `--enable-tracking` and the like.
     pub others: Vec<String>,
 }
 
-/// Flags that we set, and what to do instead.
-const OURS: [(&str, &str); 10] = [
-    ("-h", "the servers are those of the arms, on this host"),
-    ("-p", "the port is that of the arm's first server"),
-    ("-s", "the port is that of the arm's first server"),
-    ("-q", "results are read from --csv, which is added"),
-    ("--csv", "it is added"),
-    ("--precision", "results are read from --csv, which is added"),
-    ("-l", "plan.pairs says how often"),
+/// Flags that cannot be used, whether they have a value, and what to do instead.
+const OURS: [(&str, bool, &str); 20] = [
+    (
+        "-h",
+        true,
+        "the servers are those of the arms, on this host",
+    ),
+    ("-p", true, "the port is that of the arm's first server"),
+    ("-s", true, "the port is that of the arm's first server"),
+    (
+        "-u",
+        true,
+        "it would lead to another server than the arm's; leave it out: the port is that of the arm's \
+         first server",
+    ),
+    ("--dbnum", true, DATABASE),
+    ("-a", true, LOG_IN),
+    ("--user", true, LOG_IN),
+    ("--tls", false, TLS),
+    ("--sni", true, TLS),
+    ("--cacert", true, TLS),
+    ("--cacertdir", true, TLS),
+    ("--cert", true, TLS),
+    ("--key", true, TLS),
+    ("-q", false, "results are read from --csv, which is added"),
+    ("--csv", false, "it is added"),
+    (
+        "--precision",
+        true,
+        "results are read from --csv, which is added",
+    ),
+    ("-l", false, "plan.pairs says how often"),
     (
         "-I",
+        false,
         "idle connections are those of saiga compare redis --idle",
     ),
-    ("--help", "see redis-benchmark --help"),
-    ("--version", "versions are in the result"),
+    ("--help", false, "see redis-benchmark --help"),
+    ("--version", false, "versions are in the result"),
 ];
+const DATABASE: &str = "FLUSHALL and the keys for GET are of database 0; leave it out";
+const LOG_IN: &str = "readiness, FLUSHALL and the keys for GET log in as nobody; start the server without a \
+                      password, on 127.0.0.1, or measure with kind = \"command\"";
+const TLS: &str = "readiness, FLUSHALL and the keys for GET speak no TLS; let the server have a port without \
+                   it, or measure with kind = \"command\"";
 /// Flags without a value that are passed on.
-const PLAIN: [&str; 4] = ["-3", "-e", "--enable-tracking", "--tls"];
+const PLAIN: [&str; 3] = ["-3", "-e", "--enable-tracking"];
 /// Flags with a value that are passed on.
-const VALUED: [&str; 10] = [
-    "-a",
-    "--user",
-    "-u",
-    "--dbnum",
-    "--seed",
-    "--sni",
-    "--cacert",
-    "--cert",
-    "--key",
-    "--cacertdir",
-];
+const VALUED: [&str; 1] = ["--seed"];
 
 impl Default for Flags {
     fn default() -> Self {
@@ -91,9 +109,9 @@ impl Flags {
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let word = word.as_str();
-            if let Some((_, instead)) = OURS.iter().find(|(flag, _)| *flag == word) {
+            if let Some((_, has_value, instead)) = OURS.iter().find(|(flag, ..)| *flag == word) {
                 wrong.push(format!("{word} is not for you to say: {instead}"));
-                if ["-h", "-p", "-s", "--precision"].contains(&word) {
+                if *has_value {
                     words.next();
                 }
             } else if word == "--cluster" {
@@ -216,5 +234,30 @@ mod tests_of_flags {
         );
         assert_eq!(wrong[3], "-t lpush: only set and get are compared");
         assert_eq!(wrong[5], "-n has no value, or is not known");
+    }
+
+    /// What only redis-benchmark would do is not what readiness and restore do.
+    #[test]
+    fn flags_that_give_wrong_figures_are_refused_with_a_way_out() {
+        for (line, why) in [
+            (
+                "-u redis://10.0.0.1:6379 -c 5",
+                "another server than the arm's",
+            ),
+            ("--dbnum 3", "are of database 0; leave it out"),
+            ("-a secret", "start the server without a password"),
+            ("--user app", "start the server without a password"),
+            ("--tls", "a port without it"),
+            ("--cacert ca.pem", "a port without it"),
+        ] {
+            let wrong = parse(line).unwrap_err();
+            let [told] = wrong.as_slice() else {
+                panic!("{line}: {wrong:?}");
+            };
+            assert!(told.contains("is not for you to say: "), "{told}");
+            assert!(told.contains(why) && !told.contains("secret"), "{told}");
+        }
+        let passed = parse("-e --seed 7").unwrap();
+        assert_eq!(passed.others, ["-e", "--seed", "7"]);
     }
 }

@@ -25,7 +25,7 @@ pub use arm::Arm;
 pub use expect::Expectation;
 pub use flags::Flags;
 pub use hook::{Around, Hook, Hooks, OnFailure, Point};
-pub use restore::{How, Reflink, Restore};
+pub use restore::{How, LinkedFiles, Reflink, Restore};
 pub use server::{Dress, How as StopHow, Probe, Ready, Server, Stop};
 pub use words::{WordsError, split};
 pub use workload::{Extract, Kind, Workload};
@@ -148,13 +148,6 @@ impl Experiment {
                 problems: problems.into_iter().map(told).collect(),
             }),
         }
-    }
-
-    /// The metric that decides where none is named.
-    #[must_use]
-    pub fn main_metric(&self) -> String {
-        let own = self.workload.metrics().into_iter().next();
-        own.map_or("throughput_ops_s".to_owned(), |metric| metric.name)
     }
 }
 

@@ -27,6 +27,8 @@ pub enum How {
         snapshot: PathBuf,
         /// Whether blocks are shared with it.
         reflink: Reflink,
+        /// Whether links may lead to files that it does not hold.
+        linked_files: LinkedFiles,
     },
     /// Commands, while the servers run.
     Logical(Vec<Hook>),
@@ -41,6 +43,26 @@ pub enum Reflink {
     Auto,
     /// Every byte is copied.
     Never,
+}
+
+/// What is done about links to files outside of a snapshot, which is not restored with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkedFiles {
+    /// The campaign ends: the next run would find what this one left.
+    Refuse,
+    /// They are as they are: no run changes them.
+    Leave,
+}
+
+impl LinkedFiles {
+    /// As in the file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Leave => "leave",
+        }
+    }
 }
 
 impl Reflink {
@@ -106,9 +128,13 @@ fn snapshot(table: &Table<'_>) -> How {
         table.problem("snapshot", &what);
     }
     let choices = [Reflink::Auto, Reflink::Never].map(|one| (one.name(), one));
+    let linked = [LinkedFiles::Refuse, LinkedFiles::Leave].map(|one| (one.name(), one));
     How::Snapshot {
         parts,
         snapshot,
         reflink: table.choice("reflink", &choices).unwrap_or(Reflink::Auto),
+        linked_files: table
+            .choice("linked_files", &linked)
+            .unwrap_or(LinkedFiles::Refuse),
     }
 }

@@ -1,6 +1,7 @@
 //! How the programs of an arm are started, known to be ready, and stopped.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,14 +10,15 @@ use super::words;
 use crate::memory::Memory;
 use crate::numbers::Numbers;
 use crate::process::Signal;
+use crate::secret;
 
 /// Until a server that says nothing else must be ready.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 /// Until a server that says nothing else must have ended.
 const STOP_LIMIT: Duration = Duration::from_secs(120);
 
-/// A program in its surroundings.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A program in its surroundings. It shows itself without passwords.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Dress {
     /// Variables added to ours.
     pub env: BTreeMap<String, String>,
@@ -107,6 +109,30 @@ impl Stop {
     pub fn signal_name(signal: Signal) -> &'static str {
         let named = SIGNALS.iter().find(|(_, known)| *known == signal);
         named.map_or("TERM", |(name, _)| name)
+    }
+}
+
+impl fmt::Debug for Dress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            env,
+            cpus,
+            memory,
+            saiga,
+            user,
+            directory,
+        } = self;
+        let env = env
+            .iter()
+            .map(|(name, value)| (name, secret::value(name, value)));
+        f.debug_struct("Dress")
+            .field("env", &env.collect::<BTreeMap<_, _>>())
+            .field("cpus", cpus)
+            .field("memory", memory)
+            .field("saiga", saiga)
+            .field("user", user)
+            .field("directory", directory)
+            .finish()
     }
 }
 

@@ -99,6 +99,15 @@ fn a_whole_file_is_understood() {
     assert_eq!(file.expectations[0].verdict, Some(Verdict::Faster));
 }
 
+/// Whatever prints a file, or hashes what it prints, may be read by others.
+#[test]
+fn surroundings_show_no_passwords() {
+    let text = WHOLE.replace("N = 1", "PGPASSWORD = \"hunter2\"");
+    let shown = format!("{:?}", read(&text).unwrap().arms[0].servers[0].dress);
+    assert!(shown.contains("\"PGPASSWORD\": \"***\""), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
 /// An arm says what differs; what it does not say is as in the other arms.
 #[test]
 fn an_arm_is_laid_over_what_all_arms_have() {
@@ -222,7 +231,7 @@ fn figures_of_a_command_need_a_name_a_unit_and_a_direction() {
         )
     };
     let good = "metric = [{ name = \"rate_per_s\", regex = 'rate ([0-9]+)', unit = \"1/s\", better = \"higher\" }]";
-    let metrics = read(&file(good)).unwrap().workload.metrics();
+    let metrics = read(&file(good)).unwrap().workload.metrics(&[]);
     assert_eq!(
         (metrics[0].name.as_str(), metrics[0].better),
         ("rate_per_s", Better::Higher)
@@ -243,4 +252,28 @@ fn figures_of_a_command_need_a_name_a_unit_and_a_direction() {
     }
     let told = problems(&file(""));
     assert!(told[0].contains("[[workload.metric]] says"), "{told:#?}");
+}
+
+/// What a run of TPC-C is called depends on its pauses, whoever asks for them.
+#[test]
+fn tpcc_ends_by_itself_and_has_the_figures_of_its_pauses() {
+    let file = |workload: &str| {
+        let text = format!(
+            "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
+             [[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n\
+             [workload]\nkind = \"tpcc\"\nprops = \"p\"\n{workload}"
+        );
+        read(&text).unwrap().workload
+    };
+    let first = |workload: &Workload, of_props: &[&str]| {
+        let of_props: Vec<String> = of_props.iter().map(|one| (*one).to_owned()).collect();
+        workload.metrics(&of_props)[0].name.clone()
+    };
+    let plain = file("");
+    assert_eq!(plain.limit(), None);
+    assert_eq!(first(&plain, &["--for=9s"]), "tpmc_no_think_time");
+    assert_eq!(first(&plain, &["--think"]), "tpmc");
+    let limited = file("options = [\"--think\"]\ntimeout = \"9h\"\n");
+    assert_eq!(limited.limit().map(|limit| limit.as_secs()), Some(9 * 3600));
+    assert_eq!(first(&limited, &[]), "tpmc");
 }

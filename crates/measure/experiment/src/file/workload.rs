@@ -12,7 +12,7 @@ use super::tree::Entries;
 use super::words;
 use crate::result::{Better, Metric};
 
-/// Until a load that says nothing else must have ended.
+/// Until a load that says nothing else and may hang must have ended.
 const USUAL_LIMIT: Duration = Duration::from_secs(3600);
 
 /// A load, and how long it may take at most.
@@ -20,7 +20,7 @@ const USUAL_LIMIT: Duration = Duration::from_secs(3600);
 pub struct Workload {
     /// What it is.
     pub kind: Kind,
-    /// A run that takes longer is stopped and rejected; `None` where the load knows its length.
+    /// A run that takes longer is stopped and rejected; as the file says.
     pub limit: Option<Duration>,
 }
 
@@ -128,17 +128,23 @@ impl Workload {
         Some(Self { kind: kind?, limit })
     }
 
-    /// The longest that a run may take.
+    /// The longest that a run may take; `None` for TPC-C where the file does not say: it ends by
+    /// itself, and how long ramp-up, load and the checks of the tables take nobody knows beforehand.
     #[must_use]
-    pub fn limit(&self) -> Duration {
-        self.limit.unwrap_or(USUAL_LIMIT)
+    pub fn limit(&self) -> Option<Duration> {
+        let usual = match self.kind {
+            Kind::Tpcc { .. } => None,
+            Kind::Redis { .. } | Kind::Command { .. } => Some(USUAL_LIMIT),
+        };
+        self.limit.or(usual)
     }
 
-    /// Metrics that are this experiment's own, the main one first.
+    /// Metrics that are this experiment's own, the main one first. TPC-C's follow also from the
+    /// options `of_props` that its props files give.
     #[must_use]
-    pub fn metrics(&self) -> Vec<Metric> {
+    pub fn metrics(&self, of_props: &[String]) -> Vec<Metric> {
         match &self.kind {
-            Kind::Tpcc { options, .. } => tpcc_metrics(options),
+            Kind::Tpcc { options, .. } => tpcc_metrics(&[of_props, options.as_slice()].concat()),
             Kind::Redis { .. } => Vec::new(),
             Kind::Command { metrics, .. } => metrics
                 .iter()

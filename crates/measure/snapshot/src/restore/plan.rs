@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::RestoreError;
+use super::{RestoreError, owners};
 use crate::compare::are_root;
 use crate::content::{self, Chunk, Piece, chunks};
 use crate::disk::{Disk, Fault};
@@ -37,7 +37,7 @@ pub(super) struct Target<'s, 'd> {
     pub(super) part: &'s Part,
     /// `None` when the directory is not there.
     pub(super) tree: Option<Tree<'d>>,
-    found: Vec<Found>,
+    pub(super) found: Vec<Found>,
     /// Files can share the snapshot's extents.
     shares: bool,
     /// Names to remove, those in a folder before the folder.
@@ -82,9 +82,9 @@ impl<'s, 'd> Plan<'s, 'd> {
         for part in &manifest.parts {
             plan.targets.push(target(disk, part)?);
         }
-        check_owners(&manifest.parts)?;
         plan.probe()?;
         plan.judge();
+        owners::check(&plan.targets)?;
         plan.check_store()?;
         plan.check_space(disk)?;
         plan.files = manifest
@@ -119,6 +119,29 @@ impl<'s, 'd> Plan<'s, 'd> {
     pub(super) fn stored(&self, contents: &Contents) -> Result<Handle<'d>, Fault> {
         let name = store::file_name(contents.stored.unwrap_or(u64::MAX));
         self.store.file(&name, Access::Read)
+    }
+
+    /// Looks again, and also at the times of the last change, which nobody can set back.
+    pub(super) fn check_unchanged(&self, trees: &[Tree<'_>]) -> Result<(), RestoreError> {
+        for (target, tree) in self.targets.iter().zip(trees) {
+            // Our mark has come into the root, and a root that was missing is ours.
+            let inside = |found: &&Found| !found.path.as_os_str().is_empty();
+            let now = scan(tree)?;
+            let mut now = now.iter().filter(inside);
+            let before = target.found.iter().filter(inside);
+            for before in before {
+                let changed = match now.next() {
+                    Some(now) if before.is_same(now) => continue,
+                    Some(now) => before.path.as_path().min(&now.path),
+                    None => &before.path,
+                };
+                return Err(RestoreError::Changed(tree.whole(changed)));
+            }
+            if let Some(new) = now.next() {
+                return Err(RestoreError::Changed(tree.whole(&new.path)));
+            }
+        }
+        Ok(())
     }
 
     /// Tries for each part whether a file can share the snapshot's extents.
@@ -441,23 +464,6 @@ fn missing<'s, 'd>(target: Target<'s, 'd>) -> Result<Target<'s, 'd>, RestoreErro
         Ok(_) => Err(RestoreError::Moved(parent.to_owned())),
         Err(error) => Err(Fault::at("open", parent)(error).into()),
     }
-}
-
-/// Only root can make files of others.
-fn check_owners(parts: &[Part]) -> Result<(), RestoreError> {
-    if are_root() {
-        return Ok(());
-    }
-    let ours = rustix::process::geteuid().as_raw();
-    for part in parts {
-        if let Some(foreign) = part.entries.iter().find(|entry| entry.dress.uid != ours) {
-            return Err(RestoreError::Owner {
-                path: part.path.join(&foreign.path),
-                uid: foreign.dress.uid,
-            });
-        }
-    }
-    Ok(())
 }
 
 /// For each name of a file: all names of that file, in order.

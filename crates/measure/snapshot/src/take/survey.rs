@@ -9,6 +9,7 @@ use crate::handle::Attributes;
 use crate::links::{self, Leads};
 use crate::manifest::{Contents, Dress, Entry, Kind, Manifest, Part};
 use crate::name::shown;
+use crate::options::LinkedFiles;
 use crate::running;
 use crate::scan::{Found, mounted_inside, scan};
 use crate::stat::{Identity, Sort};
@@ -37,14 +38,17 @@ pub(super) struct FileAt {
 }
 
 impl<'d> Survey<'d> {
-    pub(super) fn of(disk: &'d Disk, paths: &[PathBuf]) -> Result<Self, TakeError> {
+    pub(super) fn of(
+        disk: &'d Disk,
+        paths: &[PathBuf],
+        linked_files: LinkedFiles,
+    ) -> Result<Self, TakeError> {
         let mut survey = Self {
             parts: Vec::new(),
             files: Vec::new(),
             first_names: HashMap::new(),
             notes: Vec::new(),
         };
-        let mut strays = Vec::new();
         for path in paths {
             let tree = Tree::open(disk, path)?;
             let found = scan(&tree)?;
@@ -53,19 +57,47 @@ impl<'d> Survey<'d> {
             }
             survey.parts.push(Surveyed { tree, found });
         }
+        survey.check_links(paths, linked_files)?;
         for index in 0..survey.parts.len() {
-            survey.collect(index, paths, &mut strays);
+            survey.collect(index);
         }
         survey.note_outer_names();
-        if strays.is_empty() {
-            Ok(survey)
-        } else {
-            Err(TakeError::Strays(strays))
-        }
+        Ok(survey)
     }
 
-    /// Collects files, notes and strays of one part.
-    fn collect(&mut self, index: usize, paths: &[PathBuf], strays: &mut Vec<links::Stray>) {
+    /// Refuses links behind which data would be missing, and notes what is left out.
+    fn check_links(&mut self, paths: &[PathBuf], files: LinkedFiles) -> Result<(), TakeError> {
+        let (mut to_directories, mut to_files) = (Vec::new(), Vec::new());
+        for Surveyed { tree, found } in &self.parts {
+            let links = found.iter();
+            for link in links.filter(|found| found.stat.sort == Sort::Symlink) {
+                let stray = match links::follow(&tree.whole(&link.path), paths)? {
+                    Leads::Well => continue,
+                    Leads::ToDirectory(stray) => {
+                        to_directories.push(stray);
+                        continue;
+                    }
+                    Leads::ToFile(stray) if files == LinkedFiles::Refuse => {
+                        to_files.push(stray);
+                        continue;
+                    }
+                    Leads::ToFile(stray) | Leads::ToSpecial(stray) => stray,
+                };
+                let note = format!("{stray}, which is not in the snapshot");
+                self.notes.push(note);
+            }
+        }
+        if !to_directories.is_empty() {
+            return Err(TakeError::Strays(to_directories));
+        }
+        if !to_files.is_empty() {
+            return Err(TakeError::LinkedFiles(to_files));
+        }
+        Ok(())
+    }
+
+    /// Collects files and notes of one part.
+    fn collect(&mut self, index: usize) {
         let Some(Surveyed { tree, found }) = self.parts.get(index) else {
             return;
         };
@@ -76,14 +108,6 @@ impl<'d> Survey<'d> {
                     let note = format!("{} is left out: it is a {kind}", shown(&whole));
                     self.notes.push(note);
                 }
-                Sort::Symlink => match links::follow(&whole, paths) {
-                    Leads::Well => {}
-                    Leads::ToDirectory(stray) => strays.push(stray),
-                    Leads::ToFile(stray) => {
-                        let note = format!("{stray}, a file that is not in the snapshot");
-                        self.notes.push(note);
-                    }
-                },
                 Sort::File if is_pid_file(found) => {
                     self.notes.push(running::stale_pid_file(&whole));
                 }
@@ -102,7 +126,7 @@ impl<'d> Survey<'d> {
                         });
                     }
                 }
-                Sort::Directory => {}
+                Sort::Directory | Sort::Symlink => {}
             }
         }
     }
@@ -133,7 +157,7 @@ impl<'d> Survey<'d> {
         for Surveyed { tree, found } in &self.parts {
             let now = scan(tree)?;
             let pairs = found.iter().zip(&now);
-            let differs = pairs.clone().find(|(before, now)| before != now);
+            let differs = pairs.clone().find(|(before, now)| !before.is_same(now));
             let differs = differs.map(|(before, _)| before);
             let longer = found.get(now.len()).or_else(|| now.get(found.len()));
             if let Some(changed) = differs.or(longer) {

@@ -180,8 +180,12 @@ fn what_does_not_read_back_is_not_called_restored() {
         Ok(())
     });
     let error = restore_on(&disk, &snapshot, &one_thread(), &quiet).unwrap_err();
-    let RestoreError::Differs(difference) = error else {
+    let RestoreError::Half { dirs, why } = error else {
         panic!("{error}");
+    };
+    assert_eq!(dirs, forest.parts);
+    let RestoreError::Differs(difference) = *why else {
+        panic!("{why}");
     };
     assert_eq!((difference.path, difference.what), (table, "its bytes"));
     assert!(matches!(

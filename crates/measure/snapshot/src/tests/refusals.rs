@@ -2,16 +2,18 @@
 
 use std::fs;
 use std::ops::ControlFlow;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt as _, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 
 use super::forest::{Forest, damage, quiet, restore};
 use super::oracle::look;
 use crate::disk::{Disk, Op};
 use crate::restore::restore_on;
 use crate::{
-    InUse, NotReady, Options, RestoreError, Snapshot, Unseen, check_not_running, check_ready,
+    InUse, LinkedFiles, NotReady, Options, Reflink, RestoreError, Snapshot, Unseen,
+    check_not_running, check_ready, linked_files,
 };
 
 /// A process that is at work in a directory until it is dropped.
@@ -134,7 +136,114 @@ fn interrupt(snapshot: &Snapshot) {
         }
     };
     let error = crate::restore(snapshot, &Options::default(), &listener).unwrap_err();
-    assert!(matches!(error, RestoreError::Cancelled), "{error}");
+    let parts: Vec<String> = snapshot
+        .parts()
+        .iter()
+        .map(|part| part.display().to_string())
+        .collect();
+    let expected = format!(
+        "interrupted; {} are half restored: start no server on them, run the same restore again",
+        parts.join(", ")
+    );
+    assert_eq!(error.to_string(), expected);
+}
+
+/// Does `once` as soon as a restore compares, and comes back with the restore's error.
+fn refused_while_compared(snapshot: &Snapshot, once: impl FnOnce() + Send) -> RestoreError {
+    let once = Mutex::new(Some(once));
+    let listener = |progress: crate::Progress| {
+        if progress.phase == crate::Phase::Compare
+            && let Some(once) = once.lock().unwrap().take()
+        {
+            once();
+        }
+        ControlFlow::Continue(())
+    };
+    let options = Options {
+        reflink: Reflink::Never,
+        ..Options::default()
+    };
+    crate::restore(snapshot, &options, &listener).unwrap_err()
+}
+
+/// It has found the data, and they are its own now.
+#[test]
+fn a_server_that_is_started_while_a_restore_compares_keeps_its_data() {
+    let forest = Forest::full_alone();
+    let snapshot = forest.take().unwrap();
+    damage(&forest);
+    let damaged = look(&forest.parts);
+    let table = forest.part(0).join("sparse");
+    let server = Mutex::new(None);
+    let error = refused_while_compared(&snapshot, || {
+        *server.lock().unwrap() = Some(Server::python("f = open(path)", &table));
+    });
+    assert!(
+        matches!(error, RestoreError::InUse(InUse::Process { .. })),
+        "{error}"
+    );
+    drop(server);
+    assert_eq!(look(&forest.parts), damaged);
+    check_ready(&forest.parts).unwrap();
+}
+
+/// It has ended, and what was found to be right is so no more. Sizes and times do not tell.
+#[test]
+fn what_a_server_changed_while_a_restore_compared_is_not_certified() {
+    let forest = Forest::full_alone();
+    let before = look(&forest.parts);
+    let snapshot = forest.take().unwrap();
+    let table = forest.part(0).join("base/1/1259");
+    let when = fs::metadata(&table).unwrap().modified().unwrap();
+    let hide = || {
+        let file = fs::OpenOptions::new().write(true).open(&table).unwrap();
+        file.write_all_at(b"!", 0).unwrap();
+        file.set_modified(when).unwrap();
+    };
+    let error = refused_while_compared(&snapshot, hide);
+    let expected = format!(
+        "{} changed while it was compared with the snapshot; stop what writes there, then restore again",
+        table.display()
+    );
+    assert_eq!(error.to_string(), expected);
+    let new = forest.part(1).join("new");
+    let error = refused_while_compared(&snapshot, || fs::write(&new, "new").unwrap());
+    let RestoreError::Changed(path) = error else {
+        panic!("{error}");
+    };
+    assert_eq!(path, new);
+    check_ready(&forest.parts).unwrap();
+    restore(&snapshot).unwrap();
+    assert_eq!(look(&forest.parts), before);
+}
+
+/// A refusal that comes before anything is done says what an earlier restore has left.
+#[test]
+fn half_restored_data_are_told_with_every_error() {
+    let forest = Forest::full_alone();
+    let snapshot = forest.take().unwrap();
+    damage(&forest);
+    interrupt(&snapshot);
+    let space = forest.part(1);
+    let server = Server::python("f = open(path)", &forest.part(0).join("sparse"));
+    let error = restore(&snapshot).unwrap_err().to_string();
+    let end = format!(
+        ", {} are half restored: start no server on them, run the same restore again",
+        space.display()
+    );
+    assert!(error.contains("; stop it first; "), "{error}");
+    assert!(error.ends_with(&end), "{error}");
+    drop(server);
+    // Nothing of an earlier restore's marks is taken back.
+    let error = refused_while_compared(&snapshot, || {
+        fs::write(space.join("stranger"), "late").unwrap();
+    });
+    let RestoreError::Half { dirs, why } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(dirs, forest.parts);
+    assert!(matches!(*why, RestoreError::Changed(_)), "{why}");
+    restore(&snapshot).unwrap();
 }
 
 #[test]
@@ -212,6 +321,40 @@ fn data_outside_is_asked_for() {
     assert_eq!(error, expected);
     assert!(!place.exists());
     forest.take().unwrap();
+}
+
+/// MyISAM's DATA DIRECTORY, a redo file on another disk: without them a snapshot is none.
+#[test]
+fn a_file_outside_is_left_out_only_by_those_who_say_so() {
+    let forest = Forest::alone(1);
+    let (data, outside) = (forest.part(0), forest.beside("t.MYD"));
+    fs::write(&outside, "rows").unwrap();
+    symlink(&outside, data.join("t.MYD")).unwrap();
+    symlink("/dev/null", data.join(".mysql_history")).unwrap();
+    symlink("circle", data.join("circle")).unwrap();
+    let error = forest.take().unwrap_err().to_string();
+    let expected = format!(
+        "files outside of the named directories would be missing: {0}/t.MYD leads to {1}; move",
+        data.display(),
+        outside.display()
+    );
+    assert!(error.starts_with(&expected), "{error}");
+    assert!(error.contains("--leave-linked-files"), "{error}");
+    assert!(!forest.place().exists());
+    let leave = Options {
+        linked_files: LinkedFiles::Leave,
+        ..Options::default()
+    };
+    let snapshot = forest.take_with(&leave).unwrap();
+    let notes = snapshot.notes();
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    let noted = format!("t.MYD leads to {}, which is not", outside.display());
+    assert!(notes.iter().any(|note| note.contains(&noted)), "{notes:?}");
+    fs::write(&outside, "other rows").unwrap();
+    restore(&snapshot).unwrap();
+    let strays = linked_files(&snapshot).unwrap();
+    let links: Vec<_> = strays.into_iter().map(|stray| stray.link).collect();
+    assert_eq!(links, [data.join("t.MYD")]);
 }
 
 #[test]

@@ -1,0 +1,313 @@
+//! Passwords in what others can read: lines, variables and settings, in reports and on a screen.
+//!
+//! What a name gives away is masked, and what known programs take as a password. A program that has
+//! one in a word of which nothing says so is not known to have one.
+
+use std::path::Path;
+
+use crate::process::quoted;
+
+/// What stands in the place of a secret.
+pub const MASK: &str = "***";
+
+/// Parts of names of secrets.
+const SECRET: [&str; 9] = [
+    "pass",
+    "pwd",
+    "secret",
+    "token",
+    "credential",
+    "apikey",
+    "api_key",
+    "access_key",
+    "private_key",
+];
+/// Programs that take a password behind `-p` without a blank; of others it may be a port.
+const ATTACHED: [&str; 5] = ["mysql", "maria", "mycli", "percona", "sshpass"];
+/// Words of `find` that begin as `-p` and are longer.
+const NO_PASSWORDS: [&str; 6] = ["-print", "-print0", "-printf", "-path", "-perm", "-prune"];
+/// What stands before a password: options, commands of Redis, SQL.
+const ANNOUNCING: [&str; 5] = ["-a", "auth", "requirepass", "masterauth", "password"];
+
+/// Whether a variable, an option or a setting of this name holds a secret: `PGPASSWORD`,
+/// `masterauth`, `--mysql-password`.
+#[must_use]
+pub fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric());
+    // `authentication_policy` is none.
+    SECRET.iter().any(|secret| name.contains(secret)) || parts.any(|part| part.ends_with("auth"))
+}
+
+/// The value of a variable or a setting, as others may see it.
+#[must_use]
+pub fn value(name: &str, value: &str) -> String {
+    if is_secret(name) && !value.is_empty() {
+        return MASK.to_owned();
+    }
+    line(value)
+}
+
+/// The words of a command line, as others may see them.
+#[must_use]
+pub fn words(words: &[String]) -> Vec<String> {
+    let mut reader = Reader::default();
+    words.iter().map(|word| reader.shown(word)).collect()
+}
+
+/// A line for a shell, as others may see it: what is no secret stays as it is, to the blank.
+#[must_use]
+pub fn line(text: &str) -> String {
+    let mut reader = Reader::default();
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let blank = rest.len() - rest.trim_start().len();
+        shown.push_str(&rest[..blank]);
+        rest = &rest[blank..];
+        let (end, word) = first_word(rest);
+        let masked = reader.shown(&word);
+        let as_it_was = &rest[..end];
+        if masked == word {
+            shown.push_str(as_it_was);
+        } else if masked != MASK && as_it_was.contains(['\'', '"']) {
+            shown.push_str(&quoted(&masked));
+        } else {
+            shown.push_str(&masked);
+        }
+        rest = &rest[end..];
+    }
+    shown
+}
+
+/// Where the first word of a shell's line ends, and the word without its quotes.
+fn first_word(text: &str) -> (usize, String) {
+    let mut word = String::new();
+    let mut quote = None;
+    let mut letters = text.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match (quote, letter) {
+            (None, blank) if blank.is_whitespace() => return (at, word),
+            (None, '\'' | '"') => quote = Some(letter),
+            (Some(open), _) if open == letter => quote = None,
+            (None | Some('"'), '\\') => word.extend(letters.next().map(|(_, next)| next)),
+            (_, plain) => word.push(plain),
+        }
+    }
+    (text.len(), word)
+}
+
+/// Reads a line word by word: what a word means depends on those before it.
+#[derive(Default)]
+struct Reader {
+    /// The next word is a password.
+    announced: bool,
+    /// The next word is a line for a shell, or SQL.
+    is_text: bool,
+    /// SQL's IDENTIFIED was there, whose BY is to come.
+    identified: bool,
+    /// A program that takes `-pPASSWORD` was named.
+    attaches: bool,
+}
+
+impl Reader {
+    fn shown(&mut self, word: &str) -> String {
+        let announced = std::mem::take(&mut self.announced);
+        let is_text = std::mem::replace(&mut self.is_text, word == "-c");
+        if announced && word == "=" {
+            self.announced = true;
+            return word.to_owned();
+        }
+        if announced && !word.is_empty() {
+            return MASK.to_owned();
+        }
+        self.note(word);
+        if self.is_attached(word) {
+            return format!("-p{MASK}");
+        }
+        match word.split_once('=') {
+            Some((name, _)) if !is_text && is_name(name) && is_secret(name) => {
+                format!("{name}={MASK}")
+            }
+            // A text of its own: what a shell runs, or a list of settings.
+            _ if word.contains(char::is_whitespace) => line(word),
+            _ => in_urls(word),
+        }
+    }
+
+    /// What `word` says of those that follow.
+    fn note(&mut self, word: &str) {
+        let program = Path::new(word).file_name().unwrap_or_default();
+        let program = program.to_string_lossy();
+        self.attaches |= ATTACHED.iter().any(|known| program.contains(known));
+        let small = word.to_ascii_lowercase();
+        self.identified |= small == "identified";
+        self.announced = match small.strip_prefix("--") {
+            Some(name) => !name.contains('=') && !name.starts_with("no-") && is_secret(name),
+            None if small == "by" => std::mem::take(&mut self.identified),
+            None => ANNOUNCING.contains(&small.as_str()),
+        };
+    }
+
+    /// `-pPASSWORD`.
+    fn is_attached(&self, word: &str) -> bool {
+        let Some(value) = word.strip_prefix("-p").filter(|value| !value.is_empty()) else {
+            return false;
+        };
+        let is_number = value.chars().all(|c| c.is_ascii_digit());
+        !NO_PASSWORDS.contains(&word) && (self.attaches || !is_number)
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !text.is_empty() && text.chars().all(plain)
+}
+
+/// `scheme://user:***@host/?password=***`. A password may have an `@` and a `/`.
+fn in_urls(word: &str) -> String {
+    let Some((before, rest)) = word.split_once("://") else {
+        return in_query(word);
+    };
+    let who = rest.rsplit_once('@');
+    match who.and_then(|(who, rest)| Some((who.split_once(':')?.0, rest))) {
+        Some((user, rest)) => format!("{before}://{user}:{MASK}@{}", in_query(rest)),
+        None => format!("{before}://{}", in_query(rest)),
+    }
+}
+
+/// `...?user=x&password=***`.
+fn in_query(text: &str) -> String {
+    let ends = |c: char| "?&;,".contains(c);
+    let pairs = text.split_inclusive(ends).map(|pair| {
+        let end = pair.strip_suffix(ends).unwrap_or(pair);
+        match end.split_once('=') {
+            Some((name, _)) if is_name(name) && is_secret(name) => {
+                format!("{name}={MASK}{}", &pair[end.len()..])
+            }
+            Some(_) | None => pair.to_owned(),
+        }
+    });
+    pairs.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets_are_known() {
+        for name in [
+            "PGPASSWORD",
+            "MYSQL_PWD",
+            "REDISCLI_AUTH",
+            "masterauth",
+            "tls-key-file-pass",
+            "AWS_SECRET_ACCESS_KEY",
+            "--mysql-password",
+        ] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in [
+            "authentication_policy",
+            "port",
+            "PATH",
+            "author",
+            "keyring_file",
+        ] {
+            assert!(!is_secret(name), "{name}");
+        }
+        assert_eq!(value("PGPASSWORD", "x"), "***");
+        assert_eq!(value("requirepass", ""), "");
+        assert_eq!(
+            value("primary_conninfo", "host=a password=x port=1"),
+            "host=a password=*** port=1"
+        );
+    }
+
+    /// A line for a shell, and what others see of it.
+    #[test]
+    fn passwords_in_lines_are_masked_and_nothing_else_is() {
+        for (text, shown) in [
+            (
+                "sysbench --mysql-password=x run",
+                "sysbench --mysql-password=*** run",
+            ),
+            ("redis-cli -p 7 -a x PING", "redis-cli -p 7 -a *** PING"),
+            ("redis-cli AUTH x && true", "redis-cli AUTH *** && true"),
+            (
+                "redis-server --requirepass x --port 1",
+                "redis-server --requirepass *** --port 1",
+            ),
+            ("mysql -uroot -p123456 -P3306", "mysql -uroot -p*** -P3306"),
+            ("pgbench -p5432 -T 9", "pgbench -p5432 -T 9"),
+            (
+                "PGPASSWORD=x psql -c 'select 1'",
+                "PGPASSWORD=*** psql -c 'select 1'",
+            ),
+            (
+                "sh -c 'PGPASSWORD=x psql | cat'",
+                "sh -c 'PGPASSWORD=*** psql | cat'",
+            ),
+            (
+                "psql postgresql://me:p/w@db:1/x?a=b",
+                "psql postgresql://me:***@db:1/x?a=b",
+            ),
+            ("redis-cli -u redis://:x@h", "redis-cli -u redis://:***@h"),
+            ("psql 'host=a  password=x'", "psql 'host=a  password=***'"),
+            (
+                "curl 'http://h/?user=u&token=x&b=1'",
+                "curl 'http://h/?user=u&token=***&b=1'",
+            ),
+            (
+                "mysql -e \"CREATE USER a IDENTIFIED BY 'x'; SELECT 1\"",
+                "mysql -e 'CREATE USER a IDENTIFIED BY *** SELECT 1'",
+            ),
+            (
+                "mysql -e \"SET PASSWORD = 'x'\"",
+                "mysql -e 'SET PASSWORD = ***'",
+            ),
+            (
+                "psql --no-password  -d 'a b'\n",
+                "psql --no-password  -d 'a b'\n",
+            ),
+            (
+                "find /d -mindepth 1 -print 'it''s'",
+                "find /d -mindepth 1 -print 'it''s'",
+            ),
+            ("echo 'no end", "echo 'no end"),
+        ] {
+            assert_eq!(line(text), shown);
+        }
+    }
+
+    #[test]
+    fn a_word_is_masked_as_a_whole() {
+        let all = [
+            "env",
+            "PGPASSWORD=a b",
+            "x",
+            "--password=c d",
+            "-a",
+            "e f",
+            "sh",
+            "-c",
+            "X_PWD=g y",
+        ];
+        let shown = words(&all.map(str::to_owned));
+        assert_eq!(
+            shown,
+            [
+                "env",
+                "PGPASSWORD=***",
+                "x",
+                "--password=***",
+                "-a",
+                "***",
+                "sh",
+                "-c",
+                "X_PWD=*** y"
+            ]
+        );
+    }
+}
