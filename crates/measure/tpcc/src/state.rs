@@ -87,7 +87,7 @@ pub enum Stage {
 pub enum Job {
     /// Nobody has begun it.
     Open,
-    /// Somebody has, and has not ended it: host and process, as `db7:4711`.
+    /// Somebody has, and has not ended it: its mark, as [`build::owner`](crate::build::owner) has it.
     Taken(String),
     /// Its rows are there.
     Done,
@@ -332,6 +332,19 @@ pub fn take(session: &mut dyn Session, job: u32, who: &str) -> Result<bool, SqlE
 /// [`SqlError`].
 pub fn done(session: &mut dyn Session, job: u32, who: &str) -> Result<bool, SqlError> {
     set_job(session, job, who, DONE)
+}
+
+/// A job that `from` has left becomes that of `who`; `false` when it is done meanwhile, or another's.
+///
+/// # Errors
+/// [`SqlError`].
+pub fn inherit(
+    session: &mut dyn Session,
+    job: u32,
+    from: &str,
+    who: &str,
+) -> Result<bool, SqlError> {
+    set_job(session, job, from, who)
 }
 
 /// A job of `who`, whose rows are gone, is open again.

@@ -11,12 +11,12 @@ use anyhow::Context;
 use clap::ValueEnum;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_tpcc::build::csv::Files;
-use saiga_tpcc::build::{Asked, Build, Done, Part};
+use saiga_tpcc::build::{Asked, Build, Done, Part, owner};
 use saiga_tpcc::population::Population;
 use saiga_tpcc::props::Csv;
 
 use super::progress::Progress;
-use super::target::{OwnSql, Target, Targets, who};
+use super::target::{OwnSql, Target, Targets};
 use crate::units::{counted, time};
 
 /// Options of `saiga bench tpcc build`.
@@ -95,7 +95,7 @@ fn build_database(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow
         workers: props.load_workers,
         fresh_seed,
         now,
-        who: &who(),
+        who: &owner::here(),
         stop: &|| interrupt.raised(),
         on: &|event| progress.on(event),
     };
