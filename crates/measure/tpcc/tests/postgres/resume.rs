@@ -54,6 +54,7 @@ fn rows_that_a_dead_loader_has_under_way_are_removed_with_the_rest() {
         resume: true,
         ..TABLES
     };
+    let server = &server;
     let resumed = thread::scope(|scope| {
         let mut thread = None;
         dead.load(Table::District, &mut |sink| {
@@ -66,8 +67,8 @@ fn rows_that_a_dead_loader_has_under_way_are_removed_with_the_rest() {
             }
             sink.end_row()?;
             // It ends behind the take-back, before it loads.
-            let resumed = thread.insert(scope.spawn(|| build(&server, resume, 1)));
-            while !resumed.is_finished() && !is_waiting(&server) {}
+            let resumed = thread.insert(scope.spawn(move || build(server, resume, 1)));
+            while !resumed.is_finished() && !is_waiting(server) {}
             Ok(())
         })
         .unwrap();
