@@ -221,6 +221,8 @@ fn add(sum: &mut Record, part: Record) {
     if part.conditions.session_end > sum.conditions.session_end {
         sum.conditions.session_end = part.conditions.session_end;
     }
+    // Each host has its own.
+    sum.conditions.delivery_workers += part.conditions.delivery_workers;
     sum.tracks.add(&part.tracks);
     sum.tally.add(&part.tally);
     match (&mut sum.series, part.series) {
