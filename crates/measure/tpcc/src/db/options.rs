@@ -1,6 +1,8 @@
 //! What a JDBC URL's parameters ask of a session: those that matter here are honoured, those that
 //! mean nothing here are named, and what cannot be had is refused.
 
+use std::time::Duration;
+
 use crate::props::{Engine, Url, secrets};
 
 /// How a session works.
@@ -13,8 +15,11 @@ pub struct Options {
     pub folds_inserts: bool,
     /// Rows that are fetched at a time; `None` for all at once.
     pub fetch_size: Option<u32>,
-    /// How long to wait for a connection, in milliseconds; `None` for as long as the system does.
+    /// How long to wait for a connection and the log-in, in milliseconds; `None` for as long as the
+    /// system does, and for half a minute.
     pub connect_timeout_ms: Option<u64>,
+    /// How long to wait for a connection alone where `connect_timeout_ms` does not say it.
+    pub tcp_timeout_ms: Option<u64>,
     /// How long to wait for an answer, in milliseconds.
     pub socket_timeout_ms: Option<u64>,
     /// Parameters that mean nothing here, as `key=value`.
@@ -55,6 +60,10 @@ pub enum OptionError {
 const MYSQL_TIMEOUT_MS: u64 = 1;
 const POSTGRES_TIMEOUT_MS: u64 = 1000;
 
+/// A host that is gone does not refuse: without a limit the system would ask it again after 1, 3, 7 s and
+/// so on, and a fail-over would be as long as those waits.
+const RECONNECT_LIMIT_MS: u64 = 2000;
+
 impl Options {
     /// Those of a URL; what it leaves out is as in the drivers.
     ///
@@ -69,6 +78,7 @@ impl Options {
             folds_inserts: false,
             fetch_size: None,
             connect_timeout_ms: None,
+            tcp_timeout_ms: None,
             socket_timeout_ms: None,
             ignored: Vec::new(),
         };
@@ -81,6 +91,22 @@ impl Options {
             }
         }
         Ok(options)
+    }
+
+    /// The same for an attempt to log in again after a loss, of which there are many.
+    #[must_use]
+    pub fn for_another_try(&self) -> Self {
+        Self {
+            tcp_timeout_ms: Some(RECONNECT_LIMIT_MS),
+            ..self.clone()
+        }
+    }
+
+    /// How long to wait for a connection, before any log-in.
+    #[must_use]
+    pub fn tcp_limit(&self) -> Option<Duration> {
+        let limit_ms = self.connect_timeout_ms.or(self.tcp_timeout_ms);
+        limit_ms.map(Duration::from_millis)
     }
 
     /// Connector/J and MariaDB's connector.

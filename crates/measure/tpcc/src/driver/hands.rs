@@ -73,7 +73,7 @@ impl Hands {
             if self.shared.is_over(self.until) || is_needless() {
                 return false;
             }
-            match self.shared.connector.open() {
+            match self.shared.connector.open_again() {
                 Ok(connection) => {
                     self.shared.on_connected();
                     self.desk.put_turn(self.shared.clock.now_us(), Way::Opened);

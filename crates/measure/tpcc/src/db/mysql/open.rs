@@ -49,11 +49,11 @@ pub(super) fn open(
         password,
         database: &url.database,
     };
-    let limit = options.connect_timeout_ms.map(Duration::from_millis);
-    let stream = connect(url, limit).and_then(|stream| {
-        let login_limit = limit.unwrap_or(LOGIN_LIMIT);
-        prepare(&stream, Some(login_limit)).map(|()| stream)
-    });
+    let login_limit = options
+        .connect_timeout_ms
+        .map_or(LOGIN_LIMIT, Duration::from_millis);
+    let stream = connect(url, options.tcp_limit())
+        .and_then(|stream| prepare(&stream, Some(login_limit)).map(|()| stream));
     let stream = stream.map_err(|error| unreachable(url, error))?;
     let mut wire = Wire::new(stream);
     let entered = login::log_in(&mut wire, &who).map_err(|fault| refusal(url, &who, fault))?;
