@@ -146,7 +146,12 @@ impl Own {
             },
             PasswordVariable => {
                 let found = variable(&value);
-                let missing = || format!("is {value:?}, which the environment does not have");
+                // The value may be the password itself, by mistake.
+                let missing = || {
+                    "names a variable that the environment does not have; it takes the \
+                     variable's name, not the password"
+                        .to_owned()
+                };
                 self.add("password", line, found.ok_or_else(missing)?);
             }
         }
@@ -261,7 +266,8 @@ mod tests {
             own(text).unwrap_err(),
             [
                 "line 2: database.urll is no key (did you mean database.url?)",
-                "line 3: database.password_env is \"NOPE\", which the environment does not have",
+                "line 3: database.password_env names a variable that the environment does not have; \
+                 it takes the variable's name, not the password",
                 "line 5: run.think is \"3\", neither true nor false",
                 "line 6: run.rate is a table, where a value is wanted",
             ]
