@@ -22,6 +22,8 @@ pub struct Options {
     pub tcp_timeout_ms: Option<u64>,
     /// How long to wait for an answer, in milliseconds.
     pub socket_timeout_ms: Option<u64>,
+    /// MySQL's public key is taken from the server itself, to send it the password.
+    pub takes_public_key: bool,
     /// Parameters that mean nothing here, as `key=value`.
     pub ignored: Vec<String>,
 }
@@ -80,12 +82,13 @@ impl Options {
             connect_timeout_ms: None,
             tcp_timeout_ms: None,
             socket_timeout_ms: None,
+            takes_public_key: true,
             ignored: Vec::new(),
         };
         for (key, value) in &url.params {
             let param = Param { key, value };
             match url.engine {
-                Engine::MySql => options.take_mysql(&param)?,
+                Engine::MySql => options.take_mysql(&param, url.system == "mariadb")?,
                 Engine::Postgres | Engine::OpenGauss => options.take_postgres(&param)?,
                 Engine::Sqlite => options.ignore(&param),
             }
@@ -109,8 +112,8 @@ impl Options {
         limit_ms.map(Duration::from_millis)
     }
 
-    /// Connector/J and MariaDB's connector.
-    fn take_mysql(&mut self, param: &Param<'_>) -> Result<(), OptionError> {
+    /// Connector/J, and MariaDB's connector where `is_mariadb` says so.
+    fn take_mysql(&mut self, param: &Param<'_>, is_mariadb: bool) -> Result<(), OptionError> {
         match param.key.to_ascii_lowercase().as_str() {
             "useserverprepstmts" => self.protocol = param.protocol(param.flag()?),
             "rewritebatchedstatements" => self.folds_inserts = param.flag()?,
@@ -125,8 +128,10 @@ impl Options {
                 }
                 _ => {}
             },
-            // Connections are in plain text, and only `requireSSL` makes it a demand.
-            "usessl" | "requiressl" | "allowpublickeyretrieval" => {}
+            // A demand of MariaDB's connector; of Connector/J a wish, which only `requireSSL` makes more.
+            "usessl" if is_mariadb && param.flag()? => return Err(param.encryption()),
+            "usessl" | "requiressl" => {}
+            "allowpublickeyretrieval" => self.takes_public_key = param.flag()?,
             _ => self.ignore(param),
         }
         Ok(())
@@ -291,6 +296,7 @@ mod tests {
         for bad in [
             "mysql://h/t?sslMode=REQUIRED",
             "mysql://h/t?useSSL=true&requireSSL=true",
+            "mariadb://h/t?useSsl=true",
             "postgresql://h/t?ssl=true",
             "postgresql://h/t?sslmode=verify-full",
         ] {
@@ -301,6 +307,10 @@ mod tests {
             );
         }
         assert!(of("jdbc:postgresql://h/t?ssl=false&sslmode=prefer").is_ok());
+        assert!(of("jdbc:mysql://h/t?useSSL=true").is_ok());
+        assert!(of("jdbc:mariadb://h/t?useSsl=false").is_ok());
+        let key = |url| of(url).unwrap().takes_public_key;
+        assert!(key("jdbc:mysql://h/t") && !key("jdbc:mysql://h/t?allowPublicKeyRetrieval=false"));
         let said = of("jdbc:mysql://h/t?useServerPrepStmts=si")
             .unwrap_err()
             .to_string();

@@ -54,6 +54,8 @@ impl fmt::Display for Engine {
 pub struct Url {
     /// The database system.
     pub engine: Engine,
+    /// As the URL calls it, in lower case: whose driver its parameters are for.
+    pub system: String,
     /// Name or address of the server; empty for SQLite.
     pub host: String,
     /// Its TCP port; 0 for SQLite.
@@ -170,6 +172,7 @@ impl Url {
         };
         Ok(Self {
             engine,
+            system: system.to_ascii_lowercase(),
             host: if host.is_empty() { "localhost" } else { host }.to_owned(),
             port,
             database: decoded(database),
@@ -183,6 +186,7 @@ impl Url {
     fn of_file(path: &str, params: Vec<(String, String)>) -> Option<Self> {
         (!path.is_empty()).then(|| Self {
             engine: Engine::Sqlite,
+            system: Engine::Sqlite.name().to_owned(),
             host: String::new(),
             port: 0,
             database: path.to_owned(),

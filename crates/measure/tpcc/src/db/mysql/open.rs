@@ -48,6 +48,7 @@ pub(super) fn open(
         user,
         password,
         database: &url.database,
+        takes_public_key: options.takes_public_key,
     };
     let login_limit = options
         .connect_timeout_ms
@@ -155,6 +156,15 @@ fn refusal(url: &Url, who: &Who<'_>, fault: LoginFault) -> ConnectError {
         LoginFault::NoGreeting => unreachable(
             url,
             io::Error::other("what answers there is no MySQL since 5.7 and no MariaDB"),
+        ),
+        LoginFault::PublicKey => unsupported(
+            format!(
+                "the password of user {:?} by a public key that it sends itself, against \
+                 allowPublicKeyRetrieval=false",
+                who.user
+            ),
+            "set it to true where nobody can stand in for the server, or give the user a password by \
+             mysql_native_password",
         ),
         LoginFault::Plugin(plugin) => unsupported(
             format!("user {:?} to log in by {plugin}", who.user),
