@@ -46,6 +46,7 @@ pub(super) fn load(build: &Build<'_>, ledger: &Ledger) -> Result<(), BuildError>
         jobs,
         next: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
+        has_told_slow: AtomicBool::new(false),
         problem: Mutex::new(None),
     };
     thread::scope(|scope| {
@@ -98,6 +99,7 @@ struct Crew<'a> {
     jobs: Vec<u32>,
     next: AtomicUsize,
     failed: AtomicBool,
+    has_told_slow: AtomicBool,
     problem: Mutex<Option<BuildError>>,
 }
 
@@ -148,6 +150,14 @@ impl Crew<'_> {
         Ok(())
     }
 
+    fn tell_if_slow(&self, session: &dyn Session) {
+        if let Some(why) = session.slow_load()
+            && !self.has_told_slow.swap(true, Ordering::Relaxed)
+        {
+            (self.build.on)(Event::SlowLoad(why));
+        }
+    }
+
     fn table(&self, session: &mut dyn Session, table: Table, job: u32) -> Result<(), BuildError> {
         let mut tries = 0;
         loop {
@@ -166,7 +176,10 @@ impl Crew<'_> {
                 Ok(())
             });
             match loaded {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.tell_if_slow(session);
+                    return Ok(());
+                }
                 Err(_) if self.is_over() => return Ok(()),
                 Err(SqlError::Conflict { .. }) if tries < TRIES => {}
                 Err(error) => {

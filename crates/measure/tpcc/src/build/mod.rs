@@ -95,6 +95,8 @@ pub enum Event<'a> {
         /// The seed.
         seed: u64,
     },
+    /// Rows go in a slow way: why, and what helps. Once.
+    SlowLoad(&'static str),
     /// So many more rows have been sent.
     Rows(u64),
     /// One more warehouse is there.
