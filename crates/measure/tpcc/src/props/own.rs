@@ -181,7 +181,7 @@ impl Own {
 
     /// Each at the line of the key that comes later.
     fn contradictions(&self) -> Vec<(usize, String)> {
-        let both = |(one, other): &(&str, &str)| {
+        let both = |(one, other): &(&'static str, &'static str)| {
             let (a, b) = (*self.lines.get(one)?, *self.lines.get(other)?);
             let ((_, first), (line, second)) = if a < b {
                 ((a, one), (b, other))
