@@ -205,6 +205,31 @@ fn the_sum_of_all_parts_is_the_whole_run() {
     assert_eq!(sum, expected);
 }
 
+#[test]
+fn what_was_seen_of_each_load_host_stays_under_its_number() {
+    let with_host = |index: u32| {
+        let mut part = part(index, 2);
+        let series = &mut part.1.run.detail.as_mut().unwrap().series;
+        let mut seen = series[0].clone();
+        seen.name = "cpu_user_percent".to_owned();
+        seen.mean[0] = Some(f64::from(index));
+        series.push(seen);
+        part
+    };
+    let sum = merge(vec![with_host(2), with_host(1)]).unwrap();
+    let series = sum.run.detail.unwrap().series;
+    let seen = |name: &str| {
+        let mut all = series.iter().filter(|one| one.name == name);
+        let found = all.next().and_then(|one| one.mean[0]);
+        assert_eq!(all.count(), 0, "{name}");
+        found
+    };
+    assert_eq!(seen("worker_1_cpu_user_percent"), Some(1.0));
+    assert_eq!(seen("worker_2_cpu_user_percent"), Some(2.0));
+    assert_eq!(seen("cpu_user_percent"), None);
+    assert!(seen("throughput_ops_s").is_some());
+}
+
 /// 240 New-Orders in thirty seconds of all hosts; one of the hosts says that it ended earlier.
 #[test]
 fn a_part_that_ends_early_does_not_raise_the_figure() {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use saiga_tpcc::build::{Asked, Build, BuildError, Part};
+use saiga_tpcc::db::Session;
 use saiga_tpcc::state;
 use saiga_tpcc::table::Table;
 
@@ -38,16 +39,16 @@ fn build(server: &Server, asked: Asked, looks: u32) -> Result<(), BuildError> {
 }
 
 /// Whether somebody waits for the lock of a table.
-fn is_waiting(server: &Server) -> bool {
+fn is_waiting(looker: &mut dyn Session) -> bool {
     let sql = "select count(*) from pg_locks where not granted and locktype = 'relation'";
-    number(server.session("").as_mut(), sql) > 0
+    number(looker, sql) > 0
 }
 
 #[test]
 fn rows_that_a_dead_loader_has_under_way_are_removed_with_the_rest() {
     let server = Server::start(TRUST, &[]);
     build(&server, TABLES, u32::MAX).unwrap();
-    let mut dead = server.session("");
+    let (mut dead, mut looker) = (server.session(""), server.session(""));
     assert_eq!(state::take(dead.as_mut(), 1, "there:1"), Ok(true));
     let resume = Asked {
         part: Part::Load,
@@ -68,7 +69,7 @@ fn rows_that_a_dead_loader_has_under_way_are_removed_with_the_rest() {
             sink.end_row()?;
             // It ends behind the take-back, before it loads.
             let resumed = thread.insert(scope.spawn(move || build(server, resume, 1)));
-            while !resumed.is_finished() && !is_waiting(server) {}
+            while !resumed.is_finished() && !is_waiting(looker.as_mut()) {}
             Ok(())
         })
         .unwrap();
