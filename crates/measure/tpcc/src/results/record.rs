@@ -439,21 +439,25 @@ impl Record {
         self.validity = validity::checks(self);
         self.deviations = deviations::of(self);
         self.run.metrics = self.metrics();
-        self.run.rejected = self.inconsistency();
+        self.run.rejected = self.reason_to_reject();
         self.run.detail = Some(Box::new(detail::of(self)));
     }
 
-    /// Why the run does not count: what was done to broken tables is not what was asked for.
-    fn inconsistency(&self) -> Option<String> {
-        let look = self
-            .consistency
-            .iter()
-            .find(|look| !look.broken.is_empty())?;
-        Some(format!(
-            "the tables are not consistent {} the run: {}",
-            look.when,
-            look.broken.join("; ")
-        ))
+    /// Why the run does not count: what was done to broken tables is not what was asked for, and of
+    /// tables that nobody could look at nobody knows.
+    fn reason_to_reject(&self) -> Option<String> {
+        if !self.is_answered() {
+            return Some("the server answered no transaction of the measured interval".to_owned());
+        }
+        let look = self.consistency.iter().find(|look| !look.holds())?;
+        let when = &look.when;
+        Some(match &look.not_checked {
+            Some(why) => format!("the tables were not checked {when} the run: {why}"),
+            None => {
+                let broken = look.broken.join("; ");
+                format!("the tables are not consistent {when} the run: {broken}")
+            }
+        })
     }
 
     /// New-Orders per minute that are committed, or rolled back as demanded, wholly inside the

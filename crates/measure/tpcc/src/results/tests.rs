@@ -456,12 +456,14 @@ fn a_run_without_answers_or_without_a_look_does_not_hold() {
     missing.consistency[0] = record::Consistency::missing("after", "it hangs".to_owned());
     let mut silent = good.clone();
     silent.tracks = record::Tracks::default();
-    for (record, wanted) in [
+    for (mut record, wanted) in [
         (broken, "Measured, but the tables are not consistent after"),
         (missing, "Measured; the tables were not checked after"),
         (silent, "Nothing is measured: the server answered no"),
     ] {
+        record.conclude();
         assert!(!record.all_checks_hold(), "{wanted}");
+        assert!(record.run.rejected.is_some(), "{wanted}");
         assert!(lead(&record).starts_with(wanted), "{}", lead(&record));
     }
 }
