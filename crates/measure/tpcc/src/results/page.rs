@@ -109,8 +109,8 @@ fn answer(record: &Record) -> Answer {
 /// The gravest of what is wrong with it.
 fn of_whole_run(record: &Record) -> (Tone, String) {
     let of_looks = |is_so: fn(&&Consistency) -> bool| record.consistency.iter().find(is_so);
-    if !record.is_answered() {
-        let lead = "Nothing is measured: the server answered no transaction.";
+    if !record.is_served() {
+        let lead = "Nothing is measured: no transaction was done.";
         return (Tone::Worse, lead.to_owned());
     }
     if let Some(look) = of_looks(|look| !look.broken.is_empty()) {

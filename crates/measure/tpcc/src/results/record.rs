@@ -446,8 +446,8 @@ impl Record {
     /// Why the run does not count: what was done to broken tables is not what was asked for, and of
     /// tables that nobody could look at nobody knows.
     fn reason_to_reject(&self) -> Option<String> {
-        if !self.is_answered() {
-            return Some("the server answered no transaction of the measured interval".to_owned());
+        if !self.is_served() {
+            return Some("no transaction of the measured interval was done".to_owned());
         }
         let look = self.consistency.iter().find(|look| !look.holds())?;
         let when = &look.when;
@@ -522,13 +522,15 @@ impl Record {
             .validity
             .iter()
             .all(|check| check.verdict != validity::Verdict::Fails);
-        valid && self.is_answered() && self.consistency.iter().all(Consistency::holds)
+        valid && self.is_served() && self.consistency.iter().all(Consistency::holds)
     }
 
-    /// False when the server took transactions of the measured interval and answered none of them.
+    /// False when terminals sent what they could and nothing of the measured interval was done.
     #[must_use]
-    pub fn is_answered(&self) -> bool {
-        self.unanswered == 0 || self.tracks.total(Phase::Measured) > 0
+    pub fn is_served(&self) -> bool {
+        let failures = Phase::ALL.map(|phase| self.failures(phase)).iter().sum::<u64>();
+        let went_wrong = self.unanswered + self.lost_connections + failures;
+        went_wrong == 0 || self.tracks.total(Phase::Measured) > 0
     }
 
     /// Transactions of a phase that failed or were lost.
