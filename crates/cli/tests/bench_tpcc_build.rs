@@ -264,7 +264,8 @@ fn a_full_disk_is_named_with_the_table() {
 #[test]
 fn a_part_of_the_files_is_not_written_without_a_seed() {
     let test = Marked::new();
-    let text = "conn=jdbc:sqlite:tpcc.db\nwarehouses=2\nfileLocation=./\nloadidbegin=2\nloadidend=2\n";
+    let text =
+        "conn=jdbc:sqlite:tpcc.db\nwarehouses=2\nfileLocation=./\nloadidbegin=2\nloadidend=2\n";
     let file = props(&test, "part.conf", text);
     let said = refused(&test, &mut tpcc(&test, "build", &file, &[]));
     assert!(

@@ -215,7 +215,8 @@ fn a_database_that_hangs_keeps_no_result_back() {
     );
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(
-        run.stdout.contains("Nothing is measured: no transaction was done"),
+        run.stdout
+            .contains("Nothing is measured: no transaction was done"),
         "{run:?}"
     );
     let record = bench.record("out");

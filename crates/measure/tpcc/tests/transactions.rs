@@ -8,16 +8,14 @@ mod postgres;
 
 use model::{Model, Script};
 use saiga_tpcc::consistency::CONDITIONS;
-use saiga_tpcc::db::{Session, SqlError};
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::db::sqlite::Sqlite;
 use saiga_tpcc::db::statement::Statement;
 use saiga_tpcc::db::value::Value;
+use saiga_tpcc::db::{Session, SqlError};
 use saiga_tpcc::props::Url;
 use saiga_tpcc::script::{self, Step};
-use saiga_tpcc::spec::inputs::{
-    Customer, Input, Line, NewOrder, OrderStatus, Place, UNUSED_ITEM,
-};
+use saiga_tpcc::spec::inputs::{Customer, Input, Line, NewOrder, OrderStatus, Place, UNUSED_ITEM};
 use saiga_tpcc::transactions::{Outcome, Performer};
 
 /// Beside it there is MySQL, in `make soak`.

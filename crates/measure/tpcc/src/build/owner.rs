@@ -122,7 +122,10 @@ mod tests {
         for (name, mark) in [
             ("ended", theirs),
             ("ourselves", ours.clone()),
-            ("before us, in a container", format!("{host}:{pid}:00000000")),
+            (
+                "before us, in a container",
+                format!("{host}:{pid}:00000000"),
+            ),
             ("the same, without a tag", format!("{host}:{pid}")),
             ("number given again", format!("{host}:1:00000000")),
             ("of another host", format!("{host}x:1")),

@@ -94,7 +94,9 @@ mod tests {
     #[test]
     fn another_try_ends_by_itself_when_nobody_answers() {
         let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        silent.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        silent
+            .bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())
+            .unwrap();
         silent.listen(0).unwrap();
         let address = silent.local_addr().unwrap().as_socket().unwrap();
         let brief = Duration::from_millis(100);

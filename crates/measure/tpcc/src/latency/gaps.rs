@@ -160,6 +160,7 @@ mod tests {
     #[test]
     fn connections_lost_before_the_last_commit_are_down_all_the_same() {
         let mut gaps = Gaps::default();
+        gaps.on_done(4 * S);
         for at in 1..=9 {
             gaps.on_lost(4 * S + at);
             gaps.on_done(4 * S + 10 * at);

@@ -528,7 +528,10 @@ impl Record {
     /// False when terminals sent what they could and nothing of the measured interval was done.
     #[must_use]
     pub fn is_served(&self) -> bool {
-        let failures = Phase::ALL.map(|phase| self.failures(phase)).iter().sum::<u64>();
+        let failures = Phase::ALL
+            .map(|phase| self.failures(phase))
+            .iter()
+            .sum::<u64>();
         let went_wrong = self.unanswered + self.lost_connections + failures;
         went_wrong == 0 || self.tracks.total(Phase::Measured) > 0
     }

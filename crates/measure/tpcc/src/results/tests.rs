@@ -428,9 +428,14 @@ fn a_ramp_up_that_never_settles_is_told() {
         let from_file: Record = serde_json::from_str(&files::json(&record)).unwrap();
         assert_eq!(from_file.ramp_up_settled, settled);
         let text = format!("{:?}", page::page(&from_file));
-        text.contains("had not settled when the longest ramp-up was over: it was measured from 10 s")
+        text.contains(
+            "had not settled when the longest ramp-up was over: it was measured from 10 s",
+        )
     };
-    assert_eq!([None, Some(true), Some(false)].map(told), [false, false, true]);
+    assert_eq!(
+        [None, Some(true), Some(false)].map(told),
+        [false, false, true]
+    );
 }
 
 #[test]
@@ -449,7 +454,11 @@ fn a_run_without_answers_or_without_a_look_does_not_hold() {
     // Some without an answer are told of; what was answered stands.
     good.unanswered = 3;
     assert!(good.all_checks_hold());
-    assert!(lead(&good).starts_with("Measured; inputs"), "{}", lead(&good));
+    assert!(
+        lead(&good).starts_with("Measured; inputs"),
+        "{}",
+        lead(&good)
+    );
     let mut broken = good.clone();
     broken.consistency[0] = look(&["condition 1"]);
     let mut missing = good.clone();

@@ -60,7 +60,7 @@ fn rows_that_a_dead_loader_has_under_way_are_removed_with_the_rest() {
         let mut thread = None;
         dead.load(Table::District, &mut |sink| {
             for column in Table::District.columns() {
-                match *column {
+                match column {
                     name if name.ends_with("_id") => sink.int(1),
                     name if name.ends_with("_ytd") || name.ends_with("_tax") => sink.int(0),
                     _ => sink.text("x"),

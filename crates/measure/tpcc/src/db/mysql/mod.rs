@@ -227,7 +227,7 @@ impl Session for MySql {
     }
 
     fn slow_load(&self) -> Option<&'static str> {
-        (self.form == Some(Form::Insert)).then_some(
+        (self.form == Some(bulk::Form::Insert)).then_some(
             "the server does not allow LOAD DATA LOCAL, so rows go as INSERTs, which is slower; \
              `set global local_infile = 1` allows it",
         )
