@@ -353,10 +353,10 @@ mod tests {
     }
 
     fn ledger(session: &mut Sqlite) -> Ledger {
-        match state::look(session).unwrap() {
-            State::Begun(ledger) => ledger,
-            other => panic!("{other:?}"),
-        }
+        let State::Begun(ledger) = state::look(session).unwrap() else {
+            panic!("a load was begun");
+        };
+        ledger
     }
 
     /// Warehouses that have rows.
