@@ -260,6 +260,21 @@ fn a_full_disk_is_named_with_the_table() {
     );
 }
 
+/// Each host would draw a seed of its own.
+#[test]
+fn a_part_of_the_files_is_not_written_without_a_seed() {
+    let test = Marked::new();
+    let text =
+        "conn=jdbc:sqlite:tpcc.db\nwarehouses=2\nfileLocation=./\nloadidbegin=2\nloadidend=2\n";
+    let file = props(&test, "part.conf", text);
+    let said = refused(&test, &mut tpcc(&test, "build", &file, &[]));
+    assert!(
+        said.starts_with("saiga: sqlite file tpcc.db: warehouses 2 to 2 of 2 are a part"),
+        "{said}"
+    );
+    assert!(said.ends_with("give all of them the same --seed"), "{said}");
+}
+
 #[test]
 fn all_problems_of_a_props_file_are_told_at_once() {
     let test = Marked::new();

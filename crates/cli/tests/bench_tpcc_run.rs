@@ -213,7 +213,23 @@ fn a_database_that_hangs_keeps_no_result_back() {
             .contains("not checked after the run: 3 connections have no answer"),
         "{run:?}"
     );
-    assert_eq!(bench.record("out")["unanswered"], 3);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(
+        run.stdout
+            .contains("Nothing is measured: no transaction was done"),
+        "{run:?}"
+    );
+    let record = bench.record("out");
+    assert_eq!(record["unanswered"], 3);
+    let after = &record["consistency"][1];
+    assert_eq!(after["when"], "after");
+    let why = after["not_checked"].as_str().unwrap();
+    assert!(why.starts_with("3 connections have no answer"), "{why}");
+    // Nor is nothing an answer where no check is wanted.
+    let out = bench.path("unchecked");
+    let brief = ["--for", "100ms", "--drain", "100ms", "--no-check"];
+    let run = said(&mut bench.run(&[&brief[..], &["--out", text(&out)]].concat()));
+    assert_eq!(run.code, Some(1), "{run:?}");
 }
 
 #[test]

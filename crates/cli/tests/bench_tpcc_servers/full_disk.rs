@@ -19,13 +19,15 @@ const SMALL: &str = "\
     exec unshare --user --map-user=1000 --map-group=1000 sh -c \"$4\" sh \"$1\" $5";
 
 /// What such a server does, with its log of changes elsewhere, without which PostgreSQL could not even
-/// say that the disk is full; `$1` is its folder, `$2` its port. A server that changes who it is would
+/// say that the disk is full, and without checkpoints meanwhile, which on a full disk end it in a PANIC;
+/// `$1` is its folder, `$2` its port. A server that changes who it is would
 /// no longer end with its parent, so that is set last.
 const POSTGRES: &str = "\
     bin=$(echo /usr/lib/postgresql/*/bin | sed 's/.* //'); \
     $bin/initdb -U tpcc -A trust --no-sync --locale=C --wal-segsize=1 -X $1-wal -D data >/dev/null && \
     exec setpriv --pdeathsig QUIT $bin/postgres -D data -p $2 -k '' -c fsync=off \
-    -c listen_addresses=127.0.0.1 -c max_wal_size=16MB -c dynamic_shared_memory_type=mmap";
+    -c listen_addresses=127.0.0.1 -c max_wal_size=2GB -c checkpoint_timeout=1h \
+    -c dynamic_shared_memory_type=mmap";
 const MARIADB: &str = "\
     PATH=$PATH:/usr/sbin; mkdir tmp; echo 'create database if not exists tpcc;' >init; \
     mariadb-install-db --no-defaults --auth-root-authentication-method=normal --skip-test-db \

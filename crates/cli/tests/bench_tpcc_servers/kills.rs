@@ -73,8 +73,8 @@ fn is_shown(gaps: &[Gap], said: &str, down: Duration) {
     let [gap] = gaps else {
         panic!("not one gap: {gaps:?}\n{said}")
     };
-    // Its processes die one after the other: some may still commit when the first ones are lost.
-    assert!((1..=TERMINALS).contains(&gap.lost), "{gap:?}");
+    // Its processes die one after the other: those lost before the last commit are down as well.
+    assert_eq!(gap.lost, TERMINALS, "{gap:?}");
     let length = Duration::from_micros(gap.to_us - gap.from_us);
     assert!(length >= down, "{length:?} of {down:?}");
     let wanted = format!("no service for {:.1} s, from ", length.as_secs_f64());

@@ -52,7 +52,7 @@ pub enum DestroyError {
 }
 
 /// Looks at what would be dropped; `None` when nothing is there. `own_sql` and `db` are as for a
-/// build, `who` is this host and process.
+/// build, `who` is the mark of this host and process.
 ///
 /// # Errors
 /// [`DestroyError`].

@@ -87,7 +87,7 @@ pub enum Stage {
 pub enum Job {
     /// Nobody has begun it.
     Open,
-    /// Somebody has, and has not ended it: host and process, as `db7:4711`.
+    /// Somebody has, and has not ended it: its mark, as [`build::owner`](crate::build::owner) has it.
     Taken(String),
     /// Its rows are there.
     Done,
@@ -187,9 +187,9 @@ fn of_config(rows: &Rows) -> Result<State, SqlError> {
     let loaded = Loaded {
         warehouses: number(&values, "warehouses")?,
         constants: Constants {
-            last_name: number(&values, "nURandCLast")?,
-            customer: number(&values, "nURandCC_ID")?,
-            item: number(&values, "nURandCI_ID")?,
+            last_name: number_up_to(255, &values, "nURandCLast")?,
+            customer: number_up_to(1023, &values, "nURandCC_ID")?,
+            item: number_up_to(8191, &values, "nURandCI_ID")?,
         },
         origin,
     };
@@ -219,6 +219,15 @@ fn number<T: std::str::FromStr>(values: &BTreeMap<&str, &str>, name: &str) -> Re
     let value = values.get(name).copied();
     let number = value.and_then(|value| value.trim().parse().ok());
     number.ok_or_else(|| nonsense(name, value))
+}
+
+/// A constant above its range (§2.1.6.1) would leave a run without any of its own.
+fn number_up_to(most: u32, values: &BTreeMap<&str, &str>, name: &str) -> Result<u32, SqlError> {
+    let number = number(values, name)?;
+    if number > most {
+        return Err(nonsense(name, values.get(name).copied()));
+    }
+    Ok(number)
 }
 
 fn nonsense(name: &str, value: Option<&str>) -> SqlError {
@@ -332,6 +341,19 @@ pub fn take(session: &mut dyn Session, job: u32, who: &str) -> Result<bool, SqlE
 /// [`SqlError`].
 pub fn done(session: &mut dyn Session, job: u32, who: &str) -> Result<bool, SqlError> {
     set_job(session, job, who, DONE)
+}
+
+/// A job that `from` has left becomes that of `who`; `false` when it is done meanwhile, or another's.
+///
+/// # Errors
+/// [`SqlError`].
+pub fn inherit(
+    session: &mut dyn Session,
+    job: u32,
+    from: &str,
+    who: &str,
+) -> Result<bool, SqlError> {
+    set_job(session, job, from, who)
 }
 
 /// A job of `who`, whose rows are gone, is open again.
@@ -499,6 +521,20 @@ mod tests {
             said(config(&[("warehouses", "x")])),
             "bmsql_config makes no sense: warehouses is \"x\""
         );
+        for (at, most) in [(1, 255), (2, 1023), (3, 8191)] {
+            let with = |value: u32| {
+                let mut rows = BENCHMARKSQL;
+                let value = value.to_string();
+                rows[at].1 = &value;
+                config(&rows)
+            };
+            assert!(with(most).is_ok());
+            let (name, beyond) = (BENCHMARKSQL[at].0, most + 1);
+            assert_eq!(
+                said(with(beyond)),
+                format!("bmsql_config makes no sense: {name} is \"{beyond}\"")
+            );
+        }
         assert_eq!(
             said(config(&[("saiga_build", "rows")])),
             "bmsql_config makes no sense: saiga_seed is missing"

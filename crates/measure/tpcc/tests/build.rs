@@ -476,6 +476,7 @@ fn what_happens_is_told_in_its_order() {
                 Event::Step { step, source } => format!("{} {source}", step.name()),
                 Event::StepDone { statements, .. } => format!("{statements} statements"),
                 other @ (Event::Loading { .. }
+                | Event::SlowLoad(_)
                 | Event::Rows(_)
                 | Event::Warehouse(_)
                 | Event::Loaded { .. }) => format!("{other:?}"),

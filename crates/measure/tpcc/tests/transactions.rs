@@ -8,15 +8,15 @@ mod postgres;
 
 use model::{Model, Script};
 use saiga_tpcc::consistency::CONDITIONS;
-use saiga_tpcc::db::Session;
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::db::sqlite::Sqlite;
 use saiga_tpcc::db::statement::Statement;
 use saiga_tpcc::db::value::Value;
+use saiga_tpcc::db::{Session, SqlError};
 use saiga_tpcc::props::Url;
 use saiga_tpcc::script::{self, Step};
-use saiga_tpcc::spec::inputs::{Customer, OrderStatus};
-use saiga_tpcc::transactions::Performer;
+use saiga_tpcc::spec::inputs::{Customer, Input, Line, NewOrder, OrderStatus, Place, UNUSED_ITEM};
+use saiga_tpcc::transactions::{Outcome, Performer};
 
 /// Beside it there is MySQL, in `make soak`.
 const KIND: mariadb::Kind = mariadb::Kind::MariaDb;
@@ -189,4 +189,44 @@ fn a_server_agrees_with_the_model(kind: mariadb::Kind) {
             agrees_with_the_model(&mut *session, seed);
         }
     }
+}
+
+/// Only the unused item may end an order: half a table of items would end many, and fast.
+#[test]
+fn an_item_that_is_missing_is_no_rollback_that_was_wanted() {
+    let url = Url::parse("jdbc:sqlite::memory:").unwrap();
+    let mut session = Sqlite::open(&url).unwrap();
+    build(&mut session, &Model::new(1));
+    let mut order = |sql: &str, last: u32| {
+        session.run(sql, &mut Rows::new()).unwrap();
+        let line = |i_id| Line {
+            i_id,
+            supply_w_id: 1,
+            quantity: 1,
+        };
+        let input = Input::NewOrder(NewOrder {
+            place: Place { w_id: 1, d_id: 1 },
+            c_id: 1,
+            lines: [1, 2, 4, 5, last].map(line).to_vec(),
+        });
+        Performer::default().perform(&mut session, &input, START)
+    };
+    assert_eq!(
+        order("delete from bmsql_item where i_id = 3", UNUSED_ITEM),
+        Ok(Outcome::RolledBack)
+    );
+    let mut is_refused = |sql: &str, last: u32, wanted: &str| {
+        let ended = order(sql, last);
+        let Err(SqlError::Unexpected { what }) = &ended else {
+            panic!("{ended:?}")
+        };
+        assert!(what.contains(wanted), "{what}");
+        assert!(what.contains("`saiga bench tpcc check` tells"), "{what}");
+    };
+    is_refused("select 1", 3, "concerned 0 rows, not one");
+    let copy = format!(
+        "insert into bmsql_item select {UNUSED_ITEM}, i_name, i_price, i_data, i_im_id \
+         from bmsql_item where i_id = 1"
+    );
+    is_refused(&copy, UNUSED_ITEM, "concerned 1 rows, not none");
 }

@@ -7,16 +7,16 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::ValueEnum;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_tpcc::build::csv::Files;
-use saiga_tpcc::build::{Asked, Build, Done, Part};
+use saiga_tpcc::build::{Asked, Build, Done, Part, owner};
 use saiga_tpcc::population::Population;
 use saiga_tpcc::props::Csv;
 
 use super::progress::Progress;
-use super::target::{OwnSql, Target, Targets, who};
+use super::target::{OwnSql, Target, Targets};
 use crate::units::{counted, time};
 
 /// Options of `saiga bench tpcc build`.
@@ -95,7 +95,7 @@ fn build_database(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow
         workers: props.load_workers,
         fresh_seed,
         now,
-        who: &who(),
+        who: &owner::here(),
         stop: &|| interrupt.raised(),
         on: &|event| progress.on(event),
     };
@@ -131,11 +131,19 @@ fn write_files(
     interrupt: &Interrupt,
 ) -> anyhow::Result<String> {
     let props = &target.props;
+    let (first, last) = props.load_range.unwrap_or((1, props.warehouses));
+    if (first, last) != (1, props.warehouses) && args.seed.is_none() {
+        bail!(
+            "warehouses {first} to {last} of {} are a part (loadidbegin, loadidend): each part would \
+             draw another seed, and they would not fit together; give all of them the same --seed",
+            props.warehouses
+        );
+    }
     let progress = Progress::new();
     let files = Files {
         csv,
         population: Population::new(args.fresh_seed(), props.warehouses, now()),
-        range: props.load_range.unwrap_or((1, props.warehouses)),
+        range: (first, last),
         workers: props.load_workers,
         stop: &|| interrupt.raised(),
         on: &|event| progress.on(event),

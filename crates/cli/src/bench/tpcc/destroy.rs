@@ -4,11 +4,12 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use saiga_tpcc::build::owner;
 use saiga_tpcc::destroy;
 use saiga_tpcc::state::State;
 use saiga_tpcc::table::Table;
 
-use super::target::{OwnSql, Target, Targets, who};
+use super::target::{OwnSql, Target, Targets};
 use crate::units::counted;
 
 /// Options of `saiga bench tpcc destroy`.
@@ -36,7 +37,8 @@ fn drop_tables(target: &Target, args: &Args) -> anyhow::Result<String> {
     let own_sql = args.own_sql.of(&target.props)?;
     let mut session = target.open_existing()?;
     let db = &target.props.db;
-    let Some(doomed) = destroy::look(&mut *session, own_sql.as_deref(), db, &who())? else {
+    let who = owner::here();
+    let Some(doomed) = destroy::look(&mut *session, own_sql.as_deref(), db, &who)? else {
         return Ok("there are no tables".to_owned());
     };
     let what = in_words(&doomed.state);

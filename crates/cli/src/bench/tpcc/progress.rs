@@ -87,6 +87,7 @@ impl Progress {
                 let workers = counted(u32::try_from(workers).unwrap_or(u32::MAX), "worker");
                 self.line(&format!("rows: {warehouses}, {workers}, seed {seed}"));
             }
+            Event::SlowLoad(why) => self.line(why),
             Event::Rows(rows) => self.rows(rows),
             Event::Warehouse(_) => self.load().done += 1,
             Event::Loaded { took } => {

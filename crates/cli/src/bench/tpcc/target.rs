@@ -157,11 +157,3 @@ impl Target {
         }
     }
 }
-
-/// This host and process, by which jobs of a load are marked.
-pub(super) fn who() -> String {
-    // Without a name the number alone must do.
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host: String = host.trim().chars().take(30).collect();
-    format!("{host}:{}", std::process::id())
-}

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use super::owner;
 use super::steps::Failed;
 use crate::db::{ConnectError, SqlError};
 use crate::script::ScriptError;
@@ -139,7 +140,7 @@ pub enum BuildError {
         /// Its job.
         job: u32,
         /// Its number.
-        pid: String,
+        pid: u32,
     },
     /// A part of the warehouses is asked for.
     #[error(
@@ -208,7 +209,7 @@ pub struct Half {
     pub done: u32,
     /// Jobs that nobody has begun.
     pub open: u32,
-    /// Jobs that somebody has begun, and who, as `db7:4711`.
+    /// Jobs that somebody has begun, and who, as [`owner::here`] has it.
     pub taken: Vec<(u32, String)>,
 }
 
@@ -260,7 +261,8 @@ impl fmt::Display for Half {
             write!(f, ", {open} {verb} not begun")?;
         }
         if let Some((job, by)) = taken.first() {
-            write!(f, ", {} was begun by process {by}", place_of_job(*job))?;
+            let (place, by) = (place_of_job(*job), owner::shown(by));
+            write!(f, ", {place} was begun by process {by}")?;
             if taken.len() > 1 {
                 write!(f, " ({} more are under way)", taken.len() - 1)?;
             }

@@ -46,6 +46,7 @@ pub(super) fn load(build: &Build<'_>, ledger: &Ledger) -> Result<(), BuildError>
         jobs,
         next: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
+        has_told_slow: AtomicBool::new(false),
         problem: Mutex::new(None),
     };
     thread::scope(|scope| {
@@ -98,6 +99,7 @@ struct Crew<'a> {
     jobs: Vec<u32>,
     next: AtomicUsize,
     failed: AtomicBool,
+    has_told_slow: AtomicBool,
     problem: Mutex<Option<BuildError>>,
 }
 
@@ -148,6 +150,14 @@ impl Crew<'_> {
         Ok(())
     }
 
+    fn tell_if_slow(&self, session: &dyn Session) {
+        if let Some(why) = session.slow_load()
+            && !self.has_told_slow.swap(true, Ordering::Relaxed)
+        {
+            (self.build.on)(Event::SlowLoad(why));
+        }
+    }
+
     fn table(&self, session: &mut dyn Session, table: Table, job: u32) -> Result<(), BuildError> {
         let mut tries = 0;
         loop {
@@ -166,7 +176,10 @@ impl Crew<'_> {
                 Ok(())
             });
             match loaded {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.tell_if_slow(session);
+                    return Ok(());
+                }
                 Err(_) if self.is_over() => return Ok(()),
                 Err(SqlError::Conflict { .. }) if tries < TRIES => {}
                 Err(error) => {
@@ -223,23 +236,27 @@ impl Sink for Told<'_, '_> {
     }
 }
 
-/// Removes the rows of jobs that somebody has begun and not ended, and opens them.
+/// Takes over jobs that somebody has begun and not ended, removes their rows, and opens them.
 pub(super) fn take_back(
     session: &mut dyn Session,
     ledger: &Ledger,
     asked: &Asked,
+    who: &str,
 ) -> Result<(), BuildError> {
-    let left = within(&ledger.jobs(|job| matches!(job, Job::Taken(_))), asked);
-    let warehouses: Vec<u32> = left.iter().copied().filter(|job| *job > 0).collect();
-    let mut rows = Rows::new();
-    let mut delete = |table: Table, condition: &str| {
-        let sql = format!("delete from {}{condition}", table.name());
-        let removed = session.run(&sql, &mut rows);
-        removed.map_err(|error| BuildError::TakeBack { table, error })
-    };
-    if left.contains(&0) {
-        delete(Table::Item, "")?;
+    let mut left = Vec::new();
+    for job in within(&ledger.jobs(|job| matches!(job, Job::Taken(_))), asked) {
+        let Some(Job::Taken(by)) = ledger.jobs.get(&job) else {
+            continue;
+        };
+        // Its owner may have ended it since it was looked at: its rows are whole then, and stay.
+        if state::inherit(session, job, by, who)? {
+            left.push(job);
+        }
     }
+    if left.contains(&0) {
+        delete(session, Table::Item, "")?;
+    }
+    let warehouses: Vec<u32> = left.iter().copied().filter(|job| *job > 0).collect();
     // All at once: without keys each statement reads the whole table.
     if let Some(list) = listed(&warehouses) {
         for table in Table::OF_WAREHOUSE.into_iter().rev() {
@@ -255,18 +272,125 @@ pub(super) fn take_back(
                 | Table::OrderLine
                 | Table::NewOrder => table.columns()[0],
             };
-            delete(table, &format!(" where {column} in ({list})"))?;
+            delete(session, table, &format!(" where {column} in ({list})"))?;
         }
     }
     for job in left {
-        if let Some(Job::Taken(by)) = ledger.jobs.get(&job) {
-            state::reopen(session, job, by)?;
+        if !state::reopen(session, job, who)? {
+            return Err(BuildError::TakenBack { job });
         }
     }
     Ok(())
 }
 
+/// Deletes rows, also those that a dead loader has sent and the server has not committed yet. InnoDB's
+/// DELETE waits for them. PostgreSQL's neither sees them nor waits, so that the table's lock has to.
+fn delete(session: &mut dyn Session, table: Table, condition: &str) -> Result<(), BuildError> {
+    let name = table.name();
+    let lock = match session.server().engine {
+        Engine::Postgres | Engine::OpenGauss => {
+            format!("lock table {name} in share row exclusive mode; ")
+        }
+        Engine::MySql | Engine::Sqlite => String::new(),
+    };
+    // One query of the simple protocol is one transaction.
+    let sql = format!("{lock}delete from {name}{condition}");
+    let deleted = session.run(&sql, &mut Rows::new());
+    deleted
+        .map(|_| ())
+        .map_err(|error| BuildError::TakeBack { table, error })
+}
+
 fn listed(numbers: &[u32]) -> Option<String> {
     let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
     (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::Part;
+    use crate::db::sqlite::Sqlite;
+    use crate::props::Url;
+    use crate::script::{self, Step};
+    use crate::state::State;
+
+    const RESUME: Asked = Asked {
+        part: Part::Load,
+        warehouses: 2,
+        range: None,
+        seed: None,
+        resume: true,
+        by_files: false,
+    };
+
+    /// Two warehouses with a row each, both under way.
+    fn under_way() -> (Sqlite, Ledger) {
+        let mut session = Sqlite::open(&Url::parse("jdbc:sqlite::memory:").unwrap()).unwrap();
+        let tables = script::find(None, "sqlite", Step::TableCreates).unwrap();
+        for sql in tables.statements {
+            run(&mut session, &sql);
+        }
+        let population = Population::new(1, RESUME.warehouses, 2);
+        session
+            .load(Table::Config, &mut |sink| {
+                state::write(&population, state::Stage::Rows, sink)
+            })
+            .unwrap();
+        for (w_id, who) in [(1, "a:1"), (2, "b:2")] {
+            run(
+                &mut session,
+                &format!("insert into bmsql_new_order values ({w_id}, 1, 2101)"),
+            );
+            assert_eq!(state::take(&mut session, w_id, who), Ok(true));
+        }
+        let ledger = ledger(&mut session);
+        (session, ledger)
+    }
+
+    fn run(session: &mut Sqlite, sql: &str) {
+        session.run(sql, &mut Rows::new()).unwrap();
+    }
+
+    fn ledger(session: &mut Sqlite) -> Ledger {
+        let State::Begun(ledger) = state::look(session).unwrap() else {
+            panic!("a load was begun");
+        };
+        ledger
+    }
+
+    /// Warehouses that have rows.
+    fn there(session: &mut Sqlite) -> Vec<i64> {
+        let (sql, mut rows) = ("select no_w_id from bmsql_new_order", Rows::new());
+        session.run(sql, &mut rows).unwrap();
+        (0..rows.len())
+            .map(|row| rows.int(row, 0).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_job_that_ends_before_it_is_taken_back_keeps_its_rows() {
+        let (mut session, before) = under_way();
+        assert_eq!(state::done(&mut session, 1, "a:1"), Ok(true));
+        take_back(&mut session, &before, &RESUME, "c:3").unwrap();
+        assert_eq!(there(&mut session), [1]);
+        let jobs = ledger(&mut session).jobs;
+        assert_eq!((&jobs[&1], &jobs[&2]), (&Job::Done, &Job::Open));
+    }
+
+    #[test]
+    fn a_job_that_another_takes_over_meanwhile_is_not_opened() {
+        let (mut session, before) = under_way();
+        run(
+            &mut session,
+            "create trigger other after delete on bmsql_new_order begin \
+             update bmsql_config set cfg_value = 'd:4' where cfg_name = 'saiga_job_2'; end",
+        );
+        let error = take_back(&mut session, &before, &RESUME, "c:3").unwrap_err();
+        assert!(
+            matches!(error, BuildError::TakenBack { job: 2 }),
+            "{error:?}"
+        );
+        assert_eq!(ledger(&mut session).jobs[&2], Job::Taken("d:4".to_owned()));
+    }
 }

@@ -8,6 +8,7 @@
 pub mod csv;
 mod error;
 mod load;
+pub mod owner;
 mod plan;
 mod steps;
 
@@ -50,7 +51,7 @@ pub struct Build<'a> {
     pub fresh_seed: u64,
     /// The time of a load that begins now, in seconds since 1970.
     pub now: i64,
-    /// Host and process, by which jobs are marked: `db7:4711`.
+    /// Host and process, by which jobs are marked, as [`owner::here`] has it.
     pub who: &'a str,
     /// Ends the build when it becomes true.
     pub stop: Stop<'a>,
@@ -94,6 +95,8 @@ pub enum Event<'a> {
         /// The seed.
         seed: u64,
     },
+    /// Rows go in a slow way: why, and what helps. Once.
+    SlowLoad(&'static str),
     /// So many more rows have been sent.
     Rows(u64),
     /// One more warehouse is there.
@@ -175,7 +178,7 @@ impl Build<'_> {
         let State::Begun(ledger) = state::look(session)? else {
             return Ok(());
         };
-        load::take_back(session, &ledger, &self.asked)
+        load::take_back(session, &ledger, &self.asked, self.who)
     }
 
     fn rows(&self, session: &mut dyn Session) -> Result<(), BuildError> {

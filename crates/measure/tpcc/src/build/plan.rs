@@ -1,6 +1,7 @@
 //! What is to be done for what the user asks, from what is there: decided before anything is.
 
 use super::error::{BuildError, Half};
+use super::owner;
 use crate::state::{Job, Ledger, Stage, State};
 
 /// What the user wants.
@@ -138,20 +139,12 @@ fn check_same(ledger: &Ledger, asked: &Asked) -> Result<(), BuildError> {
     }
 }
 
-/// A process of this host that has jobs and is alive is loading them; `who` is ours.
+/// Another process of this host that has jobs and is alive is loading them; `who` is our mark.
 pub(crate) fn check_nobody_loads(ledger: &Ledger, who: &str) -> Result<(), BuildError> {
-    let Some((host, _)) = who.rsplit_once(':') else {
-        return Ok(());
-    };
     for (job, taken) in &ledger.jobs {
         let Job::Taken(by) = taken else { continue };
-        let process = by.rsplit_once(':').filter(|(other, _)| *other == host);
-        let Some((_, pid)) = process else { continue };
-        if std::path::Path::new("/proc").join(pid).exists() {
-            return Err(BuildError::StillLoading {
-                job: *job,
-                pid: pid.to_owned(),
-            });
+        if let Some(pid) = owner::alive(by, who) {
+            return Err(BuildError::StillLoading { job: *job, pid });
         }
     }
     Ok(())

@@ -74,6 +74,12 @@ pub trait Session: Send {
         fill: &mut dyn FnMut(&mut dyn Sink<Error = SqlError>) -> Result<(), SqlError>,
     ) -> Result<(), SqlError>;
 
+    /// Why the last [`load`](Self::load) was not as fast as with other servers of its kind, and what
+    /// makes it so.
+    fn slow_load(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The server's own counters since its start, by the names that it gives them; none where it
     /// has none.
     ///

@@ -1,6 +1,8 @@
 //! What a JDBC URL's parameters ask of a session: those that matter here are honoured, those that
 //! mean nothing here are named, and what cannot be had is refused.
 
+use std::time::Duration;
+
 use crate::props::{Engine, Url, secrets};
 
 /// How a session works.
@@ -13,10 +15,15 @@ pub struct Options {
     pub folds_inserts: bool,
     /// Rows that are fetched at a time; `None` for all at once.
     pub fetch_size: Option<u32>,
-    /// How long to wait for a connection, in milliseconds; `None` for as long as the system does.
+    /// How long to wait for a connection and the log-in, in milliseconds; `None` for as long as the
+    /// system does, and for half a minute.
     pub connect_timeout_ms: Option<u64>,
+    /// How long to wait for a connection alone where `connect_timeout_ms` does not say it.
+    pub tcp_timeout_ms: Option<u64>,
     /// How long to wait for an answer, in milliseconds.
     pub socket_timeout_ms: Option<u64>,
+    /// MySQL's public key is taken from the server itself, to send it the password.
+    pub takes_public_key: bool,
     /// Parameters that mean nothing here, as `key=value`.
     pub ignored: Vec<String>,
 }
@@ -55,6 +62,10 @@ pub enum OptionError {
 const MYSQL_TIMEOUT_MS: u64 = 1;
 const POSTGRES_TIMEOUT_MS: u64 = 1000;
 
+/// A host that is gone does not refuse: without a limit the system would ask it again after 1, 3, 7 s and
+/// so on, and a fail-over would be as long as those waits.
+const RECONNECT_LIMIT_MS: u64 = 2000;
+
 impl Options {
     /// Those of a URL; what it leaves out is as in the drivers.
     ///
@@ -69,13 +80,15 @@ impl Options {
             folds_inserts: false,
             fetch_size: None,
             connect_timeout_ms: None,
+            tcp_timeout_ms: None,
             socket_timeout_ms: None,
+            takes_public_key: true,
             ignored: Vec::new(),
         };
         for (key, value) in &url.params {
             let param = Param { key, value };
             match url.engine {
-                Engine::MySql => options.take_mysql(&param)?,
+                Engine::MySql => options.take_mysql(&param, url.system == "mariadb")?,
                 Engine::Postgres | Engine::OpenGauss => options.take_postgres(&param)?,
                 Engine::Sqlite => options.ignore(&param),
             }
@@ -83,8 +96,24 @@ impl Options {
         Ok(options)
     }
 
-    /// Connector/J and MariaDB's connector.
-    fn take_mysql(&mut self, param: &Param<'_>) -> Result<(), OptionError> {
+    /// The same for an attempt to log in again after a loss, of which there are many.
+    #[must_use]
+    pub fn for_another_try(&self) -> Self {
+        Self {
+            tcp_timeout_ms: Some(RECONNECT_LIMIT_MS),
+            ..self.clone()
+        }
+    }
+
+    /// How long to wait for a connection, before any log-in.
+    #[must_use]
+    pub fn tcp_limit(&self) -> Option<Duration> {
+        let limit_ms = self.connect_timeout_ms.or(self.tcp_timeout_ms);
+        limit_ms.map(Duration::from_millis)
+    }
+
+    /// Connector/J, and MariaDB's connector where `is_mariadb` says so.
+    fn take_mysql(&mut self, param: &Param<'_>, is_mariadb: bool) -> Result<(), OptionError> {
         match param.key.to_ascii_lowercase().as_str() {
             "useserverprepstmts" => self.protocol = param.protocol(param.flag()?),
             "rewritebatchedstatements" => self.folds_inserts = param.flag()?,
@@ -99,8 +128,10 @@ impl Options {
                 }
                 _ => {}
             },
-            // Connections are in plain text, and only `requireSSL` makes it a demand.
-            "usessl" | "requiressl" | "allowpublickeyretrieval" => {}
+            // A demand of MariaDB's connector; of Connector/J a wish, which only `requireSSL` makes more.
+            "usessl" if is_mariadb && param.flag()? => return Err(param.encryption()),
+            "usessl" | "requiressl" => {}
+            "allowpublickeyretrieval" => self.takes_public_key = param.flag()?,
             _ => self.ignore(param),
         }
         Ok(())
@@ -265,6 +296,7 @@ mod tests {
         for bad in [
             "mysql://h/t?sslMode=REQUIRED",
             "mysql://h/t?useSSL=true&requireSSL=true",
+            "mariadb://h/t?useSsl=true",
             "postgresql://h/t?ssl=true",
             "postgresql://h/t?sslmode=verify-full",
         ] {
@@ -275,6 +307,10 @@ mod tests {
             );
         }
         assert!(of("jdbc:postgresql://h/t?ssl=false&sslmode=prefer").is_ok());
+        assert!(of("jdbc:mysql://h/t?useSSL=true").is_ok());
+        assert!(of("jdbc:mariadb://h/t?useSsl=false").is_ok());
+        let key = |url| of(url).unwrap().takes_public_key;
+        assert!(key("jdbc:mysql://h/t") && !key("jdbc:mysql://h/t?allowPublicKeyRetrieval=false"));
         let said = of("jdbc:mysql://h/t?useServerPrepStmts=si")
             .unwrap_err()
             .to_string();

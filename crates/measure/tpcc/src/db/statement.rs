@@ -42,7 +42,7 @@ pub enum Statement {
     PayCustomer,
     /// amount, amount, w_id, d_id, c_id.
     PayCustomerUpdate,
-    /// C_DATA: w_id, d_id, c_id.
+    /// C_DATA, of the row that is kept for us: w_id, d_id, c_id.
     PayCustomerData,
     /// amount, amount, data, w_id, d_id, c_id.
     PayCustomerUpdateData,
@@ -186,7 +186,8 @@ const TEXTS: [(Statement, Lock, &str); 30] = [
     ),
     (
         Statement::PayCustomerData,
-        Lock::None,
+        // At REPEATABLE READ a plain select would see what was there before the row was ours.
+        Lock::OnMySql,
         "select c_data from bmsql_customer where c_w_id = ? and c_d_id = ? and c_id = ?",
     ),
     (
@@ -351,8 +352,10 @@ mod tests {
             assert!(locks(Statement::OrderStock, engine));
             assert!(!locks(Statement::OrderItem, engine));
         }
-        assert!(locks(Statement::DeliverOldest, Engine::MySql));
-        assert!(!locks(Statement::DeliverOldest, Engine::Postgres));
+        for statement in [Statement::DeliverOldest, Statement::PayCustomerData] {
+            assert!(locks(statement, Engine::MySql));
+            assert!(!locks(statement, Engine::Postgres));
+        }
         assert!(Statement::all().all(|one| !locks(one, Engine::Sqlite)));
     }
 }

@@ -10,7 +10,7 @@ use super::cpu::Look;
 use super::crew::Crew;
 use super::delivery::Delivered;
 use super::pacing::Schedule;
-use super::sample::{Sample, Sheet};
+use super::sample::{Sample, Sheet, Turn, Way};
 use super::shared::Shared;
 use super::{Length, RampUp, Setup};
 use crate::latency::ledger::{Interval, Ledger, Sums};
@@ -70,7 +70,7 @@ pub enum End {
     Done,
     /// The user wanted it.
     Interrupted,
-    /// Nothing was done for too long after connections were lost.
+    /// Nothing was done for too long while connections were down.
     GaveUp,
     /// Not one transaction succeeded.
     Hopeless,
@@ -238,14 +238,13 @@ impl Course {
     fn look_for_hope(&mut self, now_us: u64, hope: Hope) {
         let Hope {
             sums,
-            last_done_us,
-            losses,
+            down_since_us,
             terminals,
         } = hope;
         if sums.done == 0 && sums.failed >= HOPELESS.max(terminals) {
             self.stop(now_us, End::Hopeless);
         }
-        if losses && now_us.saturating_sub(last_done_us) >= self.give_up_us {
+        if down_since_us.is_some_and(|since| now_us.saturating_sub(since) >= self.give_up_us) {
             self.stop(now_us, End::GaveUp);
         }
     }
@@ -255,9 +254,8 @@ impl Course {
 #[derive(Debug, Clone, Copy)]
 struct Hope {
     sums: Sums,
-    last_done_us: u64,
-    /// Connections were lost since then.
-    losses: bool,
+    /// Connections are down, and nothing was done since.
+    down_since_us: Option<u64>,
     terminals: u64,
 }
 
@@ -351,11 +349,9 @@ impl Conductor {
         let index = usize::try_from(second).unwrap_or(usize::MAX);
         self.ledger.series.set_backlog(index - 1, backlog);
         self.course.look_for_steadiness(second, &self.ledger.series);
-        let gaps = &self.ledger.gaps;
         let hope = Hope {
             sums: self.ledger.sums(),
-            last_done_us: gaps.last_done_us(),
-            losses: gaps.has_losses(),
+            down_since_us: self.ledger.gaps.down_since_us(),
             terminals: self.crew.terminals.len() as u64,
         };
         self.course.look_for_hope(now_us, hope);
@@ -400,17 +396,17 @@ impl Conductor {
         let Sheet {
             samples,
             delivered,
-            lost_us,
+            turns,
         } = &mut self.sheet;
         samples.sort_by_key(|sample| sample.ended_us);
         delivered.sort_by_key(|row| row.completed_us);
-        lost_us.sort_unstable();
-        self.lost += lost_us.len() as u64;
-        enter(&mut self.ledger, samples, lost_us);
+        turns.sort_unstable();
+        self.lost += turns.iter().filter(|turn| turn.way == Way::Lost).count() as u64;
+        enter(&mut self.ledger, samples, turns);
         watch.take(samples, delivered);
         samples.clear();
         delivered.clear();
-        lost_us.clear();
+        turns.clear();
     }
 
     /// Intended starts before `now_us`, or before the end, that have not begun.
@@ -477,13 +473,16 @@ impl Conductor {
     }
 }
 
-/// Transactions and losses in the order of time: a gap lies between them.
-fn enter(ledger: &mut Ledger, mut samples: &[Sample], lost_us: &[u64]) {
-    for lost_us in lost_us {
-        let before = samples.partition_point(|sample| sample.ended_us < *lost_us);
+/// Transactions and connections in the order of time: a gap lies between them.
+fn enter(ledger: &mut Ledger, mut samples: &[Sample], turns: &[Turn]) {
+    for Turn { at_us, way } in turns {
+        let before = samples.partition_point(|sample| sample.ended_us < *at_us);
         let (earlier, later) = samples.split_at(before);
         ledger.take(earlier);
-        ledger.on_lost();
+        match way {
+            Way::Lost => ledger.on_lost(*at_us),
+            Way::Opened => ledger.on_opened(),
+        }
         samples = later;
     }
     ledger.take(samples);

@@ -144,6 +144,12 @@ impl Queue {
         self.news.notify_all();
     }
 
+    /// Whether it is empty for good.
+    fn is_over(&self) -> bool {
+        let state = self.state();
+        state.closed && state.waiting == 0
+    }
+
     /// Forgets what waits, for good: how many that were.
     pub(super) fn abandon(&self) -> u64 {
         let mut state = self.state();
@@ -177,6 +183,8 @@ pub(super) fn carry_out(queue: &Queue, hands: &mut Hands, shared: &Shared, desk:
         one(&job, hands, shared, desk);
         queue.finish(&job);
         hands.rest();
+        // Who waits for the next one without a connection would look like a server that is down.
+        hands.ready_unless(|| queue.is_over());
     }
 }
 

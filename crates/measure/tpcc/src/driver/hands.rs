@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 
 use super::connection::Connection;
-use super::sample::{Desk, Ending};
+use super::sample::{Desk, Ending, Way};
 use super::shared::{Shared, Until};
 use crate::db::SqlError;
 use crate::spec::inputs::Input;
@@ -63,14 +63,20 @@ impl Hands {
 
     /// Waits until there is a connection to work with; false when the end comes first.
     pub(super) fn ready(&mut self) -> bool {
+        self.ready_unless(|| false)
+    }
+
+    /// The same for who may need none any more.
+    pub(super) fn ready_unless(&mut self, is_needless: impl Fn() -> bool) -> bool {
         let mut tries = 0;
         while self.connection.is_none() {
-            if self.shared.is_over(self.until) {
+            if self.shared.is_over(self.until) || is_needless() {
                 return false;
             }
-            match self.shared.connector.open() {
+            match self.shared.connector.open_again() {
                 Ok(connection) => {
                     self.shared.on_connected();
+                    self.desk.put_turn(self.shared.clock.now_us(), Way::Opened);
                     self.connection = Some(connection);
                 }
                 Err(error) => {
@@ -147,7 +153,7 @@ impl Hands {
     fn lose(&mut self) {
         self.connection = None;
         self.shared.on_lost();
-        self.desk.put_lost(self.shared.clock.now_us());
+        self.desk.put_turn(self.shared.clock.now_us(), Way::Lost);
     }
 
     /// Waits for a random part of `longest_us`, or until the end.

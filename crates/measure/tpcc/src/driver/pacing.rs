@@ -45,6 +45,17 @@ pub enum Arrivals {
     Poisson,
 }
 
+impl Arrivals {
+    /// As in options and records.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Poisson => "poisson",
+        }
+    }
+}
+
 /// The pace of one terminal.
 #[derive(Debug, Clone)]
 pub(super) enum Stride {

@@ -121,8 +121,22 @@ pub(super) struct Sheet {
     pub(super) samples: Vec<Sample>,
     /// Rows of the result file of deliveries.
     pub(super) delivered: Vec<Delivered>,
-    /// Connections that were lost, each with its time.
-    pub(super) lost_us: Vec<u64>,
+    /// Connections that were lost, and opened again, each with its time.
+    pub(super) turns: Vec<Turn>,
+}
+
+/// A connection that was lost or opened again; of one instant the losses come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Turn {
+    pub(super) at_us: u64,
+    pub(super) way: Way,
+}
+
+/// What became of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Way {
+    Lost,
+    Opened,
 }
 
 impl Desk {
@@ -134,8 +148,8 @@ impl Desk {
         self.sheet().delivered.push(row);
     }
 
-    pub(super) fn put_lost(&self, at_us: u64) {
-        self.sheet().lost_us.push(at_us);
+    pub(super) fn put_turn(&self, at_us: u64, way: Way) {
+        self.sheet().turns.push(Turn { at_us, way });
     }
 
     /// Moves everything to `all`; the desk keeps its memory. How many transactions that were.
@@ -144,12 +158,12 @@ impl Desk {
         let Sheet {
             samples,
             delivered,
-            lost_us,
+            turns,
         } = &mut *sheet;
         let count = samples.len() as u64;
         all.samples.append(samples);
         all.delivered.append(delivered);
-        all.lost_us.append(lost_us);
+        all.turns.append(turns);
         count
     }
 

@@ -34,6 +34,10 @@ impl Terminal {
     pub(super) fn work(&mut self) {
         let mut ready_us = 0;
         while self.left.is_none_or(|left| left > 0) {
+            // Who thinks before it connects again would look like a server that is down.
+            if !self.hands.ready() {
+                return;
+            }
             let kind = self.chooser.draw(self.inputs.rng());
             let place = self.next_place();
             let input = self.inputs.draw(kind, place);
@@ -53,7 +57,7 @@ impl Terminal {
     /// From when the latency counts; `None` when the run is over before.
     fn await_start(&mut self, kind: Kind, ready_us: u64) -> Option<u64> {
         let due_us = self.stride.due_us(kind, ready_us);
-        if !self.shared.wait_until(due_us, Until::Run) || !self.hands.ready() {
+        if !self.shared.wait_until(due_us, Until::Run) {
             return None;
         }
         match self.stride {

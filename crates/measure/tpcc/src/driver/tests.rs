@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::delivery::{Job, Queue, carry_out};
 use super::fake::{FakeClock, Script, Scripted, Step};
 use super::hands::Hands;
-use super::sample::{Desk, Ending, Sample, Sheet};
+use super::sample::{Desk, Ending, Sample, Sheet, Way};
 use super::shared::{Shared, Until};
 use super::*;
 use crate::db::SqlError;
@@ -210,10 +210,13 @@ fn a_lost_connection_leaves_one_unknown_outcome_and_is_opened_again() {
     setup()
         .lone_terminal(0, hands, None, shared, Arc::clone(&world.desk))
         .work();
-    let Sheet {
-        samples, lost_us, ..
-    } = world.sheet();
-    assert_eq!((samples[0].ending, lost_us), (Ending::Unknown, vec![MS]));
+    let Sheet { samples, turns, .. } = world.sheet();
+    let [lost, opened] = turns[..] else {
+        panic!("{turns:?}")
+    };
+    assert_eq!((samples[0].ending, lost.at_us), (Ending::Unknown, MS));
+    assert_eq!((lost.way, opened.way), (Way::Lost, Way::Opened));
+    assert!(opened.at_us <= samples[1].began_us && opened.at_us > 350 * MS);
     assert!(samples[1..].iter().all(Sample::is_done) && samples.len() > 50);
     // Three waits of half to all of 100, 200 and 400 ms, and a rest: none of it is in a latency.
     let gap = samples[1].began_us - samples[0].ended_us;

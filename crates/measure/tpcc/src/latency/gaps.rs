@@ -8,23 +8,28 @@ use crate::driver::clock::SECOND_US;
 /// A shorter pause is none.
 const LEAST_US: u64 = SECOND_US;
 
-/// A time without a single transaction that was done, in which connections were lost.
+/// A time without a single transaction that was done, in which connections were down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// When the last transaction before it was done, since the start of the run.
     pub from_us: u64,
     /// When the first one after it was; or the end of the run.
     pub to_us: u64,
-    /// Connections lost in it.
+    /// Connections that were down in it at the same time, at most.
     pub lost: u32,
 }
 
-/// Finds them, from transactions and losses that come in the order of time, nearly.
+/// Finds them, from transactions and connections that come and go in the order of time, nearly.
 #[derive(Debug, Clone, Default)]
 pub struct Gaps {
     found: Vec<Gap>,
     last_done_us: u64,
-    lost: u32,
+    /// Connections that were lost and are not open again.
+    down: u32,
+    /// The most of them since the last transaction was done.
+    most_down: u32,
+    /// Since when nothing was done and connections were lost.
+    since_us: Option<u64>,
 }
 
 impl Gaps {
@@ -35,24 +40,27 @@ impl Gaps {
         }
         self.end(at_us);
         self.last_done_us = at_us;
-        self.lost = 0;
+        // Those that are down already belong to the gap that may begin.
+        self.most_down = self.down;
+        self.since_us = (self.down > 0).then_some(at_us);
     }
 
     /// A connection was lost.
-    pub fn on_lost(&mut self) {
-        self.lost += 1;
+    pub fn on_lost(&mut self, at_us: u64) {
+        self.down += 1;
+        self.most_down = self.most_down.max(self.down);
+        self.since_us.get_or_insert(at_us.max(self.last_done_us));
     }
 
-    /// When the last transaction was done.
-    #[must_use]
-    pub fn last_done_us(&self) -> u64 {
-        self.last_done_us
+    /// A connection that was lost is open again.
+    pub fn on_opened(&mut self) {
+        self.down = self.down.saturating_sub(1);
     }
 
-    /// Whether connections were lost since then.
+    /// While connections are down: since when nothing was done after the first of them was lost.
     #[must_use]
-    pub fn has_losses(&self) -> bool {
-        self.lost > 0
+    pub fn down_since_us(&self) -> Option<u64> {
+        self.since_us.filter(|_| self.down > 0)
     }
 
     /// All of a run that ends at `end_us`.
@@ -64,13 +72,15 @@ impl Gaps {
 
     fn end(&mut self, to_us: u64) {
         let Self {
-            last_done_us, lost, ..
+            last_done_us,
+            most_down,
+            ..
         } = *self;
-        if lost > 0 && to_us.saturating_sub(last_done_us) >= LEAST_US {
+        if most_down > 0 && to_us.saturating_sub(last_done_us) >= LEAST_US {
             self.found.push(Gap {
                 from_us: last_done_us,
                 to_us,
-                lost,
+                lost: most_down,
             });
         }
     }
@@ -113,37 +123,72 @@ pub fn merged(gaps: Vec<Gap>, hosts: u32) -> Vec<Gap> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_gap_is_between_the_last_and_the_next_that_was_done() {
-        let mut gaps = Gaps::default();
-        gaps.on_done(4_000_000);
-        gaps.on_lost();
-        gaps.on_lost();
-        gaps.on_done(9_500_000);
-        gaps.on_done(9_400_000); // Of another terminal, told a little late.
-        gaps.on_done(20_000_000); // Slow, but nothing was lost.
-        gaps.on_lost();
-        gaps.on_done(20_500_000); // One of several connections: no gap.
-        gaps.on_lost();
-        let found = gaps.finish(30_000_000);
-        let gap = |from_us, to_us, lost| Gap {
+    const S: u64 = SECOND_US;
+
+    fn gap(from_us: u64, to_us: u64, lost: u32) -> Gap {
+        Gap {
             from_us,
             to_us,
             lost,
-        };
+        }
+    }
+
+    #[test]
+    fn a_gap_is_between_the_last_and_the_next_that_was_done() {
+        let mut gaps = Gaps::default();
+        gaps.on_done(4 * S);
+        gaps.on_lost(5 * S);
+        gaps.on_lost(5 * S);
+        gaps.on_opened();
+        gaps.on_opened();
+        gaps.on_done(9 * S + S / 2);
+        gaps.on_done(9 * S); // Of another terminal, told a little late.
+        gaps.on_done(20 * S); // Slow, but nothing was lost.
+        gaps.on_lost(20 * S);
+        gaps.on_opened();
+        gaps.on_done(20 * S + S / 2); // One of several connections: no gap.
+        gaps.on_lost(21 * S);
+        let found = gaps.finish(30 * S);
+        let half = S / 2;
         assert_eq!(
             found,
-            [gap(4_000_000, 9_500_000, 2), gap(20_500_000, 30_000_000, 1)]
+            [gap(4 * S, 9 * S + half, 2), gap(20 * S + half, 30 * S, 1)]
         );
+    }
+
+    /// A server's processes die one after the other: some still commit when the first ones are gone.
+    #[test]
+    fn connections_lost_before_the_last_commit_are_down_all_the_same() {
+        let mut gaps = Gaps::default();
+        gaps.on_done(4 * S);
+        for at in 1..=9 {
+            gaps.on_lost(4 * S + at);
+            gaps.on_done(4 * S + 10 * at);
+        }
+        assert_eq!(gaps.down_since_us(), Some(4 * S + 90));
+        assert_eq!(gaps.finish(9 * S), [gap(4 * S + 90, 9 * S, 9)]);
+    }
+
+    #[test]
+    fn one_connection_that_is_open_again_is_no_reason_to_give_up() {
+        let mut gaps = Gaps::default();
+        gaps.on_done(S);
+        // Long after the last commit, of a terminal that thinks.
+        gaps.on_lost(90 * S);
+        assert_eq!(gaps.down_since_us(), Some(90 * S));
+        gaps.on_opened();
+        assert_eq!(gaps.down_since_us(), None);
+        // Who lets everybody in and does nothing is gone all the same.
+        gaps.on_lost(95 * S);
+        assert_eq!(gaps.down_since_us(), Some(90 * S));
+        gaps.on_opened();
+        gaps.on_done(99 * S);
+        gaps.on_lost(100 * S);
+        assert_eq!(gaps.down_since_us(), Some(100 * S));
     }
 
     #[test]
     fn a_gap_of_all_hosts_is_one_of_the_run() {
-        let gap = |from_us, to_us, lost| Gap {
-            from_us,
-            to_us,
-            lost,
-        };
         let all = vec![
             gap(1_000_000, 5_000_000, 3),
             gap(2_000_000, 6_000_000, 4),

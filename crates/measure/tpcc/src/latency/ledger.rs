@@ -108,8 +108,13 @@ impl Ledger {
     }
 
     /// A connection was lost.
-    pub fn on_lost(&mut self) {
-        self.gaps.on_lost();
+    pub fn on_lost(&mut self, at_us: u64) {
+        self.gaps.on_lost(at_us);
+    }
+
+    /// A connection that was lost is open again.
+    pub fn on_opened(&mut self) {
+        self.gaps.on_opened();
     }
 
     /// Sums over all phases so far.

@@ -87,7 +87,20 @@ pub(super) struct Own {
     pub(super) entries: BTreeMap<String, Entry>,
     /// As the command line has them: `--ramp-up=30s`.
     pub(super) options: Vec<String>,
+    /// Lines of the keys that ask for something; zero and false ask for nothing.
+    lines: BTreeMap<&'static str, usize>,
 }
+
+/// Keys of which one says what the other one says otherwise.
+const EXCLUSIVE: [(&str, &str); 7] = [
+    ("database.password_env", "database.password"),
+    ("run.for", "run.minutes"),
+    ("run.for", "run.transactions_per_terminal"),
+    ("run.rate", "run.limit_per_min"),
+    ("run.think", "run.limit_per_min"),
+    ("run.keying_multiplier", "run.limit_per_min"),
+    ("run.thinking_multiplier", "run.limit_per_min"),
+];
 
 /// Reads a text; `variable` looks into the environment.
 ///
@@ -112,6 +125,7 @@ pub(super) fn parse(
             Err(problem) => problems.push((line, format!("{path} {problem}"))),
         }
     }
+    problems.extend(own.contradictions());
     own.add_length();
     if problems.is_empty() {
         return Ok(own);
@@ -131,11 +145,14 @@ impl Own {
         value: String,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<(), String> {
-        let Some((_, meaning)) = KEYS.iter().find(|(name, _)| *name == path) else {
+        let Some((name, meaning)) = KEYS.iter().find(|(name, _)| *name == path) else {
             let known: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
             let hint = nearest(path, &known).map(|near| format!(" (did you mean {near}?)"));
             return Err(format!("is no key{}", hint.unwrap_or_default()));
         };
+        if !matches!(value.as_str(), "0" | "false") {
+            self.lines.insert(*name, line);
+        }
         match meaning {
             Prop(key) => self.add(key, line, value),
             Run(option) => self.options.push(format!("{option}={value}")),
@@ -146,7 +163,12 @@ impl Own {
             },
             PasswordVariable => {
                 let found = variable(&value);
-                let missing = || format!("is {value:?}, which the environment does not have");
+                // The value may be the password itself, by mistake.
+                let missing = || {
+                    "names a variable that the environment does not have; it takes the \
+                     variable's name, not the password"
+                        .to_owned()
+                };
                 self.add("password", line, found.ok_or_else(missing)?);
             }
         }
@@ -157,7 +179,25 @@ impl Own {
         self.entries.insert(key.to_owned(), Entry { value, line });
     }
 
-    /// `run.for` says when to end as well; BenchmarkSQL knows whole minutes only.
+    /// Each at the line of the key that comes later.
+    fn contradictions(&self) -> Vec<(usize, String)> {
+        let both = |(one, other): &(&'static str, &'static str)| {
+            let (a, b) = (*self.lines.get(one)?, *self.lines.get(other)?);
+            let ((_, first), (line, second)) = if a < b {
+                ((a, one), (b, other))
+            } else {
+                ((b, other), (a, one))
+            };
+            Some((
+                line,
+                format!("{second} does not go with {first}; leave one of them out"),
+            ))
+        };
+        EXCLUSIVE.iter().filter_map(both).collect()
+    }
+
+    /// `run.for` says when to end as well; BenchmarkSQL knows whole minutes only. What is not in the
+    /// file has no line.
     fn add_length(&mut self) {
         let has_for = self
             .options
@@ -255,13 +295,43 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_contradict_each_other_are_named() {
+        let text = "[database]\npassword = \"x\"\npassword_env = \"TPCC_PASSWORD\"\n\
+                    [run]\nlimit_per_min = 9\nminutes = 1\nfor = \"9s\"\nrate = \"8/min\"\n";
+        let both = |line, second, first| {
+            format!("line {line}: {second} does not go with {first}; leave one of them out")
+        };
+        assert_eq!(
+            own(text).unwrap_err(),
+            [
+                both(3, "database.password_env", "database.password"),
+                both(7, "run.for", "run.minutes"),
+                both(8, "run.rate", "run.limit_per_min"),
+            ]
+        );
+        let text = "[run]\ntransactions_per_terminal = 7\nfor = \"9s\"\n\
+                    think = true\nkeying_multiplier = 0.5\nlimit_per_min = 1\n";
+        assert_eq!(
+            own(text).unwrap_err(),
+            [
+                both(3, "run.for", "run.transactions_per_terminal"),
+                both(6, "run.limit_per_min", "run.keying_multiplier"),
+                both(6, "run.limit_per_min", "run.think"),
+            ]
+        );
+        let nothing = "[run]\nminutes = 0\nfor = \"9s\"\nthink = false\nlimit_per_min = 1\n";
+        assert!(own(nothing).is_ok());
+    }
+
+    #[test]
     fn every_mistake_is_told_with_its_line() {
         let text = "[database]\nurll = \"x\"\npassword_env = \"NOPE\"\n[run]\nthink = 3\n[[run.rate]]\nx = 1\n";
         assert_eq!(
             own(text).unwrap_err(),
             [
                 "line 2: database.urll is no key (did you mean database.url?)",
-                "line 3: database.password_env is \"NOPE\", which the environment does not have",
+                "line 3: database.password_env names a variable that the environment does not have; \
+                 it takes the variable's name, not the password",
                 "line 5: run.think is \"3\", neither true nor false",
                 "line 6: run.rate is a table, where a value is wanted",
             ]

@@ -39,14 +39,15 @@ impl Reader {
         }
     }
 
-    /// All keys and values, sorted, without passwords.
+    /// All keys and values of the file, sorted, without passwords.
     pub(super) fn entries(&self) -> Vec<(String, String)> {
         let pair = |(key, entry): (&String, &Entry)| match key.as_str() {
             "password" => (key.clone(), Password::MASK.to_owned()),
             "conn" => (key.clone(), secrets::masked(&entry.value)),
             _ => (key.clone(), entry.value.clone()),
         };
-        self.entries.iter().map(pair).collect()
+        let is_written = |(_, entry): &(&String, &Entry)| entry.line > 0;
+        self.entries.iter().filter(is_written).map(pair).collect()
     }
 
     pub(super) fn has(&self, key: &str) -> bool {

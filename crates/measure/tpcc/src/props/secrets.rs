@@ -2,6 +2,7 @@
 //! host, too. Whatever shows a URL shows it without them.
 
 use super::Password;
+use super::url::host_and_port;
 
 /// Whether a parameter's value is a password: `password`, `sslpassword`, `trustStorePassword`.
 fn is_secret(key: &str) -> bool {
@@ -20,7 +21,7 @@ pub(crate) fn shown<'a>(key: &str, value: &'a str) -> &'a str {
 
 /// A URL with a mask in the place of each password.
 pub(super) fn masked(url: &str) -> String {
-    let (address, query) = url.split_once('?').unwrap_or((url, ""));
+    let (address, query) = split_query(url);
     let mut text = masked_address(address);
     for (at, pair) in query.split('&').enumerate() {
         if query.is_empty() {
@@ -37,6 +38,37 @@ pub(super) fn masked(url: &str) -> String {
         }
     }
     text
+}
+
+/// Address and parameters. A password before the host may have a `?` as well as an `@`: what stands before
+/// the first `?` must be a whole address, or the last `@` ends the password.
+pub(super) fn split_query(url: &str) -> (&str, &str) {
+    let Some((address, query)) = url.split_once('?') else {
+        return (url, "");
+    };
+    match url.rfind('@') {
+        Some(at) if at > address.len() && !is_whole(address) => match url[at..].find('?') {
+            Some(mark) => (&url[..at + mark], &url[at + mark + 1..]),
+            None => (url, ""),
+        },
+        _ => (address, query),
+    }
+}
+
+/// Whether it has a host, and a database behind it.
+fn is_whole(address: &str) -> bool {
+    let Some((_, rest)) = address.split_once("//") else {
+        return true; // A file of SQLite.
+    };
+    let (who, rest) = before_host(rest);
+    let Some((hosts, _)) = rest.split_once('/') else {
+        return false;
+    };
+    let is_host = |host: &str| {
+        let port = host_and_port(host).1.unwrap_or("");
+        port.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    who.is_some() || hosts.split(',').all(is_host)
 }
 
 /// `//user:***@host` of `//user:secret@host`.
@@ -84,6 +116,16 @@ mod tests {
                 "jdbc:mysql://me:***@h:1/t?a",
             ),
             ("jdbc:mysql://me@h:1/t", "jdbc:mysql://me@h:1/t"),
+            ("jdbc:mysql://me:se?cret@h/t", "jdbc:mysql://me:***@h/t"),
+            ("jdbc:mysql://me:s/e?c@r?t@h", "jdbc:mysql://me:***@h"),
+            (
+                "jdbc:mysql://me:a@b?c@h/t?x=1&password=d",
+                "jdbc:mysql://me:***@h/t?x=1&password=***",
+            ),
+            (
+                "jdbc:postgresql://a:1,[::1]:2/t?user=me@b&password=c@d",
+                "jdbc:postgresql://a:1,[::1]:2/t?user=me@b&password=***",
+            ),
             ("mysqlx?pwd=b", "mysqlx?pwd=***"),
         ] {
             assert_eq!(masked(url), shown);

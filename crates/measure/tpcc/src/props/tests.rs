@@ -230,6 +230,9 @@ fn a_file_of_our_own_form_says_the_same() {
     assert_eq!((props.warehouses, props.load_workers), (3, 2));
     assert_eq!(props.run.unwrap().terminals, 8);
     assert_eq!(props.options, ["--for=90s"]);
+    // What only makes it complete is in no copy.
+    let keys: Vec<&str> = props.entries.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["conn", "loadWorkers", "terminals", "warehouses"]);
 }
 
 #[test]

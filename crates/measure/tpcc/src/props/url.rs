@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::Password;
-use super::secrets::{before_host, masked};
+use super::secrets::{before_host, masked, split_query};
 
 /// A database system, by the dialect that it speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,8 @@ impl fmt::Display for Engine {
 pub struct Url {
     /// The database system.
     pub engine: Engine,
+    /// As the URL calls it, in lower case: whose driver its parameters are for.
+    pub system: String,
     /// Name or address of the server; empty for SQLite.
     pub host: String,
     /// Its TCP port; 0 for SQLite.
@@ -133,7 +135,10 @@ impl Url {
                 return Err(UrlError::UnknownSystem { url: url(), system });
             }
         };
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (rest, query) = match engine {
+            Engine::Sqlite => rest.split_once('?').unwrap_or((rest, "")),
+            Engine::MySql | Engine::Postgres | Engine::OpenGauss => split_query(rest),
+        };
         let mut params = params(query);
         let mut user = take(&mut params, "user");
         let mut password = take(&mut params, "password");
@@ -167,6 +172,7 @@ impl Url {
         };
         Ok(Self {
             engine,
+            system: system.to_ascii_lowercase(),
             host: if host.is_empty() { "localhost" } else { host }.to_owned(),
             port,
             database: decoded(database),
@@ -180,6 +186,7 @@ impl Url {
     fn of_file(path: &str, params: Vec<(String, String)>) -> Option<Self> {
         (!path.is_empty()).then(|| Self {
             engine: Engine::Sqlite,
+            system: Engine::Sqlite.name().to_owned(),
             host: String::new(),
             port: 0,
             database: path.to_owned(),
@@ -202,7 +209,7 @@ impl Url {
 }
 
 /// `[::1]:5432`, `host:5432` or `host`.
-fn host_and_port(text: &str) -> (&str, Option<&str>) {
+pub(super) fn host_and_port(text: &str) -> (&str, Option<&str>) {
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|t| t.split_once(']')) {
         return (host, rest.strip_prefix(':'));
     }
@@ -325,6 +332,15 @@ mod tests {
             told.clone()
         );
         assert_eq!(who("jdbc:mysql://me:s@:c@h:3306/t?a=b"), told);
+        let (user, password) = own("me", "s?c@r");
+        assert_eq!(
+            who("jdbc:mysql://me:s?c@r@h/t?a=b"),
+            ("h".to_owned(), user, password, 1)
+        );
+        assert_eq!(
+            who("jdbc:mysql://h/t?user=me@b&a=b").1.as_deref(),
+            Some("me@b")
+        );
         assert_eq!(
             who("jdbc:postgresql://h/t"),
             ("h".to_owned(), None, None, 0)

@@ -6,6 +6,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use saiga_experiment::result::detail::Series;
+
+use super::detail;
 use super::record::{Conditions, FORMAT_VERSION, Record};
 use crate::latency::gaps::merged;
 
@@ -162,6 +165,10 @@ pub fn merge(mut parts: Vec<(PathBuf, Record)>) -> Result<Record, MergeError> {
             of,
         });
     }
+    let of_hosts: Vec<Series> = parts
+        .iter()
+        .flat_map(|(_, part)| courses_of_host(part))
+        .collect();
     let mut records = parts.into_iter().map(|(_, record)| record);
     let Some(mut sum) = records.next() else {
         return Err(MergeError::None { dirs: Vec::new() });
@@ -174,10 +181,26 @@ pub fn merge(mut parts: Vec<(PathBuf, Record)>) -> Result<Record, MergeError> {
         .sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     sum.conditions.share = (1, 1);
     sum.conclude();
+    let detail = sum.run.detail.get_or_insert_default();
+    detail.series.extend(of_hosts);
     if let Some(series) = &mut sum.series {
         series.drop_histograms();
     }
     Ok(sum)
+}
+
+/// What was seen of a load host beside its part, under the worker's number: hosts cannot be added up.
+fn courses_of_host(part: &Record) -> Vec<Series> {
+    let index = part.conditions.share.0;
+    let own = detail::of(part).series;
+    let is_own = |one: &Series| own.iter().any(|known| known.name == one.name);
+    let all = part.run.detail.iter().flat_map(|detail| &detail.series);
+    all.filter(|one| !is_own(one))
+        .map(|one| Series {
+            name: format!("worker_{index}_{}", one.name),
+            ..one.clone()
+        })
+        .collect()
 }
 
 /// Everything but the share and what a clock says when a part ended.
@@ -221,6 +244,8 @@ fn add(sum: &mut Record, part: Record) {
     if part.conditions.session_end > sum.conditions.session_end {
         sum.conditions.session_end = part.conditions.session_end;
     }
+    // Each host has its own.
+    sum.conditions.delivery_workers += part.conditions.delivery_workers;
     sum.tracks.add(&part.tracks);
     sum.tally.add(&part.tally);
     match (&mut sum.series, part.series) {

@@ -29,11 +29,11 @@ fn notice(text: String, cause: Option<&str>, action: Option<&str>) -> Notice {
     }
 }
 
-/// Times without service, and connections that were lost.
+/// Times without service, connections that were lost, and looks that are missing.
 fn service(record: &Record) -> Vec<Notice> {
     let gap = |gap: &crate::latency::Gap| {
         let text = format!(
-            "no service for {:.1} s, from {:.1} s to {:.1} s after the start; {} connections were lost",
+            "no service for {:.1} s, from {:.1} s to {:.1} s after the start; {} connections were down",
             seconds(gap.to_us - gap.from_us),
             seconds(gap.from_us),
             seconds(gap.to_us),
@@ -54,12 +54,34 @@ fn service(record: &Record) -> Vec<Notice> {
             None,
         ));
     }
+    let missing = record.consistency.iter().filter_map(|look| {
+        let why = look.not_checked.as_ref()?;
+        Some((&look.when, why))
+    });
+    list.extend(missing.map(|(when, why)| {
+        notice(
+            format!("the tables were not checked {when} the run: {why}"),
+            None,
+            Some("`saiga bench tpcc check` tells whether they are consistent"),
+        )
+    }));
     list
 }
 
 /// Whether the figures mean what they seem to.
 fn judgement(record: &Record) -> Vec<Notice> {
     let mut list = Vec::new();
+    if record.ramp_up_settled == Some(false) {
+        list.push(notice(
+            format!(
+                "the throughput had not settled when the longest ramp-up was over: it was measured \
+                 from {:.0} s on all the same (--ramp-up auto)",
+                seconds(record.interval_us.0)
+            ),
+            None,
+            Some("give --ramp-up a longer time, or look for what keeps the server from settling"),
+        ));
+    }
     if record.steady == Steadiness::NotSettled {
         list.push(notice(
             "the throughput had not settled in the first half of the measured interval (MSER-5)"

@@ -83,28 +83,13 @@ fn section(id: &'static str, title: &str, blocks: Vec<Block>) -> Section {
 }
 
 fn answer(record: &Record) -> Answer {
-    let fails = record
-        .validity
-        .iter()
-        .filter(|check| check.verdict == Verdict::Fails)
-        .count();
-    let (tone, lead) = match (record.end.as_str(), fails) {
-        ("done", 0) => (
-            Tone::Neutral,
-            "Measured; inputs and response times are as TPC-C allows.".to_owned(),
-        ),
-        ("done", fails) => (
-            Tone::Caution,
-            format!(
-                "Measured; {fails} of {} validity checks fail.",
-                record.validity.len()
-            ),
-        ),
-        ("interrupted", _) => (
+    let (tone, lead) = match record.end.as_str() {
+        "done" => of_whole_run(record),
+        "interrupted" => (
             Tone::Caution,
             "Interrupted; this is what was measured until then.".to_owned(),
         ),
-        ("gave up", _) => (
+        "gave up" => (
             Tone::Worse,
             "Given up: the server was gone for too long. This is what was measured until then."
                 .to_owned(),
@@ -118,6 +103,39 @@ fn answer(record: &Record) -> Answer {
         tone,
         lead,
         more: Vec::new(),
+    }
+}
+
+/// The gravest of what is wrong with it.
+fn of_whole_run(record: &Record) -> (Tone, String) {
+    let of_looks = |is_so: fn(&&Consistency) -> bool| record.consistency.iter().find(is_so);
+    if !record.is_served() {
+        let lead = "Nothing is measured: no transaction was done.";
+        return (Tone::Worse, lead.to_owned());
+    }
+    if let Some(look) = of_looks(|look| !look.broken.is_empty()) {
+        let when = &look.when;
+        let lead = format!("Measured, but the tables are not consistent {when} the run.");
+        return (Tone::Worse, lead);
+    }
+    if let Some(look) = of_looks(|look| !look.holds()) {
+        let when = &look.when;
+        let lead = format!("Measured; the tables were not checked {when} the run.");
+        return (Tone::Caution, lead);
+    }
+    let failing = |check: &&Check| check.verdict == Verdict::Fails;
+    match record.validity.iter().filter(failing).count() {
+        0 => (
+            Tone::Neutral,
+            "Measured; inputs and response times are as TPC-C allows.".to_owned(),
+        ),
+        fails => (
+            Tone::Caution,
+            format!(
+                "Measured; {fails} of {} validity checks fail.",
+                record.validity.len()
+            ),
+        ),
     }
 }
 
@@ -211,11 +229,15 @@ fn validity(record: &Record) -> Block {
 }
 
 fn consistency(look: &Consistency) -> (String, String) {
-    let broken = match look.broken.as_slice() {
-        [] => "everything holds".to_owned(),
-        rules => format!("BROKEN: {}", rules.join("; ")),
+    let found = match (&look.not_checked, look.broken.as_slice()) {
+        (Some(why), _) => format!("NOT CHECKED: {why}"),
+        (None, []) => "everything holds".to_owned(),
+        (None, rules) => format!("BROKEN: {}", rules.join("; ")),
     };
-    let text = format!("{} rules, {:.2} s: {broken}", look.checked, look.seconds);
+    let text = match look.not_checked {
+        Some(_) => found,
+        None => format!("{} rules, {:.2} s: {found}", look.checked, look.seconds),
+    };
     (format!("{} the run", look.when), text)
 }
 

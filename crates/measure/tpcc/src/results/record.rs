@@ -4,6 +4,7 @@
 //! has. Histograms are HdrHistogram's V2 format in base64.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use saiga_experiment::result::Run;
 use serde::de::Error as _;
@@ -58,6 +59,9 @@ pub struct Record {
     pub unanswered: u64,
     /// When the throughput had settled.
     pub steady: Steadiness,
+    /// Whether it had when a ramp-up until then (`auto`) was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp_up_settled: Option<bool>,
     /// CPU seconds of the clients over the whole run.
     pub client_cpu_s: f64,
     /// Whether the tables were consistent (§3.3.2), before and after the run, if it was looked at.
@@ -78,8 +82,31 @@ pub struct Consistency {
     pub checked: usize,
     /// Those that are broken, with an example.
     pub broken: Vec<String>,
+    /// Why nobody could look, although it was wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_checked: Option<String>,
     /// How long it took.
     pub seconds: f64,
+}
+
+impl Consistency {
+    /// A look that was wanted and is missing.
+    #[must_use]
+    pub fn missing(when: &str, why: String) -> Self {
+        Self {
+            when: when.to_owned(),
+            checked: 0,
+            broken: Vec::new(),
+            not_checked: Some(why),
+            seconds: 0.0,
+        }
+    }
+
+    /// Whether the tables were seen to be consistent.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.broken.is_empty() && self.not_checked.is_none()
+    }
 }
 
 /// Under what a run was measured. Parts of one run have all but the share in common.
@@ -117,8 +144,20 @@ pub struct Conditions {
     pub per_min: Option<f64>,
     /// Factors of keying and think times; zero without them.
     pub keying_thinking: (f64, f64),
-    /// Connections that carry out queued deliveries; 0 where terminals do it themselves.
+    /// `poisson` or `fixed`, of an open loop.
+    #[serde(default)]
+    pub arrivals: Option<String>,
+    /// Connections that carry out queued deliveries, of all hosts; 0 where terminals do it themselves.
     pub delivery_workers: u32,
+    /// Attempts at a transaction after the first one.
+    #[serde(default)]
+    pub max_retries: u16,
+    /// How long transactions may take that are under way, or queued, at the end.
+    #[serde(default)]
+    pub drain: String,
+    /// How long the server may be gone before the run ends.
+    #[serde(default)]
+    pub give_up: String,
     /// Ramp-up as asked for: seconds, or `auto`.
     pub ramp_up: String,
     /// Length as asked for: seconds, or transactions for each terminal.
@@ -246,7 +285,12 @@ impl Conditions {
             Pace::Human { keying, thinking } => ("human", None, (keying, thinking)),
             Pace::Open { per_min, .. } => ("open", Some(per_min), (0.0, 0.0)),
         };
+        let arrivals = match setup.pace {
+            Pace::Open { arrivals, .. } => Some(arrivals.name().to_owned()),
+            Pace::Eager | Pace::Limited { .. } | Pace::Human { .. } => None,
+        };
         let nurand = setup.constants;
+        let in_seconds = |time: Duration| format!("{} s", time.as_secs_f64());
         Self {
             props: Vec::new(),
             server: String::new(),
@@ -263,16 +307,20 @@ impl Conditions {
             pace: pace.to_owned(),
             per_min,
             keying_thinking,
+            arrivals,
             delivery_workers: match setup.delivery {
                 Delivery::Inline => 0,
                 Delivery::Queued { workers } => workers,
             },
+            max_retries: setup.max_retries,
+            drain: in_seconds(setup.drain),
+            give_up: in_seconds(setup.give_up),
             ramp_up: match setup.ramp_up {
-                RampUp::Lasting(time) => format!("{} s", time.as_secs_f64()),
+                RampUp::Lasting(time) => in_seconds(time),
                 RampUp::UntilSteady { .. } => "auto".to_owned(),
             },
             length: match setup.length {
-                Length::Lasting(time) => format!("{} s", time.as_secs_f64()),
+                Length::Lasting(time) => in_seconds(time),
                 Length::PerTerminal(count) => format!("{count} transactions per terminal"),
             },
             mix: Kind::ALL.map(|kind| setup.mix.share(kind)),
@@ -324,7 +372,7 @@ impl Record {
             backlog,
             undelivered,
             unanswered,
-            settled: _,
+            settled,
             cpu_s,
         } = measured;
         let Conditions {
@@ -367,6 +415,7 @@ impl Record {
             undelivered,
             unanswered,
             steady: Steadiness::TooShort,
+            ramp_up_settled: settled,
             client_cpu_s: cpu_s.0,
             consistency: Vec::new(),
             validity: Vec::new(),
@@ -390,21 +439,25 @@ impl Record {
         self.validity = validity::checks(self);
         self.deviations = deviations::of(self);
         self.run.metrics = self.metrics();
-        self.run.rejected = self.inconsistency();
+        self.run.rejected = self.reason_to_reject();
         self.run.detail = Some(Box::new(detail::of(self)));
     }
 
-    /// Why the run does not count: what was done to broken tables is not what was asked for.
-    fn inconsistency(&self) -> Option<String> {
-        let look = self
-            .consistency
-            .iter()
-            .find(|look| !look.broken.is_empty())?;
-        Some(format!(
-            "the tables are not consistent {} the run: {}",
-            look.when,
-            look.broken.join("; ")
-        ))
+    /// Why the run does not count: what was done to broken tables is not what was asked for, and of
+    /// tables that nobody could look at nobody knows.
+    fn reason_to_reject(&self) -> Option<String> {
+        if !self.is_served() {
+            return Some("no transaction of the measured interval was done".to_owned());
+        }
+        let look = self.consistency.iter().find(|look| !look.holds())?;
+        let when = &look.when;
+        Some(match &look.not_checked {
+            Some(why) => format!("the tables were not checked {when} the run: {why}"),
+            None => {
+                let broken = look.broken.join("; ");
+                format!("the tables are not consistent {when} the run: {broken}")
+            }
+        })
     }
 
     /// New-Orders per minute that are committed, or rolled back as demanded, wholly inside the
@@ -469,7 +522,18 @@ impl Record {
             .validity
             .iter()
             .all(|check| check.verdict != validity::Verdict::Fails);
-        valid && self.consistency.iter().all(|look| look.broken.is_empty())
+        valid && self.is_served() && self.consistency.iter().all(Consistency::holds)
+    }
+
+    /// False when terminals sent what they could and nothing of the measured interval was done.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        let failures = Phase::ALL
+            .map(|phase| self.failures(phase))
+            .iter()
+            .sum::<u64>();
+        let went_wrong = self.unanswered + self.lost_connections + failures;
+        went_wrong == 0 || self.tracks.total(Phase::Measured) > 0
     }
 
     /// Transactions of a phase that failed or were lost.

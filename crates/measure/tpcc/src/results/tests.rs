@@ -71,7 +71,7 @@ fn samples() -> Vec<Sample> {
     all
 }
 
-fn record(share: Share, samples: &[Sample]) -> Record {
+fn measured(share: Share, samples: &[Sample]) -> Measured {
     let interval = Interval {
         from_us: Some(10 * S),
         to_us: 40 * S,
@@ -91,7 +91,7 @@ fn record(share: Share, samples: &[Sample]) -> Record {
         last_us,
         ..
     } = ledger;
-    let measured = Measured {
+    Measured {
         end: End::Done,
         interval_us: (10 * S, 40 * S),
         last_us,
@@ -106,8 +106,11 @@ fn record(share: Share, samples: &[Sample]) -> Record {
         unanswered: 0,
         settled: None,
         cpu_s: (1.5, Some(0.5)),
-    };
-    let conditions = Conditions {
+    }
+}
+
+fn conditions(share: Share) -> Conditions {
+    Conditions {
         started_unix_s: 1_763_690_459,
         session_start: "2025-11-21 02:00:59".to_owned(),
         session_end: format!("2025-11-21 02:01:4{}", share.index),
@@ -120,8 +123,12 @@ fn record(share: Share, samples: &[Sample]) -> Record {
         db: "mysql".to_owned(),
         loaded_warehouses: 5,
         ..Conditions::of(&setup(share))
-    };
-    Record::new(conditions, measured, "2025-11-21T02:00:59Z".to_owned())
+    }
+}
+
+fn record(share: Share, samples: &[Sample]) -> Record {
+    let started = "2025-11-21T02:00:59Z".to_owned();
+    Record::new(conditions(share), measured(share, samples), started)
 }
 
 fn whole() -> Record {
@@ -189,12 +196,38 @@ fn the_sum_of_all_parts_is_the_whole_run() {
     (expected.client_cpu_s, expected.run.foreign_cpu_s) = (4.5, 1.5);
     expected.errors = vec![("deadlock".to_owned(), 9)];
     expected.gaps[0].lost = 6;
+    expected.conditions.delivery_workers = 6;
     // A series that was never in a file knows how far it is complete.
     expected.series =
         serde_json::from_str(&serde_json::to_string(&expected.series).unwrap()).unwrap();
     expected.conclude();
     assert_eq!(sum.series, expected.series);
     assert_eq!(sum, expected);
+}
+
+#[test]
+fn what_was_seen_of_each_load_host_stays_under_its_number() {
+    let with_host = |index: u32| {
+        let mut part = part(index, 2);
+        let series = &mut part.1.run.detail.as_mut().unwrap().series;
+        let mut seen = series[0].clone();
+        seen.name = "cpu_user_percent".to_owned();
+        seen.mean[0] = Some(f64::from(index));
+        series.push(seen);
+        part
+    };
+    let sum = merge(vec![with_host(2), with_host(1)]).unwrap();
+    let series = sum.run.detail.unwrap().series;
+    let seen = |name: &str| {
+        let mut all = series.iter().filter(|one| one.name == name);
+        let found = all.next().and_then(|one| one.mean[0]);
+        assert_eq!(all.count(), 0, "{name}");
+        found
+    };
+    assert_eq!(seen("worker_1_cpu_user_percent"), Some(1.0));
+    assert_eq!(seen("worker_2_cpu_user_percent"), Some(2.0));
+    assert_eq!(seen("cpu_user_percent"), None);
+    assert!(seen("throughput_ops_s").is_some());
 }
 
 /// 240 New-Orders in thirty seconds of all hosts; one of the hosts says that it ended earlier.
@@ -236,6 +269,32 @@ fn parts_that_do_not_fit_are_refused_by_name() {
     assert!(
         said(vec![part(1, 2), part(2, 3)]).contains("share is [0,2] in one and [0,3] in the other")
     );
+    let differ: [fn(&mut Setup); 4] = [
+        |setup| setup.max_retries = 4,
+        |setup| setup.drain = Duration::from_secs(31),
+        |setup| setup.give_up = Duration::from_secs(61),
+        |setup| {
+            setup.pace = Pace::Open {
+                per_min: 600.0,
+                arrivals: Arrivals::Fixed,
+            };
+        },
+    ];
+    for (change, wanted) in differ.into_iter().zip([
+        "max_retries is 3 in one and 4 in the other",
+        "drain is \"30 s\" in one and \"31 s\" in the other",
+        "give_up is \"60 s\" in one and \"61 s\" in the other",
+        "arrivals is \"poisson\" in one and \"fixed\" in the other",
+    ]) {
+        let (mut changed, mut other) = (setup(Share { index: 2, of: 2 }), part(2, 2));
+        change(&mut changed);
+        let of = Conditions::of(&changed);
+        let all = &mut other.1.conditions;
+        (all.max_retries, all.arrivals) = (of.max_retries, of.arrivals);
+        (all.drain, all.give_up) = (of.drain, of.give_up);
+        let refused = said(vec![part(1, 2), other]);
+        assert!(refused.ends_with(wanted), "{refused}");
+    }
     let mut later = part(2, 2);
     later.1.conditions.started_unix_s += 1;
     assert!(said(vec![part(1, 2), later]).contains("started_unix_s is "));
@@ -349,11 +408,71 @@ fn a_page_names_what_went_wrong() {
     let text = format!("{:?}", page::page(&whole()));
     for part in [
         "tpmC (no think time)",
-        "no service for 3.0 s, from 1.0 s to 4.0 s after the start; 2 connections were lost",
+        "no service for 3.0 s, from 1.0 s to 4.0 s after the start; 2 connections were down",
         "1 intended starts were never begun",
         "3 times: deadlock",
         "isolation level REPEATABLE-READ",
     ] {
         assert!(text.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn a_ramp_up_that_never_settles_is_told() {
+    let told = |settled| {
+        let measured = Measured {
+            settled,
+            ..measured(Share::WHOLE, &samples())
+        };
+        let record = Record::new(conditions(Share::WHOLE), measured, String::new());
+        let from_file: Record = serde_json::from_str(&files::json(&record)).unwrap();
+        assert_eq!(from_file.ramp_up_settled, settled);
+        let text = format!("{:?}", page::page(&from_file));
+        text.contains(
+            "had not settled when the longest ramp-up was over: it was measured from 10 s",
+        )
+    };
+    assert_eq!(
+        [None, Some(true), Some(false)].map(told),
+        [false, false, true]
+    );
+}
+
+#[test]
+fn a_run_without_answers_or_without_a_look_does_not_hold() {
+    let mut good = whole();
+    good.validity.clear();
+    let lead = |record: &Record| page::page(record).verdict.lead;
+    let look = |broken: &[&str]| record::Consistency {
+        when: "after".to_owned(),
+        checked: 12,
+        broken: broken.iter().map(|&rule| rule.to_owned()).collect(),
+        not_checked: None,
+        seconds: 0.1,
+    };
+    good.consistency.push(look(&[]));
+    // Some without an answer are told of; what was answered stands.
+    good.unanswered = 3;
+    assert!(good.all_checks_hold());
+    assert!(
+        lead(&good).starts_with("Measured; inputs"),
+        "{}",
+        lead(&good)
+    );
+    let mut broken = good.clone();
+    broken.consistency[0] = look(&["condition 1"]);
+    let mut missing = good.clone();
+    missing.consistency[0] = record::Consistency::missing("after", "it hangs".to_owned());
+    let mut silent = good.clone();
+    silent.tracks = record::Tracks::default();
+    for (mut record, wanted) in [
+        (broken, "Measured, but the tables are not consistent after"),
+        (missing, "Measured; the tables were not checked after"),
+        (silent, "Nothing is measured: no transaction was done"),
+    ] {
+        record.conclude();
+        assert!(!record.all_checks_hold(), "{wanted}");
+        assert!(record.run.rejected.is_some(), "{wanted}");
+        assert!(lead(&record).starts_with(wanted), "{}", lead(&record));
     }
 }

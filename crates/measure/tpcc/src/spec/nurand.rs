@@ -75,7 +75,7 @@ impl Constants {
     }
 
     /// Those of a run on a database that was loaded with `self`: C-Run for C_LAST differs from
-    /// C-Load by 65 to 119, but not by 96 or 112 (§2.1.6.1).
+    /// C-Load by 65 to 119, but not by 96 or 112 (§2.1.6.1). Each of a load in its range has such ones.
     #[must_use]
     pub fn of_run(self, rng: &mut Rng) -> Self {
         loop {

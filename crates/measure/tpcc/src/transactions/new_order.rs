@@ -6,7 +6,7 @@
 //! BenchmarkSQL does. Where two lines take from one stock the second one sees what the first
 //! one left, which BenchmarkSQL forgets.
 
-use super::{Outcome, Work, int};
+use super::{Outcome, Work, int, unexpected};
 use crate::db::SqlError;
 use crate::db::statement::Statement;
 use crate::db::value::{Decimal, Value};
@@ -34,10 +34,7 @@ impl Work<'_> {
         let (mut all, mut texts) = (Vec::with_capacity(input.lines.len()), String::new());
         for (number, line) in in_order_of_stock(&input.lines) {
             let left = all.last().and_then(|before| left_by(before, line));
-            match self.find(input.place, number, line, left, &mut texts)? {
-                Some(found) => all.push(found),
-                None => debug_assert_eq!(line.i_id, UNUSED_ITEM),
-            }
+            all.extend(self.find(input.place, number, line, left, &mut texts)?);
         }
         self.take_from_stock(input.place, &all)?;
         self.write_lines(input.place, o_id, &all, &texts)?;
@@ -71,7 +68,7 @@ impl Work<'_> {
         Ok(o_id)
     }
 
-    /// Item and stock of a line; `None` when there is no such item. `left` is what the line
+    /// Item and stock of a line; `None` when its item is the unused one. `left` is what the line
     /// before leaves of the same stock. The district's text goes behind `texts`.
     fn find(
         &mut self,
@@ -81,9 +78,15 @@ impl Work<'_> {
         left: Option<i64>,
         texts: &mut String,
     ) -> Result<Option<Found>, SqlError> {
-        if self.send(Statement::OrderItem, &[int(line.i_id)])? == 0 {
-            return Ok(None);
+        let item = [int(line.i_id)];
+        if line.i_id == UNUSED_ITEM {
+            // An item that is missing otherwise would make the rollback look as if it were wanted.
+            return match self.send(Statement::OrderItem, &item)? {
+                0 => Ok(None),
+                count => Err(unexpected(Statement::OrderItem, &item, count, "none")),
+            };
         }
+        self.send_for_one(Statement::OrderItem, &item)?;
         let price_cents = self.rows.decimal(0, 0, 2)?;
         self.send_for_one(
             Statement::OrderStock,

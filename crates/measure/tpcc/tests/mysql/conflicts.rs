@@ -112,3 +112,36 @@ fn a_row_that_is_there_already_is_refused() {
         "{error}"
     );
 }
+
+/// The customer's row is ours only after another payment has ended: what that one noted must stay. The
+/// first plain select of a transaction at REPEATABLE READ fixes what plain selects see. (MariaDB 11.8
+/// would refuse the transaction by itself, by `innodb_snapshot_isolation`.)
+#[test]
+fn a_payment_notes_its_words_before_those_of_the_payment_before_it() {
+    let server = Server::start(&["--loose-innodb-snapshot-isolation=OFF"]);
+    for (name, params) in [("noted_a", "useServerPrepStmts=true"), ("noted_b", "")] {
+        let mut late = tables::made(&server, name, params);
+        let mut early = open(&server.url(name, params), "root", "").unwrap();
+        for session in [&mut late, &mut early] {
+            run_sql(
+                &mut **session,
+                "set session transaction isolation level repeatable read",
+            );
+        }
+        let mut rows = Rows::new();
+        let warehouse = [Value::Int(1)];
+        let read = late.execute(Statement::PayWarehouseRead, &warehouse, &mut rows);
+        assert_eq!(read, Ok(1));
+        let customer = [1, 1, 2].map(Value::Int);
+        let cents = Value::Decimal(Decimal::cents(5));
+        let noted = [&[cents, cents, Value::Text("early")], &customer[..]].concat();
+        let done = early.execute(Statement::PayCustomerUpdateData, &noted, &mut rows);
+        assert_eq!(done, Ok(1));
+        early.commit().unwrap();
+        for statement in [Statement::PayCustomer, Statement::PayCustomerData] {
+            assert_eq!(late.execute(statement, &customer, &mut rows), Ok(1));
+        }
+        assert_eq!(rows.text(0, 0), Ok("early"), "{name}");
+        late.rollback().unwrap();
+    }
+}

@@ -6,6 +6,7 @@ mod bytes;
 mod faults;
 mod login;
 mod opengauss;
+mod resume;
 mod scripted;
 #[path = "../support/postgres.rs"]
 mod server;

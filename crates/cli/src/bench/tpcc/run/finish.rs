@@ -58,11 +58,13 @@ impl Finished<'_> {
         let started = humantime::format_rfc3339_millis(started).to_string();
         let mut record = Record::new(conditions, measured, started);
         record.consistency.extend(before);
-        if options.checks() && !interrupt.raised() {
-            match look_after(target, &record, interrupt) {
-                Ok(after) => record.consistency.push(after),
-                Err(error) => exit::say(&format!("not checked after the run: {error:#}")),
-            }
+        if options.checks() {
+            let looked = look_after(target, &record, interrupt);
+            // A look that is missing is no look that found nothing.
+            record.consistency.push(looked.unwrap_or_else(|error| {
+                exit::say(&format!("not checked after the run: {error:#}"));
+                Consistency::missing("after", format!("{error:#}"))
+            }));
         }
         // The checks of the tables belong to what is concluded.
         record.conclude();
@@ -184,6 +186,9 @@ fn look_after(
     record: &Record,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Consistency> {
+    if interrupt.raised() {
+        bail!("interrupted");
+    }
     if record.end == "gave up" {
         bail!("the server is gone");
     }
@@ -218,6 +223,7 @@ pub(super) fn look(
         when: when.to_owned(),
         checked: report.checked.len(),
         broken: broken.collect(),
+        not_checked: None,
         seconds: took.as_secs_f64(),
     })
 }

@@ -67,6 +67,8 @@ pub(super) struct Who<'a> {
     pub(super) user: &'a str,
     pub(super) password: &'a str,
     pub(super) database: &'a str,
+    /// The server's public key may be taken from the server.
+    pub(super) takes_public_key: bool,
 }
 
 impl Greeting {

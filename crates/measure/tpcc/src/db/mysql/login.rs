@@ -1,8 +1,8 @@
 //! Logging in: the greeting, then a dialogue about the password.
 //!
 //! Passwords go by `mysql_native_password` or `caching_sha2_password`, the latter without
-//! encryption by the server's public key, which is taken from the server. Deliberately absent:
-//! every other plugin, by its name.
+//! encryption by the server's public key, which is taken from the server unless that is forbidden
+//! (`allowPublicKeyRetrieval=false`). Deliberately absent: every other plugin, by its name.
 
 use super::fault::Fault;
 use super::greeting::{Agreed, Greeting, Who};
@@ -18,6 +18,8 @@ pub(super) enum LoginFault {
     Fault(Fault),
     /// It wants a password in a way that we do not have.
     Plugin(String),
+    /// It wants the password by its public key, which is not to be taken from it.
+    PublicKey,
     /// It is too old, or something else than MySQL.
     NoGreeting,
 }
@@ -62,6 +64,9 @@ pub(super) fn log_in(wire: &mut Wire, who: &Who<'_>) -> Result<(Agreed, u16), Lo
                 wire.send()?;
             }
             [0x01, 0x03] if method == Method::CachingSha2 => {} // The server knows us: OK follows.
+            [0x01, 0x04] if method == Method::CachingSha2 && !who.takes_public_key => {
+                return Err(LoginFault::PublicKey);
+            }
             [0x01, 0x04] if method == Method::CachingSha2 => send_password(wire, who, &salt)?,
             _ => return Err(Fault::Answer("no step of a log-in").into()),
         }

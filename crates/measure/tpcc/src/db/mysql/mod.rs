@@ -226,6 +226,13 @@ impl Session for MySql {
         loaded.and(restored)
     }
 
+    fn slow_load(&self) -> Option<&'static str> {
+        (self.form == Some(bulk::Form::Insert)).then_some(
+            "the server does not allow LOAD DATA LOCAL, so rows go as INSERTs, which is slower; \
+             `set global local_infile = 1` allows it",
+        )
+    }
+
     fn status(&mut self) -> Result<Vec<(String, f64)>, SqlError> {
         let mut sql = "show global status where variable_name in (".to_owned();
         for (at, name) in status::COUNTERS.iter().enumerate() {

@@ -48,12 +48,13 @@ pub(super) fn open(
         user,
         password,
         database: &url.database,
+        takes_public_key: options.takes_public_key,
     };
-    let limit = options.connect_timeout_ms.map(Duration::from_millis);
-    let stream = connect(url, limit).and_then(|stream| {
-        let login_limit = limit.unwrap_or(LOGIN_LIMIT);
-        prepare(&stream, Some(login_limit)).map(|()| stream)
-    });
+    let login_limit = options
+        .connect_timeout_ms
+        .map_or(LOGIN_LIMIT, Duration::from_millis);
+    let stream = connect(url, options.tcp_limit())
+        .and_then(|stream| prepare(&stream, Some(login_limit)).map(|()| stream));
     let stream = stream.map_err(|error| unreachable(url, error))?;
     let mut wire = Wire::new(stream);
     let entered = login::log_in(&mut wire, &who).map_err(|fault| refusal(url, &who, fault))?;
@@ -155,6 +156,15 @@ fn refusal(url: &Url, who: &Who<'_>, fault: LoginFault) -> ConnectError {
         LoginFault::NoGreeting => unreachable(
             url,
             io::Error::other("what answers there is no MySQL since 5.7 and no MariaDB"),
+        ),
+        LoginFault::PublicKey => unsupported(
+            format!(
+                "the password of user {:?} by a public key that it sends itself, against \
+                 allowPublicKeyRetrieval=false",
+                who.user
+            ),
+            "set it to true where nobody can stand in for the server, or give the user a password by \
+             mysql_native_password",
         ),
         LoginFault::Plugin(plugin) => unsupported(
             format!("user {:?} to log in by {plugin}", who.user),

@@ -156,6 +156,7 @@ const WHO: Who<'_> = Who {
     user: "me",
     password: "secret",
     database: "tpcc",
+    takes_public_key: true,
 };
 
 fn greeting(plugin: &str, flags: u32) -> Vec<u8> {
@@ -234,12 +235,27 @@ fn a_user_that_it_does_not_know_yet_sends_the_password_by_its_key() {
     assert_eq!((&heard[2][..], heard[3].len()), (&[2][..], 256));
 }
 
+/// Whoever stands in for the server would read the password by a key of its own.
+#[test]
+fn a_key_that_is_not_to_be_taken_is_not_asked_for() {
+    let script = vec![Say(greeting(SHA2, MYSQL_FLAGS)), Hear, Say(vec![1, 4])];
+    let (mut wire, server) = scripted(script);
+    let who = Who {
+        takes_public_key: false,
+        ..WHO
+    };
+    let ended = login::log_in(&mut wire, &who);
+    assert!(matches!(ended, Err(LoginFault::PublicKey)), "{ended:?}");
+    server.join().unwrap();
+}
+
 fn outcome(script: Vec<Step>) -> String {
     let (mut wire, server) = scripted(script);
     let outcome = match login::log_in(&mut wire, &WHO) {
         Ok(_) => "in".to_owned(),
         Err(LoginFault::NoGreeting) => "no greeting".to_owned(),
         Err(LoginFault::Plugin(plugin)) => plugin,
+        Err(LoginFault::PublicKey) => "a public key".to_owned(),
         Err(LoginFault::Fault(fault)) => fault.to_string(),
     };
     drop(wire);

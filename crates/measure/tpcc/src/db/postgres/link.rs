@@ -97,8 +97,8 @@ impl Link {
     pub(super) fn open(host: &str, port: u16, options: &Options) -> io::Result<Self> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for address in (host, port).to_socket_addrs()? {
-            let opened = match options.connect_timeout_ms {
-                Some(ms) => TcpStream::connect_timeout(&address, Duration::from_millis(ms)),
+            let opened = match options.tcp_limit() {
+                Some(limit) => TcpStream::connect_timeout(&address, limit),
                 None => TcpStream::connect(address),
             };
             match opened {

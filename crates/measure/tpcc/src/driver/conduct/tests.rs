@@ -191,12 +191,11 @@ fn a_run_is_called_off_when_there_is_no_hope() {
         RampUp::Lasting(seconds(0)),
         Length::Lasting(seconds(300)),
     ));
-    let look = |now_s: u64, sums, losses| {
+    let look = |now_s: u64, sums, is_down: bool| {
         let mut course = course.clone();
         let hope = Hope {
             sums,
-            last_done_us: 5 * SECOND_US,
-            losses,
+            down_since_us: is_down.then_some(5 * SECOND_US),
             terminals: 50,
         };
         course.look_for_hope(now_s * SECOND_US, hope);
@@ -224,7 +223,13 @@ fn losses_are_entered_between_the_transactions_around_them() {
     enter(
         &mut ledger,
         &[order(0, s), order(0, 5 * s), order(0, 9 * s)],
-        &[2 * s, 2 * s + 1],
+        &[
+            (2 * s, Way::Lost),
+            (2 * s + 1, Way::Lost),
+            (3 * s, Way::Opened),
+            (4 * s, Way::Opened),
+        ]
+        .map(|(at_us, way)| Turn { at_us, way }),
     );
     let gaps = ledger.gaps.finish(9 * s);
     let gap = Gap {
