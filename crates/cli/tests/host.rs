@@ -39,7 +39,8 @@ fn a_run_of_tpcc_has_the_host_and_the_database_beside_it() {
     let data = data.display();
     let text = format!(
         "db=mysql\nconn=jdbc:mysql://127.0.0.1:{port}/trial\nuser=tpcc\npassword=secret\n\
-         warehouses=1\nterminals=4\nlimitTxnsPerMin=0\nrunMins=1\ndata={data}\n"
+         warehouses=1\nterminals=4\nlimitTxnsPerMin=0\nrunMins=1\ndata={data}\n\
+         osCollectorDevices=net_lo\n"
     );
     fs::write(test.path("props"), text).unwrap();
     let built = test.said(&mut test.saiga(&["bench", "tpcc", "build", "--props", &props]));
@@ -62,6 +63,32 @@ fn a_run_of_tpcc_has_the_host_and_the_database_beside_it() {
     ] {
         assert!(greatest(course(&run, name)) > 0.0, "{name}");
     }
+    // Named devices have courses of their own, and BenchmarkSQL's files.
+    assert!(greatest(course(&run, "net_lo_rx_packets_s")) > 0.0);
+    for (name, header) in [
+        ("sys_info", "run,elapsed,cpu_user,"),
+        ("net_lo", "run,elapsed,device,"),
+    ] {
+        let text = fs::read_to_string(test.path(&format!("out/data/{name}.csv"))).unwrap();
+        assert!(
+            text.starts_with(header) && text.lines().count() > 5,
+            "{text}"
+        );
+    }
+    for name in [
+        "host_server_cpu_s",
+        "host_client_cpu_s",
+        "host_cpu_user_mean_percent",
+        "host_cpu_user_p95_percent",
+    ] {
+        assert!(run.metrics[name] > 0.0, "{name} in {:?}", run.metrics);
+    }
+    assert!(
+        said.stdout.contains("\nCPU seconds meanwhile: client ")
+            && said.stdout.contains(", server "),
+        "{}",
+        said.stdout
+    );
     let user = course(&run, "cpu_user_percent");
     assert!((5..=8).contains(&user.mean.len()), "{user:?}");
     for when in ["before", "after"] {
