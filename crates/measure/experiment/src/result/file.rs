@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::detail::Series;
-use super::{ExperimentResult, FORMAT_VERSION};
+use super::{ExperimentResult, FORMAT_VERSION, HeadlineComparison};
 
 /// A result that contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -175,6 +175,13 @@ impl ExperimentResult {
                 own.into_iter()
                     .chain(comparison.ratio.ci95.into_iter().flatten()),
             )?;
+        }
+        if let Some(HeadlineComparison { a, b, ratio, .. }) = &self.headline_comparison {
+            let place = "headline_comparison";
+            arm(place, a)?;
+            arm(place, b)?;
+            let ends = ratio.ci95.into_iter().flatten();
+            finite(place, std::iter::once(ratio.median).chain(ends))?;
         }
         for (index, warning) in self.warnings.iter().enumerate() {
             warning
