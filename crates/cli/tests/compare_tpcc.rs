@@ -6,6 +6,7 @@ mod marked;
 use std::fs;
 
 use marked::{Marked, taken_port};
+use saiga_experiment::campaign::{Begin, Claim};
 use saiga_experiment::result::{Detail, Run};
 
 /// An experiment on SQLite, which has no server: a process that sleeps stands for it.
@@ -127,6 +128,40 @@ fn a_file_runs_tpcc_and_its_result_has_every_detail() {
         "New-Orders, per second",
     ] {
         assert!(page.to_lowercase().contains(&told.to_lowercase()), "{told}");
+    }
+    test.assert_nothing_left();
+    nothing_is_written_into_a_campaign_of_others(&test);
+}
+
+/// The folder holds a campaign, here made one that was interrupted.
+fn nothing_is_written_into_a_campaign_of_others(test: &Marked) {
+    let record = test.path("out/campaign.jsonl");
+    let text = fs::read_to_string(&record).unwrap();
+    let (runs, end) = text.trim_end().rsplit_once('\n').unwrap();
+    assert!(end.contains("\"finished\""), "{end}");
+    fs::write(&record, format!("{runs}\n")).unwrap();
+    for name in ["tpcc.props", "experiment.toml"] {
+        fs::write(test.path("out").join(name), "of the campaign").unwrap();
+    }
+    let out = test.text("out");
+    let private = ["compare", "tpcc", "--engine", "mariadb", "--out", &out];
+    let own = test.text("props");
+    let server = ["--server", "sleep 1000", "--out", &out];
+    let own = [&["compare", "tpcc", "--props", &own], &server[..]].concat();
+    let (of_mariadb, port) = taken_port();
+    props(test, &port, RUN);
+    drop(of_mariadb);
+    for words in [&private[..], &own] {
+        test.assert_refused(words, "holds an unfinished campaign of 2 runs");
+        let resumed = [words, &["--resume"]].concat();
+        test.assert_refused(&resumed, "is of another plan (");
+    }
+    let held = Claim::take(&test.path("out"), Begin::Resume).unwrap();
+    test.assert_refused(&private, "is in use by another saiga");
+    drop(held);
+    for name in ["tpcc.props", "experiment.toml"] {
+        let left = fs::read_to_string(test.path("out").join(name)).unwrap();
+        assert_eq!(left, "of the campaign");
     }
     test.assert_nothing_left();
 }

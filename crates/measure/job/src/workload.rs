@@ -19,6 +19,7 @@ use saiga_experiment::version::ProgramError;
 use saiga_experiment::workload::{Failure, Load, Workload};
 use saiga_redis::{RedisLoad, RedisWorkload};
 use saiga_tpcc::props::{Length, Props, PropsError};
+use serde_json::Value;
 
 use crate::course::Asked;
 use crate::loads::{self, JobLoad};
@@ -26,16 +27,23 @@ use crate::machine::{self, Machine};
 use crate::site::{Campaign, Site, run_hook};
 use crate::step::{Side, Step, Steps, steps};
 use crate::target::{JobTarget, OwnTarget};
-use crate::{client, line, settings};
+use crate::{client, facts, line, settings};
 
 /// What a run of TPC-C may take beyond its length: terminals end their last transactions.
 const TPCC_GRACE: Duration = Duration::from_secs(600);
+
+/// How the settings are named by which MySQL, MariaDB, PostgreSQL and openGauss tell their versions.
+const VERSIONS: [&str; 2] = [".version", ".server_version"];
 
 /// An experiment that can be run, or shown.
 pub struct Job {
     pub(crate) core: Rc<Core>,
     /// The private servers of a topology.
     pub(crate) private: Option<RedisWorkload>,
+    /// Saiga's, if it is there.
+    pub(crate) library: Option<PathBuf>,
+    /// Whether the snapshot is made again by every process, of data that follow from a seed.
+    pub(crate) makes_data_anew: bool,
 }
 
 /// What all runs have in common.
@@ -50,6 +58,8 @@ pub(crate) struct Core {
     pub(crate) results: Option<PathBuf>,
     /// What the servers of each arm say of their settings, once they have run.
     pub(crate) settings: RefCell<BTreeMap<usize, BTreeMap<String, String>>>,
+    /// What they said in an earlier process of the same campaign.
+    recalled: RefCell<BTreeMap<usize, BTreeMap<String, String>>>,
     ignored: RefCell<Vec<String>>,
 }
 
@@ -80,6 +90,18 @@ pub enum SetupError {
         /// The arm.
         arm: String,
     },
+}
+
+/// A campaign goes on, and its server has been replaced.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the campaign was begun with {name} {there}, and now it is {here}; go on with the server that \
+     began it, or choose another --out"
+)]
+struct OtherVersion {
+    name: String,
+    there: String,
+    here: String,
 }
 
 impl fmt::Debug for Job {
@@ -130,10 +152,26 @@ impl Job {
             probe,
             results,
             settings: RefCell::default(),
+            recalled: RefCell::default(),
             ignored: RefCell::default(),
         };
         let core = Rc::new(core);
-        Ok(Self { core, private })
+        Ok(Self {
+            core,
+            private,
+            library: library.map(Path::to_owned),
+            makes_data_anew: false,
+        })
+    }
+
+    /// The same where every process makes the data and their snapshot anew, alike but for what a
+    /// server writes by itself: their fingerprint does not tell one campaign from another.
+    #[must_use]
+    pub fn on_data_made_anew(self) -> Self {
+        Self {
+            makes_data_anew: true,
+            ..self
+        }
     }
 
     /// One that can be run on `machine`; TPC-C leaves what it measured in folders of `results`.
@@ -241,7 +279,7 @@ impl Job {
                 let topology = loads::topology(&self.core.file);
                 loads::redis_loads(flags, topology, *failover)
             }
-            Kind::Tpcc { .. } => vec![loads::tpcc_load(&self.core.props)],
+            Kind::Tpcc { options, .. } => vec![loads::tpcc_load(&self.core.props, options)],
             Kind::Command { name, line, .. } => vec![loads::command_load(name, line)],
         }
     }
@@ -316,6 +354,9 @@ impl Core {
             }
             Kind::Command { .. } => {}
         }
+        if let Some(before) = self.recalled.borrow().get(&arm) {
+            same_versions(before, &all).map_err(Failure::impossible)?;
+        }
         self.settings.borrow_mut().insert(arm, all);
         Ok(())
     }
@@ -389,6 +430,29 @@ impl Workload for Job {
             .as_ref()
             .map(Workload::versions)
             .unwrap_or_default()
+    }
+
+    fn facts(&self) -> BTreeMap<String, Value> {
+        facts::of(self)
+    }
+
+    fn settings(&self, arm: usize) -> Option<BTreeMap<String, String>> {
+        let asked = self.core.settings.borrow().get(&arm).cloned();
+        asked.or_else(|| self.core.recalled.borrow().get(&arm).cloned())
+    }
+
+    fn recall(&self, arm: usize, settings: &BTreeMap<String, String>) {
+        let mut recalled = self.core.recalled.borrow_mut();
+        recalled.insert(arm, settings.clone());
+    }
+
+    fn remedy(&self) -> String {
+        match &self.core.file.workload.kind {
+            Kind::Tpcc { .. } => "longer runs (runMins of the props file)",
+            Kind::Redis { .. } => "longer runs (requests of the workload)",
+            Kind::Command { .. } => "longer runs (what the workload's command says)",
+        }
+        .to_owned()
     }
 
     fn caveats(&self) -> Vec<Warning> {
@@ -490,9 +554,7 @@ impl Job {
         let client = client::line(&self.core.file, arm, test, Path::new("saiga"), None);
         let mut configuration: BTreeMap<String, String> =
             arm.servers.iter().flat_map(settings).collect();
-        if let Some(said) = self.core.settings.borrow().get(&index) {
-            configuration.extend(said.clone());
-        }
+        configuration.extend(Workload::settings(self, index).unwrap_or_default());
         result::Arm {
             name: arm.name.clone(),
             server: servers.join("\n"),
@@ -506,6 +568,27 @@ impl Job {
             varies: None,
             configuration,
         }
+    }
+}
+
+/// A server is the one that the earlier runs of a campaign had, as far as it says so itself.
+fn same_versions(
+    before: &BTreeMap<String, String>,
+    now: &BTreeMap<String, String>,
+) -> Result<(), OtherVersion> {
+    let is_version = |name: &str| VERSIONS.iter().any(|end| name.ends_with(end));
+    let mut versions = before.iter().filter(|(name, _)| is_version(name));
+    let other = versions.find_map(|(name, there)| {
+        let here = now.get(name).filter(|here| *here != there)?;
+        Some((name, there, here))
+    });
+    match other {
+        None => Ok(()),
+        Some((name, there, here)) => Err(OtherVersion {
+            name: name.clone(),
+            there: there.clone(),
+            here: here.clone(),
+        }),
     }
 }
 
@@ -538,4 +621,28 @@ fn settings(server: &Server) -> BTreeMap<String, String> {
         .iter()
         .map(|(name, value)| (format!("{}.env.{name}", server.name), value.clone()));
     own.chain(env).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_was_replaced_is_noticed() {
+        let said = |version: &str, buffer: &str| {
+            BTreeMap::from([
+                ("db.version".to_owned(), version.to_owned()),
+                ("db.innodb_buffer_pool_size".to_owned(), buffer.to_owned()),
+            ])
+        };
+        let before = said("8.0.36", "1");
+        assert!(same_versions(&before, &said("8.0.36", "2")).is_ok());
+        let other = same_versions(&before, &said("8.0.40", "1")).unwrap_err();
+        assert!(
+            other
+                .to_string()
+                .contains("db.version 8.0.36, and now it is 8.0.40"),
+            "{other}"
+        );
+    }
 }
