@@ -27,7 +27,9 @@ name = "b"
 [workload]
 kind = "tpcc"
 props = "props"
-options = ["--for", "1s", "--ramp-up", "200ms"]
+options = ["--for", "6s", "--ramp-up", "200ms"]
+[metrics]
+devices = ["lo"]
 "#;
 
 /// A props file for the tables of MariaDB at `port`, with what stands behind it.
@@ -94,7 +96,18 @@ fn is_told_in_full(run: &Run, folder: &str) {
             "errors_per_s",
         ],
     );
-    has_series(detail, &["cpu_user_percent", "server_cpu_percent"]);
+}
+
+/// The host, told once, by the load alone.
+fn is_told_with_its_host(run: &Run) {
+    let detail = run.detail.as_ref().unwrap();
+    let host = ["cpu_user_percent", "server_cpu_percent", "net_lo_rx_kb_s"];
+    has_series(detail, &host);
+    for name in host {
+        let same = detail.series.iter().filter(|one| one.name == name);
+        assert_eq!(same.count(), 1, "{name}");
+    }
+    assert!(run.metrics["host_client_cpu_s"] > 0.0, "{:?}", run.metrics);
 }
 
 #[test]
@@ -117,6 +130,7 @@ fn a_file_runs_tpcc_and_its_result_has_every_detail() {
     for (run, number) in result.runs.iter().zip(1..) {
         let folder = format!("runs/{number:04}-{}", run.arm);
         is_told_in_full(run, &folder);
+        is_told_with_its_host(run);
         assert!(test.path("out").join(&folder).join("series.csv").is_file());
     }
     let measured = |metric: &str| result.comparisons.iter().any(|one| one.metric == metric);
@@ -151,13 +165,15 @@ fn nothing_is_written_into_a_campaign_of_others(test: &Marked) {
     let (of_mariadb, port) = taken_port();
     props(test, &port, RUN);
     drop(of_mariadb);
+    let campaign = format!("{out}/campaign.jsonl");
     for words in [&private[..], &own] {
-        test.assert_refused(words, "holds an unfinished campaign of 2 runs");
+        let unfinished = format!("{campaign} holds an unfinished campaign of 2 runs");
+        test.assert_refused(words, &unfinished);
         let resumed = [words, &["--resume"]].concat();
-        test.assert_refused(&resumed, "is of another plan (");
+        test.assert_refused(&resumed, &format!("{campaign} is of another plan ("));
     }
     let held = Claim::take(&test.path("out"), Begin::Resume).unwrap();
-    test.assert_refused(&private, "is in use by another saiga");
+    test.assert_refused(&private, &format!("{campaign} is in use by another saiga"));
     drop(held);
     for name in ["tpcc.props", "experiment.toml"] {
         let left = fs::read_to_string(test.path("out").join(name)).unwrap();
