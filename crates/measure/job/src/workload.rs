@@ -32,9 +32,6 @@ use crate::{client, facts, line, settings};
 /// What a run of TPC-C may take beyond its length: terminals end their last transactions.
 const TPCC_GRACE: Duration = Duration::from_secs(600);
 
-/// How the settings are named by which MySQL, MariaDB, PostgreSQL and openGauss tell their versions.
-const VERSIONS: [&str; 2] = [".version", ".server_version"];
-
 /// An experiment that can be run, or shown.
 pub struct Job {
     pub(crate) core: Rc<Core>,
@@ -90,18 +87,6 @@ pub enum SetupError {
         /// The arm.
         arm: String,
     },
-}
-
-/// A campaign goes on, and its server has been replaced.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the campaign was begun with {name} {there}, and now it is {here}; go on with the server that \
-     began it, or choose another --out"
-)]
-struct OtherVersion {
-    name: String,
-    there: String,
-    here: String,
 }
 
 impl fmt::Debug for Job {
@@ -355,7 +340,7 @@ impl Core {
             Kind::Command { .. } => {}
         }
         if let Some(before) = self.recalled.borrow().get(&arm) {
-            same_versions(before, &all).map_err(Failure::impossible)?;
+            settings::same_versions(before, &all).map_err(Failure::impossible)?;
         }
         self.settings.borrow_mut().insert(arm, all);
         Ok(())
@@ -571,27 +556,6 @@ impl Job {
     }
 }
 
-/// A server is the one that the earlier runs of a campaign had, as far as it says so itself.
-fn same_versions(
-    before: &BTreeMap<String, String>,
-    now: &BTreeMap<String, String>,
-) -> Result<(), OtherVersion> {
-    let is_version = |name: &str| VERSIONS.iter().any(|end| name.ends_with(end));
-    let mut versions = before.iter().filter(|(name, _)| is_version(name));
-    let other = versions.find_map(|(name, there)| {
-        let here = now.get(name).filter(|here| *here != there)?;
-        Some((name, there, here))
-    });
-    match other {
-        None => Ok(()),
-        Some((name, there, here)) => Err(OtherVersion {
-            name: name.clone(),
-            there: there.clone(),
-            here: here.clone(),
-        }),
-    }
-}
-
 /// What a file says of a server, for the list of what differs between arms.
 fn settings(server: &Server) -> BTreeMap<String, String> {
     let Dress {
@@ -621,28 +585,4 @@ fn settings(server: &Server) -> BTreeMap<String, String> {
         .iter()
         .map(|(name, value)| (format!("{}.env.{name}", server.name), value.clone()));
     own.chain(env).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_that_was_replaced_is_noticed() {
-        let said = |version: &str, buffer: &str| {
-            BTreeMap::from([
-                ("db.version".to_owned(), version.to_owned()),
-                ("db.innodb_buffer_pool_size".to_owned(), buffer.to_owned()),
-            ])
-        };
-        let before = said("8.0.36", "1");
-        assert!(same_versions(&before, &said("8.0.36", "2")).is_ok());
-        let other = same_versions(&before, &said("8.0.40", "1")).unwrap_err();
-        assert!(
-            other
-                .to_string()
-                .contains("db.version 8.0.36, and now it is 8.0.40"),
-            "{other}"
-        );
-    }
 }
