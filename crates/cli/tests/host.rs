@@ -40,8 +40,8 @@ fn devices_and_summary_are_told(test: &Marked, run: &Run, stdout: &str) {
     for name in [
         "host_server_cpu_s",
         "host_client_cpu_s",
-        "host_cpu_user_mean_percent",
-        "host_cpu_user_p95_percent",
+        "host_cpu_system_mean_percent",
+        "host_cpu_system_p95_percent",
     ] {
         assert!(run.metrics[name] > 0.0, "{name} in {:?}", run.metrics);
     }

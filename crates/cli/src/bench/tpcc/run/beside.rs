@@ -145,8 +145,9 @@ pub(super) fn add_to(record: &mut Record, seen: Seen) {
 }
 
 /// Metrics of which a record has the mean and the 95th percentile, and their names for people.
-const SUMMARISED: [(&str, &str); 5] = [
+const SUMMARISED: [(&str, &str); 6] = [
     ("cpu_user_percent", "user"),
+    ("cpu_nice_percent", "nice"),
     ("cpu_system_percent", "system"),
     ("cpu_iowait_percent", "waiting for disks"),
     ("steal_percent", "stolen"),
