@@ -21,7 +21,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use saiga_experiment::analysis::{percent, widths};
 use saiga_experiment::arm::ArmKind;
-use saiga_experiment::campaign::{self, Campaign, Identity};
+use saiga_experiment::campaign::{self, Campaign, Claim, Identity};
 use saiga_experiment::engine::{self, Event, Extras, Look, Outcome};
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::output;
@@ -172,16 +172,22 @@ fn outlook<W: Workload>(
     Some(Outlook::new(&args.course, plan.pairs).sentence(&spreads))
 }
 
-/// Takes or makes the campaign of this plan in `out`, and says what is there.
+/// Takes or makes the campaign of this plan in `out`, unless it was taken before, and says what is
+/// there.
 fn campaign_in<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
     args: &Args,
     out: &Path,
+    claim: Option<Claim>,
 ) -> anyhow::Result<Campaign> {
     let until = args.course.until();
+    let claim = match claim {
+        Some(claim) => claim,
+        None => Claim::take(out, args.course.begin())?,
+    };
     let identity = Identity::of(workload, plan, until.as_ref(), &finish::host());
-    let campaign = Campaign::open(out, &identity, args.course.begin())?;
+    let campaign = claim.of(&identity)?;
     if args.course.resume {
         exit::say(
             &match (campaign.recorded().len(), campaign.was_finished()) {
@@ -260,7 +266,7 @@ fn experiment<W: Workload>(
         goal: None,
         load_file: None,
     };
-    let (_, verdict) = conduct(workload, plan, args, out, told)?;
+    let (_, verdict) = conduct(workload, plan, args, out, told, None)?;
     let expected = args.expect == Some(Expectation::Faster);
     if let Some(what) = finish::unmet(verdict).filter(|_| expected) {
         exit::say(&what);
@@ -276,15 +282,21 @@ fn conduct<W: Workload>(
     args: &Args,
     out: &Path,
     told: Told,
+    claim: Option<Claim>,
 ) -> anyhow::Result<(ExperimentResult, Verdict)> {
     output::claim_folder(out)?;
     raise_descriptor_limit();
-    let mut campaign = campaign_in(workload, plan, args, out)?;
+    let mut campaign = campaign_in(workload, plan, args, out, claim)?;
     let load_file = told.load_file.as_deref();
     let outcome = run_rest(workload, plan, args, &mut campaign, load_file)?;
     let stopped = outcome.stopped.clone();
     let (result, verdict) = finish::result(workload, plan, outcome, args, told);
-    finish::write(&result, out, args.json)?;
+    let written = finish::write(&result, out)?;
+    if stopped.is_none() {
+        // Not before: runs that are finished may be written over.
+        campaign.finish(engine::now())?;
+    }
+    finish::print(&written, args.json)?;
     finish::check_done(&result, stopped.as_deref(), out)?;
     Ok((result, verdict))
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use saiga_sampler::{Config, Sampler, Sink, Snapshot};
 
-pub(crate) use beside::BesideRuns;
+pub(crate) use beside::{BesideRuns, device};
 pub(crate) use recording::{Recording, Seen};
 
 /// What watches the host at this moment.
@@ -26,6 +26,8 @@ enum Watching {
     /// For the panel alone: no groups, no file.
     Between(Sampler),
     Run(Sampler),
+    /// The load does, which is another process.
+    Elsewhere,
     /// Nobody can: the reason was said where a run wanted it.
     Impossible,
 }
@@ -46,7 +48,31 @@ impl Host {
             Watching::Between(sampler) | Watching::Run(sampler) => {
                 Some(sampler.latest()).filter(|snapshot| snapshot.row > 0)
             }
-            Watching::Nothing | Watching::Impossible => None,
+            Watching::Nothing | Watching::Elsewhere | Watching::Impossible => None,
+        }
+    }
+
+    /// The newest row of the run that is watched here, if one is.
+    pub(crate) fn of_run(&self) -> Option<Arc<Snapshot>> {
+        match &*self.watching() {
+            Watching::Run(sampler) => Some(sampler.latest()).filter(|snapshot| snapshot.row > 0),
+            Watching::Nothing
+            | Watching::Between(_)
+            | Watching::Elsewhere
+            | Watching::Impossible => None,
+        }
+    }
+
+    /// The load looks itself, until [`look_again`](Self::look_again).
+    pub(crate) fn stand_back(&self) {
+        *self.watching() = Watching::Elsewhere;
+    }
+
+    /// It has ended.
+    pub(crate) fn look_again(&self) {
+        let mut watching = self.watching();
+        if matches!(*watching, Watching::Elsewhere) {
+            *watching = Watching::Nothing;
         }
     }
 

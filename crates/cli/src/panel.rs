@@ -1,6 +1,7 @@
 //! A dashboard at the bottom of the terminal, redrawn by a thread of its own.
 //!
-//! News come in by [`Panel::tell`] from whoever has them; the host's are fetched from [`Host`]. Lines
+//! News come in by [`Panel::tell`] from whoever has them; the host's are fetched from [`Host`], or
+//! come with the load's where that watches it. Lines
 //! for people go above it ([`Panel::say`]). Where stderr is no terminal there is no panel, and
 //! whoever wanted one falls back to lines.
 //!
@@ -18,7 +19,7 @@ use saiga_sampler::dashboard::{Dashboard, Size};
 
 use crate::exit;
 use crate::host::Host;
-use crate::load_file::{Look, Reader};
+use crate::load_file::{Look, Reader, Second};
 use painter::Painter;
 
 /// Between two frames when there are no news: the host has a row each second.
@@ -114,7 +115,13 @@ impl State {
     fn look_at_load(&mut self) {
         let Some(reader) = &mut self.load else { return };
         match reader.look(SystemTime::now()) {
-            Look::New(load) => self.dashboard.on_load(load),
+            Look::New(second) => {
+                let Second { load, host } = *second;
+                self.dashboard.on_load(load);
+                if let Some(host) = host {
+                    self.dashboard.on_snapshot(Arc::new(host.into()));
+                }
+            }
             Look::Same => {}
             Look::Nothing => self.dashboard.on_load_end(),
         }

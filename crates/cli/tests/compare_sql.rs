@@ -202,12 +202,13 @@ fn what_cannot_be_done_is_said_and_exit_2() {
             &["--engine", "postgres", "--arms", "kernel,unix"],
             "--out DIR is missing",
         ),
+        // Either arm needs the port: a run that came before it would be kept, and told.
         (
             &[
                 "--engine",
                 "postgres",
                 "--arms",
-                "kernel,unix",
+                "kernel,kernel",
                 "--only",
                 "c1-unpinned",
                 "--out",

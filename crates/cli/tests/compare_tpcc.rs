@@ -6,6 +6,7 @@ mod marked;
 use std::fs;
 
 use marked::{Marked, taken_port};
+use saiga_experiment::campaign::{Begin, Claim};
 use saiga_experiment::result::{Detail, Run};
 
 /// An experiment on SQLite, which has no server: a process that sleeps stands for it.
@@ -26,7 +27,9 @@ name = "b"
 [workload]
 kind = "tpcc"
 props = "props"
-options = ["--for", "1s", "--ramp-up", "200ms"]
+options = ["--for", "6s", "--ramp-up", "200ms"]
+[metrics]
+devices = ["lo"]
 "#;
 
 /// A props file for the tables of MariaDB at `port`, with what stands behind it.
@@ -93,7 +96,18 @@ fn is_told_in_full(run: &Run, folder: &str) {
             "errors_per_s",
         ],
     );
-    has_series(detail, &["cpu_user_percent", "server_cpu_percent"]);
+}
+
+/// The host, told once, by the load alone.
+fn is_told_with_its_host(run: &Run) {
+    let detail = run.detail.as_ref().unwrap();
+    let host = ["cpu_user_percent", "server_cpu_percent", "net_lo_rx_kb_s"];
+    has_series(detail, &host);
+    for name in host {
+        let same = detail.series.iter().filter(|one| one.name == name);
+        assert_eq!(same.count(), 1, "{name}");
+    }
+    assert!(run.metrics["host_client_cpu_s"] > 0.0, "{:?}", run.metrics);
 }
 
 #[test]
@@ -116,6 +130,7 @@ fn a_file_runs_tpcc_and_its_result_has_every_detail() {
     for (run, number) in result.runs.iter().zip(1..) {
         let folder = format!("runs/{number:04}-{}", run.arm);
         is_told_in_full(run, &folder);
+        is_told_with_its_host(run);
         assert!(test.path("out").join(&folder).join("series.csv").is_file());
     }
     let measured = |metric: &str| result.comparisons.iter().any(|one| one.metric == metric);
@@ -127,6 +142,42 @@ fn a_file_runs_tpcc_and_its_result_has_every_detail() {
         "New-Orders, per second",
     ] {
         assert!(page.to_lowercase().contains(&told.to_lowercase()), "{told}");
+    }
+    test.assert_nothing_left();
+    nothing_is_written_into_a_campaign_of_others(&test);
+}
+
+/// The folder holds a campaign, here made one that was interrupted.
+fn nothing_is_written_into_a_campaign_of_others(test: &Marked) {
+    let record = test.path("out/campaign.jsonl");
+    let text = fs::read_to_string(&record).unwrap();
+    let (runs, end) = text.trim_end().rsplit_once('\n').unwrap();
+    assert!(end.contains("\"finished\""), "{end}");
+    fs::write(&record, format!("{runs}\n")).unwrap();
+    for name in ["tpcc.props", "experiment.toml"] {
+        fs::write(test.path("out").join(name), "of the campaign").unwrap();
+    }
+    let out = test.text("out");
+    let private = ["compare", "tpcc", "--engine", "mariadb", "--out", &out];
+    let own = test.text("props");
+    let server = ["--server", "sleep 1000", "--out", &out];
+    let own = [&["compare", "tpcc", "--props", &own], &server[..]].concat();
+    let (of_mariadb, port) = taken_port();
+    props(test, &port, RUN);
+    drop(of_mariadb);
+    let campaign = format!("{out}/campaign.jsonl");
+    for words in [&private[..], &own] {
+        let unfinished = format!("{campaign} holds an unfinished campaign of 2 runs");
+        test.assert_refused(words, &unfinished);
+        let resumed = [words, &["--resume"]].concat();
+        test.assert_refused(&resumed, &format!("{campaign} is of another plan ("));
+    }
+    let held = Claim::take(&test.path("out"), Begin::Resume).unwrap();
+    test.assert_refused(&private, &format!("{campaign} is in use by another saiga"));
+    drop(held);
+    for name in ["tpcc.props", "experiment.toml"] {
+        let left = fs::read_to_string(test.path("out").join(name)).unwrap();
+        assert_eq!(left, "of the campaign");
     }
     test.assert_nothing_left();
 }

@@ -24,6 +24,34 @@ fn greatest(course: &Series) -> f64 {
     course.mean.iter().flatten().copied().fold(0.0, f64::max)
 }
 
+/// Named devices have courses of their own, and BenchmarkSQL's files; the whole is summed up.
+fn devices_and_summary_are_told(test: &Marked, run: &Run, stdout: &str) {
+    assert!(greatest(course(run, "net_lo_rx_packets_s")) > 0.0);
+    for (name, header) in [
+        ("sys_info", "run,elapsed,cpu_user,"),
+        ("net_lo", "run,elapsed,device,"),
+    ] {
+        let text = fs::read_to_string(test.path(&format!("out/data/{name}.csv"))).unwrap();
+        assert!(
+            text.starts_with(header) && text.lines().count() > 5,
+            "{text}"
+        );
+    }
+    for name in [
+        "host_server_cpu_s",
+        "host_client_cpu_s",
+        "host_cpu_system_mean_percent",
+        "host_cpu_system_p95_percent",
+    ] {
+        assert!(run.metrics[name] > 0.0, "{name} in {:?}", run.metrics);
+    }
+    assert!(
+        stdout.contains("\nCPU seconds meanwhile: client ") && stdout.contains(", server "),
+        "{}",
+        stdout
+    );
+}
+
 #[test]
 fn a_run_of_tpcc_has_the_host_and_the_database_beside_it() {
     let test = Marked::new();
@@ -39,7 +67,8 @@ fn a_run_of_tpcc_has_the_host_and_the_database_beside_it() {
     let data = data.display();
     let text = format!(
         "db=mysql\nconn=jdbc:mysql://127.0.0.1:{port}/trial\nuser=tpcc\npassword=secret\n\
-         warehouses=1\nterminals=4\nlimitTxnsPerMin=0\nrunMins=1\ndata={data}\n"
+         warehouses=1\nterminals=4\nlimitTxnsPerMin=0\nrunMins=1\ndata={data}\n\
+         osCollectorDevices=net_lo\n"
     );
     fs::write(test.path("props"), text).unwrap();
     let built = test.said(&mut test.saiga(&["bench", "tpcc", "build", "--props", &props]));
@@ -62,6 +91,7 @@ fn a_run_of_tpcc_has_the_host_and_the_database_beside_it() {
     ] {
         assert!(greatest(course(&run, name)) > 0.0, "{name}");
     }
+    devices_and_summary_are_told(&test, &run, &said.stdout);
     let user = course(&run, "cpu_user_percent");
     assert!((5..=8).contains(&user.mean.len()), "{user:?}");
     for when in ["before", "after"] {

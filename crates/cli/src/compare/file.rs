@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
+use saiga_experiment::campaign::Claim;
 use saiga_experiment::file::Experiment;
 use saiga_experiment::result::{ExperimentResult, Verdict};
 use saiga_job::{Job, ThisMachine};
@@ -39,15 +40,28 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// The same for an experiment that did not come from a file.
 pub(super) fn campaign(file: Experiment, args: Args) -> anyhow::Result<ExitCode> {
-    campaign_by(this_tool()?, file, args)
+    campaign_by(this_tool()?, file, args, Prepared::default())
+}
+
+/// What was done before an experiment that did not come from a file.
+#[derive(Debug, Default)]
+pub(super) struct Prepared {
+    /// Its campaign, taken before its files were written.
+    pub(super) claim: Option<Claim>,
+    /// Whether this process made the data.
+    pub(super) makes_data_anew: bool,
 }
 
 /// The same with a copy of this tool, which other users can reach.
 pub(super) fn campaign_by(
     tool: PathBuf,
-    file: Experiment,
+    mut file: Experiment,
     mut args: Args,
+    prepared: Prepared,
 ) -> anyhow::Result<ExitCode> {
+    if let Some(most) = args.pace.max_foreign {
+        file.plan.max_foreign_cores = most;
+    }
     let library = library::find().ok();
     if args.pace.pairs.is_none() {
         args.course.until = args.course.until.or(file.plan.until);
@@ -76,13 +90,18 @@ pub(super) fn campaign_by(
         probe::status_pages(),
         out.join(RUNS),
     )?;
+    let job = if prepared.makes_data_anew {
+        job.on_data_made_anew()
+    } else {
+        job
+    };
     let plan = describe(&job)?;
     let told = Told {
         experiment: job.file().name.clone(),
         goal: job.file().goal.clone(),
         load_file: job.load_file(),
     };
-    let (result, verdict) = conduct(&job, &plan, &args, out, told)?;
+    let (result, verdict) = conduct(&job, &plan, &args, out, told, prepared.claim)?;
     judge(job.file(), &args, &result, verdict)
 }
 

@@ -12,6 +12,7 @@ use saiga_experiment::result::{Cell, CellParams, ExperimentResult, FORMAT_VERSIO
 use saiga_experiment::stats::Method;
 use saiga_experiment::workload::{Load, Workload};
 use saiga_experiment::{host, output};
+use saiga_report::model::Document;
 use saiga_report::{document, html, text};
 
 use crate::exit;
@@ -43,7 +44,10 @@ pub(super) fn result<W: Workload>(
         Some(_) => Method::Sequential,
         None => Method::Fixed,
     };
-    let open = until.map(|until| until.warning(&until.open(&own, &arms, &cells, &outcome)));
+    let open = until.and_then(|until| {
+        let open = until.open(&own, &arms, &cells, &outcome);
+        until.warning(&open, &workload.remedy())
+    });
     let Outcome {
         runs,
         stopped,
@@ -52,11 +56,12 @@ pub(super) fn result<W: Workload>(
     let shortfall = Shortfall {
         stopped: stopped.clone(),
         given_up,
+        longer: workload.remedy(),
     };
     let conclusion = conclude_by(method, &own, &arms, &cells, &runs, &shortfall);
     cells.extend(conclusion.best_cells);
     let mut warnings = conclusion.warnings;
-    warnings.extend(open.flatten());
+    warnings.extend(open);
     warnings.extend(workload.caveats());
     let mut versions = workload.versions();
     versions.insert("saiga".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
@@ -74,6 +79,7 @@ pub(super) fn result<W: Workload>(
         cells,
         comparisons: conclusion.comparisons,
         headline: conclusion.headline,
+        headline_comparison: conclusion.headline_comparison,
         warnings,
         command: command_line(),
         interrupted: stopped,
@@ -145,21 +151,45 @@ fn first_cause(result: &ExperimentResult) -> Option<&str> {
         .find(|reason| !reason.starts_with(REPEATED))
 }
 
-/// Writes both files; prints the report, or with `json` the result.
-pub(super) fn write(result: &ExperimentResult, out: &Path, json: bool) -> anyhow::Result<()> {
+/// A result that is on the disk.
+pub(super) struct Written {
+    data: String,
+    report: Document,
+    paths: [PathBuf; 2],
+}
+
+/// Writes both files.
+pub(super) fn write(result: &ExperimentResult, out: &Path) -> anyhow::Result<Written> {
     let data = result.to_json()?;
     let report = document(result);
-    let result_path = output::write_file(out, "result.json", &data)?;
-    let report_path = output::write_file(out, "report.html", &html::render(&report))?;
+    let paths = [
+        output::write_file(out, "result.json", &data)?,
+        output::write_file(out, "report.html", &html::render(&report))?,
+    ];
+    Ok(Written {
+        data,
+        report,
+        paths,
+    })
+}
+
+/// Prints the report, or with `json` the result.
+pub(super) fn print(written: &Written, json: bool) -> anyhow::Result<()> {
+    let Written {
+        data,
+        report,
+        paths,
+    } = written;
     let mut stdout = std::io::stdout().lock();
-    let paths = format!("{}\n{}", result_path.display(), report_path.display());
+    let [result_path, report_path] = paths.each_ref().map(|path| path.display());
     if json {
         stdout
             .write_all(data.as_bytes())
             .context("cannot print the result")?;
-        exit::say(&format!("written: {}", paths.replace('\n', ", ")));
+        exit::say(&format!("written: {result_path}, {report_path}"));
     } else {
-        write!(stdout, "{}\n{paths}\n", text::render(&report, style()))?;
+        let text = text::render(report, style());
+        write!(stdout, "{text}\n{result_path}\n{report_path}\n")?;
     }
     stdout.flush()?;
     Ok(())

@@ -103,9 +103,19 @@ pub(crate) struct Pace {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Reject a run during which other processes used more CPUs than this, or the hypervisor took
-    /// more of them
-    #[arg(long, value_name = "CPUS", default_value_t = 0.12, value_parser = share)]
-    pub(crate) max_foreign: f64,
+    /// more of them (default: 0.12, or what FILE.toml says)
+    #[arg(long, value_name = "CPUS", value_parser = share)]
+    pub(crate) max_foreign: Option<f64>,
+}
+
+/// CPUs that strangers may use in a run that counts, where nobody says.
+const USUAL_FOREIGN_CORES: f64 = 0.12;
+
+impl Pace {
+    /// CPUs that strangers may use in a run that counts.
+    pub(crate) fn max_foreign_cores(&self) -> f64 {
+        self.max_foreign.unwrap_or(USUAL_FOREIGN_CORES)
+    }
 }
 
 /// Whose TPC-C is compared.

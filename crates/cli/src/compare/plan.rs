@@ -140,7 +140,7 @@ fn of<L>(args: &Args, mut cells: Vec<Cell<L>>, size: RunSize) -> anyhow::Result<
         pairs: args.course.pairs(pace.pairs.unwrap_or(USUAL_PAIRS)),
         seed: args.course.seed(pace.seed, args.out.as_deref())?,
         size,
-        max_foreign_cores: pace.max_foreign,
+        max_foreign_cores: pace.max_foreign_cores(),
     })
 }
 

@@ -7,6 +7,7 @@ mod private;
 mod servers;
 mod text;
 
+use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use saiga_experiment::campaign::Claim;
 use saiga_experiment::file::Experiment;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::output;
@@ -22,6 +24,7 @@ use saiga_tpcc::props::Props;
 
 use crate::exit;
 
+use super::file::Prepared;
 use super::options::{Args, TopologyName};
 use super::plan::this_tool;
 use super::{file, out};
@@ -61,11 +64,42 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let dir = out(&args)?;
     output::claim_folder(dir)?;
+    let claim = Claim::take(dir, args.course.begin())?;
+    check_goes_on(&claim, dir, &[(EXPERIMENT, &told)])?;
     if let Some(restore) = &sheet.restore {
         take_if_missing(restore)?;
     }
     output::write_file(dir, EXPERIMENT, &told)?;
-    file::campaign(file, args)
+    let prepared = Prepared {
+        claim: Some(claim),
+        makes_data_anew: false,
+    };
+    file::campaign_by(this_tool()?, file, args, prepared)
+}
+
+/// A campaign that goes on finds its own files. What this command would write over them with other
+/// contents belongs to another plan.
+fn check_goes_on(claim: &Claim, dir: &Path, files: &[(&str, &str)]) -> anyhow::Result<()> {
+    let Some(campaign) = claim.goes_on() else {
+        return Ok(());
+    };
+    for (name, text) in files {
+        let path = dir.join(name);
+        let Ok(before) = fs::read_to_string(&path) else {
+            continue;
+        };
+        let mut lines = before.lines().chain([""]).zip(text.lines().chain([""]));
+        if before != *text {
+            let (there, here) = lines.find(|(a, b)| a != b).unwrap_or(("", ""));
+            bail!(
+                "{} is of another plan ({}: `{there}` there, `{here}` here); resume it with the \
+                 command that began it, or choose another --out",
+                campaign.display(),
+                path.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The text as the experiment that will lie in `--out`.

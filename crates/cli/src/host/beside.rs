@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use saiga_experiment::beside::{Begun, Beside};
 use saiga_experiment::result::Detail;
-use saiga_sampler::{Config, Group};
+use saiga_sampler::{Config, Device, Group};
 
 use super::{Host, Recording};
 
@@ -75,11 +75,12 @@ impl<'a> BesideRuns<'a> {
         }
         let config = Config {
             groups,
+            devices: begun.devices.iter().map(|name| device(name)).collect(),
             ..Config::default()
         };
         let began = Instant::now();
         Ok(Watched {
-            recording: Recording::begin(self.host, config, path.as_deref())?,
+            recording: Recording::begin(self.host, config, path.as_deref(), None)?,
             folder,
             began,
         })
@@ -101,7 +102,12 @@ impl Beside for BesideRuns<'_> {
         }
     }
 
+    fn stand_back(&mut self) {
+        self.host.stand_back();
+    }
+
     fn end(&mut self) -> Option<Detail> {
+        self.host.look_again();
         let Watched {
             recording,
             folder,
@@ -123,6 +129,15 @@ impl Beside for BesideRuns<'_> {
                 None
             }
         }
+    }
+}
+
+/// A disk or a network interface, as this host has it.
+pub(crate) fn device(name: &str) -> Device {
+    if Path::new("/sys/class/net").join(name).exists() {
+        Device::Network(name.to_owned())
+    } else {
+        Device::Disk(name.to_owned())
     }
 }
 
@@ -167,6 +182,7 @@ mod tests {
             arm: "kernel",
             servers: Vec::new(),
             hogs: Vec::new(),
+            devices: vec!["lo".into()],
             planned: planned.map(Duration::from_secs),
         };
         beside.begin(&begun(Some(4)));
@@ -182,6 +198,25 @@ mod tests {
     }
 
     #[test]
+    fn while_the_load_looks_itself_nobody_here_does() {
+        let host = Host::default();
+        let mut beside = BesideRuns::new(&host, None);
+        assert!(host.latest().is_none(), "the first row has no rates");
+        beside.stand_back();
+        assert!(matches!(
+            *host.watching(),
+            super::super::Watching::Elsewhere
+        ));
+        assert!(host.latest().is_none());
+        assert!(matches!(
+            *host.watching(),
+            super::super::Watching::Elsewhere
+        ));
+        assert_eq!(beside.end(), None);
+        assert!(matches!(*host.watching(), super::super::Watching::Nothing));
+    }
+
+    #[test]
     fn what_cannot_be_watched_is_told_and_harms_no_run() {
         let (host, out) = (Host::default(), tempfile::tempdir().unwrap());
         fs::write(out.path().join("runs"), "in the way").unwrap();
@@ -190,6 +225,7 @@ mod tests {
             arm: "kernel",
             servers: Vec::new(),
             hogs: Vec::new(),
+            devices: Vec::new(),
             planned: None,
         });
         assert_eq!(beside.end(), None);

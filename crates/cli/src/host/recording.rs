@@ -7,7 +7,7 @@ use anyhow::Context;
 use saiga_experiment::result::detail;
 use saiga_sampler::series::Series;
 use saiga_sampler::summary::Summary;
-use saiga_sampler::{Config, Sampler, Sink};
+use saiga_sampler::{BenchmarkSqlSink, Config, Device, Sampler, Sink};
 
 use super::{Host, Watching, series};
 
@@ -21,6 +21,8 @@ const DRAWN: Duration = Duration::from_secs(5);
 pub(crate) struct Recording<'a> {
     host: &'a Host,
     file: PathBuf,
+    /// Whose courses are kept one by one.
+    devices: Vec<Device>,
     began: Instant,
     /// Where the file is when nobody wants to keep it.
     private: Option<tempfile::TempDir>,
@@ -36,7 +38,8 @@ pub(crate) struct Seen {
 }
 
 impl<'a> Recording<'a> {
-    /// Begins to watch; `folder` gets the file, and must be there.
+    /// Begins to watch; `folder` gets the file, and must be there; `benchmarksql` gets the files of
+    /// its collector.
     ///
     /// # Errors
     /// There is no `/proc`, no thread, or the file cannot be made.
@@ -44,6 +47,7 @@ impl<'a> Recording<'a> {
         host: &'a Host,
         config: Config,
         folder: Option<&Path>,
+        benchmarksql: Option<BenchmarkSqlSink>,
     ) -> anyhow::Result<Self> {
         let private = match folder {
             Some(_) => None,
@@ -53,8 +57,9 @@ impl<'a> Recording<'a> {
         let file = folder.unwrap_or(Path::new(".")).join(FILE);
         let sink = Sink {
             series: Some(file.clone()),
-            ..Sink::default()
+            benchmarksql,
         };
+        let devices = config.devices.clone();
         let mut watching = host.watching();
         // What looked until now ends first.
         *watching = Watching::Nothing;
@@ -64,6 +69,7 @@ impl<'a> Recording<'a> {
         Ok(Self {
             host,
             file,
+            devices,
             began,
             private,
         })
@@ -77,6 +83,7 @@ impl<'a> Recording<'a> {
         let Self {
             host,
             file,
+            devices,
             began,
             private,
         } = self;
@@ -93,7 +100,8 @@ impl<'a> Recording<'a> {
         let series = if lasted_s < DRAWN.as_secs_f64() {
             Vec::new()
         } else {
-            series::of(&Series::read_columns(&file, series::is_wanted)?, shift_s)
+            let is_wanted = |name: &str| series::is_wanted(name, &devices);
+            series::of(&Series::read_columns(&file, is_wanted)?, &devices, shift_s)
         };
         drop(private);
         Ok(Seen { series, summary })

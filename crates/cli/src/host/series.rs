@@ -6,6 +6,7 @@
 use std::num::NonZeroUsize;
 
 use saiga_experiment::result::detail;
+use saiga_sampler::Device;
 use saiga_sampler::series::{Bucket, Series};
 
 /// Points of a course.
@@ -93,13 +94,38 @@ fn is_of_database(name: &str) -> bool {
     name.starts_with("db_") && DATABASE.iter().any(|end| name.ends_with(end))
 }
 
-/// Whether a column of the file takes part in a course.
-pub(super) fn is_wanted(name: &str) -> bool {
-    is_of_database(name) || KEPT.iter().any(|kept| (kept.is_part)(name))
+/// What is kept of a disk that is named, as its metrics end.
+const OF_DISK: [&str; 6] = [
+    "write_kb_s",
+    "read_kb_s",
+    "write_wait_ms",
+    "read_wait_ms",
+    "util_percent",
+    "queue_requests",
+];
+/// And of a network interface.
+const OF_NETWORK: [&str; 4] = ["tx_kb_s", "rx_kb_s", "tx_packets_s", "rx_packets_s"];
+
+fn is_of_device(name: &str, devices: &[Device]) -> bool {
+    devices.iter().any(|device| {
+        let (begin, ends) = match device {
+            Device::Disk(disk) => (format!("disk_{disk}_"), &OF_DISK[..]),
+            Device::Network(interface) => (format!("net_{interface}_"), &OF_NETWORK[..]),
+        };
+        let metric = name.strip_prefix(&begin);
+        metric.is_some_and(|metric| ends.contains(&metric))
+    })
+}
+
+/// Whether a column of the file takes part in a course; those of `devices` are kept one by one, too.
+pub(super) fn is_wanted(name: &str, devices: &[Device]) -> bool {
+    is_of_database(name)
+        || is_of_device(name, devices)
+        || KEPT.iter().any(|kept| (kept.is_part)(name))
 }
 
 /// The courses, `shift_s` later than in the file; what lies before zero is left out.
-pub(super) fn of(file: &Series, shift_s: f64) -> Vec<detail::Series> {
+pub(super) fn of(file: &Series, devices: &[Device], shift_s: f64) -> Vec<detail::Series> {
     let times_s = file.times_s.iter().map(|time_s| time_s + shift_s);
     let first = times_s.clone().take_while(|time_s| *time_s <= 0.0).count();
     let sum = |names: Vec<&str>| {
@@ -113,8 +139,8 @@ pub(super) fn of(file: &Series, shift_s: f64) -> Vec<detail::Series> {
         let parts = names().filter(|name| (kept.is_part)(name)).collect();
         (kept.name, sum(parts))
     });
-    let database = names().filter(|name| is_of_database(name));
-    let courses = kept.chain(database.map(|name| (name, sum(vec![name]))));
+    let single = names().filter(|name| is_of_device(name, devices) || is_of_database(name));
+    let courses = kept.chain(single.map(|name| (name, sum(vec![name]))));
     let columns = courses.filter_map(|(name, values)| Some((name.to_owned(), values?)));
     thinned(&Series::of(times_s.skip(first).collect(), columns))
 }
@@ -193,10 +219,10 @@ mod tests {
         ];
         let wanted: Vec<_> = names
             .into_iter()
-            .filter(|(name, _)| is_wanted(name))
+            .filter(|(name, _)| is_wanted(name, &[]))
             .collect();
         assert_eq!(wanted.len(), 4);
-        let series = of(&file(6, &wanted), 0.0);
+        let series = of(&file(6, &wanted), &[], 0.0);
         let found: Vec<_> = series
             .iter()
             .map(|one| (one.name.as_str(), one.mean[2]))
@@ -213,11 +239,39 @@ mod tests {
     }
 
     #[test]
+    fn a_device_that_is_named_is_kept_by_itself_as_well() {
+        let columns = [
+            ("disk_sda_write_kb_s", Some(10.0)),
+            ("disk_sdb_write_kb_s", Some(5.5)),
+            ("disk_sdb_util_percent", Some(2.0)),
+            ("disk_sdb_flushes_s", Some(2.0)),
+        ];
+        let devices = [Device::Disk("sdb".to_owned())];
+        let wanted: Vec<_> = columns
+            .into_iter()
+            .filter(|(name, _)| is_wanted(name, &devices))
+            .collect();
+        let series = of(&file(6, &wanted), &devices, 0.0);
+        let found: Vec<_> = series
+            .iter()
+            .map(|one| (one.name.as_str(), one.mean[2]))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("disk_write_kb_s", Some(15.5)),
+                ("disk_sdb_write_kb_s", Some(5.5)),
+                ("disk_sdb_util_percent", Some(2.0)),
+            ]
+        );
+    }
+
+    #[test]
     fn a_long_run_has_few_points_and_a_later_zero_leaves_rows_out() {
-        let long = of(&file(43_200, &[("steal_percent", Some(3.0))]), 0.0);
+        let long = of(&file(43_200, &[("steal_percent", Some(3.0))]), &[], 0.0);
         assert_eq!(long[0].mean.len(), 300);
         assert!(long[0].is_even() && long[0].high.len() == 300);
-        let late = of(&file(10, &[("steal_percent", Some(3.0))]), -4.0);
+        let late = of(&file(10, &[("steal_percent", Some(3.0))]), &[], -4.0);
         assert_eq!(late[0].at_s, [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]);
     }
 }

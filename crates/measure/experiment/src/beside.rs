@@ -15,6 +15,8 @@ pub struct Begun<'a> {
     pub servers: Vec<u32>,
     /// Busy processes of ours beside it.
     pub hogs: Vec<u32>,
+    /// Disks and network interfaces that are of interest one by one.
+    pub devices: Vec<String>,
     /// How long it is to run; `None` when the load decides.
     pub planned: Option<Duration>,
 }
@@ -23,6 +25,8 @@ pub struct Begun<'a> {
 pub trait Beside {
     /// A load begins, with its servers ready.
     fn begin(&mut self, begun: &Begun<'_>);
+    /// A load begins that looks at the host itself: whoever else does would only cost.
+    fn stand_back(&mut self);
     /// It is over, however it ended: what was seen, if that is worth keeping.
     fn end(&mut self) -> Option<Detail>;
 }

@@ -11,7 +11,7 @@
 mod identity;
 mod lines;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::result::Run;
 
-pub use identity::Identity;
+pub use identity::{Identity, contents};
 use lines::Damage;
 
 /// The file's name in the folder of the results.
@@ -108,6 +108,9 @@ pub(crate) struct Ran {
     pub(crate) failed: bool,
 }
 
+/// Settings of servers by name.
+type Settings = BTreeMap<String, String>;
+
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -115,6 +118,11 @@ enum Entry {
     Plan(Identity),
     Calibrated(Calibrated),
     Ran(Ran),
+    /// What the servers of an arm said of their settings when it first ran.
+    Settings {
+        arm: String,
+        settings: Settings,
+    },
     /// The last runs are half a visit and do not count.
     Void {
         runs: usize,
@@ -135,16 +143,40 @@ pub struct Recorded {
     pub finished: bool,
 }
 
+/// The campaign of a folder, taken before anything is written there; no other process can take it
+/// meanwhile.
+#[derive(Debug)]
+pub struct Claim {
+    dir: PathBuf,
+    path: PathBuf,
+    file: Locked,
+    /// What an earlier process left that goes on; `None` when it begins.
+    before: Option<Before>,
+}
+
+/// What an earlier process left.
+#[derive(Debug)]
+struct Before {
+    identity: Identity,
+    steps: Steps,
+    /// Bytes of all whole lines.
+    length: usize,
+    /// Of the last whole line.
+    check: u64,
+}
+
 /// A campaign that this process works on; no other can meanwhile.
 #[derive(Debug)]
 pub struct Campaign {
     path: PathBuf,
-    file: File,
+    file: Locked,
     /// Of the last line.
     check: u64,
     /// Lines that were read, and where the next one to go through stands.
     replay: VecDeque<(usize, Entry)>,
     recorded: Vec<Run>,
+    /// What servers said of their settings, by arm.
+    settings: BTreeMap<String, Settings>,
     finished: bool,
 }
 
@@ -172,72 +204,122 @@ pub fn recorded(dir: &Path) -> Result<Option<Recorded>, CampaignError> {
     }))
 }
 
+impl Claim {
+    /// Takes the campaign in `dir`, which exists.
+    ///
+    /// # Errors
+    /// [`CampaignError`], but for [`CampaignError::Different`]; nothing is changed then.
+    pub fn take(dir: &Path, begin: Begin) -> Result<Self, CampaignError> {
+        let path = dir.join(FILE);
+        let mut file = locked(&path)?;
+        let mut bytes = Vec::new();
+        if let Err(error) = file.0.read_to_end(&mut bytes) {
+            return Err(CampaignError::Io { path, error });
+        }
+        let contents = lines::read(&bytes).map_err(|damage| damaged(&path, damage))?;
+        let mut entries = contents.entries.into_iter();
+        let before = match entries.next() {
+            Some(Entry::Plan(identity)) => {
+                let steps = steps(entries.collect()).map_err(|damage| damaged(&path, damage))?;
+                let runs = runs_of(&steps.replay).len();
+                match begin {
+                    // Nothing is lost.
+                    Begin::Fresh if steps.finished || runs == 0 => None,
+                    Begin::Fresh => return Err(CampaignError::Unfinished { path, runs }),
+                    Begin::Resume => Some(Before {
+                        identity,
+                        steps,
+                        length: contents.length,
+                        check: contents.check,
+                    }),
+                }
+            }
+            // Not even the first line was whole.
+            _ => None,
+        };
+        Ok(Self {
+            dir: dir.to_owned(),
+            path,
+            file,
+            before,
+        })
+    }
+
+    /// The file of the campaign, when it goes on with what an earlier process began.
+    #[must_use]
+    pub fn goes_on(&self) -> Option<&Path> {
+        self.before.as_ref().map(|_| self.path.as_path())
+    }
+
+    /// It as that of a plan with this identity.
+    ///
+    /// # Errors
+    /// [`CampaignError::Different`], when nothing is changed, and [`CampaignError::Io`].
+    pub fn of(self, identity: &Identity) -> Result<Campaign, CampaignError> {
+        let Self {
+            dir,
+            path,
+            file,
+            before,
+        } = self;
+        let io = |path: PathBuf| move |error| CampaignError::Io { path, error };
+        let Some(Before {
+            identity: there,
+            steps,
+            length,
+            check,
+        }) = before
+        else {
+            return Campaign::anew(path.clone(), file, &dir, identity).map_err(io(path));
+        };
+        if let Some(differences) = there.differences(identity) {
+            return Err(CampaignError::Different { path, differences });
+        }
+        let campaign = Campaign {
+            path: path.clone(),
+            check,
+            recorded: runs_of(&steps.replay),
+            replay: steps.replay,
+            settings: steps.settings,
+            finished: steps.finished,
+            file,
+        };
+        campaign.cut_torn(length).map_err(io(path))?;
+        Ok(campaign)
+    }
+}
+
 impl Campaign {
     /// Takes the campaign in `dir`, which exists, for a plan with this identity.
     ///
     /// # Errors
     /// [`CampaignError`]; nothing is changed then.
     pub fn open(dir: &Path, identity: &Identity, begin: Begin) -> Result<Self, CampaignError> {
-        let path = dir.join(FILE);
-        let io = |error| CampaignError::Io {
-            path: dir.join(FILE),
-            error,
-        };
-        let mut file = locked(&path)?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(io)?;
-        let contents = lines::read(&bytes).map_err(|damage| damaged(&path, damage))?;
-        let mut entries = contents.entries.into_iter();
-        let before = match entries.next() {
-            Some(Entry::Plan(before)) => before,
-            // Not even the first line was whole.
-            _ => return Self::anew(path, file, dir, identity).map_err(io),
-        };
-        let steps = steps(entries.collect()).map_err(|damage| damaged(&path, damage))?;
-        let recorded = runs_of(&steps.replay);
-        match begin {
-            // Nothing is lost.
-            Begin::Fresh if steps.finished || recorded.is_empty() => {
-                return Self::anew(path, file, dir, identity).map_err(io);
-            }
-            Begin::Fresh => {
-                let runs = recorded.len();
-                return Err(CampaignError::Unfinished { path, runs });
-            }
-            Begin::Resume => {}
-        }
-        if let Some(differences) = before.differences(identity) {
-            return Err(CampaignError::Different { path, differences });
-        }
-        // A line that was cut off in the middle goes.
-        let length = u64::try_from(contents.length).unwrap_or(u64::MAX);
-        file.set_len(length).map_err(io)?;
-        file.seek(SeekFrom::End(0)).map_err(io)?;
-        Ok(Self {
-            path,
-            file,
-            check: contents.check,
-            replay: steps.replay,
-            recorded,
-            finished: steps.finished,
-        })
+        Claim::take(dir, begin)?.of(identity)
     }
 
-    fn anew(path: PathBuf, mut file: File, dir: &Path, identity: &Identity) -> io::Result<Self> {
-        file.set_len(0)?;
-        file.seek(SeekFrom::Start(0))?;
+    fn anew(path: PathBuf, file: Locked, dir: &Path, identity: &Identity) -> io::Result<Self> {
         let mut made = Self {
             path,
             file,
             check: lines::START,
             replay: VecDeque::new(),
             recorded: Vec::new(),
+            settings: BTreeMap::new(),
             finished: false,
         };
+        made.cut_torn(0)?;
         made.write(&Entry::Plan(identity.clone()))?;
         // The name must survive a power cut as well.
         File::open(dir)?.sync_all()?;
         Ok(made)
+    }
+
+    /// A line that was cut off in the middle goes: only `length` bytes stay.
+    fn cut_torn(&self, length: usize) -> io::Result<()> {
+        let mut file = &self.file.0;
+        file.set_len(u64::try_from(length).unwrap_or(u64::MAX))?;
+        file.seek(SeekFrom::End(0)).map(drop)
     }
 
     /// Runs of visits that an earlier process finished.
@@ -319,16 +401,37 @@ impl Campaign {
         self.append(&Entry::Ran(Ran { run, failed }))
     }
 
-    /// The plan is done.
-    pub(crate) fn finish(&mut self, at: String) -> Result<(), CampaignError> {
-        if let Some((line, _)) = self.replay.front() {
-            return Err(self.unexpected(*line, "the end of the plan"));
+    /// What the servers of `arm` said of their settings.
+    pub(crate) fn settings(&self, arm: &str) -> Option<&BTreeMap<String, String>> {
+        self.settings.get(arm)
+    }
+
+    /// Keeps what the servers of an arm say of their settings.
+    pub(crate) fn add_settings(&mut self, arm: &str, said: &Settings) -> Result<(), CampaignError> {
+        let (arm, settings) = (arm.to_owned(), said.clone());
+        self.settings.insert(arm.clone(), settings.clone());
+        self.append(&Entry::Settings { arm, settings })
+    }
+
+    /// The plan is done: the record holds nothing beyond it.
+    pub(crate) fn check_end(&mut self) -> Result<(), CampaignError> {
+        match self.replay.front() {
+            Some((line, _)) => Err(self.unexpected(*line, "the end of the plan")),
+            None => Ok(()),
         }
+    }
+
+    /// The plan is done and its result is on the disk: from now on the runs may be written over.
+    ///
+    /// # Errors
+    /// [`CampaignError::Io`].
+    pub fn finish(&mut self, at: String) -> Result<(), CampaignError> {
         if self.finished {
             return Ok(());
         }
+        self.append(&Entry::Finished { at })?;
         self.finished = true;
-        self.append(&Entry::Finished { at })
+        Ok(())
     }
 
     fn unexpected(&self, line: usize, wanted: &str) -> CampaignError {
@@ -345,23 +448,27 @@ impl Campaign {
 
     fn write(&mut self, entry: &Entry) -> io::Result<()> {
         let (line, check) = lines::line(entry, self.check)?;
-        self.file.write_all(line.as_bytes())?;
-        self.file.sync_data()?;
+        self.file.0.write_all(line.as_bytes())?;
+        self.file.0.sync_data()?;
         self.check = check;
         Ok(())
     }
 }
 
-impl Drop for Campaign {
+/// A file that only this process works on.
+#[derive(Debug)]
+struct Locked(File);
+
+impl Drop for Locked {
     fn drop(&mut self) {
         // Closing would not do: a child between fork and exec holds the same lock. When even this
         // fails, the end of this process frees it.
-        let _ = flock(&self.file, FlockOperation::Unlock);
+        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// The file, made if need be, that only this process works on until it is closed.
-fn locked(path: &Path) -> Result<File, CampaignError> {
+/// The file, made if need be.
+fn locked(path: &Path) -> Result<Locked, CampaignError> {
     let path = path.to_owned();
     let opened = File::options()
         .read(true)
@@ -374,7 +481,7 @@ fn locked(path: &Path) -> Result<File, CampaignError> {
         Err(error) => return Err(CampaignError::Io { path, error }),
     };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Locked(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(CampaignError::InUse { path }),
         Err(errno) => Err(CampaignError::Io {
             path,
@@ -384,13 +491,17 @@ fn locked(path: &Path) -> Result<File, CampaignError> {
 }
 
 /// Lines behind the plan, without those that are void.
+#[derive(Debug)]
 struct Steps {
     replay: VecDeque<(usize, Entry)>,
+    /// They belong to no place in the order.
+    settings: BTreeMap<String, Settings>,
     finished: bool,
 }
 
 fn steps(entries: Vec<Entry>) -> Result<Steps, Damage> {
     let mut replay: VecDeque<(usize, Entry)> = VecDeque::new();
+    let mut settings = BTreeMap::new();
     let mut finished = false;
     for (index, entry) in entries.into_iter().enumerate() {
         // The plan is line 1.
@@ -405,6 +516,10 @@ fn steps(entries: Vec<Entry>) -> Result<Steps, Damage> {
         match entry {
             Entry::Plan(_) => return Err(wrong("a second plan")),
             Entry::Finished { .. } => finished = true,
+            Entry::Settings {
+                arm,
+                settings: said,
+            } => drop(settings.insert(arm, said)),
             Entry::Void { runs } => {
                 for _ in 0..runs {
                     let Some((_, Entry::Ran(_))) = replay.pop_back() else {
@@ -415,13 +530,21 @@ fn steps(entries: Vec<Entry>) -> Result<Steps, Damage> {
             step @ (Entry::Ran(_) | Entry::Calibrated(_)) => replay.push_back((line, step)),
         }
     }
-    Ok(Steps { replay, finished })
+    Ok(Steps {
+        replay,
+        settings,
+        finished,
+    })
 }
 
 fn runs_of(replay: &VecDeque<(usize, Entry)>) -> Vec<Run> {
     let run = |(_, entry): &(usize, Entry)| match entry {
         Entry::Ran(ran) => Some(ran.run.clone()),
-        Entry::Plan(_) | Entry::Calibrated(_) | Entry::Void { .. } | Entry::Finished { .. } => None,
+        Entry::Plan(_)
+        | Entry::Calibrated(_)
+        | Entry::Settings { .. }
+        | Entry::Void { .. }
+        | Entry::Finished { .. } => None,
     };
     replay.iter().filter_map(run).collect()
 }

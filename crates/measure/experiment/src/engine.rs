@@ -163,11 +163,12 @@ pub fn execute_with<W: Workload>(
         broken: BTreeSet::new(),
         outcome: Outcome::default(),
     };
+    engine.recall();
     let begun = workload.begin(interrupt);
     let done = begun.and_then(|()| engine.rounds(visits));
     // What was begun is ended, whatever happened between; the first failure is the cause.
     let done = done.and(workload.end());
-    match done.and_then(|()| engine.record(|campaign| campaign.finish(now()))) {
+    match done.and_then(|()| engine.record(|campaign| campaign.check_end())) {
         Ok(()) => {}
         // What was measured stays, whatever ended the experiment.
         Err(failure @ Failure::Impossible(_)) if engine.outcome.runs.is_empty() => {
@@ -307,8 +308,8 @@ impl<W: Workload> Engine<'_, '_, W> {
         })
     }
 
-    /// Runs every arm once, or takes all of them from the record, which the answer says; an
-    /// interrupt keeps what was measured before it.
+    /// Runs every arm once, or takes all of them from the record, which the answer says; whatever
+    /// ends it keeps what was measured before.
     fn attempt(&mut self, visit: &Visit) -> Result<(Vec<Run>, bool), Failure> {
         let mut runs = Vec::new();
         let mut arms = visit.order.clone();
@@ -320,11 +321,10 @@ impl<W: Workload> Engine<'_, '_, W> {
         for (position, arm) in arms.into_iter().enumerate() {
             match self.one_run(visit, position, arm) {
                 Ok(run) => runs.push(run),
-                Err(Failure::Interrupted) => {
+                Err(failure) => {
                     self.outcome.runs.extend(runs);
-                    return Err(Failure::Interrupted);
+                    return Err(failure);
                 }
-                Err(failure) => return Err(failure),
             }
         }
         Ok((runs, replayed))
@@ -338,6 +338,7 @@ impl<W: Workload> Engine<'_, '_, W> {
             Some(ran) => (ran.run, ran.failed),
             None => {
                 let (run, failed) = self.new_run(visit, position, arm)?;
+                self.keep_settings(arm)?;
                 self.record(|campaign| campaign.add_run(&run, failed))?;
                 (self.progress)(Event::Ran { run: &run });
                 (run, failed)
@@ -348,6 +349,28 @@ impl<W: Workload> Engine<'_, '_, W> {
             Some(_) | None => drop(self.failures.remove(&(visit.cell, arm))),
         }
         Ok(run)
+    }
+
+    /// Tells the workload what its servers said of their settings in earlier processes.
+    fn recall(&mut self) {
+        let Some(campaign) = self.extras.campaign.as_deref() else {
+            return;
+        };
+        for (arm, name) in self.names.iter().enumerate() {
+            if let Some(settings) = campaign.settings(name) {
+                self.workload.recall(arm, settings);
+            }
+        }
+    }
+
+    /// Keeps what the servers of `arm` say of their settings, the first time that they do.
+    fn keep_settings(&mut self, arm: usize) -> Result<(), Failure> {
+        let name = self.names[arm].clone();
+        let workload = self.workload;
+        self.record(|campaign| match workload.settings(arm) {
+            Some(said) if campaign.settings(&name).is_none() => campaign.add_settings(&name, &said),
+            Some(_) | None => Ok(()),
+        })
     }
 
     /// The run, and whether it failed, which is more than being disturbed.
@@ -388,7 +411,8 @@ impl<W: Workload> Engine<'_, '_, W> {
             interrupt,
             beside,
         ) {
-            Ok((measured, stolen)) => {
+            Ok((mut measured, stolen)) => {
+                judge::refuse_no_numbers(&mut measured);
                 run.rejected = judge::rejection(&measured, stolen, plan.max_foreign_cores);
                 let failed = measured.invalid.is_some();
                 run.seconds = measured.seconds;
@@ -479,15 +503,16 @@ fn watched<W: Workload>(
     }
     let mut target = workload.prepare(arm, cell, interrupt)?;
     let hogs = start_hogs(&cell.hogged)?;
-    if let Some((looker, arm, planned)) = &mut beside
-        && !target.watches_host()
-    {
-        looker.begin(&Begun {
+    match &mut beside {
+        None => {}
+        Some((looker, ..)) if target.watches_host() => looker.stand_back(),
+        Some((looker, arm, planned)) => looker.begin(&Begun {
             arm,
             servers: target.servers(),
             hogs: hogs.iter().map(Child::pid).collect(),
+            devices: target.devices(),
             planned: *planned,
-        });
+        }),
     }
     let window = StealWindow::open().map_err(Failure::impossible)?;
     let measured = target.run(
@@ -501,8 +526,10 @@ fn watched<W: Workload>(
     let stolen = window.stolen().map_err(Failure::impossible)?;
     let seen = beside.and_then(|(looker, _, _)| looker.end());
     drop(hogs);
-    target.teardown()?;
+    // What ended the load is the cause; what then went wrong with its servers follows from it.
+    let torn = target.teardown();
     let mut measured = measured?;
+    torn?;
     measured.detail = beside::joined(measured.detail, seen);
     Ok((measured, stolen))
 }

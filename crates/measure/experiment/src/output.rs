@@ -60,7 +60,8 @@ fn replace(dir: &Path, path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
     file.persist(path)?;
-    Ok(())
+    // The name must survive a power cut as well.
+    fs::File::open(dir)?.sync_all()
 }
 
 #[cfg(test)]

@@ -50,9 +50,15 @@ pub struct ExperimentResult {
     pub cells: Vec<Cell>,
     /// Paired comparisons, one per cell, pair of arms and metric.
     pub comparisons: Vec<Comparison>,
-    /// The conclusion in plain sentences, the main one first; corrected for the number of
+    /// The conclusion in plain sentences. The first is about one comparison that was fixed beforehand,
+    /// which needs no correction; the second, about CPU time, says that there is a difference only
+    /// where that holds corrected for both; the tally of single workloads is corrected for all
     /// comparisons. Empty when nothing can be concluded.
     pub headline: Vec<String>,
+    /// The comparison of the first sentence, in numbers; absent when nothing can be concluded, and in
+    /// files from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headline_comparison: Option<HeadlineComparison>,
     /// What a reader must know before believing the numbers.
     pub warnings: Vec<Warning>,
     /// Metrics of its own, the main one first.
@@ -203,6 +209,28 @@ pub struct Comparison {
     /// Whether the verdict also holds corrected for the number of comparisons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds_corrected: Option<bool>,
+}
+
+/// What the whole experiment was to find out: over all workloads without hogs, each arm in its own
+/// best placement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HeadlineComparison {
+    /// The reference arm.
+    pub a: String,
+    /// The arm that is judged.
+    pub b: String,
+    /// Name of the metric, as in [`Run::metrics`].
+    pub metric: String,
+    /// Its unit for people.
+    pub unit: String,
+    /// Which direction is an improvement.
+    pub better: Better,
+    /// Over so many workloads the geometric mean is taken in each pair.
+    pub workloads: u32,
+    /// B divided by A.
+    pub ratio: Ratio,
+    /// The conclusion.
+    pub verdict: Verdict,
 }
 
 /// The median over pairs of B/A, and how sure it is.

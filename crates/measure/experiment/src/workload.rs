@@ -56,6 +56,21 @@ pub trait Workload {
     fn arms(&self) -> Vec<Arm>;
     /// Versions of the programs that take part.
     fn versions(&self) -> BTreeMap<String, String>;
+    /// What else decides what its runs are and mean, by name: two processes may add to one campaign
+    /// only when it is the same for both.
+    fn facts(&self) -> BTreeMap<String, Value> {
+        BTreeMap::new()
+    }
+    /// What the servers of an arm said of their settings, once they have run.
+    fn settings(&self, _arm: usize) -> Option<BTreeMap<String, String>> {
+        None
+    }
+    /// What [`settings`](Self::settings) were in an earlier process of the same campaign.
+    fn recall(&self, _arm: usize, _settings: &BTreeMap<String, String>) {}
+    /// What makes its runs longer, for those who wish more certainty: `longer --seconds`.
+    fn remedy(&self) -> String {
+        "longer --seconds".to_owned()
+    }
     /// What every reader must know about this workload's figures.
     fn caveats(&self) -> Vec<Warning>;
     /// Metrics that only this workload has, the main one first.
@@ -99,6 +114,10 @@ pub trait Target {
     fn run(&mut self, operations: u64, conditions: &Conditions<'_>) -> Result<Measured, Failure>;
     /// The processes that serve the load, for those who look at what they use.
     fn servers(&self) -> Vec<u32> {
+        Vec::new()
+    }
+    /// Disks and network interfaces to look at one by one.
+    fn devices(&self) -> Vec<String> {
         Vec::new()
     }
     /// Whether the load looks at the host itself, so that nobody else has to.

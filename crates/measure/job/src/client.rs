@@ -26,14 +26,24 @@ pub(crate) struct Output {
     pub(crate) rejected: Option<String>,
 }
 
-/// The line that runs the load of `file` for `arm`; `test` is that of redis-benchmark, `results`
-/// the folder in which TPC-C leaves what it measured.
+/// What TPC-C is told besides, for one run.
+#[derive(Clone, Copy)]
+pub(crate) struct Told<'a> {
+    /// The folder in which it leaves what it measured.
+    pub(crate) results: &'a Path,
+    /// Whom it watches as the servers.
+    pub(crate) servers: &'a [u32],
+    /// Disks and network interfaces to watch one by one.
+    pub(crate) devices: &'a [String],
+}
+
+/// The line that runs the load of `file` for `arm`; `test` is that of redis-benchmark.
 pub(crate) fn line(
     file: &Experiment,
     arm: &Arm,
     test: Option<&str>,
     tool: &Path,
-    results: Option<&Path>,
+    told: Option<Told<'_>>,
 ) -> CommandLine {
     let words = match &file.workload.kind {
         Kind::Tpcc { props, options } => {
@@ -44,13 +54,18 @@ pub(crate) fn line(
             }
             words.extend(options.iter().cloned());
             words.push("--json".to_owned());
-            if let Some(dir) = results {
+            if let Some(told) = told {
+                let dir = told.results;
                 words.extend(["--out".to_owned(), dir.to_string_lossy().into_owned()]);
                 let all = dir.parent().unwrap_or(dir);
                 words.extend([
                     "--load-file".to_owned(),
                     load_file(all).to_string_lossy().into_owned(),
                 ]);
+                let servers = told.servers.iter().map(ToString::to_string);
+                words.extend(servers.flat_map(|pid| ["--server-pid".to_owned(), pid]));
+                let devices = told.devices.iter().cloned();
+                words.extend(devices.flat_map(|name| ["--device".to_owned(), name]));
             }
             words
         }
@@ -113,14 +128,16 @@ fn extracted(wanted: &[Extract], text: &str) -> Result<Output, String> {
     {
         let last = pattern.captures_iter(text).last();
         let number = last.and_then(|found| found.get(1)?.as_str().parse::<f64>().ok());
-        let number = number.ok_or_else(|| {
+        let scaled = number.map(|number| number * scale);
+        // `nan` and `inf` are words that become floats, and are no measurements.
+        let number = scaled.filter(|number| number.is_finite()).ok_or_else(|| {
             format!(
                 "the output has no number for {} (regex {:?})",
                 metric.name,
                 pattern.as_str()
             )
         })?;
-        metrics.insert(metric.name.clone(), number * scale);
+        metrics.insert(metric.name.clone(), number);
     }
     Ok(Output {
         metrics,
@@ -178,5 +195,19 @@ mod tests {
             error.starts_with("the output has no number for throughput_ops_s"),
             "{error}"
         );
+    }
+
+    /// Both are words that become floats.
+    #[test]
+    fn nan_and_inf_are_no_figures() {
+        let kind = kind(
+            "kind = \"command\"\ncommand = \"x\"\n[[workload.metric]]\nname = \"rate_s\"\n\
+             regex = \"rate (\\\\S+)\"\nunit = \"1/s\"\nbetter = \"higher\"\nscale = 1000",
+        );
+        assert_eq!(read(&kind, "rate 2").unwrap().metrics["rate_s"], 2000.0);
+        for word in ["nan", "inf", "-inf", "1e307"] {
+            let error = read(&kind, &format!("rate {word}")).unwrap_err();
+            assert!(error.contains("no number for rate_s"), "{error}");
+        }
     }
 }

@@ -155,6 +155,22 @@ pub(crate) fn shell_lines(job: &Job, arm: usize, load: &JobLoad) -> Vec<String> 
         .collect()
 }
 
+/// The steps of a run with all that the file says of them, a line for each.
+pub(crate) fn step_lines(job: &Job, arm: usize, load: &JobLoad) -> Vec<String> {
+    let Steps { before, after } = job.steps_of(arm, load);
+    let steps = before.iter().chain([&Step::Load]).chain(&after);
+    let line = |step| {
+        let (words, commands) = told(job, arm, load, step);
+        format!("{words}: {}", commands.join("; "))
+    };
+    steps.map(line).collect()
+}
+
+/// A hook with its rules.
+pub(crate) fn whole_hook(hook: &Hook) -> String {
+    format!("{}{}", hook_line(hook), rules(hook))
+}
+
 /// A step in words, and as commands.
 fn told(job: &Job, arm: usize, load: &JobLoad, step: &Step) -> (String, Vec<String>) {
     let file = &job.core.file;

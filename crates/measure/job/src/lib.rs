@@ -7,8 +7,8 @@
 mod client;
 mod course;
 mod dry_run;
+mod facts;
 mod fill;
-mod host;
 mod line;
 mod load;
 mod loads;

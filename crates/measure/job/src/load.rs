@@ -5,14 +5,13 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use saiga_experiment::file::{HostMetrics, Kind};
+use saiga_experiment::file::Kind;
 use saiga_experiment::log;
 use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
 
 use crate::client::{self, Output};
 use crate::course::{Asked, Course};
-use crate::host::Watch;
 use crate::running::Running;
 
 /// How often the servers are looked at while the load runs.
@@ -21,7 +20,6 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// A load about to run.
 pub(crate) struct Once<'a> {
     pub(crate) kind: &'a Kind,
-    pub(crate) metrics: &'a HostMetrics,
     pub(crate) line: CommandLine,
     /// Where its output goes.
     pub(crate) dir: &'a Path,
@@ -39,7 +37,6 @@ pub(crate) fn run(
 ) -> Result<Measured, Failure> {
     let Once {
         kind,
-        metrics,
         line,
         dir,
         limit,
@@ -48,9 +45,6 @@ pub(crate) fn run(
     let (out, err) = (dir.join("client.out"), dir.join("client.log"));
     let files = File::create(&out).and_then(|out| Ok((out, File::create(&err)?)));
     let (stdout, stderr) = files.map_err(Failure::impossible)?;
-    let running = servers.iter().flatten();
-    let pids: Vec<u32> = running.map(|one| one.process.child.pid()).collect();
-    let host = Watch::start(metrics, &pids, dir).map_err(Failure::impossible)?;
     let meter = Meter::start(conditions).map_err(Failure::impossible)?;
     let mut course = Course::default();
     let before = course.look(servers)?;
@@ -58,7 +52,6 @@ pub(crate) fn run(
     let mut client = line
         .spawn("the package of the load", stdout, stderr)
         .map_err(Failure::impossible)?;
-    host.client(client.pid());
     let watched = Watched {
         limit,
         accelerated,
@@ -85,8 +78,6 @@ pub(crate) fn run(
     let bytes = fs::read(&out).map_err(Failure::impossible)?;
     let output = client::read(kind, &String::from_utf8_lossy(&bytes)).map_err(Failure::run)?;
     let mut metrics = figures(&output, &course);
-    let mut detail = output.detail.unwrap_or_default();
-    host.stop(&mut detail, output.times.as_ref());
     metrics.insert("server_cpu_s".to_owned(), server_cpu.as_secs_f64());
     metrics.insert("client_cpu_s".to_owned(), ended.cpu.as_secs_f64());
     let mut invalid = output.rejected;
@@ -105,7 +96,7 @@ pub(crate) fn run(
         foreign_cpu_s,
         window_s,
         invalid,
-        detail: Some(detail),
+        detail: output.detail,
     })
 }
 

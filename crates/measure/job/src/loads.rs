@@ -91,7 +91,25 @@ pub(crate) fn redis_loads(
         .collect()
 }
 
-pub(crate) fn tpcc_load(props: &[Props]) -> JobLoad {
+/// The rate of an open loop that options of a run ask for.
+fn rate(options: &[String]) -> Option<&str> {
+    let apart = options.windows(2).rfind(|pair| pair[0] == "--rate");
+    let joined = options
+        .iter()
+        .rev()
+        .find_map(|word| word.strip_prefix("--rate="));
+    apart.map(|pair| pair[1].as_str()).or(joined)
+}
+
+/// Whether they ask for pauses, which exclude a rate of the props file.
+fn has_pauses(options: &[String]) -> bool {
+    let pauses = ["--think", "--keying-multiplier", "--thinking-multiplier"];
+    options
+        .iter()
+        .any(|word| pauses.iter().any(|pause| word.starts_with(pause)))
+}
+
+pub(crate) fn tpcc_load(props: &[Props], options: &[String]) -> JobLoad {
     let runs = || props.iter().filter_map(|props| props.run.as_ref());
     let terminals: u32 = runs().map(|run| run.terminals).sum();
     let warehouses: u32 = props.iter().map(|props| props.warehouses).sum();
@@ -99,13 +117,17 @@ pub(crate) fn tpcc_load(props: &[Props]) -> JobLoad {
         .iter()
         .map(|props| props.path.display().to_string())
         .collect();
+    let own = props.iter().find_map(|props| rate(&props.options));
+    let rate = rate(options).or(own.filter(|_| !has_pauses(options)));
+    let mut params = BTreeMap::from([
+        ("terminals".to_owned(), json!(terminals)),
+        ("warehouses".to_owned(), json!(warehouses)),
+        ("props".to_owned(), json!(files)),
+    ]);
+    params.extend(rate.map(|rate| ("rate".to_owned(), json!(rate))));
     JobLoad {
         slug: format!("tpcc-t{terminals}-w{warehouses}"),
-        params: BTreeMap::from([
-            ("terminals".to_owned(), json!(terminals)),
-            ("warehouses".to_owned(), json!(warehouses)),
-            ("props".to_owned(), json!(files)),
-        ]),
+        params,
         test: None,
         redis: None,
     }
@@ -136,5 +158,26 @@ impl Load for JobLoad {
 
     fn calibrates(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_loop_is_told_by_its_rate() {
+        let words =
+            |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
+        for (options, wanted) in [
+            ("--for 2s", None),
+            ("--for 2s --rate 600/min", Some("600/min")),
+            ("--rate=5/min --for 2s", Some("5/min")),
+            ("--rate", None),
+        ] {
+            let load = tpcc_load(&[], &words(options));
+            let rate = load.params.get("rate").and_then(Value::as_str);
+            assert_eq!(rate, wanted, "{options}");
+        }
     }
 }

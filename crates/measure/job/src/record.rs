@@ -15,8 +15,6 @@ use crate::client::Output;
 /// When a load was measured, in seconds since 1970.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Times {
-    /// The first transaction.
-    pub(crate) start_s: f64,
     /// The measured interval of all databases.
     pub(crate) measured: Range<f64>,
     /// Transactions that ended in it.
@@ -36,7 +34,6 @@ impl Record {
         let start_s = unix_s(started);
         let at = |us: u64| start_s + Duration::from_micros(us).as_secs_f64();
         Some(Times {
-            start_s,
             measured: at(self.interval_us.0)..at(self.interval_us.1),
             transactions: self.run.metrics.get("throughput_ops_s")? * self.run.seconds,
         })
@@ -94,7 +91,6 @@ fn spanned(all: Option<Times>, one: Option<Times>) -> Option<Times> {
         return all.or(one);
     };
     Some(Times {
-        start_s: all.start_s.min(one.start_s),
         measured: all.measured.start.min(one.measured.start)
             ..all.measured.end.max(one.measured.end),
         transactions: all.transactions + one.transactions,
@@ -132,7 +128,9 @@ fn append(all: &mut Detail, one: Detail, number: Option<u32>) {
     } = one;
     transactions.iter_mut().for_each(|one| named(&mut one.name));
     checks.iter_mut().for_each(|one| named(&mut one.what));
-    series.iter_mut().for_each(|one| named(&mut one.name));
+    // The host is one, and watched for all of them.
+    let own = series.iter_mut().filter(|one| !is_of_host(&one.name));
+    own.for_each(|one| named(&mut one.name));
     histograms.iter_mut().for_each(|one| named(&mut one.name));
     // All are measured at the same time.
     marks.retain(|mark| !all.marks.contains(mark));
@@ -142,6 +140,14 @@ fn append(all: &mut Detail, one: Detail, number: Option<u32>) {
     all.series.extend(series);
     all.marks.extend(marks);
     all.histograms.extend(histograms);
+}
+
+/// Whether a course is that of a metric of the host, or of a database's status, whose label is its
+/// own.
+fn is_of_host(name: &str) -> bool {
+    let begins = ["cpu_", "disk_", "net_", "mem_", "db_", "server_", "client_"];
+    let whole = ["steal_percent", "run_queue_tasks", "context_switches_s"];
+    begins.iter().any(|begin| name.starts_with(begin)) || whole.contains(&name)
 }
 
 #[cfg(test)]
@@ -175,8 +181,31 @@ mod tests {
             (7.0, 125.0)
         );
         let times = read.times.unwrap();
-        assert_eq!((times.start_s, times.transactions), (100.25, 2400.0));
+        assert_eq!(times.transactions, 2400.0);
         assert_eq!(times.measured, 101.25..161.25);
+    }
+
+    #[test]
+    fn of_several_databases_each_has_its_number_and_the_host_has_none() {
+        let series = |name: &str| format!("{{\"name\":\"{name}\",\"at_s\":[0.5],\"mean\":[1.0]}}");
+        let one = |all: &str| {
+            let detail = format!("null,\"detail\":{{\"series\":[{all}]}}");
+            record("\"throughput_ops_s\":1.0", &detail)
+        };
+        let both = format!(
+            "{},{}",
+            series("throughput_ops_s"),
+            series("cpu_user_percent")
+        );
+        let text = one(&both) + &one(&series("throughput_ops_s"));
+        let detail = read(&text).unwrap().detail.unwrap();
+        let names: Vec<&str> = detail.series.iter().map(|one| one.name.as_str()).collect();
+        let wanted = [
+            "1: throughput_ops_s",
+            "cpu_user_percent",
+            "2: throughput_ops_s",
+        ];
+        assert_eq!(names, wanted);
     }
 
     #[test]

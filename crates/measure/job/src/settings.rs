@@ -30,6 +30,21 @@ const OF_THE_MOMENT: [&str; 12] = [
 /// Longer ones say nothing to a reader.
 const LONGEST: usize = 200;
 
+/// How the settings are named by which MySQL, MariaDB, PostgreSQL and openGauss tell their versions.
+const VERSIONS: [&str; 2] = [".version", ".server_version"];
+
+/// A campaign goes on, and its server has been replaced.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the campaign was begun with {name} {there}, and now it is {here}; go on with the server that \
+     began it, or choose another --out"
+)]
+pub(crate) struct OtherVersion {
+    name: String,
+    there: String,
+    here: String,
+}
+
 /// Those of the database of a props file; none of one that keeps to its file.
 ///
 /// # Errors
@@ -70,6 +85,30 @@ pub(crate) fn of_redis(port: u16) -> Result<BTreeMap<String, String>, String> {
     all.map(lasting).map_err(said)
 }
 
+/// A server is the one that the earlier runs of a campaign had, as far as it says so itself.
+///
+/// # Errors
+/// The first version that is another one.
+pub(crate) fn same_versions(
+    before: &BTreeMap<String, String>,
+    now: &BTreeMap<String, String>,
+) -> Result<(), OtherVersion> {
+    let is_version = |name: &str| VERSIONS.iter().any(|end| name.ends_with(end));
+    let mut versions = before.iter().filter(|(name, _)| is_version(name));
+    let other = versions.find_map(|(name, there)| {
+        let here = now.get(name).filter(|here| *here != there)?;
+        Some((name, there, here))
+    });
+    match other {
+        None => Ok(()),
+        Some((name, there, here)) => Err(OtherVersion {
+            name: name.clone(),
+            there: there.clone(),
+            here: here.clone(),
+        }),
+    }
+}
+
 fn lasting(mut all: BTreeMap<String, String>) -> BTreeMap<String, String> {
     all.retain(|name, _| !OF_THE_MOMENT.contains(&name.as_str()) && !secret::is_secret(name));
     for (name, value) in &mut all {
@@ -102,5 +141,24 @@ mod tests {
         assert_eq!(names, ["long", "port", "primary_conninfo"]);
         assert_eq!(kept["primary_conninfo"], "user=rep password=***");
         assert_eq!(kept["long"], format!("{}...", "é".repeat(200)));
+    }
+
+    #[test]
+    fn a_server_that_was_replaced_is_noticed() {
+        let said = |version: &str, buffer: &str| {
+            BTreeMap::from([
+                ("db.version".to_owned(), version.to_owned()),
+                ("db.innodb_buffer_pool_size".to_owned(), buffer.to_owned()),
+            ])
+        };
+        let before = said("8.0.36", "1");
+        assert!(same_versions(&before, &said("8.0.36", "2")).is_ok());
+        let other = same_versions(&before, &said("8.0.40", "1")).unwrap_err();
+        assert!(
+            other
+                .to_string()
+                .contains("db.version 8.0.36, and now it is 8.0.40"),
+            "{other}"
+        );
     }
 }

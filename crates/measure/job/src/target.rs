@@ -74,11 +74,15 @@ impl Target for JobTarget {
 
     fn servers(&self) -> Vec<u32> {
         match self {
-            Self::Own(own) => {
-                let running = own.site.servers.iter().flatten();
-                running.map(|one| one.process.child.pid()).collect()
-            }
+            Self::Own(own) => pids(&own.site),
             Self::Private { target, .. } => target.servers(),
+        }
+    }
+
+    fn devices(&self) -> Vec<String> {
+        match self {
+            Self::Own(own) => own.core.file.metrics.devices.clone(),
+            Self::Private { .. } => Vec::new(),
         }
     }
 
@@ -93,6 +97,12 @@ impl Target for JobTarget {
     }
 }
 
+/// The servers that run.
+fn pids(site: &Site) -> Vec<u32> {
+    let running = site.servers.iter().flatten();
+    running.map(|one| one.process.child.pid()).collect()
+}
+
 impl OwnTarget {
     fn run(&mut self, conditions: &Conditions<'_>) -> Result<Measured, Failure> {
         let Self {
@@ -105,13 +115,18 @@ impl OwnTarget {
         core.ask_settings(*arm)?;
         let results = core.results_folder(&site.arm.name)?;
         let results = results.as_deref();
-        let line = client::line(file, &site.arm, test.as_deref(), &core.tool, results);
+        let servers = pids(site);
+        let told = results.map(|results| client::Told {
+            results,
+            servers: &servers,
+            devices: &file.metrics.devices,
+        });
+        let line = client::line(file, &site.arm, test.as_deref(), &core.tool, told);
         let before = fill::levels(&file.metrics.fill, "before");
         let lookups = lookups(&site.arm, test.as_deref())?;
         let dir = site.dir().to_owned();
         let once = Once {
             kind: &file.workload.kind,
-            metrics: &file.metrics,
             line,
             dir: &dir,
             limit: file.workload.limit(),

@@ -19,6 +19,7 @@ use saiga_experiment::version::ProgramError;
 use saiga_experiment::workload::{Failure, Load, Workload};
 use saiga_redis::{RedisLoad, RedisWorkload};
 use saiga_tpcc::props::{Props, PropsError};
+use serde_json::Value;
 
 use crate::course::Asked;
 use crate::loads::{self, JobLoad};
@@ -26,13 +27,17 @@ use crate::machine::{self, Machine};
 use crate::site::{Campaign, Site, run_hook};
 use crate::step::{Side, Step, Steps, steps};
 use crate::target::{JobTarget, OwnTarget};
-use crate::{client, line, settings, snapshots};
+use crate::{client, facts, line, settings, snapshots};
 
 /// An experiment that can be run, or shown.
 pub struct Job {
     pub(crate) core: Rc<Core>,
     /// The private servers of a topology.
     pub(crate) private: Option<RedisWorkload>,
+    /// Saiga's, if it is there.
+    pub(crate) library: Option<PathBuf>,
+    /// Whether the snapshot is made again by every process, of data that follow from a seed.
+    pub(crate) makes_data_anew: bool,
 }
 
 /// What all runs have in common.
@@ -47,6 +52,8 @@ pub(crate) struct Core {
     pub(crate) results: Option<PathBuf>,
     /// What the servers of each arm say of their settings, once they have run.
     pub(crate) settings: RefCell<BTreeMap<usize, BTreeMap<String, String>>>,
+    /// What they said in an earlier process of the same campaign.
+    recalled: RefCell<BTreeMap<usize, BTreeMap<String, String>>>,
     ignored: RefCell<Vec<String>>,
 }
 
@@ -127,10 +134,26 @@ impl Job {
             probe,
             results,
             settings: RefCell::default(),
+            recalled: RefCell::default(),
             ignored: RefCell::default(),
         };
         let core = Rc::new(core);
-        Ok(Self { core, private })
+        Ok(Self {
+            core,
+            private,
+            library: library.map(Path::to_owned),
+            makes_data_anew: false,
+        })
+    }
+
+    /// The same where every process makes the data and their snapshot anew, alike but for what a
+    /// server writes by itself: their fingerprint does not tell one campaign from another.
+    #[must_use]
+    pub fn on_data_made_anew(self) -> Self {
+        Self {
+            makes_data_anew: true,
+            ..self
+        }
     }
 
     /// One that can be run on `machine`; TPC-C leaves what it measured in folders of `results`.
@@ -238,7 +261,7 @@ impl Job {
                 let topology = loads::topology(&self.core.file);
                 loads::redis_loads(flags, topology, *failover)
             }
-            Kind::Tpcc { .. } => vec![loads::tpcc_load(&self.core.props)],
+            Kind::Tpcc { options, .. } => vec![loads::tpcc_load(&self.core.props, options)],
             Kind::Command { name, line, .. } => vec![loads::command_load(name, line)],
         }
     }
@@ -299,6 +322,9 @@ impl Core {
                 }
             }
             Kind::Command { .. } => {}
+        }
+        if let Some(before) = self.recalled.borrow().get(&arm) {
+            settings::same_versions(before, &all).map_err(Failure::impossible)?;
         }
         self.settings.borrow_mut().insert(arm, all);
         Ok(())
@@ -373,6 +399,29 @@ impl Workload for Job {
             .as_ref()
             .map(Workload::versions)
             .unwrap_or_default()
+    }
+
+    fn facts(&self) -> BTreeMap<String, Value> {
+        facts::of(self)
+    }
+
+    fn settings(&self, arm: usize) -> Option<BTreeMap<String, String>> {
+        let asked = self.core.settings.borrow().get(&arm).cloned();
+        asked.or_else(|| self.core.recalled.borrow().get(&arm).cloned())
+    }
+
+    fn recall(&self, arm: usize, settings: &BTreeMap<String, String>) {
+        let mut recalled = self.core.recalled.borrow_mut();
+        recalled.insert(arm, settings.clone());
+    }
+
+    fn remedy(&self) -> String {
+        match &self.core.file.workload.kind {
+            Kind::Tpcc { .. } => "longer runs (runMins of the props file)",
+            Kind::Redis { .. } => "longer runs (requests of the workload)",
+            Kind::Command { .. } => "longer runs (what the workload's command says)",
+        }
+        .to_owned()
     }
 
     fn caveats(&self) -> Vec<Warning> {
@@ -483,9 +532,7 @@ impl Job {
         let client = client::line(&self.core.file, arm, test, Path::new("saiga"), None);
         let mut configuration: BTreeMap<String, String> =
             arm.servers.iter().flat_map(settings).collect();
-        if let Some(said) = self.core.settings.borrow().get(&index) {
-            configuration.extend(said.clone());
-        }
+        configuration.extend(Workload::settings(self, index).unwrap_or_default());
         result::Arm {
             name: arm.name.clone(),
             server: servers.join("\n"),

@@ -68,6 +68,88 @@ fn the_headline_is_the_experiments_own() {
     assert_eq!(report.verdict.tone, Tone::Better);
 }
 
+/// The colour is that of the sentence, whatever single workloads show corrected.
+#[test]
+fn the_headline_decides_the_colour() {
+    let tone = |verdict, again: bool| {
+        let mut result = sample();
+        if again {
+            let name = format!("{} (again)", result.arms[0].name);
+            let repeated = result.arms[0].clone();
+            result.arms[2] = saiga_experiment::result::Arm { name, ..repeated };
+        }
+        let b = result.arms[2].name.clone();
+        let headline = result.headline_comparison.as_mut();
+        let headline = headline.expect("the sample has one");
+        (headline.verdict, headline.b) = (verdict, b);
+        document(&result).verdict.tone
+    };
+    assert_eq!(tone(Verdict::Faster, false), Tone::Better);
+    assert_eq!(tone(Verdict::NoDifferenceShown, false), Tone::Neutral);
+    assert_eq!(tone(Verdict::Slower, false), Tone::Worse);
+    // One arm against itself is neither.
+    assert_eq!(tone(Verdict::Faster, true), Tone::Caution);
+}
+
+/// One comparison is not corrected in one place and uncorrected in another.
+#[test]
+fn of_a_single_cell_figure_and_lead_say_the_same() {
+    let mut result = sample();
+    let cell = "set-c1-one-core";
+    result.comparisons.retain(|one| one.cell == cell);
+    let main = result
+        .comparisons
+        .iter_mut()
+        .find(|one| one.metric == "throughput_ops_s" && one.b == "saiga" && one.a == "kernel");
+    let main = main.expect("the sample has it");
+    (main.ratio.median, main.ratio.ci95) = (1.03, Some([1.01, 1.05]));
+    (main.verdict, main.holds_corrected) = (Verdict::Faster, Some(false));
+    let ratio = main.ratio.clone();
+    let headline = result.headline_comparison.as_mut();
+    headline.expect("the sample has one").ratio = ratio;
+    let report = document(&result);
+    assert_eq!(report.verdict.tone, Tone::Better);
+    let figure = &report.figures[0];
+    assert_eq!(
+        (figure.detail.as_str(), figure.tone),
+        ("faster in 1 of 1 cells", Tone::Better)
+    );
+    result.headline_comparison = None;
+    let before = document(&result);
+    assert_eq!(before.verdict.tone, Tone::Neutral, "files from before");
+}
+
+/// An arm that was given up before its first run has no settings, which is no difference.
+#[test]
+fn an_arm_that_never_ran_is_in_no_table_of_settings() {
+    let mut result = sample();
+    for (arm, value) in result.arms.iter_mut().zip(["1", "2", "2"]) {
+        arm.configuration = [("buffer".to_owned(), value.to_owned())].into();
+    }
+    let settings =
+        |result: &ExperimentResult| section(&document(result), "configuration").map(<[Block]>::len);
+    assert_eq!(settings(&result), Some(2), "a sentence and a table");
+    let idle = |run: &mut saiga_experiment::result::Run| {
+        if run.arm == "kernel" {
+            run.metrics.clear();
+        }
+    };
+    result.runs.iter_mut().for_each(idle);
+    assert_eq!(settings(&result), Some(1), "the two others are alike");
+}
+
+#[test]
+fn latencies_are_told_as_what_they_are() {
+    let mut result = sample();
+    let told = |result: &ExperimentResult| html::render(&document(result));
+    assert!(told(&result).contains("in a closed loop: each connection waits"));
+    for cell in &mut result.cells {
+        cell.params.workload.insert("rate".into(), "600/min".into());
+    }
+    let open = told(&result);
+    assert!(open.contains("in an open loop") && !open.contains("in a closed loop"));
+}
+
 #[test]
 fn where_it_did_not_help_is_listed_worst_first() {
     let mut result = sample();

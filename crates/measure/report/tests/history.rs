@@ -42,3 +42,39 @@ fn stages_stand_in_the_order_of_time_with_goal_result_and_what_was_changed() {
     assert!(drawn.contains("&lt;b&gt;more&lt;/b&gt; memory") && !drawn.contains("<b>more"));
     assert!(drawn.contains("Made by saiga history"));
 }
+
+/// What an experiment found is its headline, not what its first load shows.
+#[test]
+fn the_result_of_a_stage_is_that_of_the_experiment() {
+    let row = |result: &ExperimentResult| {
+        let stages = history::stages(&[("out/a".to_owned(), result.clone())]);
+        let style = text::Style {
+            width: 400,
+            ..text::Style::plain()
+        };
+        let shown = text::render(&history::page(&stages), style);
+        let row = shown.lines().find(|line| line.starts_with("out/"));
+        row.expect("a line for each stage").to_owned()
+    };
+    let mut result = ExperimentResult::from_json(SAMPLE).expect("the sample is readable");
+    let headline = result.headline_comparison.as_mut();
+    let headline = headline.expect("the sample has one");
+    headline.workloads = 5;
+    headline.ratio.median = 1.234;
+    headline.verdict = saiga_experiment::result::Verdict::NoDifferenceShown;
+    let shown = row(&result);
+    assert!(
+        shown.contains("1.23x (") && shown.contains("), no difference shown"),
+        "{shown}"
+    );
+    assert!(shown.contains("geometric mean of 5 loads"), "{shown}");
+    // Files from before show one load, and say so.
+    result.headline_comparison = None;
+    let shown = row(&result);
+    assert!(shown.contains("faster; 1 of 5 loads"), "{shown}");
+    // The subject against the arm that it varies, whatever stands first in the file.
+    result.arms[2].varies = Some("unix".to_owned());
+    let stages = history::stages(&[("a".to_owned(), result)]);
+    let compared = stages[0].comparison.as_ref().expect("there is one");
+    assert_eq!(compared.a, "unix");
+}

@@ -24,7 +24,7 @@ pub mod status;
 pub mod summary;
 mod table;
 
-pub use config::{Config, Device, Group, Roots, Sink};
+pub use config::{BenchmarkSqlSink, Config, Device, Group, Roots, Sink};
 pub use sampler::{Sampler, StartError};
 pub use snapshot::Snapshot;
 pub use source::filesystem::Fill;

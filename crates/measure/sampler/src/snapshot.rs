@@ -16,6 +16,19 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// A row that another process has made and told.
+    #[must_use]
+    pub fn told(row: u64, time_s: f64, metrics: Vec<(String, Option<f64>)>) -> Self {
+        let (names, cells): (Vec<String>, Vec<Option<f64>>) = metrics.into_iter().unzip();
+        Self {
+            row,
+            time_s,
+            phase: String::new(),
+            names: names.into(),
+            cells,
+        }
+    }
+
     /// The value of a metric; `None` when it is not known in this row, or not at all.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {

@@ -64,7 +64,7 @@ pub struct CpuSeconds {
     pub interrupts_s: f64,
     /// What the hypervisor gave to other guests while we wanted it.
     pub steal_s: f64,
-    /// Rows in which the kernel's counters went backwards, so that nothing is known of them.
+    /// Rows in which the kernel's counters went backwards: nothing of them is in the sums.
     pub unknown_rows: u64,
 }
 
@@ -186,15 +186,15 @@ impl Builder {
     }
 
     fn attribute(&mut self, times: &Times) {
+        let Some(work) = times.work else {
+            // Parts of a sum that nobody knows would leave nothing to the others.
+            self.cpu.unknown_rows += 1;
+            return;
+        };
         self.cpu.sampler_s += times.sampler_s;
-        match times.work {
-            Some(work) => {
-                self.cpu.busy_s += work.busy_s;
-                self.cpu.interrupts_s += work.interrupts_s;
-                self.cpu.steal_s += work.steal_s;
-            }
-            None => self.cpu.unknown_rows += 1,
-        }
+        self.cpu.busy_s += work.busy_s;
+        self.cpu.interrupts_s += work.interrupts_s;
+        self.cpu.steal_s += work.steal_s;
         for (sum, used) in self.groups.iter_mut().zip(times.groups.iter().flatten()) {
             *sum += used;
         }
@@ -373,11 +373,11 @@ mod tests {
         }
         let cpu = finish(builder, &[]).cpu;
         assert_eq!(cpu.groups["server"], 0.75);
-        assert_eq!(cpu.groups["client"], 0.5625);
-        assert_eq!((cpu.sampler_s, cpu.busy_s), (0.1875, 2.0));
+        assert_eq!(cpu.groups["client"], 0.375);
+        assert_eq!((cpu.sampler_s, cpu.busy_s), (0.125, 2.0));
         assert_eq!(
             (cpu.others_s, cpu.interrupts_s, cpu.steal_s),
-            (0.5, 0.25, 0.5)
+            (0.75, 0.25, 0.5)
         );
         assert_eq!(cpu.unknown_rows, 1);
     }

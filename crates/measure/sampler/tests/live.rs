@@ -144,12 +144,7 @@ fn is_found(role: &str) {
     let busiest = summary.metrics["server_cpu_percent"].max;
     assert!(busiest > 0.0 && summary.metrics["server_rss_kb"].max > 0.0);
     assert!(summary.cpu.sampler_s > 0.0, "{:?}", summary.cpu);
-    let unknown = summary.cpu.unknown_rows;
-    assert!(
-        unknown > 0 || summary.cpu.busy_s >= BURN_S / 2.0,
-        "{:?}",
-        summary.cpu
-    );
+    assert!(summary.cpu.busy_s >= BURN_S / 2.0, "{:?}", summary.cpu);
 }
 
 #[test]
@@ -212,7 +207,6 @@ fn rows_come_by_themselves_and_go_to_the_file() {
         ..Sink::default()
     };
     let sampler = Sampler::start(config, &sink).unwrap();
-    assert_eq!(sampler.latest().row, 0);
     assert!(sampler.set_group("server", &[std::process::id()]));
     assert!(!sampler.set_group("nobody", &[1]));
     sampler.mark("measured");

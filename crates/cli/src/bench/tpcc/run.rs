@@ -82,6 +82,7 @@ pub(super) fn run_all(
     }
     let mut watched = Watched::default();
     targets.iter().for_each(|target| watched.add(target));
+    own.iter().for_each(|options| watched.add_named(options));
     let start_at = own.iter().find_map(|options| options.start_at);
     let started = await_start(start_at, interrupt)?;
     let ready = prepare::claim_all(prepared, &own, started.local_s())?;

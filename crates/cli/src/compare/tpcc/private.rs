@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use saiga_experiment::campaign::Claim;
 use saiga_experiment::file::Experiment;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::process::{CommandLine, Waited, quoted};
@@ -24,11 +25,12 @@ use saiga_tpcc::props;
 use crate::units::counted;
 use crate::{exit, library};
 
+use super::super::file::Prepared;
 use super::super::options::{Args, ArmName};
 use super::super::{file, out};
 use super::servers::{goal, kernel_and_saiga};
 use super::text::{Line, Server, Sheet, Snapshotted};
-use super::{EXPERIMENT, milliseconds, parsed, preface, take_if_missing, this_tool};
+use super::{EXPERIMENT, check_goes_on, milliseconds, parsed, preface, take_if_missing, this_tool};
 
 const USUAL_WAREHOUSES: u32 = 2;
 const USUAL_TERMINALS: u32 = 8;
@@ -52,10 +54,12 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let dir = out(&args)?;
     output::claim_folder(dir)?;
     let real = dir.canonicalize().context("cannot tell where --out is")?;
+    // Nothing is written, made or removed before: another process may be at work with it.
+    let claim = Claim::take(&real, args.course.begin())?;
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
     let plan = Plan {
         engine,
-        port: chosen_port(&args, &real)?,
+        port: chosen_port(&args, &claim, &real)?,
         folder: std::env::temp_dir().join(format!("saiga-tpcc-{:016x}", hash(&real))),
         props: real.join(PROPS),
         args: &args,
@@ -63,12 +67,18 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let private = Private::find(engine, &plan.server(), plan.terminals(), plan.data_mib())?;
     let told = plan.sheet(&private).toml(&args);
     let experiment = parsed(&args, &told)?;
+    let props = plan.props_text();
+    check_goes_on(&claim, &real, &[(PROPS, &props), (EXPERIMENT, &told)])?;
     let folder = Folder::make(&plan.folder)?;
-    output::write_file(&real, PROPS, &plan.props_text())?;
+    output::write_file(&real, PROPS, &props)?;
     output::write_file(&real, EXPERIMENT, &told)?;
     let tool = tool_for(&private, &folder.0, &interrupt)?;
     plan.prepare(&private, &tool, &interrupt)?;
-    let done = file::campaign_by(tool, experiment, args);
+    let prepared = Prepared {
+        claim: Some(claim),
+        makes_data_anew: true,
+    };
+    let done = file::campaign_by(tool, experiment, args, prepared);
     drop(folder);
     done
 }
@@ -248,10 +258,11 @@ fn engine(args: &Args) -> anyhow::Result<Engine> {
 }
 
 /// The port of the campaign that goes on, the user's, or a free one.
-fn chosen_port(args: &Args, dir: &Path) -> anyhow::Result<u16> {
-    let before = Experiment::read(&dir.join(EXPERIMENT), &[]).ok();
-    let before = before.and_then(|file| file.arms.first()?.servers.first()?.port);
-    let before = before.filter(|_| args.course.resume);
+fn chosen_port(args: &Args, claim: &Claim, dir: &Path) -> anyhow::Result<u16> {
+    let before = claim.goes_on().and_then(|_| {
+        let file = Experiment::read(&dir.join(EXPERIMENT), &[]).ok()?;
+        file.arms.first()?.servers.first()?.port
+    });
     Ok(port::choose(args.port.or(before))?)
 }
 

@@ -96,7 +96,7 @@ impl Sheet {
         key(
             text,
             "max_foreign_cores",
-            &format!("{:?}", args.pace.max_foreign),
+            &format!("{:?}", args.pace.max_foreign_cores()),
         );
     }
 

@@ -5,13 +5,13 @@
 //! one pair number belong to one round, minutes apart at most when placements differ.
 //! `holds_corrected` is Holm's procedure over all comparisons of the experiment.
 
-use crate::result::{Arm, Better, Cell, Comparison, ComparisonKind, Ratio, Verdict};
+use crate::result::{Arm, Better, Cell, Comparison, ComparisonKind, Verdict};
 use crate::stats::{RatioSummary, holm, median};
 
-use super::{Counted, Group, Measure, Side, best_cell};
+use super::{Counted, Group, Measure, Side, best_cell, ratio_of};
 
 /// Chance of at least one wrong corrected verdict in an experiment.
-const FAMILY_ERROR: f64 = 0.05;
+pub(super) const FAMILY_ERROR: f64 = 0.05;
 
 /// Every comparison, and the cells that best-against-best comparisons stand in.
 pub(super) fn all(
@@ -120,12 +120,7 @@ fn compare(
             better,
             a_median: side(|pair| pair.0)?,
             b_median: side(|pair| pair.1)?,
-            ratio: Ratio {
-                median: summary.median,
-                ci95: summary.ci95,
-                method: summary.method,
-                n_pairs: u32::try_from(summary.n_pairs).unwrap_or(u32::MAX),
-            },
+            ratio: ratio_of(&summary),
             verdict: verdict(&summary, better),
             kind,
             a_cell: crossed.then(|| a.cell.to_owned()),

@@ -2,25 +2,26 @@
 //!
 //! The main one is a single comparison, so it needs no correction: in each pair the
 //! geometric mean, over all workloads without hogs, of subject over reference, each in
-//! its best placement; then the median over pairs. The tally of single workloads uses
-//! the verdicts that hold corrected (Holm, over all comparisons of the experiment).
+//! its best placement; then the median over pairs. The sentence about CPU time is a second
+//! one: it claims a difference only when that holds by Holm's procedure over both. The tally of
+//! single workloads uses the verdicts that hold corrected over all comparisons of the experiment.
 
 use std::collections::BTreeMap;
 
-use crate::result::{Arm, Better, Comparison, ComparisonKind, Verdict};
-use crate::stats::{Method, RatioSummary, median};
+use crate::result::{Arm, Better, Comparison, ComparisonKind, HeadlineComparison, Verdict};
+use crate::stats::{Method, RatioSummary, holm, median};
 
-use super::compare::{best, verdict};
-use super::{Counted, Group, Measure, SERVER_CPU, Side, THROUGHPUT, judged};
+use super::compare::{FAMILY_ERROR, best, verdict};
+use super::{Counted, Group, Measure, SERVER_CPU, Side, THROUGHPUT, judged, ratio_of};
 
-/// Sentences, and the verdict of the first.
+/// Sentences, and the comparison of the first.
 pub(super) fn write(
     arms: &[Arm],
     groups: &[Group<'_>],
     comparisons: &[Comparison],
     counted: &Counted<'_>,
-) -> (Vec<String>, Verdict) {
-    let nothing = (Vec::new(), Verdict::NoDifferenceShown);
+) -> (Vec<String>, Option<HeadlineComparison>) {
+    let nothing = (Vec::new(), None);
     let Some((reference, subject)) = judged(arms) else {
         return nothing;
     };
@@ -50,10 +51,22 @@ pub(super) fn write(
         subject,
         throughput.len(),
     )];
-    sentences.extend(cpu_sentence(&groups, reference, subject, counted));
+    let cpu = CpuTime::of(&groups, reference, subject, counted);
+    sentences.extend(cpu.map(|cpu| cpu.sentence(summary.p_value)));
     let ids: Vec<&str> = groups.iter().map(|group| headline_id(group)).collect();
     sentences.extend(tally(measure.0, &ids, comparisons, reference, subject));
-    (sentences, verdict)
+    let (metric, unit, better) = measure;
+    let comparison = HeadlineComparison {
+        a: reference.name.clone(),
+        b: subject.name.clone(),
+        metric: metric.to_owned(),
+        unit: unit.to_owned(),
+        better,
+        workloads: u32::try_from(throughput.len()).unwrap_or(u32::MAX),
+        ratio: ratio_of(&summary),
+        verdict,
+    };
+    (sentences, Some(comparison))
 }
 
 /// Undisturbed groups; with none of them, all.
@@ -204,54 +217,78 @@ fn itself(
 }
 
 /// The server's CPU time, each placement against itself.
-fn cpu_sentence(
-    groups: &[&Group<'_>],
-    reference: &Arm,
-    subject: &Arm,
-    counted: &Counted<'_>,
-) -> Option<String> {
-    let cells = groups.iter().flat_map(|group| group.cells.iter());
-    let series = cells.map(|cell| {
-        let cell = cell.id.as_str();
-        let (a, b) = (
-            Side {
-                cell,
-                arm: &reference.name,
-            },
-            Side {
-                cell,
-                arm: &subject.name,
-            },
-        );
-        log_ratios(a, b, SERVER_CPU, counted)
-    });
-    let series: Vec<_> = series.filter(|one| !one.is_empty()).collect();
-    let summary = counted.summary(&combined(&series))?;
-    let (text, spread) = match verdict(&summary, Better::Lower) {
-        Verdict::Faster => {
-            let turned = inverse(&summary);
-            (
-                format!("{} times less CPU", times(turned.median)),
-                interval(&turned),
-            )
+struct CpuTime {
+    summary: RatioSummary,
+    cells: usize,
+}
+
+impl CpuTime {
+    fn of(
+        groups: &[&Group<'_>],
+        reference: &Arm,
+        subject: &Arm,
+        counted: &Counted<'_>,
+    ) -> Option<Self> {
+        let cells = groups.iter().flat_map(|group| group.cells.iter());
+        let series = cells.map(|cell| {
+            let side = |arm| Side {
+                cell: &cell.id,
+                arm,
+            };
+            let (a, b) = (side(&reference.name), side(&subject.name));
+            log_ratios(a, b, SERVER_CPU, counted)
+        });
+        let series: Vec<_> = series.filter(|one| !one.is_empty()).collect();
+        Some(Self {
+            summary: counted.summary(&combined(&series))?,
+            cells: series.len(),
+        })
+    }
+
+    /// What it shows beside a main comparison with this p-value.
+    fn verdict(&self, main_p_value: f64) -> Verdict {
+        let [_, corrected] = holm(&[main_p_value, self.summary.p_value])[..] else {
+            unreachable!("two p-values remain two")
+        };
+        if corrected < FAMILY_ERROR {
+            verdict(&self.summary, Better::Lower)
+        } else {
+            Verdict::NoDifferenceShown
         }
-        Verdict::Slower => (
-            format!("{} times the CPU", times(summary.median)),
-            interval(&summary),
-        ),
-        Verdict::NoDifferenceShown => (
-            format!(
-                "{} times the CPU (no difference shown)",
-                times(summary.median)
+    }
+
+    fn sentence(&self, main_p_value: f64) -> String {
+        let Self { summary, cells } = self;
+        let (text, spread) = match self.verdict(main_p_value) {
+            Verdict::Faster => {
+                let turned = inverse(summary);
+                (
+                    format!("{} times less CPU", times(turned.median)),
+                    interval(&turned),
+                )
+            }
+            Verdict::Slower => (
+                format!("{} times the CPU", times(summary.median)),
+                interval(summary),
             ),
-            interval(&summary),
-        ),
-    };
-    Some(format!(
-        "Its server used {text} per operation (geometric mean of {} cells, same placement on both \
-         sides; {spread}).",
-        series.len()
-    ))
+            Verdict::NoDifferenceShown => (
+                format!(
+                    "{} times the CPU (no difference shown)",
+                    times(summary.median)
+                ),
+                interval(summary),
+            ),
+        };
+        let uncorrected = verdict(summary, Better::Lower);
+        let why = match self.verdict(main_p_value) == uncorrected {
+            true => "",
+            false => "; the interval alone shows one, but not corrected for the sentence before",
+        };
+        format!(
+            "Its server used {text} per operation (geometric mean of {cells} cells, same placement on \
+             both sides; {spread}{why})."
+        )
+    }
 }
 
 /// How many single workloads show what, corrected for the number of comparisons.
@@ -351,6 +388,50 @@ fn capital(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The interval excludes 1, and what p-value it comes with is less than 5 %.
+    #[test]
+    fn cpu_time_is_corrected_for_the_main_sentence() {
+        let summary = |p_value| RatioSummary {
+            median: 0.8,
+            ci95: Some([0.7, 0.9]),
+            n_pairs: 8,
+            p_value,
+            method: Method::Fixed,
+        };
+        let said = |main_p_value, p_value| {
+            let cpu = CpuTime {
+                summary: summary(p_value),
+                cells: 3,
+            };
+            (cpu.verdict(main_p_value), cpu.sentence(main_p_value))
+        };
+        for (main_p_value, p_value, shown) in [
+            (0.5, 0.02, true),
+            (0.001, 0.04, true),
+            (0.5, 0.04, false),
+            (0.03, 0.04, false),
+        ] {
+            let (verdict, sentence) = said(main_p_value, p_value);
+            assert_eq!(
+                verdict == Verdict::Faster,
+                shown,
+                "{main_p_value} {p_value}"
+            );
+            assert_eq!(
+                sentence.contains("1.25 times less CPU"),
+                shown,
+                "{sentence}"
+            );
+            assert_eq!(
+                sentence.contains("no difference shown"),
+                !shown,
+                "{sentence}"
+            );
+            let is_told = sentence.contains("but not corrected for the sentence before");
+            assert_eq!(is_told, !shown, "{sentence}");
+        }
+    }
 
     #[test]
     fn a_missing_pair_does_not_move_the_mean() {

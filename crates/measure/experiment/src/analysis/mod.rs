@@ -15,7 +15,10 @@ mod warnings;
 
 use std::collections::BTreeMap;
 
-use crate::result::{Arm, Better, Cell, Comparison, Metric, PLACEMENT_BEST, Run, Verdict, Warning};
+use crate::result::{
+    Arm, Better, Cell, Comparison, HeadlineComparison, Metric, PLACEMENT_BEST, Ratio, Run, Verdict,
+    Warning,
+};
 use crate::stats::{Method, RatioSummary};
 
 pub use until::{Until, Width, percent, widths};
@@ -50,6 +53,8 @@ pub struct Conclusion {
     pub comparisons: Vec<Comparison>,
     /// Sentences, the main one first.
     pub headline: Vec<String>,
+    /// That of the main sentence.
+    pub headline_comparison: Option<HeadlineComparison>,
     /// Of the main sentence.
     pub verdict: Verdict,
     /// What the numbers themselves warn of.
@@ -76,7 +81,8 @@ pub fn conclude_by(
     let counted = Counted::of(method, own, runs);
     let groups = groups(cells);
     let (best_cells, comparisons) = compare::all(arms, cells, &groups, &counted);
-    let (mut headline, verdict) = headline::write(arms, &groups, &comparisons, &counted);
+    let (mut headline, main) = headline::write(arms, &groups, &comparisons, &counted);
+    let verdict = main.as_ref().map(|main| main.verdict);
     headline.extend(service::sentences(arms, cells, &counted));
     headline.extend(idle::sentences(arms, &counted));
     let warnings = warnings::all(arms, cells, runs, &comparisons, &counted, shortfall);
@@ -84,7 +90,8 @@ pub fn conclude_by(
         best_cells,
         comparisons,
         headline,
-        verdict,
+        headline_comparison: main,
+        verdict: verdict.unwrap_or(Verdict::NoDifferenceShown),
         warnings,
     }
 }
@@ -158,6 +165,15 @@ fn best_cell(group: &Group<'_>) -> Cell {
     Cell {
         id: group.best_id.clone(),
         params,
+    }
+}
+
+fn ratio_of(summary: &RatioSummary) -> Ratio {
+    Ratio {
+        median: summary.median,
+        ci95: summary.ci95,
+        method: summary.method,
+        n_pairs: u32::try_from(summary.n_pairs).unwrap_or(u32::MAX),
     }
 }
 

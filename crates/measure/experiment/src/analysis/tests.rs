@@ -227,6 +227,7 @@ fn nothing_measured_concludes_nothing() {
     let shortfall = Shortfall {
         stopped: Some("interrupted".into()),
         given_up: vec![],
+        longer: String::new(),
     };
     let conclusion = conclude(&arms, &cells, &[], &shortfall);
     assert_eq!(

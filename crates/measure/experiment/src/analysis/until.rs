@@ -80,9 +80,10 @@ impl Until {
         widths
     }
 
-    /// What to say of an experiment that ended with cells still open.
+    /// What to say of an experiment that ended with cells still open; `longer` is what makes its runs
+    /// longer.
     #[must_use]
-    pub fn warning(&self, open: &[Width]) -> Option<Warning> {
+    pub fn warning(&self, open: &[Width], longer: &str) -> Option<Warning> {
         let cells: Vec<String> = open.iter().map(|width| width.cell.clone()).collect();
         if cells.is_empty() {
             return None;
@@ -95,7 +96,7 @@ impl Until {
                 percent(self.half_width)
             ),
             cause: Some("The experiment ended before that: by --max-pairs, or early.".to_owned()),
-            action: Some("Allow more --max-pairs, or longer --seconds.".to_owned()),
+            action: Some(format!("Allow more --max-pairs, or {longer}.")),
             cells,
         })
     }
@@ -226,14 +227,18 @@ mod tests {
             half_width: 0.005,
             cells: vec![],
         };
-        assert_eq!(until.warning(&[]), None);
+        assert_eq!(until.warning(&[], "longer runs"), None);
         let open = until.open(
             &[],
             &[arm("a"), arm("b")],
             &[cell("set-c1")],
             &Outcome::default(),
         );
-        let warning = until.warning(&open).unwrap();
+        let warning = until.warning(&open, "longer runs").unwrap();
+        assert_eq!(
+            warning.action.as_deref(),
+            Some("Allow more --max-pairs, or longer runs.")
+        );
         assert_eq!(
             warning.text,
             "The interval of 1 cell is still wider than \u{b1}0.5 %."

@@ -22,6 +22,8 @@ pub struct Shortfall {
     pub stopped: Option<String>,
     /// Cell, arm and reason of each arm that was given up.
     pub given_up: Vec<(String, String, String)>,
+    /// What makes runs of the workload longer, for advice: `longer --seconds`.
+    pub longer: String,
 }
 
 /// Every warning that the runs and comparisons justify, the gravest first.
@@ -38,7 +40,7 @@ pub(super) fn all(
     warnings.extend(given_up(shortfall));
     warnings.extend(rejected(runs));
     warnings.extend(too_few(arms, cells, counted));
-    warnings.extend(wide(arms, comparisons, counted));
+    warnings.extend(wide(arms, comparisons, counted, &shortfall.longer));
     warnings.extend(client_limited(arms, cells, counted));
     warnings
 }
@@ -179,7 +181,12 @@ fn too_few(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Option<Warnin
     })
 }
 
-fn wide(arms: &[Arm], comparisons: &[Comparison], counted: &Counted<'_>) -> Option<Warning> {
+fn wide(
+    arms: &[Arm],
+    comparisons: &[Comparison],
+    counted: &Counted<'_>,
+    longer: &str,
+) -> Option<Warning> {
     let (reference, subject) = judged(arms)?;
     let wide = |c: &&Comparison| {
         c.metric == counted.ranked().0
@@ -201,7 +208,7 @@ fn wide(arms: &[Arm], comparisons: &[Comparison], counted: &Counted<'_>) -> Opti
         warning(
             text,
             "Runs are short, or the scheduler decides the outcome.",
-            "Repeat with more --pairs or longer --seconds.",
+            &format!("Repeat with more --pairs or {longer}."),
             cells,
         )
     })

@@ -1,12 +1,14 @@
 //! What decides which runs a plan consists of and what they mean, as one value.
 //!
 //! Two processes may add to one campaign only if these facts are the same: arms and cells,
-//! order, size, limits, versions of the programs, the bytes of a preloaded library, and the
-//! machine with its kernel. The facts are kept beside their hash, so that a difference can be
+//! order, size, limits, versions of the programs, the bytes of a preloaded library, what else the
+//! workload says of itself ([`Workload::facts`]), and the machine with its kernel. The facts are kept beside their hash, so that a difference can be
 //! named.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -16,10 +18,15 @@ use crate::plan::{Plan, RunSize};
 use crate::result::Host;
 use crate::workload::{Load, Workload};
 
-use super::lines::{START, continued};
+use super::lines::{PRIME, START, continued};
 
 /// Differences that are named; more would hide them.
 const NAMED: usize = 3;
+/// Bytes of a file that are read at once.
+const PIECE_BYTES: usize = 1 << 20;
+/// What a workload says of itself. What was null when the campaign began was not known then: a hook
+/// may make it before the first run.
+const FACTS: &str = "facts";
 /// The variable that names libraries of ours.
 const PRELOAD: &str = "LD_PRELOAD";
 
@@ -65,7 +72,7 @@ impl Identity {
         let libraries: Map<String, Value> = arms
             .iter()
             .filter_map(|arm| arm.env.get(PRELOAD))
-            .map(|path| (path.clone(), contents(path)))
+            .map(|path| (path.clone(), json!(contents(Path::new(path)))))
             .collect();
         let until =
             until.map(|until| json!({"half_width": until.half_width, "cells": until.cells}));
@@ -81,6 +88,7 @@ impl Identity {
             "until": until,
             "versions": versions(workload),
             "libraries": libraries,
+            FACTS: workload.facts(),
             "host": {"cpu": host.cpu, "cores": host.cores, "kernel": host.kernel},
         }))
     }
@@ -106,6 +114,9 @@ impl Identity {
         }
         let mut found = Vec::new();
         differ("", &self.facts, &now.facts, &mut found);
+        if found.is_empty() {
+            return None;
+        }
         let more = found.len().saturating_sub(NAMED);
         found.truncate(NAMED);
         let mut text = found.join("; ");
@@ -122,12 +133,34 @@ fn versions<W: Workload>(workload: &W) -> BTreeMap<String, String> {
     versions
 }
 
-/// A library that was built again is another one, whatever its name.
-fn contents(path: &str) -> Value {
-    match fs::read(path) {
-        Ok(bytes) => json!(format!("{:016x}", continued(START, &bytes))),
-        Err(_) => Value::Null,
+/// A hash of the bytes of a program, a library or another file, whatever its name; `None` when it
+/// cannot be read. One that was built again is another one.
+#[must_use]
+pub fn contents(path: &Path) -> Option<String> {
+    let mut file = File::open(path).ok()?;
+    let mut piece = Vec::with_capacity(PIECE_BYTES);
+    let mut hash = START;
+    loop {
+        piece.clear();
+        let limit = u64::try_from(PIECE_BYTES).unwrap_or(u64::MAX);
+        match file.by_ref().take(limit).read_to_end(&mut piece) {
+            Ok(0) => return Some(format!("{hash:016x}")),
+            Ok(_) => hash = mixed(hash, &piece),
+            Err(_) => return None,
+        }
     }
+}
+
+/// In words of eight bytes, for programs are large.
+fn mixed(before: u64, bytes: &[u8]) -> u64 {
+    bytes.chunks(8).fold(before, |hash, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        let odd = u64::try_from(chunk.len()).unwrap_or(0);
+        (hash.rotate_left(23) ^ u64::from_le_bytes(word))
+            .wrapping_mul(PRIME)
+            .wrapping_add(odd)
+    })
 }
 
 /// Every place in which two values differ.
@@ -140,6 +173,9 @@ fn differ(place: &str, there: &Value, here: &Value, found: &mut Vec<String>) {
         (Value::Object(old), Value::Object(new)) => {
             let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
             for name in names {
+                if place == FACTS && old.get(name) == Some(&Value::Null) {
+                    continue;
+                }
                 let [old, new] = [old, new].map(|side| side.get(name).unwrap_or(&Value::Null));
                 differ(&inside(name), old, new, found);
             }
@@ -174,6 +210,34 @@ mod tests {
             old.differences(&new).unwrap(),
             "arms[0].env.X: \"1\" there, null here; cells: 1 there, 2 here; seed: 1 there, 2 here"
         );
+    }
+
+    #[test]
+    fn what_was_not_known_at_the_beginning_is_no_difference() {
+        let with = |snapshot: Value| Identity::from_facts(json!({"facts": {"snapshot": snapshot}}));
+        let (unknown, one, other) = (with(Value::Null), with(json!("a")), with(json!("b")));
+        assert_eq!(unknown.differences(&one), None);
+        let said = one.differences(&other).unwrap();
+        assert_eq!(said, "facts.snapshot: \"a\" there, \"b\" here");
+        assert!(one.differences(&unknown).is_some());
+    }
+
+    #[test]
+    fn a_file_is_known_by_every_byte_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("program");
+        assert_eq!(contents(&path), None);
+        let hash = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            contents(&path).unwrap()
+        };
+        let long = vec![7; PIECE_BYTES + 3];
+        let mut other = long.clone();
+        other[PIECE_BYTES + 1] = 8;
+        let all = [&[][..], &[0], &[0, 0], &long[1..], &long, &other].map(hash);
+        let distinct: BTreeSet<&String> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len(), "{all:?}");
+        assert_eq!(hash(&long), all[4]);
     }
 
     #[test]

@@ -12,7 +12,8 @@ use super::Entry;
 
 /// The check before the first line: FNV's offset basis.
 pub(super) const START: u64 = 0xcbf2_9ce4_8422_2325;
-const PRIME: u64 = 0x0100_0000_01b3;
+/// FNV's prime.
+pub(super) const PRIME: u64 = 0x0100_0000_01b3;
 const HEAD: &str = "{\"check\":\"";
 const AFTER_CHECK: &str = "\",";
 /// Digits of a check.

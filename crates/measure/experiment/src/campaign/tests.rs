@@ -80,6 +80,7 @@ fn beginning_anew_loses_nothing_unfinished() {
     for pair in 0..3 {
         campaign.ran("cell", "a", pair).unwrap().unwrap();
     }
+    campaign.check_end().unwrap();
     campaign.finish("then".into()).unwrap();
     drop(campaign);
     assert!(open(dir.path(), Begin::Resume).unwrap().was_finished());

@@ -1,6 +1,7 @@
 //! Whether a run that ended may count: strangers and the hypervisor must have left it its CPUs.
 
 use crate::cores::Stolen;
+use crate::result::Detail;
 use crate::workload::Measured;
 
 /// How the reason of a run begins that other processes disturbed.
@@ -28,6 +29,37 @@ pub(super) fn rejection(measured: &Measured, stolen: Stolen, max_cores: f64) -> 
     }
     let (foreign_s, window_s) = (measured.foreign_cpu_s, measured.window_s);
     above(foreign_s, window_s).then(|| reason(&format!("{OTHERS} used"), foreign_s, window_s))
+}
+
+/// Makes a run invalid that holds something that is no number, and takes that out: one such value
+/// could neither be kept nor written down, and would take all other runs with it.
+pub(super) fn refuse_no_numbers(measured: &mut Measured) {
+    let mut wrong: Vec<String> = Vec::new();
+    measured.metrics.retain(|name, value| {
+        if !value.is_finite() {
+            wrong.push(name.clone());
+        }
+        value.is_finite()
+    });
+    let times = [
+        ("its length", &mut measured.seconds),
+        ("the CPU time of others", &mut measured.foreign_cpu_s),
+    ];
+    for (name, value) in times {
+        if !value.is_finite() {
+            wrong.push(name.to_owned());
+            *value = 0.0;
+        }
+    }
+    let is_course_wrong = |detail: &Detail| detail.numbers().any(|number| !number.is_finite());
+    if measured.detail.as_deref().is_some_and(is_course_wrong) {
+        wrong.push("a value of its details".to_owned());
+        measured.detail = None;
+    }
+    if let Some(first) = wrong.first() {
+        let reason = format!("{first} is not a number");
+        measured.invalid.get_or_insert(reason);
+    }
 }
 
 #[cfg(test)]

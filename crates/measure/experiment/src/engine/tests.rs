@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::*;
-use crate::campaign::recorded;
+use crate::campaign::{Begin, Campaign, Identity, recorded};
 use crate::cores::{Hog, Placement};
+use crate::host;
 use crate::result::{Arm, Warning};
 use crate::workload::Load;
 
@@ -26,6 +27,10 @@ struct Fake {
     record: Option<PathBuf>,
     /// Runs after which the user stops it.
     patience: usize,
+    /// Whether its servers do not stop.
+    stubborn: bool,
+    /// Arms whose settings it was told by the record.
+    recalled: RefCell<Vec<(usize, BTreeMap<String, String>)>>,
     /// Arm and operations of every run, in order.
     log: RefCell<Vec<(usize, u64)>>,
 }
@@ -46,6 +51,8 @@ impl Fake {
             varies,
             record: None,
             patience: usize::MAX,
+            stubborn: false,
+            recalled: RefCell::default(),
             ran: RefCell::default(),
             log: RefCell::default(),
         }))
@@ -117,6 +124,13 @@ impl Workload for &'static Fake {
     fn versions(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
+    fn settings(&self, arm: usize) -> Option<BTreeMap<String, String>> {
+        let said = BTreeMap::from([("buffer".to_owned(), arm.to_string())]);
+        self.ran.borrow().contains_key(&arm).then_some(said)
+    }
+    fn recall(&self, arm: usize, settings: &BTreeMap<String, String>) {
+        self.recalled.borrow_mut().push((arm, settings.clone()));
+    }
     fn caveats(&self) -> Vec<Warning> {
         vec![]
     }
@@ -150,8 +164,14 @@ impl Target for FakeTarget<'_> {
     fn servers(&self) -> Vec<u32> {
         vec![4711]
     }
+    fn devices(&self) -> Vec<String> {
+        vec!["nvme7n1".into()]
+    }
     fn teardown(self) -> Result<(), Failure> {
-        Ok(())
+        match self.fake.stubborn {
+            true => Err(Failure::run("the server does not stop")),
+            false => Ok(()),
+        }
     }
 }
 
@@ -339,4 +359,162 @@ fn what_makes_every_run_impossible_ends_the_experiment() {
     let outcome = outcome(later, &plan(6, RunSize::Operations(10))).unwrap();
     assert_eq!(outcome.stopped.as_deref(), Some("the disk is full"));
     assert_eq!(counted(&outcome), 6, "what was measured stays");
+}
+
+/// What the load said is the cause, and Ctrl-C is nobody's failure, whatever the servers do then.
+#[test]
+fn servers_that_do_not_stop_hide_no_cause() {
+    let stubborn = |script: Script, patience| -> &'static Fake {
+        Box::leak(Box::new(Fake {
+            script,
+            patience,
+            stubborn: true,
+            recalled: RefCell::default(),
+            varies: None,
+            ran: RefCell::default(),
+            record: None,
+            log: RefCell::default(),
+        }))
+    };
+    let plan = plan(2, RunSize::Operations(1));
+    let denied = stubborn(|_, _| Err(Failure::run("Access denied")), usize::MAX);
+    let reasons = outcome(denied, &plan).unwrap().runs;
+    let reasons: Vec<_> = reasons
+        .iter()
+        .filter_map(|run| run.rejected.clone())
+        .collect();
+    assert!(
+        reasons.iter().all(|reason| reason == "Access denied"),
+        "{reasons:?}"
+    );
+    let stopped = outcome(stubborn(|_, _| run_with(0.0), 0), &plan).unwrap();
+    assert_eq!(stopped.stopped.as_deref(), Some("interrupted"));
+    assert_eq!(stopped.runs, []);
+    // Without another cause it is one itself.
+    let left = outcome(stubborn(|_, _| run_with(0.0), usize::MAX), &plan).unwrap();
+    let reason = left.runs[0].rejected.as_deref();
+    assert_eq!(reason, Some("the server does not stop"));
+}
+
+#[test]
+fn what_ends_an_experiment_takes_no_run_with_it() {
+    let fake = Fake::new(|arm, nth| match (arm, nth) {
+        (1, _) => Err(Failure::Impossible("the disk is full".into())),
+        _ => run_with(0.0),
+    });
+    // The order of the first pair is that of the seed; in one of two the other arm comes first.
+    let ran: Vec<usize> = (1..9)
+        .map(|seed| {
+            let plan = Plan {
+                seed,
+                ..plan(2, RunSize::Operations(1))
+            };
+            match outcome(fake, &plan) {
+                Ok(outcome) => {
+                    assert_eq!(outcome.stopped.as_deref(), Some("the disk is full"));
+                    outcome.runs.len()
+                }
+                Err(_) => 0,
+            }
+        })
+        .collect();
+    assert!(ran.contains(&1), "{ran:?}");
+}
+
+/// One such value must not cost the campaign: it cannot be kept, and what is kept must be readable.
+#[test]
+fn a_run_with_something_that_is_no_number_is_rejected_and_the_others_stay() {
+    let fake = Fake::new(|arm, nth| match (arm, nth) {
+        (1, 1) => run_with(0.0).map(|measured| Measured {
+            metrics: BTreeMap::from([
+                ("throughput_ops_s".to_owned(), f64::NAN),
+                ("latency_p50_us".to_owned(), 7.0),
+            ]),
+            ..measured
+        }),
+        (0, 2) => run_with(f64::INFINITY),
+        _ => run_with(0.0),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let plan = plan(6, RunSize::Operations(1));
+    let identity = Identity::of(&fake, &plan, None, &host::describe(1));
+    let mut campaign = Campaign::open(dir.path(), &identity, Begin::Fresh).unwrap();
+    let extras = Extras {
+        campaign: Some(&mut campaign),
+        ..Extras::default()
+    };
+    let done = execute_with(&fake, &plan, extras, &Interrupt::never(), &mut |_| {}).unwrap();
+    assert_eq!(counted(&done), 12, "both visits are repeated");
+    let reasons: Vec<_> = done
+        .runs
+        .iter()
+        .filter_map(|run| run.rejected.clone())
+        .filter(|reason| !reason.starts_with(REPEATED))
+        .collect();
+    assert_eq!(
+        reasons,
+        [
+            "throughput_ops_s is not a number",
+            "the CPU time of others is not a number"
+        ]
+    );
+    let kept = recorded(dir.path()).unwrap().unwrap();
+    assert_eq!(kept.runs.len(), done.runs.len());
+}
+
+/// The runs of a plan that is done may be written over only when what they show is on the disk.
+#[test]
+fn a_campaign_is_finished_by_whoever_has_written_its_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let fake = Fake::new(|_, _| run_with(0.0));
+    let plan = plan(6, RunSize::Operations(1));
+    let identity = Identity::of(&fake, &plan, None, &host::describe(1));
+    let mut campaign = Campaign::open(dir.path(), &identity, Begin::Fresh).unwrap();
+    let extras = Extras {
+        campaign: Some(&mut campaign),
+        ..Extras::default()
+    };
+    execute_with(&fake, &plan, extras, &Interrupt::never(), &mut |_| {}).unwrap();
+    drop(campaign);
+    let again = || Campaign::open(dir.path(), &identity, Begin::Fresh);
+    let refused = again().unwrap_err().to_string();
+    assert!(
+        refused.contains("an unfinished campaign of 12 runs"),
+        "{refused}"
+    );
+    let mut campaign = Campaign::open(dir.path(), &identity, Begin::Resume).unwrap();
+    campaign.finish(now()).unwrap();
+    drop(campaign);
+    assert!(again().is_ok());
+}
+
+/// Servers are asked when they run; a process that only resumes a finished campaign starts none.
+#[test]
+fn settings_of_servers_outlive_the_process_that_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = plan(2, RunSize::Operations(1));
+    let process = |begin| {
+        let fake = Fake::new(|_, _| run_with(0.0));
+        let identity = Identity::of(&fake, &plan, None, &host::describe(1));
+        let mut campaign = Campaign::open(dir.path(), &identity, begin).unwrap();
+        let extras = Extras {
+            campaign: Some(&mut campaign),
+            ..Extras::default()
+        };
+        execute_with(&fake, &plan, extras, &Interrupt::never(), &mut |_| {}).unwrap();
+        (fake.log.borrow().len(), fake.recalled.borrow().clone())
+    };
+    assert_eq!(process(Begin::Fresh), (4, vec![]));
+    let text = std::fs::read_to_string(dir.path().join(crate::campaign::FILE)).unwrap();
+    let kept = text
+        .lines()
+        .filter(|line| line.contains("\"settings\":{\"arm\""));
+    assert_eq!(kept.count(), 2, "once for each arm: {text}");
+    let said = |arm: usize| {
+        (
+            arm,
+            BTreeMap::from([("buffer".to_owned(), arm.to_string())]),
+        )
+    };
+    assert_eq!(process(Begin::Resume), (0, vec![said(0), said(1)]));
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::detail::Series;
-use super::{ExperimentResult, FORMAT_VERSION};
+use super::{ExperimentResult, FORMAT_VERSION, HeadlineComparison, Ratio};
 
 /// A result that contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -165,16 +165,14 @@ impl ExperimentResult {
             for id in comparison.a_cell.iter().chain(&comparison.b_cell) {
                 cell(&place, id)?;
             }
-            let own = [
-                comparison.a_median,
-                comparison.b_median,
-                comparison.ratio.median,
-            ];
-            finite(
-                &place,
-                own.into_iter()
-                    .chain(comparison.ratio.ci95.into_iter().flatten()),
-            )?;
+            let medians = [comparison.a_median, comparison.b_median].into_iter();
+            finite(&place, medians.chain(numbers(&comparison.ratio)))?;
+        }
+        if let Some(HeadlineComparison { a, b, ratio, .. }) = &self.headline_comparison {
+            let place = "headline_comparison";
+            arm(place, a)?;
+            arm(place, b)?;
+            finite(place, numbers(ratio))?;
         }
         for (index, warning) in self.warnings.iter().enumerate() {
             warning
@@ -200,6 +198,10 @@ fn unique<'a>(
         }
     }
     Ok(seen)
+}
+
+fn numbers(ratio: &Ratio) -> impl Iterator<Item = f64> + use<> {
+    std::iter::once(ratio.median).chain(ratio.ci95.into_iter().flatten())
 }
 
 fn finite(place: &str, numbers: impl Iterator<Item = f64>) -> Result<(), InconsistentResult> {

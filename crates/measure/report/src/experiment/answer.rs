@@ -16,10 +16,12 @@ const NO_HELP_LINES: usize = 8;
 
 pub(super) fn verdict(view: &View) -> Verdict {
     let all = view.fairest(view.main_metric);
-    let tone = tone(
-        counted(&all, Outcome::Faster),
-        counted(&all, Outcome::Slower),
-    );
+    let tone = headline_tone(view).unwrap_or_else(|| {
+        tone(
+            counted(&all, Outcome::Faster),
+            counted(&all, Outcome::Slower),
+        )
+    });
     let cut_short = view.result.interrupted.iter();
     let cut_short = cut_short.map(|why| format!("Cut short before the plan was done: {why}."));
     if let [lead, more @ ..] = view.result.headline.as_slice() {
@@ -48,6 +50,20 @@ pub(super) fn verdict(view: &View) -> Verdict {
         lead,
         more: [more].into_iter().chain(cut_short).collect(),
     }
+}
+
+/// How to take the lead, where the result has it in numbers: they are one and the same comparison.
+fn headline_tone(view: &View) -> Option<Tone> {
+    let headline = view.result.headline_comparison.as_ref()?;
+    let arm = |name: &str| view.result.arms.iter().find(|arm| arm.name == name);
+    let (a, b) = (arm(&headline.a)?, arm(&headline.b)?);
+    Some(match headline.verdict {
+        Outcome::NoDifferenceShown => Tone::Neutral,
+        // Between one arm and itself.
+        Outcome::Faster | Outcome::Slower if b.repeats(a) => Tone::Caution,
+        Outcome::Faster => Tone::Better,
+        Outcome::Slower => Tone::Worse,
+    })
 }
 
 /// How to take some comparisons that did better and some that did worse.
@@ -82,10 +98,11 @@ fn figure(view: &View, metric: &str) -> Option<Figure> {
     } else {
         format!("{}× to {}×", number::ratio(low), number::ratio(high))
     };
-    let (faster, slower) = (
-        counted(&all, Outcome::Faster),
-        counted(&all, Outcome::Slower),
-    );
+    let shown = |wanted| match one_cell(view, metric, all.len()) {
+        Some(verdict) => usize::from(verdict == wanted),
+        None => counted(&all, wanted),
+    };
+    let (faster, slower) = (shown(Outcome::Faster), shown(Outcome::Slower));
     let name = words::metric(metric);
     let kind = if all.iter().any(|(_, one)| super::is_best(one)) {
         ", best against best"
@@ -106,6 +123,14 @@ fn figure(view: &View, metric: &str) -> Option<Figure> {
         detail,
         tone: tone(faster, slower),
     })
+}
+
+/// With a single cell its main comparison is the one that the lead is about, fixed beforehand: it is
+/// not corrected for the others here and uncorrected there.
+fn one_cell(view: &View, metric: &str, cells: usize) -> Option<Outcome> {
+    let headline = view.result.headline_comparison.as_ref()?;
+    let is_it = cells == 1 && headline.workloads == 1 && headline.metric == metric;
+    is_it.then_some(headline.verdict)
 }
 
 fn counted<C>(all: &[(C, &Comparison)], wanted: Outcome) -> usize {

@@ -82,13 +82,28 @@ pub(super) fn other_metrics(view: &View) -> Section {
         .into_iter()
         .filter(|metric| !shown(metric))
         .collect();
-    let text = "As the client measured it, in a closed loop: each connection waits for its answer.";
     ratios(
         view,
         section("latency", "Latency and other metrics", Reach::Evidence),
         &metrics,
-        text,
+        whose_latency(view),
     )
+}
+
+/// From where latencies count, by what the cells say of their loads.
+fn whose_latency(view: &View) -> &'static str {
+    let says = |key: &str| {
+        let mut cells = view.result.cells.iter();
+        cells.any(|cell| cell.params.workload.contains_key(key))
+    };
+    if says("command") {
+        "As the program that made the load has measured it; its command says how."
+    } else if says("rate") {
+        "As the client measured it, in an open loop: operations begin by a schedule, and latencies \
+         count from there, however late they really began."
+    } else {
+        "As the client measured it, in a closed loop: each connection waits for its answer."
+    }
 }
 
 fn ratios(view: &View, mut made: Section, metrics: &[&str], text: &str) -> Section {

@@ -59,8 +59,10 @@ fn explanation(view: &View) -> String {
     format!(
         "{runs}, {compared}. A pair runs the arms one after the other in the same cell, in an \
          order that changes from pair to pair{seed}, so that a slow drift of the machine meets \
-         all arms alike. A ratio is the median over the pairs. {verdict}; the sentences at the top are corrected for the number \
-         of comparisons. Best against best takes for each arm the placement in which its \
+         all arms alike. A ratio is the median over the pairs. {verdict}. The first sentence at the top is one \
+         comparison that was fixed beforehand and needs no correction; the one about CPU time \
+         claims a difference only when it holds by Holm's procedure over both; the count of \
+         workloads, and what the charts call better or worse, are corrected for all comparisons. Best against best takes for each arm the placement in which its \
          throughput is highest; every other comparison holds the placement fixed. The raw value \
          of every run is in result.json."
     )

@@ -1,24 +1,42 @@
 //! What differs between two experiments in all that decides how fast they are.
+//!
+//! What a reader wants first comes first: programs and host, then what was run and for how long,
+//! then how the arms were started. Where a private server happened to lie is no difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use saiga_experiment::result::{Arm, ExperimentResult, Host};
+use saiga_experiment::stats::median;
+use serde_json::Value;
 
 /// So many are named; the rest is counted.
 const NAMED: usize = 6;
+/// Lengths of runs that differ by less are those of one plan: calibrated runs are never equal.
+const SAME_LENGTH: f64 = 1.25;
+/// How the folder of a private server begins; the hash of `--out` follows.
+const PRIVATE: &str = "/saiga-tpcc-";
+/// The props file of one, which lies in `--out`.
+const PRIVATE_PROPS: &str = "/tpcc.props";
+
+/// Facts by name, those that a reader wants first in front.
+type Facts = Vec<BTreeMap<String, String>>;
 
 /// Each in words: `saiga: server innodb_buffer_pool_size 1G → 4G`.
 pub(super) fn between(before: &ExperimentResult, after: &ExperimentResult) -> Vec<String> {
     let mut all = Vec::new();
-    let (old, new) = (facts(before), facts(after));
-    for name in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
-        match (old.get(name), new.get(name)) {
-            (Some(one), Some(other)) if one != other => {
-                all.push(format!("{name}: {one} → {other}"))
+    for (old, new) in facts(before).iter().zip(&facts(after)) {
+        for name in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
+            match (old.get(name), new.get(name)) {
+                (Some(one), Some(other)) if one != other => {
+                    all.push(format!("{name}: {one} → {other}"));
+                }
+                (Some(one), None) => all.push(format!("{name}: no longer {one}")),
+                (None, Some(other)) => all.push(format!("{name}: now {other}")),
+                (Some(_), Some(_)) | (None, None) => {}
             }
-            (Some(one), None) => all.push(format!("{name}: no longer {one}")),
-            (None, Some(other)) => all.push(format!("{name}: now {other}")),
-            (Some(_), Some(_)) | (None, None) => {}
+        }
+        if let Some((old, new)) = lengths(old, before, after) {
+            all.push(format!("length of a run: {old:.1} s → {new:.1} s"));
         }
     }
     let rest = all.len().saturating_sub(NAMED);
@@ -29,7 +47,13 @@ pub(super) fn between(before: &ExperimentResult, after: &ExperimentResult) -> Ve
     all
 }
 
-fn facts(result: &ExperimentResult) -> BTreeMap<String, String> {
+fn facts(result: &ExperimentResult) -> Facts {
+    let mut arms = BTreeMap::new();
+    result.arms.iter().for_each(|arm| add_arm(arm, &mut arms));
+    vec![programs_and_host(result), plan(result), arms]
+}
+
+fn programs_and_host(result: &ExperimentResult) -> BTreeMap<String, String> {
     let Host {
         cpu,
         cores,
@@ -44,23 +68,76 @@ fn facts(result: &ExperimentResult) -> BTreeMap<String, String> {
         ("kernel", kernel.clone()),
         ("memory", memory.to_string()),
         ("virtualisation", virtualisation.clone()),
-        ("workload", result.experiment.clone()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();
-    all.extend(
-        extra
+    let extra = extra.iter();
+    all.extend(extra.map(|(name, value)| (name.replace('_', " "), value.to_string())));
+    all.extend(result.versions.clone());
+    // Servers that tell their versions only among their settings.
+    for arm in &result.arms {
+        let versions = arm
+            .configuration
             .iter()
-            .map(|(name, value)| (name.replace('_', " "), value.to_string())),
-    );
-    all.extend(
-        result
-            .versions
-            .iter()
-            .map(|(name, value)| (name.clone(), value.clone())),
-    );
-    result.arms.iter().for_each(|arm| add_arm(arm, &mut all));
+            .filter(|(name, _)| is_version(name));
+        all.extend(versions.map(|(name, value)| (format!("{}: {name}", arm.name), value.clone())));
+    }
     all
+}
+
+/// Whether a setting is the version of a server.
+fn is_version(name: &str) -> bool {
+    name.ends_with(".version") || name.ends_with(".server_version")
+}
+
+/// What was run, under which conditions and how often.
+fn plan(result: &ExperimentResult) -> BTreeMap<String, String> {
+    let pairs = result.runs.iter().map(|run| run.pair + 1).max();
+    let mut all = BTreeMap::from([
+        ("workload".to_owned(), result.experiment.clone()),
+        ("pairs".to_owned(), pairs.unwrap_or(0).to_string()),
+    ]);
+    let mut conditions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for cell in &result.cells {
+        let mut add = |key: &str, value: String| {
+            conditions.entry(key.to_owned()).or_default().insert(value);
+        };
+        add("placement", cell.params.placement.clone());
+        add("hog", cell.params.hog.clone());
+        for (key, value) in &cell.params.workload {
+            add(&key.replace('_', " "), plain(value));
+        }
+    }
+    let joined = conditions.into_iter().map(|(key, values)| {
+        let values: Vec<String> = values.into_iter().collect();
+        (key, values.join(", "))
+    });
+    all.extend(joined);
+    all
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => without_place(text, &BTreeSet::new()),
+        Value::Array(all) => all.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+/// The middle length of a run in both, where they are not those of one plan; told behind the plan.
+fn lengths(
+    group: &BTreeMap<String, String>,
+    before: &ExperimentResult,
+    after: &ExperimentResult,
+) -> Option<(f64, f64)> {
+    group.get("pairs")?;
+    let middle = |result: &ExperimentResult| {
+        let counted = result.runs.iter().filter(|run| run.rejected.is_none());
+        median(&counted.map(|run| run.seconds).collect::<Vec<_>>())
+    };
+    let (old, new) = (middle(before)?, middle(after)?);
+    let differ = old.max(new) > SAME_LENGTH * old.min(new);
+    differ.then_some((old, new))
 }
 
 fn add_arm(arm: &Arm, all: &mut BTreeMap<String, String>) {
@@ -73,10 +150,60 @@ fn add_arm(arm: &Arm, all: &mut BTreeMap<String, String>) {
         varies: _,
         configuration,
     } = arm;
-    all.insert(format!("{name}: server"), server.clone());
-    all.insert(format!("{name}: client"), client.clone());
-    let named = env.iter().chain(configuration);
-    all.extend(named.map(|(key, value)| (format!("{name}: {key}"), value.clone())));
+    let is_private = server.contains(PRIVATE);
+    let port = |(key, value): (&String, &String)| {
+        let is_port = key.rsplit('.').next() == Some("port");
+        (is_private && is_port).then(|| value.clone())
+    };
+    let ports: BTreeSet<String> = configuration.iter().filter_map(port).collect();
+    let told = |value: &str| without_place(value, &ports);
+    all.insert(format!("{name}: server"), told(server));
+    all.insert(format!("{name}: client"), told(client));
+    let settings = configuration.iter().filter(|(name, _)| !is_version(name));
+    let named = env.iter().chain(settings);
+    all.extend(named.map(|(key, value)| (format!("{name}: {key}"), told(value))));
+}
+
+/// A text without what is chosen anew for each private server: its folder, that of its props file,
+/// and its ports.
+fn without_place(text: &str, ports: &BTreeSet<String>) -> String {
+    let words = text.split(' ').map(|word| {
+        if word.ends_with(PRIVATE_PROPS) {
+            return PRIVATE_PROPS.trim_start_matches('/').to_owned();
+        }
+        let mut told = String::new();
+        let mut rest = word;
+        while let Some((before, after)) = rest.split_once(PRIVATE) {
+            let hash = after.find(|c: char| !c.is_ascii_hexdigit());
+            told.push_str(before);
+            told.push_str(PRIVATE.trim_end_matches('-'));
+            rest = &after[hash.unwrap_or(after.len())..];
+        }
+        told.push_str(rest);
+        without_ports(&told, ports)
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// `--port=3401` becomes `--port=PORT`, and `13401` stays.
+fn without_ports(word: &str, ports: &BTreeSet<String>) -> String {
+    let mut told = String::new();
+    let mut digits = String::new();
+    let flush = |digits: &mut String, told: &mut String| {
+        let known = ports.contains(digits.as_str());
+        told.push_str(if known { "PORT" } else { digits });
+        digits.clear();
+    };
+    for letter in word.chars() {
+        if letter.is_ascii_digit() {
+            digits.push(letter);
+        } else {
+            flush(&mut digits, &mut told);
+            told.push(letter);
+        }
+    }
+    flush(&mut digits, &mut told);
+    told
 }
 
 #[cfg(test)]
@@ -85,9 +212,13 @@ mod tests {
 
     const SAMPLE: &str = include_str!("../../../experiment/tests/data/result-v1.json");
 
+    fn sample() -> ExperimentResult {
+        ExperimentResult::from_json(SAMPLE).expect("the sample is readable")
+    }
+
     #[test]
     fn what_was_changed_is_named_and_what_was_not_is_not() {
-        let before = ExperimentResult::from_json(SAMPLE).expect("the sample is readable");
+        let before = sample();
         assert_eq!(between(&before, &before), [""; 0]);
         let mut after = before.clone();
         after.host.kernel = "6.12.0".to_owned();
@@ -106,5 +237,76 @@ mod tests {
         after.arms[0].configuration.extend(many);
         let changed = between(&before, &after);
         assert_eq!((changed.len(), changed[6].as_str()), (7, "and 6 more"));
+    }
+
+    #[test]
+    fn what_was_run_comes_before_how_arms_were_started_and_behind_the_host() {
+        let before = sample();
+        let mut after = before.clone();
+        after.arms[0].server.push_str(" --x");
+        for cell in &mut after.cells {
+            let clients = cell.params.workload.get_mut("clients");
+            if let Some(clients) = clients.filter(|clients| **clients == 50) {
+                *clients = 800.into();
+            }
+        }
+        after.runs.retain(|run| run.pair < 3);
+        after.runs.iter_mut().for_each(|run| run.seconds *= 10.0);
+        after
+            .versions
+            .insert("redis-server".to_owned(), "8".to_owned());
+        let changed = between(&before, &after);
+        let begins = [
+            "redis-server: 7.0.15 → 8",
+            "clients: 1, 50 → 1, 800",
+            "pairs: 6 → 3",
+            "length of a run: ",
+            "kernel: server: ",
+        ];
+        assert_eq!(changed.len(), begins.len(), "{changed:?}");
+        for (change, begin) in changed.iter().zip(begins) {
+            assert!(change.starts_with(begin), "{begin}: {changed:?}");
+        }
+    }
+
+    /// Folder and port of a private server follow from `--out` and chance.
+    #[test]
+    fn the_place_of_a_private_server_is_no_change() {
+        let private = |hash: &str, port: &str, buffer: &str| {
+            let mut result = sample();
+            for arm in &mut result.arms {
+                let folder = format!("/tmp/saiga-tpcc-{hash}/server");
+                arm.server = format!("mariadbd --datadir={folder}/data --port={port}");
+                arm.client = format!("saiga bench tpcc run --props /out/{hash}/tpcc.props --json");
+                arm.configuration = BTreeMap::from(
+                    [
+                        ("mariadb.port", port),
+                        ("mariadb.datadir", &format!("{folder}/data/")),
+                        ("mariadb.pid_file", &format!("{folder}/data/host.pid")),
+                        ("mariadb.innodb_buffer_pool_size", buffer),
+                    ]
+                    .map(|(name, value)| (name.to_owned(), value.to_owned())),
+                );
+            }
+            let props = serde_json::json!([format!("/out/{hash}/tpcc.props")]);
+            for cell in &mut result.cells {
+                let workload = &mut cell.params.workload;
+                workload.insert("props".to_owned(), props.clone());
+            }
+            result
+        };
+        let one = private("00a1", "3401", "134217728");
+        let other = private("ffb2", "41234", "134217728");
+        assert_eq!(between(&one, &other), [""; 0]);
+        let larger = private("ffb2", "41234", "268435456");
+        let changed = between(&one, &larger);
+        assert_eq!(changed.len(), one.arms.len(), "{changed:?}");
+        // Of somebody's own server a port is what they say it is.
+        assert_eq!(
+            without_ports("--port=3401", &BTreeSet::new()),
+            "--port=3401"
+        );
+        let ports = BTreeSet::from(["3401".to_owned()]);
+        assert_eq!(without_ports("-P 3401 13401", &ports), "-P PORT 13401");
     }
 }

@@ -7,7 +7,9 @@
 
 mod changes;
 
-use saiga_experiment::result::{Comparison, ComparisonKind, ExperimentResult};
+use saiga_experiment::result::{
+    Comparison, ComparisonKind, ExperimentResult, HeadlineComparison, Ratio, Verdict as Shown,
+};
 use serde::Serialize;
 
 use crate::experiment::words;
@@ -27,8 +29,12 @@ pub struct Stage {
     pub goal: Option<String>,
     /// Its arms, the reference first.
     pub arms: Vec<String>,
-    /// Its main comparison.
+    /// What it was to find out, over all its loads; `None` in results from before it was kept.
+    pub headline: Option<HeadlineComparison>,
+    /// The comparison of its first load.
     pub comparison: Option<Comparison>,
+    /// Loads that have such a one.
+    pub loads: usize,
     /// Why it ended before its plan was done.
     pub interrupted: Option<String>,
     /// What differs from the stage before, in words; `None` for the first.
@@ -48,7 +54,9 @@ pub fn stages(experiments: &[(String, ExperimentResult)]) -> Vec<Stage> {
             started: result.started.clone(),
             goal: result.goal.clone(),
             arms: result.arms.iter().map(|arm| arm.name.clone()).collect(),
-            comparison: main_comparison(result).cloned(),
+            headline: result.headline_comparison.clone(),
+            comparison: main_comparisons(result).first().copied().cloned(),
+            loads: main_comparisons(result).len(),
             interrupted: result.interrupted.clone(),
             changed: before.map(|before| changes::between(before, result)),
         })
@@ -111,7 +119,9 @@ fn span(stages: &[Stage]) -> String {
 }
 
 fn row(stage: &Stage) -> Row {
-    let main = stage.comparison.as_ref();
+    let headline = stage.headline.as_ref().map(|one| one.metric.as_str());
+    let of_load = stage.comparison.as_ref().map(|one| one.metric.as_str());
+    let metric = headline.or(of_load);
     let changed = match stage.changed.as_deref() {
         None => "–".to_owned(),
         Some([]) => "nothing that results tell".to_owned(),
@@ -125,42 +135,85 @@ fn row(stage: &Stage) -> Row {
         Cell::new(stage.goal.as_deref().unwrap_or("–")),
         Cell::new(stage.arms.join(", ")),
         Cell {
-            text: main.map_or_else(|| "no comparison".to_owned(), outcome),
+            text: outcome(stage),
             note: stage
                 .interrupted
                 .as_ref()
                 .map(|why| format!("cut short: {why}")),
         },
         Cell {
-            text: main.map_or_else(|| "–".to_owned(), values),
-            note: main.map(|one| words::metric(&one.metric).title),
+            text: values(stage),
+            note: metric.map(|name| words::metric(name).title),
         },
         Cell::new(changed),
     ])
 }
 
-/// Of the subject: best against best before the same placement, in the order of the result.
-fn main_comparison(result: &ExperimentResult) -> Option<&Comparison> {
-    let subject = result.subject()?;
-    let own = || {
-        result
-            .comparisons
-            .iter()
-            .filter(|one| one.b == subject.name)
+/// The subject against the arm that it is judged against, load by load in the order of the result:
+/// best against best before the same placement.
+fn main_comparisons(result: &ExperimentResult) -> Vec<&Comparison> {
+    let Some(subject) = result.subject() else {
+        return Vec::new();
     };
-    let best = own().find(|one| one.kind == ComparisonKind::BestAgainstBest);
-    best.or_else(|| own().next())
+    let first = result.arms.first().filter(|arm| arm.name != subject.name);
+    let reference = subject.varied(&result.arms).or(first);
+    let own: Vec<&Comparison> = result
+        .comparisons
+        .iter()
+        .filter(|one| one.b == subject.name)
+        .filter(|one| reference.is_none_or(|arm| one.a == arm.name))
+        .collect();
+    let is_best = |one: &&&Comparison| one.kind == ComparisonKind::BestAgainstBest;
+    let first = own.iter().find(is_best).or_else(|| own.first()).copied();
+    let alike = |one: &&Comparison| {
+        first.is_some_and(|first| one.metric == first.metric && one.kind == first.kind)
+    };
+    own.into_iter().filter(alike).collect()
 }
 
-fn outcome(one: &Comparison) -> String {
+fn outcome(stage: &Stage) -> String {
+    if let Some(HeadlineComparison {
+        metric,
+        ratio,
+        verdict,
+        ..
+    }) = &stage.headline
+    {
+        let words = words::metric(metric);
+        let verdict = match verdict {
+            Shown::Faster => words.better,
+            Shown::Slower => words.worse,
+            Shown::NoDifferenceShown if ratio.ci95.is_none() => "too few pairs to tell",
+            Shown::NoDifferenceShown => "no difference shown",
+        };
+        return in_numbers(ratio, verdict);
+    }
+    let Some(one) = &stage.comparison else {
+        return "no comparison".to_owned();
+    };
     let (verdict, _) = words::verdict(one);
-    let ratio = number::ratio(one.ratio.median);
-    let interval = one.ratio.ci95.map(number::interval);
-    let interval = interval.map_or_else(String::new, |interval| format!(" ({interval})"));
-    format!("{ratio}x{interval}, {verdict}")
+    let text = in_numbers(&one.ratio, &verdict);
+    match stage.loads {
+        0 | 1 => text,
+        loads => format!("{text}; 1 of {loads} loads"),
+    }
 }
 
-fn values(one: &Comparison) -> String {
-    let [a, b] = [one.a_median, one.b_median].map(number::value);
-    format!("{a} → {b} {}", one.unit)
+fn in_numbers(ratio: &Ratio, verdict: &str) -> String {
+    let interval = ratio.ci95.map(number::interval);
+    let interval = interval.map_or_else(String::new, |interval| format!(" ({interval})"));
+    format!("{}x{interval}, {verdict}", number::ratio(ratio.median))
+}
+
+/// Of a single load the medians; of several there is no such number.
+fn values(stage: &Stage) -> String {
+    let workloads = stage.headline.as_ref().map(|one| one.workloads);
+    match (workloads, &stage.comparison) {
+        (Some(loads @ 2..), _) => format!("geometric mean of {loads} loads"),
+        (_, None) => "–".to_owned(),
+        (_, Some(one)) => {
+            let [a, b] = [one.a_median, one.b_median].map(number::value);
+            format!("{a} → {b} {}", one.unit)
+        }
+    }
 }

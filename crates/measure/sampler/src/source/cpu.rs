@@ -67,11 +67,16 @@ impl Shares {
     }
 }
 
-/// Ticks of each kind; `None` when one of them went backwards.
+/// Ticks of each kind; `None` when one of them went backwards. Idle time and time waiting for disks
+/// may do so by themselves (`man 5 proc_stat`): then nothing was added to them.
 fn since(before: Ticks, now: Ticks) -> Option<Ticks> {
     let mut delta = [0; KINDS.len()];
-    for (delta, (before, now)) in delta.iter_mut().zip(before.into_iter().zip(now)) {
-        *delta = now.checked_sub(before)?;
+    for (kind, delta) in delta.iter_mut().enumerate() {
+        let (before, now) = (before[kind], now[kind]);
+        *delta = match kind {
+            IDLE | IOWAIT => now.saturating_sub(before),
+            _ => now.checked_sub(before)?,
+        };
     }
     Some(delta)
 }
@@ -256,6 +261,30 @@ mod tests {
             ("context_switches_s", Some(250.0)),
             ("interrupts_s", None),
             ("run_queue_tasks", Some(3.0)),
+        ] {
+            assert_eq!(host.cell(&table, name), value, "{name}");
+        }
+    }
+
+    /// The kernel's clocks of idle and iowait may go back a tick; what else was counted stays known.
+    #[test]
+    fn idle_and_iowait_that_go_back_cost_no_other_share() {
+        let host = host("cpu 100 0 0 900 50 0 0 0\ncpu0 100 0 0 900 50 0 0 0\n");
+        let mut table = Table::default();
+        let mut cpu = Cpu::new(100, &mut table);
+        let mut files = host.files();
+        cpu.sample(0.0, &mut files, &mut table);
+        host.proc(
+            "stat",
+            "cpu 130 0 10 899 49 0 0 0\ncpu0 130 0 10 899 49 0 0 0\n",
+        );
+        let work = cpu.sample(1.0, &mut files, &mut table).unwrap();
+        assert_eq!(work.busy_s, 0.4);
+        for (name, value) in [
+            ("cpu0_user_percent", Some(75.0)),
+            ("cpu_system_percent", Some(25.0)),
+            ("cpu_idle_percent", Some(0.0)),
+            ("cpu0_iowait_percent", Some(0.0)),
         ] {
             assert_eq!(host.cell(&table, name), value, "{name}");
         }

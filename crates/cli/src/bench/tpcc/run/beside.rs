@@ -5,16 +5,21 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use saiga_sampler::status::StatusSource;
-use saiga_sampler::{Config, Group};
+use saiga_sampler::summary::{CpuSeconds, Summary};
+use saiga_sampler::{BenchmarkSqlSink, Config, Device, Group};
 use saiga_tpcc::driver::connection::Sessions;
 use saiga_tpcc::props::Engine;
 use saiga_tpcc::results::Record;
 
+use super::options::Options;
 use super::status::DatabaseStatus;
 use crate::bench::tpcc::target::Target;
 use crate::exit;
-use crate::host::{Host, Recording, Seen};
+use crate::host::{Host, Recording, Seen, device};
 use crate::process;
+
+/// The number of the run in BenchmarkSQL's files, as in its `runInfo.csv`.
+const RUN: u32 = 1;
 
 /// What a run has beside it.
 #[derive(Default)]
@@ -22,6 +27,9 @@ pub(super) struct Watched {
     sources: Vec<Box<dyn StatusSource>>,
     servers: Vec<u32>,
     directories: Vec<PathBuf>,
+    devices: Vec<Device>,
+    /// Whether a props file asks for the files of BenchmarkSQL's collector.
+    collects: bool,
 }
 
 impl Watched {
@@ -42,6 +50,36 @@ impl Watched {
         let data = target.props.hints.data.iter();
         self.directories
             .extend(data.filter(|data| data.is_dir()).cloned());
+        let run = target.props.run.iter();
+        let words: Vec<&str> = run
+            .flat_map(|run| &run.devices)
+            .map(String::as_str)
+            .collect();
+        self.collects |= !words.is_empty();
+        match Device::list(&words.join(" ")) {
+            Ok(devices) => self.add_devices(devices),
+            Err(unknown) => exit::say(&format!("{}: osCollectorDevices: {unknown}", target.name())),
+        }
+    }
+
+    /// Adds what whoever started us has named.
+    pub(super) fn add_named(&mut self, options: &Options) {
+        let pids = options.server_pid.iter().copied();
+        for pid in pids {
+            if !self.servers.contains(&pid) {
+                self.servers.push(pid);
+            }
+        }
+        let devices = options.device.iter().map(|name| device(name));
+        self.add_devices(devices.collect());
+    }
+
+    fn add_devices(&mut self, devices: Vec<Device>) {
+        for device in devices {
+            if !self.devices.contains(&device) {
+                self.devices.push(device);
+            }
+        }
     }
 
     /// Begins to watch; `None`, and a sentence, when that is not possible.
@@ -55,11 +93,18 @@ impl Watched {
                 group("server", self.servers),
                 group("client", vec![std::process::id()]),
             ],
+            devices: self.devices,
             directories: self.directories,
             sources: self.sources,
             ..Config::default()
         };
-        match Recording::begin(host, config, folder) {
+        let sink = folder
+            .filter(|_| self.collects)
+            .map(|folder| BenchmarkSqlSink {
+                directory: folder.join("data"),
+                run: RUN,
+            });
+        match Recording::begin(host, config, folder, sink) {
             Ok(recording) => Some(recording),
             Err(error) => {
                 exit::say(&format!("the host is not watched: {error:#}"));
@@ -90,12 +135,90 @@ pub(super) fn add_to(record: &mut Record, seen: Seen) {
     for file_system in &seen.summary.file_systems {
         record.run.metrics.extend(file_system.levels());
     }
+    record.run.metrics.extend(figures(&seen.summary));
     record
         .run
         .detail
         .get_or_insert_default()
         .series
         .extend(seen.series);
+}
+
+/// Metrics of which a record has the mean and the 95th percentile, and their names for people.
+const SUMMARISED: [(&str, &str); 6] = [
+    ("cpu_user_percent", "user"),
+    ("cpu_nice_percent", "nice"),
+    ("cpu_system_percent", "system"),
+    ("cpu_iowait_percent", "waiting for disks"),
+    ("steal_percent", "stolen"),
+    ("run_queue_tasks", "run queue"),
+];
+
+/// The measured interval in a few numbers, as metrics of the run.
+fn figures(summary: &Summary) -> Vec<(String, f64)> {
+    let mut all = Vec::new();
+    if summary.rows == 0 {
+        return all;
+    }
+    for (name, _) in SUMMARISED {
+        let Some((metric, (what, unit))) = summary.metrics.get(name).zip(name.rsplit_once('_'))
+        else {
+            continue;
+        };
+        all.push((format!("host_{what}_mean_{unit}"), metric.mean));
+        all.push((format!("host_{what}_p95_{unit}"), metric.p95));
+    }
+    let seconds = cpu_seconds(summary).into_iter();
+    all.extend(seconds.map(|(whose, used_s)| (format!("host_{whose}_cpu_s"), used_s)));
+    all
+}
+
+/// CPU time of the measured interval by whom it served.
+fn cpu_seconds(summary: &Summary) -> Vec<(String, f64)> {
+    let CpuSeconds {
+        groups,
+        sampler_s,
+        others_s,
+        busy_s: _,
+        interrupts_s: _,
+        steal_s,
+        unknown_rows: _,
+    } = &summary.cpu;
+    let groups = groups.iter().map(|(name, used_s)| (name.clone(), *used_s));
+    let rest = [
+        ("others", others_s),
+        ("sampler", sampler_s),
+        ("stolen", steal_s),
+    ];
+    groups
+        .chain(rest.map(|(name, used_s)| (name.to_owned(), *used_s)))
+        .collect()
+}
+
+/// The same in two lines for people; none of a run in which no row was measured.
+pub(super) fn words(summary: &Summary) -> Option<String> {
+    if summary.rows == 0 {
+        return None;
+    }
+    let metric = |&(name, word): &(&str, &str)| {
+        let metric = summary.metrics.get(name)?;
+        let unit = if name.ends_with("_percent") { " %" } else { "" };
+        Some(format!(
+            "{word} {:.1}{unit} ({:.1})",
+            metric.mean, metric.p95
+        ))
+    };
+    let metrics: Vec<String> = SUMMARISED.iter().filter_map(metric).collect();
+    let seconds = cpu_seconds(summary).into_iter();
+    let seconds: Vec<String> = seconds
+        .map(|(whose, used_s)| format!("{whose} {used_s:.2}"))
+        .collect();
+    Some(format!(
+        "Host, {:.0} s of it measured, mean (95th percentile): {}\nCPU seconds meanwhile: {}",
+        summary.seconds,
+        metrics.join(", "),
+        seconds.join(", ")
+    ))
 }
 
 /// The process that listens where the terminals connect, when that is this host.

@@ -68,10 +68,11 @@ impl Finished<'_> {
         }
         // The checks of the tables belong to what is concluded.
         record.conclude();
+        let host = seen.as_ref().and_then(|seen| beside::words(&seen.summary));
         seen.into_iter()
             .for_each(|seen| beside::add_to(&mut record, seen));
         let written = write(&place, &record);
-        print(&record, options.json)?;
+        print(&record, host.as_deref(), options.json)?;
         let where_to = written.context("the figures above are all that is left of this run")?;
         if let Some(where_to) = where_to {
             exit::say(&format!("results in {where_to}"));
@@ -139,8 +140,8 @@ fn write(place: &Place, record: &Record) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// The page and BenchmarkSQL's last lines, or the record as JSON.
-pub(super) fn print(record: &Record, as_json: bool) -> std::io::Result<()> {
+/// The page, what the `host` did and BenchmarkSQL's last lines, or the record as JSON.
+pub(super) fn print(record: &Record, host: Option<&str>, as_json: bool) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     if as_json {
         let compact = Record {
@@ -156,6 +157,9 @@ pub(super) fn print(record: &Record, as_json: bool) -> std::io::Result<()> {
     };
     let text = text::render(&page::page(record), style);
     writeln!(out, "{text}")?;
+    if let Some(host) = host {
+        writeln!(out, "{host}\n")?;
+    }
     out.write_all(closing::lines(record).as_bytes())
 }
 

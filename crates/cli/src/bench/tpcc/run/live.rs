@@ -12,7 +12,7 @@ use saiga_tpcc::driver::Now;
 
 use crate::exit;
 use crate::host::Host;
-use crate::load_file::Writer;
+use crate::load_file::{Row, Second, Writer};
 use crate::panel::Panel;
 
 /// Seconds between two lines where there is no terminal.
@@ -91,7 +91,11 @@ impl Board {
         let known: Vec<&Now> = latest.iter().filter_map(News::latest).collect();
         let load = load(&known);
         if let (Some(file), Some(load)) = (&self.load_file, &load) {
-            file.write(load);
+            let host = self.host.of_run();
+            file.write(&Second {
+                load: load.clone(),
+                host: host.as_deref().map(Row::of),
+            });
         }
         if let Some(panel) = &self.panel {
             let campaign = campaign(&known, &self.names);

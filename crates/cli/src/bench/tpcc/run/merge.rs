@@ -31,7 +31,7 @@ pub(in crate::bench::tpcc) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         dir.write("run.properties", &files::run_properties(&record))?;
         files::write_all(&dir, &record)?;
     }
-    print(&record, args.json)?;
+    print(&record, None, args.json)?;
     if let Some(why) = super::reason(&record) {
         anyhow::bail!("{why}");
     }

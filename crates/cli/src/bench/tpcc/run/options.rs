@@ -87,6 +87,12 @@ pub(in crate::bench::tpcc) struct Options {
     /// Keep the figures of the last second in FILE, for a dashboard elsewhere
     #[arg(long, value_name = "FILE", hide = true)]
     pub(super) load_file: Option<PathBuf>,
+    /// The server, where whoever started it knows better than its port
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(super) server_pid: Vec<u32>,
+    /// A disk or network interface to watch by itself, besides those of the props file
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub(super) device: Vec<String>,
     /// Print the record as JSON, a line for each database
     #[arg(long)]
     pub(super) json: bool,
@@ -178,6 +184,8 @@ impl Options {
             json: self.json || file.json,
             no_dashboard: self.no_dashboard || file.no_dashboard,
             load_file: self.load_file.or(file.load_file),
+            server_pid: [self.server_pid, file.server_pid].concat(),
+            device: [self.device, file.device].concat(),
         }
     }
 

@@ -17,11 +17,17 @@ impl Beside for Noting {
             arm,
             servers,
             hogs,
+            devices,
             planned,
         } = begun;
         assert_eq!(hogs.len(), 0);
+        assert_eq!(*devices, ["nvme7n1"]);
         let arm = (*arm).to_owned();
         self.begun.push((arm, servers.clone(), *planned));
+    }
+
+    fn stand_back(&mut self) {
+        panic!("the load does not look at the host itself");
     }
 
     fn end(&mut self) -> Option<Detail> {

@@ -4,8 +4,6 @@ use std::path::Path;
 
 use super::*;
 use crate::analysis::{Shortfall, conclude_by};
-use crate::campaign::{Begin, Campaign, Identity};
-use crate::host;
 use crate::result::{self, CellParams};
 use crate::stats::Method;
 
@@ -30,6 +28,8 @@ fn process(dir: &Path, patience: usize, sequential: bool) -> Outcome {
         ran: RefCell::default(),
         record: Some(dir.to_owned()),
         patience,
+        stubborn: false,
+        recalled: RefCell::default(),
         log: RefCell::default(),
     }));
     let plan = plan(9, RunSize::Lasting(Duration::from_millis(100)));
@@ -65,6 +65,7 @@ fn essence(mut outcome: Outcome) -> String {
     let shortfall = Shortfall {
         stopped: outcome.stopped.clone(),
         given_up: outcome.given_up.clone(),
+        longer: String::new(),
     };
     let arms = Fake::new(eventful).arms();
     let conclusion = conclude_by(

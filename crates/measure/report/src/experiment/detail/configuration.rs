@@ -2,8 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use saiga_experiment::result::Arm;
+
 use super::super::{View, section, tables};
 use crate::model::{Align, Block, Cell, Reach, Row, Section, Table};
+
+/// Whether the servers of an arm ever were at work: others were not asked for their settings.
+fn was_asked(view: &View, arm: &Arm) -> bool {
+    let mut runs = view.result.runs.iter();
+    runs.any(|run| run.arm == arm.name && !run.metrics.is_empty())
+}
 
 /// A table of the settings that are not the same in all arms.
 pub(in super::super) fn differences(view: &View) -> Section {
@@ -16,7 +24,7 @@ pub(in super::super) fn differences(view: &View) -> Section {
         .result
         .arms
         .iter()
-        .filter(|arm| !arm.configuration.is_empty())
+        .filter(|arm| !arm.configuration.is_empty() && was_asked(view, arm))
         .collect();
     if arms.len() < 2 {
         return made;
@@ -25,7 +33,7 @@ pub(in super::super) fn differences(view: &View) -> Section {
         .iter()
         .flat_map(|arm| arm.configuration.keys())
         .collect();
-    let value = |arm: &&saiga_experiment::result::Arm, name: &str| {
+    let value = |arm: &&Arm, name: &str| {
         arm.configuration
             .get(name)
             .map_or("(not there)", String::as_str)

@@ -1,0 +1,240 @@
+//! What decides what the runs of a campaign are and mean, besides its arms and cells: two processes
+//! may add to one campaign only when all of it is the same.
+//!
+//! Every step is here in the words of a dry run, which has all that a file says of it. Programs are
+//! known by their bytes: none is started to ask it for its version. Deliberately absent: passwords,
+//! and what only a server at work can say.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use saiga_experiment::campaign::contents;
+use saiga_experiment::file::{How, Kind, Point};
+use saiga_snapshot::Snapshot;
+use serde_json::{Map, Value, json};
+
+use crate::dry_run;
+use crate::workload::Job;
+
+/// All of it by name; what is not known is null.
+pub(crate) fn of(job: &Job) -> BTreeMap<String, Value> {
+    let file = &job.core.file;
+    let arms = || file.arms.iter().enumerate();
+    let load = job.loads().into_iter().next();
+    let steps = |index: usize| match &load {
+        Some(load) if job.private.is_none() => dry_run::step_lines(job, index, load),
+        Some(_) | None => Vec::new(),
+    };
+    let steps: Map<String, Value> = arms()
+        .map(|(index, arm)| (arm.name.clone(), json!(steps(index))))
+        .collect();
+    let clients: Map<String, Value> = arms()
+        .map(|(_, arm)| (arm.name.clone(), json!(format!("{:?}", arm.client))))
+        .collect();
+    let around = file.hooks.at(Point::Experiment);
+    let hooks = [("before", &around.before), ("after", &around.after)];
+    let hooks: Map<String, Value> = hooks
+        .into_iter()
+        .map(|(when, hooks)| {
+            let lines: Vec<String> = hooks.iter().map(dry_run::whole_hook).collect();
+            (when.to_owned(), json!(lines))
+        })
+        .collect();
+    let mut facts = BTreeMap::from([
+        ("steps".to_owned(), Value::Object(steps)),
+        ("clients".to_owned(), Value::Object(clients)),
+        ("experiment_hooks".to_owned(), Value::Object(hooks)),
+        ("figures".to_owned(), json!(figures(&file.workload.kind))),
+        ("props".to_owned(), props(job)),
+        ("programs".to_owned(), programs(job)),
+    ]);
+    if let How::Snapshot { snapshot, .. } = &file.restore.how
+        && !job.makes_data_anew
+    {
+        let held = Snapshot::open(snapshot).ok();
+        let fingerprint = held.map(|held| held.fingerprint());
+        facts.insert("snapshot".to_owned(), json!(fingerprint));
+    }
+    facts
+}
+
+/// How a program's output becomes figures.
+fn figures(kind: &Kind) -> Vec<String> {
+    match kind {
+        Kind::Command { metrics, .. } => metrics
+            .iter()
+            .map(|one| {
+                format!(
+                    "{}: {} x {}",
+                    one.metric.name,
+                    one.pattern.as_str(),
+                    one.scale
+                )
+            })
+            .collect(),
+        Kind::Tpcc { .. } | Kind::Redis { .. } => Vec::new(),
+    }
+}
+
+/// Keys and values of the props files; their passwords are masked.
+fn props(job: &Job) -> Value {
+    let files = job.core.props.iter().map(|props| {
+        let entries = props.entries.iter();
+        let entries: Map<String, Value> = entries
+            .map(|(key, value)| (key.clone(), json!(value)))
+            .collect();
+        (props.path.display().to_string(), Value::Object(entries))
+    });
+    Value::Object(files.collect())
+}
+
+/// This tool, the library where it takes part, servers and loads, each by the hash of its bytes.
+fn programs(job: &Job) -> Value {
+    let file = &job.core.file;
+    let mut all: Map<String, Value> =
+        Map::from_iter([("saiga".to_owned(), json!(contents(&job.core.tool)))]);
+    let dresses = file.arms.iter().flat_map(|arm| {
+        let servers = arm.servers.iter().map(|server| &server.dress);
+        servers.chain([&arm.client])
+    });
+    let library = job.library.as_deref();
+    if let Some(library) = library.filter(|_| dresses.into_iter().any(|dress| dress.saiga)) {
+        all.insert("libsaiga.so".to_owned(), json!(contents(library)));
+    }
+    let servers = file.arms.iter().flat_map(|arm| &arm.servers);
+    let mut lines: Vec<&[String]> = servers.map(|server| server.command.as_slice()).collect();
+    let benchmark = ["redis-benchmark".to_owned()];
+    match &file.workload.kind {
+        Kind::Redis { .. } => lines.push(&benchmark),
+        Kind::Command { line, .. } => lines.push(line),
+        Kind::Tpcc { .. } => {}
+    }
+    for word in lines.into_iter().flat_map(named) {
+        let bytes = found(word).and_then(|path| contents(&path));
+        all.insert(word.to_owned(), json!(bytes));
+    }
+    Value::Object(all)
+}
+
+/// The programs in a line: its first word, and those that `numactl`, `taskset` and their like start.
+fn named(line: &[String]) -> impl Iterator<Item = &str> {
+    let is_executable = |path: &Path| {
+        let found = path.metadata().ok();
+        found.is_some_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    line.iter().enumerate().filter_map(move |(place, word)| {
+        let is_program = || found(word).is_some_and(|path| is_executable(&path));
+        (place == 0 || is_program()).then_some(word.as_str())
+    })
+}
+
+/// Where a program is, by its path or in `PATH`.
+fn found(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name));
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|path| Path::is_file(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use saiga_experiment::campaign::{Begin, Campaign, Identity};
+    use saiga_experiment::file::Experiment;
+    use saiga_experiment::host;
+
+    use super::*;
+
+    const FILE: &str = r#"
+        [[arm]]
+        name = "kernel"
+        [[arm]]
+        name = "saiga"
+        saiga = true
+        [[server]]
+        name = "db"
+        command = "nice ${HERE}/server --port 1"
+        port = 1
+        [workload]
+        kind = "tpcc"
+        props = ["${HERE}/tpcc.props"]
+        [hooks]
+        before_run = ["sync"]
+    "#;
+    const PROPS: &str = "conn=jdbc:mariadb://127.0.0.1:1/tpcc\nuser=u\npassword=secret\n\
+                         warehouses=1\nterminals=1\nrunMins=5\n";
+
+    /// What `--resume` says after `change`, with what the file says then.
+    fn refusal(change: impl Fn(&Path) -> String) -> Option<String> {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+        for name in ["server", "saiga", "libsaiga.so"] {
+            write(name, "1");
+            let executable = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(dir.path().join(name), executable).unwrap();
+        }
+        write("tpcc.props", PROPS);
+        let open = |text: &str, begin| {
+            let path = dir.path().join("x.toml");
+            let file = Experiment::parse(&path, text, &[]).unwrap();
+            let library = dir.path().join("libsaiga.so");
+            let tool = dir.path().join("saiga");
+            let job = Job::described(file, tool, Some(&library)).unwrap();
+            let identity = Identity::of(&job, &job.plan(6, 1), None, &host::describe(1));
+            Campaign::open(dir.path(), &identity, begin)
+        };
+        drop(open(FILE, Begin::Fresh).unwrap());
+        let text = change(dir.path());
+        let refused = open(&text, Begin::Resume).err()?.to_string();
+        assert!(!refused.contains("secret"), "{refused}");
+        Some(refused.replace(&dir.path().display().to_string(), "DIR"))
+    }
+
+    #[test]
+    fn whatever_runs_depend_on_is_named_when_it_changes() {
+        let rebuilt = |name: &'static str| {
+            move |dir: &Path| {
+                fs::write(dir.join(name), "2").unwrap();
+                FILE.to_owned()
+            }
+        };
+        let edited = |from: &'static str, to: &'static str| {
+            move |_: &Path| {
+                assert!(FILE.contains(from));
+                FILE.replace(from, to)
+            }
+        };
+        let longer = |dir: &Path| {
+            let text = PROPS.replace("runMins=5", "runMins=50");
+            fs::write(dir.join("tpcc.props"), text).unwrap();
+            FILE.to_owned()
+        };
+        assert_eq!(refusal(|_| FILE.to_owned()), None);
+        let restored = "[restore]\nkind = \"none\"\ndrop_caches = true\n[hooks]";
+        for (what, said) in [
+            (
+                refusal(rebuilt("libsaiga.so")),
+                "facts.programs.libsaiga.so: ",
+            ),
+            (refusal(rebuilt("saiga")), "facts.programs.saiga: "),
+            (refusal(rebuilt("server")), "facts.programs.DIR/server: "),
+            (
+                refusal(longer),
+                "facts.props.DIR/tpcc.props.runMins: \"5\" there, \"50\" here",
+            ),
+            (
+                refusal(edited("\"sync\"", "\"sync && sync\"")),
+                "sync && sync",
+            ),
+            (refusal(edited("[hooks]", restored)), "facts.steps.kernel: "),
+        ] {
+            let what = what.expect(said);
+            assert!(what.contains(said), "{said}: {what}");
+        }
+    }
+}
