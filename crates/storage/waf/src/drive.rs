@@ -115,9 +115,9 @@ pub enum OpenError {
 impl OpenError {
     pub(crate) fn new(path: &Path, error: io::Error) -> Self {
         let path = path.to_owned();
-        match error.kind() {
-            io::ErrorKind::NotFound => Self::Missing { path },
-            io::ErrorKind::PermissionDenied => Self::Forbidden { path },
+        match error.raw_os_error() {
+            Some(libc::ENOENT) => Self::Missing { path },
+            Some(libc::EACCES | libc::EPERM) => Self::Forbidden { path },
             _ => Self::Failed { path, error },
         }
     }

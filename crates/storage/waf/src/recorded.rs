@@ -162,21 +162,18 @@ fn listed(namespaces: &[u32]) -> Vec<u8> {
 }
 
 fn hidden(page: Page, mut bytes: Vec<u8>, privacy: Privacy) -> Vec<u8> {
-    let (fields, with): (&[std::ops::Range<usize>], u8) = match (privacy, page) {
-        (Privacy::Hidden, Page::Controller) => (&[4..24], b'X'), // Serial number
-        (Privacy::Hidden, Page::Namespace(_)) => (&[104..128], 0), // NGUID, EUI64
-        _ => (&[], 0),
-    };
-    for field in fields {
-        if let Some(field) = bytes.get_mut(field.clone()) {
+    let mut hide = |field: std::ops::Range<usize>, with| {
+        if let Some(field) = bytes.get_mut(field) {
             field.fill(with);
         }
-    }
-    // The subsystem's name often ends with the serial number.
-    if privacy == Privacy::Hidden && page == Page::Controller {
-        if let Some(name) = bytes.get_mut(768..1024) {
-            name.fill(0);
+    };
+    match (privacy, page) {
+        (Privacy::Hidden, Page::Controller) => {
+            hide(4..24, b'X'); // The serial number.
+            hide(768..1024, 0); // The subsystem's name, which often ends with it.
         }
+        (Privacy::Hidden, Page::Namespace(_)) => hide(104..128, 0), // NGUID and EUI64.
+        _ => {}
     }
     bytes
 }

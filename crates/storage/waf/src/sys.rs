@@ -103,9 +103,9 @@ pub(crate) fn namespace(device: BorrowedFd<'_>) -> Option<u32> {
 pub(crate) fn lock_byte(file: BorrowedFd<'_>, byte: i64) -> io::Result<bool> {
     // SAFETY: the structure is plain numbers, for all of which zero is a value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    // These constants are small: they fit wherever a platform made the fields short.
-    lock.l_type = libc::F_WRLCK as libc::c_short;
-    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    // Both constants are 0 or 1 everywhere: they fit.
+    lock.l_type = libc::c_short::try_from(libc::F_WRLCK).unwrap_or_default();
+    lock.l_whence = libc::c_short::try_from(libc::SEEK_SET).unwrap_or_default();
     lock.l_start = byte;
     lock.l_len = 1;
     // SAFETY: the command takes a pointer to such a structure, which lives until the call returns.

@@ -77,8 +77,8 @@ impl StoreError {
 
     pub(super) fn create(path: &Path, error: io::Error) -> Self {
         let path = path.to_owned();
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
+        match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT) => Self::Full { path },
             _ => Self::Create { path, error },
         }
     }

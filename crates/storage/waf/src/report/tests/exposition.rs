@@ -11,9 +11,11 @@ pub(super) struct Family {
     pub(super) rows: Vec<Row>,
 }
 
+type Labels = Vec<(String, String)>;
+
 #[derive(Debug)]
 pub(super) struct Row {
-    pub(super) labels: Vec<(String, String)>,
+    pub(super) labels: Labels,
     pub(super) value: f64,
 }
 
@@ -92,9 +94,9 @@ fn convention(name: &str, kind: &str) -> Result<(), String> {
 }
 
 /// `{a="b",c="d"}` and what follows.
-fn labels(text: &str) -> Result<(Vec<(String, String)>, &str), String> {
+fn labels(text: &str) -> Result<(Labels, &str), String> {
     let mut rest = text.strip_prefix('{').ok_or(format!("no labels: {text}"))?;
-    let mut all: Vec<(String, String)> = Vec::new();
+    let mut all = Labels::new();
     loop {
         let (name, after) = rest.split_once("=\"").ok_or(format!("no label: {rest}"))?;
         let is_name = !name.is_empty()
