@@ -19,6 +19,7 @@ pub mod recorded;
 pub mod report;
 pub mod sample;
 pub mod series;
+mod size;
 pub mod source;
 mod status;
 pub mod store;

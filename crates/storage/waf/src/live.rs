@@ -1,6 +1,6 @@
 //! An NVMe drive of this host, asked by ioctl.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -24,20 +24,18 @@ impl Live {
     /// # Errors
     /// [`OpenError`].
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let device = File::open(path).map_err(|error| OpenError::new(path, error))?;
-        // Of what was opened, not of the name: that may lead elsewhere by now.
-        let kind = device
-            .metadata()
-            .map_err(|error| OpenError::new(path, error))?;
-        let folder = if kind.file_type().is_char_device() {
-            "char"
-        } else {
-            "block"
+        let stranger = || OpenError::NotNvme {
+            path: path.to_owned(),
         };
-        if !is_nvme(folder, kind.rdev()) {
-            return Err(OpenError::NotNvme {
-                path: path.to_owned(),
-            });
+        let fault = |error| OpenError::new(path, error);
+        // Before it is opened, for that alone arms a watchdog or waits for a pipe's other end; and again of what was
+        // opened, for the name may lead elsewhere by then.
+        if !is_nvme(&path.metadata().map_err(fault)?) {
+            return Err(stranger());
+        }
+        let device = File::open(path).map_err(fault)?;
+        if !is_nvme(&device.metadata().map_err(fault)?) {
+            return Err(stranger());
         }
         Ok(Self {
             path: path.to_owned(),
@@ -48,8 +46,17 @@ impl Live {
 }
 
 /// Whether the kernel calls this device nvme-something: other drivers may understand our request otherwise.
-fn is_nvme(folder: &str, device: u64) -> bool {
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+fn is_nvme(node: &Metadata) -> bool {
+    let kind = node.file_type();
+    let folder = match (kind.is_char_device(), kind.is_block_device()) {
+        (true, _) => "char",
+        (_, true) => "block",
+        _ => return false,
+    };
+    let (major, minor) = (
+        rustix::fs::major(node.rdev()),
+        rustix::fs::minor(node.rdev()),
+    );
     fs::read_link(format!("/sys/dev/{folder}/{major}:{minor}")).is_ok_and(|target| {
         let name = target.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| name.starts_with("nvme"))
@@ -89,6 +96,17 @@ mod tests {
             assert!(matches!(error, OpenError::NotNvme { .. }), "{error:?}");
             assert!(error.to_string().starts_with(path), "{error}");
         }
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        assert!(matches!(Live::open(&pipe), Err(OpenError::NotNvme { .. })));
         let error = Live::open(Path::new("/dev/nvme99")).unwrap_err();
         assert!(matches!(error, OpenError::Missing { .. }), "{error:?}");
     }

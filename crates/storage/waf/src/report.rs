@@ -7,12 +7,13 @@ mod json;
 mod prometheus;
 mod words;
 
+pub use crate::size::bytes;
 pub use compat::compat;
 pub use csv::csv;
 pub use document::document;
 pub use json::{json, probed};
 pub use prometheus::prometheus;
-pub use words::{bytes, factor, line};
+pub use words::line;
 
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use std::fmt;
 use crate::moment::Moment;
 use crate::ratio::Written;
 use crate::sample::{DriveId, Sample};
+use crate::size::bytes;
 use crate::source::Source;
 
 /// Ten times what the fastest link to a drive carries: a counter that grows faster was not counting.
@@ -88,12 +89,16 @@ impl fmt::Display for Start {
             }
             Self::Source { before } => write!(f, "another source of counters (before: {before})"),
             Self::Firmware { before } => write!(f, "other firmware (before: {before})"),
-            Self::Fallen { counter, from, to } => {
-                write!(f, "the {counter} counter fell from {from} to {to} bytes")
-            }
+            Self::Fallen { counter, from, to } => write!(
+                f,
+                "the {counter} counter fell by {} to {}",
+                bytes(from.saturating_sub(*to)),
+                bytes(*to)
+            ),
             Self::Leapt { counter, by } => write!(
                 f,
-                "the {counter} counter leapt by {by} bytes, faster than any drive can be written to"
+                "the {counter} counter leapt by {}, faster than any drive can be written to",
+                bytes(*by)
             ),
         }
     }

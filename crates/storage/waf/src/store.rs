@@ -72,7 +72,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the file to read it.
+    /// Opens the file to read it. Who was killed in the middle of a sample left a journal, which is undone here.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -82,7 +82,7 @@ impl Store {
                 path: path.to_owned(),
             });
         }
-        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let checked = store.is_ours();
         match checked.map_err(|error| StoreError::sqlite(path, error))?? {
             true => Ok(store),

@@ -69,7 +69,8 @@ pub(crate) fn read_page(device: BorrowedFd<'_>, page: Page) -> Result<Vec<u8>, F
     let mut passthru = Passthru {
         opcode: command.opcode,
         nsid: command.nsid,
-        addr: u64::try_from((&raw mut buffer.0).addr()).unwrap_or(0),
+        // The kernel learns the address as a number; whoever optimises must know that it does.
+        addr: u64::try_from((&raw mut buffer.0).expose_provenance()).unwrap_or(0),
         data_len: u32::try_from(length).unwrap_or(0),
         cdw10: command.cdw10,
         cdw11: command.cdw11,
@@ -77,8 +78,6 @@ pub(crate) fn read_page(device: BorrowedFd<'_>, page: Page) -> Result<Vec<u8>, F
         timeout_ms: TIMEOUT_MS,
         ..Passthru::default()
     };
-    // The kernel learns the address as a number: whoever optimises must know that it is in use.
-    let _ = (&raw mut buffer.0).expose_provenance();
     // SAFETY: the request takes a pointer to a live structure of the size in its number; the kernel writes at most
     // `data_len` bytes at `addr`, which is a live buffer of at least that length that nothing else refers to.
     let result =

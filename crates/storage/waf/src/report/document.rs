@@ -7,9 +7,10 @@ use saiga_report::model::{
     Align, Block, Cell, Column, Figure, Notice, Reach, Row, Section, Table, Tone, Verdict,
 };
 
-use super::words::{bounds, bytes, factor, length, minute, remarks};
+use super::words::{bounds, factor, length, minute, remarks};
 use crate::ratio::Written;
 use crate::series::{Interval, Series, Start};
+use crate::size::bytes;
 
 /// The operators' procedure takes the latest so many that are not zero.
 const RECENT: usize = 12;

@@ -79,7 +79,7 @@ fn json_is_complete_and_has_null_where_there_is_no_factor() {
     let second = &drive["segments"][1];
     assert_eq!(
         second["begins_because"],
-        "the host counter fell from 118111764480 to 5368709120 bytes"
+        "the host counter fell by 105 GiB to 5.00 GiB"
     );
     assert_eq!(second["intervals"][0]["waf"], 2.0);
 }
@@ -178,7 +178,7 @@ fn the_page_says_what_it_does_not_know() {
         "2026-11-22 00:00 to 2026-11-22 05:00 UTC",
         "no host writes counted: flash writes are the drive's own",
         "coarse: under 50 steps of a counter",
-        "the host counter fell from 118111764480 to 5368709120 bytes",
+        "the host counter fell by 105 GiB to 5.00 GiB",
         "Huawei ES3000 (log C0h)",
         "2.000",
     ] {
@@ -260,7 +260,7 @@ fn lines_of_the_watch_say_what_happened() {
     assert_eq!(
         said(1),
         "2026-11-22T01:00:00Z /dev/nvme0 HWE52P4, \"V5\" S1: host 1.00 GiB, flash 2.00 GiB in 1h; \
-         WAF 2.000 (2.000 to 2.000)"
+         WAF 2.000 (within 0.001)"
     );
     assert!(
         said(2).ends_with("host 0 B, flash 0 B in 1h; no writes counted"),
@@ -272,17 +272,4 @@ fn lines_of_the_watch_say_what_happened() {
         "{}",
         said(3)
     );
-}
-
-#[test]
-fn bytes_have_three_figures() {
-    for (count, expected) in [
-        (0, "0 B"),
-        (1023, "1023 B"),
-        (1536, "1.50 KiB"),
-        (10 << 30, "10.0 GiB"),
-        (1 << 90, "1024 YiB"),
-    ] {
-        assert_eq!(bytes(count), expected);
-    }
 }

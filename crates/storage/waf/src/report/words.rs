@@ -6,51 +6,23 @@ use crate::moment::rfc3339;
 use crate::ratio::{Waf, Written};
 use crate::sample::Sample;
 use crate::series::{Interval, Start};
-
-/// A number of bytes in binary units, three figures: `512 B`, `1.50 KiB`, `34.2 GiB`.
-#[must_use]
-pub fn bytes(count: u128) -> String {
-    const UNITS: [&str; 8] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"];
-    if count < 1024 {
-        return format!("{count} B");
-    }
-    let mut units = UNITS.into_iter();
-    let (mut hundredths, mut unit) = (count.saturating_mul(100) / 1024, units.next());
-    while hundredths >= 102_400 && units.len() > 0 {
-        hundredths /= 1024;
-        unit = units.next();
-    }
-    let (whole, part, unit) = (hundredths / 100, hundredths % 100, unit.unwrap_or_default());
-    match whole {
-        0..10 => format!("{whole}.{part:02} {unit}"),
-        10..100 => format!("{whole}.{} {unit}", part / 10),
-        _ => format!("{whole} {unit}"),
-    }
-}
+use crate::size::bytes;
 
 /// A factor: three places, as calculate_wa.sh's five are more than most counters give.
-#[must_use]
-pub fn factor(waf: Option<Waf>) -> String {
+pub(super) fn factor(waf: Option<Waf>) -> String {
     waf.map_or_else(|| "idle".to_owned(), |waf| format!("{:.3}", waf.value))
 }
 
-/// Its bounds: `1.240 to 1.252`, `exact`, or nothing for an idle window.
+/// Its bounds: `1.240 to 1.252`, `within 0.001`, `exact`, or nothing for an idle window.
 pub(super) fn bounds(waf: Option<Waf>) -> String {
-    match waf {
-        None => String::new(),
-        Some(Waf {
-            low,
-            high: Some(high),
-            ..
-        }) if low == high => "exact".to_owned(),
-        Some(Waf {
-            low,
-            high: Some(high),
-            ..
-        }) => format!("{low:.3} to {high:.3}"),
-        Some(Waf {
-            low, high: None, ..
-        }) => format!("{low:.3} or more"),
+    let Some(Waf { low, high, .. }) = waf else {
+        return String::new();
+    };
+    match high {
+        None => format!("{low:.3} or more"),
+        Some(high) if low == high => "exact".to_owned(),
+        Some(high) if high - low < 0.001 => "within 0.001".to_owned(),
+        Some(high) => format!("{low:.3} to {high:.3}"),
     }
 }
 

@@ -171,3 +171,36 @@ fn values_that_no_sample_has_are_named() {
         assert!(error.to_string().contains(column), "{error}");
     }
 }
+
+/// The disk as a power cut in the middle of a large change leaves it: half of the change in the file, and the journal.
+#[test]
+fn half_a_change_is_undone_by_whoever_comes_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("waf.db");
+    Store::open(&path)
+        .unwrap()
+        .put(&sample("1", None, 1))
+        .unwrap();
+    let whole = fs::read(&path).unwrap();
+    let writer = Connection::open(&path).unwrap();
+    writer.pragma_update(None, "cache_size", 1).unwrap();
+    writer
+        .execute_batch(
+            "BEGIN; UPDATE sample SET host_bytes = '7';
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
+             INSERT INTO sample SELECT NULL, 0, 'b', 0, 'p', 'm', 's', NULL, 'f', 'fdp', '1', '1', '1', '1' FROM n;",
+        )
+        .unwrap();
+    let cut = tempfile::tempdir().unwrap();
+    for name in ["waf.db", "waf.db-journal"] {
+        fs::copy(dir.path().join(name), cut.path().join(name)).unwrap();
+    }
+    let path = cut.path().join("waf.db");
+    assert_ne!(
+        fs::read(&path).unwrap(),
+        whole,
+        "nothing of the change is in the file yet"
+    );
+    let all = Store::read(&path).unwrap().all().unwrap();
+    assert_eq!(all, [sample("1", None, 1)]);
+}

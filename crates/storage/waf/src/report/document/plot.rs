@@ -4,9 +4,9 @@
 
 use saiga_report::model::{Curve, CurveMark, CurvePanel, CurvePoint, Curves, Tone};
 
-use super::super::words::{bytes, factor};
+use super::super::words::factor;
 use crate::ratio::Written;
-use crate::series::{Segment, Series};
+use crate::series::{Interval, Segment, Series};
 
 const MOST_POINTS: usize = 400;
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -75,6 +75,12 @@ fn panels(series: &Series, segments: &[Vec<Stretch>]) -> Vec<CurvePanel> {
         let hours = (stretch.to_s - stretch.from_s) / 3600.0;
         (hours > 0.0).then(|| [count as f64 / GIB / hours; 3])
     };
+    let hours = series
+        .intervals()
+        .filter_map(Interval::seconds)
+        .sum::<f64>()
+        / 3600.0;
+    let mean = |count: u128| format!("{:.1}", count as f64 / GIB / hours.max(f64::EPSILON));
     vec![
         CurvePanel {
             title: "Write amplification factor".to_owned(),
@@ -90,10 +96,10 @@ fn panels(series: &Series, segments: &[Vec<Stretch>]) -> Vec<CurvePanel> {
         CurvePanel {
             title: "Written, GiB per hour".to_owned(),
             curves: vec![
-                curve(2, bytes(total.host) + " in all", segments, |one| {
+                curve(2, mean(total.host), segments, |one| {
                     rate(one.written.host, one)
                 }),
-                curve(3, bytes(total.media) + " in all", segments, |one| {
+                curve(3, mean(total.media), segments, |one| {
                     rate(one.written.media, one)
                 }),
             ],
