@@ -70,14 +70,18 @@ fn as_text(identity: &Identity, sources: &[(Source, Result<Counters, Unusable>)]
     };
     let yes = |is_so| if is_so { "yes" } else { "no" };
     let mut text = format!(
-        "{} {}, firmware {}, vendor {:04x}h\nendurance group: {}; data placement (FDP): {}; directives: {}\n",
+        "{} {}, firmware {}, vendor {:04x}h\nendurance group: {}; data placement (FDP): {}; streams: {}\n",
         identity.model,
         identity.serial,
         identity.firmware,
         identity.vendor,
         or_none(groups.join(", ")),
         yes(identity.fdp),
-        yes(identity.directives),
+        or_none(
+            identity
+                .streams
+                .map_or_else(String::new, |streams| streams.to_string())
+        ),
     );
     let mut is_first = true;
     for (source, read) in sources {

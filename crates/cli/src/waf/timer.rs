@@ -52,9 +52,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     // Only the default's folder is systemd's to make.
     let state = if args.file.is_none() {
-        "StateDirectory=saiga\nStateDirectoryMode=0700".to_owned()
+        "StateDirectory=saiga\nStateDirectoryMode=0700\nCapabilityBoundingSet=CAP_SYS_ADMIN"
+            .to_owned()
     } else {
-        format!("ReadWritePaths={}", word(folder)?)
+        // That folder may be another user's.
+        format!(
+            "ReadWritePaths={}\nCapabilityBoundingSet=CAP_SYS_ADMIN CAP_DAC_OVERRIDE",
+            word(folder)?
+        )
     };
     let text = format!(
         "# /etc/systemd/system/saiga-waf.service
@@ -66,7 +71,6 @@ Type=oneshot
 ExecStart={}
 {state}
 UMask=0077
-CapabilityBoundingSet=CAP_SYS_ADMIN
 NoNewPrivileges=yes
 ProtectSystem=strict
 ProtectHome=read-only

@@ -27,8 +27,8 @@ pub struct Identity {
     pub firmware: String,
     /// Whether it has Flexible Data Placement, CTRATT bit 19.
     pub fdp: bool,
-    /// Whether it has directives (streams are one of them), OACS bit 5.
-    pub directives: bool,
+    /// How many streams the directive of that name can have (NSSA), on drives with directives (OACS bit 5).
+    pub streams: Option<u16>,
     /// The namespace that was named, or all.
     pub namespaces: Vec<u32>,
     /// The endurance group of these namespaces.
@@ -91,7 +91,7 @@ pub enum IdentityError {
 /// Asks a drive what it is.
 ///
 /// # Errors
-/// [`IdentityError`]. A list of namespaces or UUIDs that cannot be read is none.
+/// [`IdentityError`]. A list of namespaces, UUIDs or streams that cannot be read is none.
 pub fn identify(drive: &mut dyn Drive) -> Result<Identity, IdentityError> {
     let page = drive.read(Page::Controller)?;
     let mut identity = parse(&page)?;
@@ -103,6 +103,11 @@ pub fn identify(drive: &mut dyn Drive) -> Result<Identity, IdentityError> {
         Some(nsid) => vec![nsid],
         None => namespaces(&drive.read(Page::Namespaces).unwrap_or_default()),
     };
+    if has_directives(&page) {
+        let nsid = identity.namespaces.first().copied();
+        let page = nsid.map(|nsid| drive.read(Page::Streams(nsid)).unwrap_or_default());
+        identity.streams = page.and_then(|page| u16_at(&page, 2));
+    }
     let mut groups = Vec::new();
     for nsid in &identity.namespaces {
         let page = match drive.read(Page::Namespace(*nsid)) {
@@ -136,14 +141,13 @@ fn parse(page: &[u8]) -> Result<Identity, IdentityError> {
         return Err(IdentityError::Nameless);
     }
     let attributes = u32_at(page, 96).unwrap_or(0);
-    let commands = u16_at(page, 256).unwrap_or(0);
     Ok(Identity {
         vendor: u16_at(page, 0).unwrap_or(0),
         model,
         serial,
         firmware: text(64, 8),
         fdp: attributes & 1 << 19 != 0,
-        directives: commands & 1 << 5 != 0,
+        streams: None,
         namespaces: Vec::new(),
         group: Group::None,
         ocp_uuid: None,
@@ -153,6 +157,11 @@ fn parse(page: &[u8]) -> Result<Identity, IdentityError> {
 /// CTRATT bit 9.
 fn has_uuids(page: &[u8]) -> bool {
     u32_at(page, 96).is_some_and(|attributes| attributes & 1 << 9 != 0)
+}
+
+/// OACS bit 5.
+fn has_directives(page: &[u8]) -> bool {
+    u16_at(page, 256).is_some_and(|commands| commands & 1 << 5 != 0)
 }
 
 /// Numbers up to the first zero.
@@ -188,7 +197,7 @@ mod tests {
         assert_eq!(identity.serial, "SERIAL-1");
         assert_eq!(identity.model, "HWE52P431T6M002N");
         assert_eq!(identity.firmware, "1.0.7");
-        assert!(!identity.fdp && !identity.directives);
+        assert!(!identity.fdp && !has_directives(&page()));
         for (at, bit, is_seen) in [(98, 1 << 3, true), (98, 1 << 2, false), (97, 1 << 3, false)] {
             let mut page = page();
             page[at] = bit;
@@ -198,7 +207,7 @@ mod tests {
         page[97] = 1 << 1;
         page[256] = 1 << 5;
         assert!(has_uuids(&page));
-        assert!(parse(&page).unwrap().directives);
+        assert!(has_directives(&page));
     }
 
     #[test]

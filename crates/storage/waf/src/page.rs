@@ -1,6 +1,6 @@
 //! The pages of a drive that the meter reads: their numbers, lengths, commands, and names as files.
 //!
-//! Spec: NVM Express Base 2.0, 5.16 (Get Log Page) and 5.17 (Identify); TP4146 for LID 22h.
+//! Spec: NVM Express Base 2.0, 5.16 (Get Log Page), 5.17 (Identify) and 8.7 (directives); TP4146 for LID 22h.
 //! Deliberately absent: what is in them.
 
 /// One thing that a drive can be asked for.
@@ -14,6 +14,8 @@ pub enum Page {
     Namespace(u32),
     /// Identify, CNS 17h: UUIDs that choose between meanings of a vendor's log page.
     Uuids,
+    /// Directive Receive, streams, return parameters, for a namespace or all.
+    Streams(u32),
     /// Log 02h: SMART / health.
     Smart,
     /// Log 09h of an endurance group.
@@ -41,6 +43,7 @@ pub(crate) struct Command {
 
 const GET_LOG_PAGE: u8 = 0x02;
 const IDENTIFY: u8 = 0x06;
+const DIRECTIVE_RECEIVE: u8 = 0x1a;
 /// The whole controller, not one of its namespaces.
 const ALL_NAMESPACES: u32 = u32::MAX;
 /// Retain Asynchronous Event: whoever waits for the event shall still get it.
@@ -54,6 +57,7 @@ impl Page {
             Self::Controller | Self::Namespaces | Self::Namespace(_) | Self::Uuids => 4096,
             Self::Smart | Self::Endurance(_) | Self::VendorC0 { .. } | Self::VendorCa => 512,
             Self::Fdp(_) => 64,
+            Self::Streams(_) => 32,
         }
     }
 
@@ -65,6 +69,7 @@ impl Page {
             Self::Namespaces => "identify-namespaces.bin".to_owned(),
             Self::Namespace(nsid) => format!("identify-namespace-{nsid}.bin"),
             Self::Uuids => "identify-uuids.bin".to_owned(),
+            Self::Streams(nsid) => format!("streams-namespace-{nsid}.bin"),
             Self::Smart => "log-02.bin".to_owned(),
             Self::Endurance(group) => format!("log-09-group-{group}.bin"),
             Self::Fdp(group) => format!("log-22-group-{group}.bin"),
@@ -82,6 +87,7 @@ impl Page {
             Self::Namespaces => "the list of namespaces".to_owned(),
             Self::Namespace(nsid) => format!("the identity of namespace {nsid}"),
             Self::Uuids => "the list of UUIDs".to_owned(),
+            Self::Streams(nsid) => format!("the streams of namespace {nsid}"),
             Self::Smart => "log page 02h".to_owned(),
             Self::Endurance(group) => format!("log page 09h of endurance group {group}"),
             Self::Fdp(group) => format!("log page 22h of endurance group {group}"),
@@ -104,6 +110,13 @@ impl Page {
             Self::Namespaces => identify(0x02, 0),
             Self::Namespace(nsid) => identify(0x00, nsid),
             Self::Uuids => identify(0x17, 0),
+            Self::Streams(nsid) => Command {
+                opcode: DIRECTIVE_RECEIVE,
+                nsid,
+                cdw10: self.dwords(),
+                cdw11: 0x0101,
+                cdw14: 0,
+            },
             Self::Smart => self.log(0x02 | RETAIN_EVENT, ALL_NAMESPACES, 0, 0),
             Self::Endurance(group) => self.log(0x09 | RETAIN_EVENT, 0, group, 0),
             Self::Fdp(group) => self.log(0x22, 0, group, 0),
@@ -112,10 +125,15 @@ impl Page {
         }
     }
 
+    /// Its length as commands have it: in dwords, less one.
+    fn dwords(self) -> u32 {
+        // Lengths are constants of at most 4096 bytes: they fit.
+        u32::try_from(self.length() / 4 - 1).unwrap_or(0)
+    }
+
     /// Get Log Page: the number of dwords less one in NUMDL and NUMDU, LSI above the latter.
     fn log(self, lid: u32, nsid: u32, lsi: u16, uuid: u8) -> Command {
-        // Lengths are constants of at most 4096 bytes: they fit.
-        let dwords = u32::try_from(self.length() / 4 - 1).unwrap_or(0);
+        let dwords = self.dwords();
         Command {
             opcode: GET_LOG_PAGE,
             nsid,
@@ -144,6 +162,7 @@ mod tests {
             (Page::Namespaces, command(6, 0, 2, 0, 0)),
             (Page::Namespace(7), command(6, 7, 0, 0, 0)),
             (Page::Uuids, command(6, 0, 0x17, 0, 0)),
+            (Page::Streams(1), command(0x1a, 1, 7, 0x0101, 0)),
             (Page::Smart, command(2, u32::MAX, 0x007f_8002, 0, 0)),
             (
                 Page::Endurance(3),

@@ -142,6 +142,7 @@ fn pages(identity: &Identity) -> Vec<Page> {
             .iter()
             .map(|nsid| Page::Namespace(*nsid)),
     );
+    pages.extend(identity.namespaces.first().map(|nsid| Page::Streams(*nsid)));
     pages.extend([Page::Uuids, Page::Smart]);
     for group in identity.group.all() {
         pages.extend([Page::Endurance(group), Page::Fdp(group)]);

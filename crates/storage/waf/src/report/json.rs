@@ -134,7 +134,7 @@ struct Probed<'a> {
     vendor: String,
     endurance_groups: Vec<u16>,
     fdp: bool,
-    directives: bool,
+    streams: Option<u16>,
     sources: Vec<ProbedSource>,
 }
 
@@ -176,7 +176,7 @@ pub fn probed(
         vendor: format!("{:04x}", identity.vendor),
         endurance_groups: identity.group.all(),
         fdp: identity.fdp,
-        directives: identity.directives,
+        streams: identity.streams,
         sources: sources.collect(),
     })
 }

@@ -5,6 +5,52 @@ use std::collections::HashMap;
 use super::*;
 use crate::identity::identify;
 
+/// A drive that answers every question with the same bytes, except that it says which drive it is.
+struct Babbler {
+    bytes: Vec<u8>,
+    controller: Vec<u8>,
+}
+
+impl Drive for Babbler {
+    fn read(&mut self, page: Page) -> Result<Vec<u8>, ReadError> {
+        Ok(match page {
+            Page::Controller => self.controller.clone(),
+            _ => self.bytes.clone(),
+        })
+    }
+
+    fn namespace(&self) -> Option<u32> {
+        None
+    }
+}
+
+proptest::proptest! {
+    /// Whatever a drive says, there is an answer, and counters can be added and multiplied.
+    #[test]
+    fn no_page_is_too_strange(
+        bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..600),
+        identity in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..600),
+        vendor in proptest::sample::select(vec![0x19e5, 0x8086, 0x144d]),
+    ) {
+        let strange = identify(&mut Babbler { bytes: bytes.clone(), controller: identity });
+        let known = Synthetic::new(vendor, b"HWE", FDP | 1 << 9 | 1 << 4, 1);
+        let controller = known.pages[&Page::Controller].clone();
+        let mut babbler = Babbler { bytes, controller };
+        let known = identify(&mut babbler);
+        for identity in [strange, known].into_iter().flatten() {
+            for (source, read) in probe(&mut babbler, &identity) {
+                match read {
+                    Ok(counters) => {
+                        let sum = counters.host + counters.media;
+                        proptest::prop_assert!(sum <= 3 * MOST_BYTES, "{}", source);
+                    }
+                    Err(why) => proptest::prop_assert!(!why.to_string().is_empty()),
+                }
+            }
+        }
+    }
+}
+
 /// A drive of which some pages are there.
 #[derive(Default)]
 struct Synthetic {
@@ -474,4 +520,13 @@ fn each_source_gives_its_reason() {
             "endurance: the drive reports no endurance group",
         ]
     );
+}
+
+#[test]
+fn streams_are_counted_on_drives_with_directives() {
+    let streams = [(2_usize, &[16, 0][..]), (4, &[9])];
+    let mut drive = Synthetic::new(0x144d, b"PM983", 0, 0).with(Page::Streams(1), &streams);
+    assert_eq!(identify(&mut drive).unwrap().streams, None);
+    drive.pages.get_mut(&Page::Controller).unwrap()[256] = 1 << 5;
+    assert_eq!(identify(&mut drive).unwrap().streams, Some(16));
 }
