@@ -153,7 +153,8 @@ fn bytes_written_to_a_drive_that_places_data_are_counted_exactly() {
     let (probe, status) = said(&console, "probe", 0);
     assert_eq!(status, "0", "{console}");
     assert!(
-        probe.contains("PLACED") && probe.contains("endurance group: 1; data placement (FDP): yes"),
+        probe.contains("PLACED")
+            && probe.contains("endurance group: 1; data placement (FDP): yes; streams: none"),
         "{probe}"
     );
     assert!(probe.contains("fdp        used: host"), "{probe}");

@@ -13,10 +13,12 @@ struct Babbler {
 
 impl Drive for Babbler {
     fn read(&mut self, page: Page) -> Result<Vec<u8>, ReadError> {
-        Ok(match page {
-            Page::Controller => self.controller.clone(),
-            _ => self.bytes.clone(),
-        })
+        let bytes = if page == Page::Controller {
+            &self.controller
+        } else {
+            &self.bytes
+        };
+        Ok(bytes.clone())
     }
 
     fn namespace(&self) -> Option<u32> {
