@@ -93,8 +93,8 @@ fn as_text(identity: &Identity, sources: &[(Source, Result<Counters, Unusable>)]
                     "{use_of_it}: host {}, flash {} so far; counts by {} and {}",
                     report::bytes(counters.host),
                     report::bytes(counters.media),
-                    report::bytes(source.steps().host),
-                    report::bytes(source.steps().media),
+                    report::step(source.steps().host),
+                    report::step(source.steps().media),
                 )
             }
             Err(why) => format!("no: {why}"),

@@ -7,10 +7,14 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
-use saiga_trials::Signal;
+use saiga_trials::bounded;
 use serde_json::Value;
+
+/// It takes ten seconds on an idle host.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// What the machine does: samples around a write of known length, then a report and a recording on its console.
 const INIT: &str = r#"#!/bin/busybox sh
@@ -21,18 +25,34 @@ mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
 waf() { echo "@@ $*"; saiga waf "$@" </dev/null; echo "@@ status $?"; }
-for drive in /dev/nvme*n1; do
-    case $(cat "/sys/block/${drive#/dev/}/device/serial") in *PLACED*) placed=$drive ;; *) plain=$drive ;; esac
+# The kernel looks for drives beside us, and numbers controllers and namespaces apart.
+find() {
+    for serial in /sys/class/nvme/nvme*/serial /sys/block/nvme*/device/serial; do
+        name=${serial#/sys/class/nvme/}
+        name=${name#/sys/block/}
+        name=/dev/${name%%/*}
+        # A path of a namespace that has several has no device.
+        [ -e "$name" ] || continue
+        case $(cat "$serial") in
+            *PLACED*) if [ -b "$name" ]; then placed=$name; else controller=$name; fi ;;
+            *PLAIN*) if [ -b "$name" ]; then plain=$name; fi ;;
+        esac
+    done
+    [ -n "$placed" ] && [ -n "$controller" ] && [ -n "$plain" ]
+}
+for _ in $(seq 300); do
+    if find 2>/dev/null; then break; fi
+    sleep 0.1
 done
 waf probe "$placed"
-waf probe "${placed%n1}" --json
+waf probe "$controller" --json
 waf probe "$plain"
 waf watch --once --file /waf.db "$placed"
 dd if=/dev/zero of="$placed" bs=1M count=24 conv=fsync 2>/dev/null
 waf watch --once --file /waf.db "$placed"
-waf watch --once --file /waf.db "${placed%n1}"
+waf watch --once --file /waf.db "$controller"
 waf report --json --file /waf.db
-waf record "${placed%n1}" /recording
+waf record "$controller" /recording
 waf probe /recording
 poweroff -f
 "#;
@@ -120,14 +140,9 @@ fn run(folder: &Path) -> String {
     ] {
         command.args(["-device", device]);
     }
-    saiga_trials::leash::arm(&mut command, Signal::Kill);
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    let console = String::from_utf8_lossy(&output.stdout).replace('\r', "");
-    assert!(
-        output.status.success(),
-        "{console}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let outcome = bounded::run(command, LIMIT);
+    let console = outcome.stdout.replace('\r', "");
+    assert!(outcome.is_success(), "{console}\n{}", outcome.ending);
     console
 }
 

@@ -3,10 +3,10 @@
 //! A lock on one byte of a file beside the samples: the kernel gives it back however the watcher ends, and watchers of
 //! other drives take other bytes. Deliberately absent: process numbers in files.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::sample::DriveId;
@@ -15,7 +15,8 @@ use crate::sys;
 /// The lock of one drive; it ends with this value.
 #[derive(Debug)]
 pub(crate) struct Held {
-    _file: File,
+    path: PathBuf,
+    file: File,
 }
 
 /// Why this watcher may not put samples of a drive into a file.
@@ -51,13 +52,23 @@ impl Held {
             .open(&path)
             .and_then(|lock| Ok((sys::lock_byte(lock.as_fd(), byte_of(drive))?, lock)));
         match taken {
-            Ok((true, lock)) => Ok(Self { _file: lock }),
+            Ok((true, file)) => Ok(Self { path, file }),
             Ok((false, _)) => Err(LockError::Taken {
                 drive: drive.clone(),
                 file: file.to_owned(),
             }),
             Err(error) => Err(LockError::Failed { path, error }),
         }
+    }
+}
+
+impl Held {
+    /// Whether the file of locks is still the one that others find; somebody may have removed it.
+    pub(crate) fn is_found(&self) -> bool {
+        let node = |it: &Metadata| (it.dev(), it.ino());
+        let found = fs::metadata(&self.path).ok();
+        let own = self.file.metadata().ok();
+        found.is_some() && found.as_ref().map(node) == own.as_ref().map(node)
     }
 }
 
@@ -90,8 +101,12 @@ mod tests {
         assert!(error.to_string().starts_with("M 1 is watched already"));
         let _other_drive = Held::take(&file, &drive("2")).unwrap();
         let _other_file = Held::take(&dir.path().join("b.db"), &drive("1")).unwrap();
+        assert!(first.is_found());
         drop(first);
         Held::take(&file, &drive("1")).unwrap();
+        let held = Held::take(&file, &drive("1")).unwrap();
+        fs::remove_file(dir.path().join("waf.db.lock")).unwrap();
+        assert!(!held.is_found());
         let nowhere = Held::take(&dir.path().join("no/waf.db"), &drive("1"));
         assert!(matches!(nowhere, Err(LockError::Failed { .. })));
     }

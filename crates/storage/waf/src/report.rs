@@ -7,7 +7,7 @@ mod json;
 mod prometheus;
 mod words;
 
-pub use crate::size::bytes;
+pub use crate::size::{bytes, step};
 pub use compat::compat;
 pub use csv::csv;
 pub use document::document;

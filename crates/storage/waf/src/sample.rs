@@ -44,3 +44,9 @@ pub struct Sample {
     /// The counters.
     pub counters: Counters,
 }
+
+/// A text that steers no terminal, as all texts of samples are.
+pub(crate) fn plain(text: &str) -> String {
+    let letter = |letter: char| if letter.is_control() { '?' } else { letter };
+    text.chars().map(letter).collect()
+}

@@ -21,6 +21,17 @@ pub fn bytes(count: u128) -> String {
     }
 }
 
+/// The step of a counter in the unit in which it is whole: `512 kB`, `1 GB`, `32.0 MiB`.
+#[must_use]
+pub fn step(count: u128) -> String {
+    for (unit, name) in [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")] {
+        if count > 0 && count % unit == 0 {
+            return format!("{} {name}", count / unit);
+        }
+    }
+    bytes(count)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,6 +46,19 @@ mod tests {
             (1 << 90, "1024 YiB"),
         ] {
             assert_eq!(bytes(count), expected);
+        }
+    }
+
+    #[test]
+    fn steps_are_whole() {
+        for (count, expected) in [
+            (1, "1 B"),
+            (4096, "4.00 KiB"),
+            (512_000, "512 kB"),
+            (32 << 20, "32.0 MiB"),
+            (1_000_000_000, "1 GB"),
+        ] {
+            assert_eq!(step(count), expected);
         }
     }
 }

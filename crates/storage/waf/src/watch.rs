@@ -8,7 +8,7 @@ use crate::drive::{self, OpenError};
 use crate::identity::{self, IdentityError};
 use crate::lock::{Held, LockError};
 use crate::moment::Moment;
-use crate::sample::{DriveId, Sample};
+use crate::sample::{DriveId, Sample, plain};
 use crate::source::{self, NoSource, Source};
 use crate::store::{Store, StoreError};
 
@@ -121,7 +121,8 @@ impl Watcher {
                 second: path.to_owned(),
             });
         }
-        if !self.held.contains_key(&id) {
+        if !self.held.get(&id).is_some_and(Held::is_found) {
+            self.held.remove(&id);
             let held = Held::take(&self.file, &id)?;
             self.held.insert(id.clone(), held);
         }
@@ -135,7 +136,7 @@ impl Watcher {
             })?;
         let sample = Sample {
             taken: Moment::now().map_err(WatchError::Moment)?,
-            path: path.display().to_string(),
+            path: plain(&path.display().to_string()),
             drive: id,
             firmware: identity.firmware,
             source,

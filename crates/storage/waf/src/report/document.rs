@@ -10,7 +10,7 @@ use saiga_report::model::{
 use super::words::{bounds, factor, length, minute, remarks};
 use crate::ratio::Written;
 use crate::series::{Interval, Series, Start};
-use crate::size::bytes;
+use crate::size::{bytes, step};
 
 /// The operators' procedure takes the latest so many that are not zero.
 const RECENT: usize = 12;
@@ -286,7 +286,7 @@ fn segments(series: &Series) -> Vec<Block> {
                 minute(first.taken.unix_ms),
                 segment.start.to_string(),
                 first.source.title().to_owned(),
-                format!("{} / {}", bytes(first.steps.host), bytes(first.steps.media)),
+                format!("{} / {}", step(first.steps.host), step(first.steps.media)),
                 bytes(written.host),
                 bytes(written.media),
                 waf,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use rusqlite::{Connection, Row};
 
 use crate::moment::Moment;
-use crate::sample::{DriveId, Sample};
+use crate::sample::{DriveId, Sample, plain};
 use crate::source::{Counters, MOST_BYTES, Source, Steps};
 
 /// In the order in which [`sample`] reads them.
@@ -64,8 +64,14 @@ pub(super) fn sample(row: &Row<'_>) -> Result<Sample, RowFault> {
             .map_err(|error| fault(column, error.to_string()))
     };
     let text = |index, column| {
-        row.get::<_, String>(index)
-            .map_err(|error| fault(column, error.to_string()))
+        let text = row
+            .get::<_, String>(index)
+            .map_err(|error| fault(column, error.to_string()))?;
+        if text == plain(&text) {
+            Ok(text)
+        } else {
+            Err(fault(column, text))
+        }
     };
     let number = |index, column, least| {
         let text = text(index, column)?;

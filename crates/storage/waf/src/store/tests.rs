@@ -154,6 +154,7 @@ fn values_that_no_sample_has_are_named() {
         ("host_step", "'0'"),
         ("source", "'guess'"),
         ("endurance_group", "70000"),
+        ("model", "char(27) || '[2J'"),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("waf.db");
