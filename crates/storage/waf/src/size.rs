@@ -25,7 +25,7 @@ pub fn bytes(count: u128) -> String {
 #[must_use]
 pub fn step(count: u128) -> String {
     for (unit, name) in [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")] {
-        if count > 0 && count % unit == 0 {
+        if count > 0 && count.is_multiple_of(unit) {
             return format!("{} {name}", count / unit);
         }
     }
