@@ -21,7 +21,7 @@ fish := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 doc := --no-deps --document-private-items --locked
 
 # Tests that are not even compiled for `make test`.
-soak := saiga-trials/soak,saiga-tpcc/soak
+soak := saiga-trials/soak,saiga-tpcc/soak,saiga-cli/soak
 
 .PHONY: all build demo test loom soak bench bench-wait bench-tpcc lint fmt install uninstall clean
 
@@ -47,11 +47,12 @@ test:
 loom:
 	tools/loom
 
-# The long tests: kill -9 a thousand times, a hundred thousand connections. And those with MySQL, which they look for
-# in target/mysql wherever the rest is built.
+# The long tests: kill -9 a thousand times, a hundred thousand connections. And those with MySQL and QEMU, which they look
+# for in target/mysql and target/qemu wherever the rest is built.
 soak:
 	tools/setup test
 	tools/mysql target/mysql
+	tools/qemu target/qemu
 	$(MAKE) build
 	SAIGA_LIBRARY=$(library) SAIGA_SOAK=1 $(CARGO) test --workspace --features $(soak) --locked -- --nocapture
 

@@ -26,6 +26,7 @@ mod status;
 mod table;
 mod top;
 mod units;
+mod waf;
 mod writer;
 
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         args::Verb::Bench(args) => bench::run(args),
         args::Verb::History(args) => history::run(&args),
         args::Verb::Snapshot(args) => snapshot::run(args),
+        args::Verb::Waf(args) => waf::run(args),
         args::Verb::RedisWriter(args) => writer::run(args),
         args::Verb::RedisHolder(args) => holder::run(args),
         args::Verb::Config(args) => config::run(args),

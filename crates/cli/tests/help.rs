@@ -34,6 +34,12 @@ fn help_is_as_committed() {
         "snapshot restore",
         "snapshot verify",
         "snapshot show",
+        "waf",
+        "waf watch",
+        "waf report",
+        "waf probe",
+        "waf record",
+        "waf timer",
     ] {
         let name = verb.replace(' ', "-");
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/help/{name}.txt"));

@@ -9,7 +9,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// Exit code after the second signal, as shells report a death by SIGINT.
@@ -57,6 +60,28 @@ impl Interrupt {
     #[must_use]
     pub fn raised(&self) -> bool {
         self.raised.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps until a signal came or the time is over; whether one came.
+    ///
+    /// # Errors
+    /// The system call that failed.
+    pub fn wait(&self, limit: Duration) -> io::Result<bool> {
+        let deadline = Instant::now() + limit;
+        while !self.raised() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let wake = self.wake_fd();
+            let mut fds: Vec<PollFd<'_>> = wake
+                .iter()
+                .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
+                .collect();
+            match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+                Ok(0) => return Ok(self.raised()),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(true)
     }
 
     /// A descriptor that is readable once a signal came.

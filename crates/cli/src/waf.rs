@@ -1,0 +1,74 @@
+//! `saiga waf watch|report|probe|record|timer`: write amplification by the drive's own counters.
+//!
+//! What is read and how it is divided is the library's affair; here are files, intervals, and words.
+
+mod probe;
+mod report;
+mod timer;
+mod watch;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+/// Options of `saiga waf`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Puts samples of drives' counters into a file, once or at intervals
+    Watch(watch::Args),
+    /// Shows what the samples say: the factor of each interval and of all
+    Report(report::Args),
+    /// Shows what a drive is, and which of its counters can be used
+    Probe(probe::Args),
+    /// Writes a drive's pages into a folder that stands for the drive
+    Record(probe::Record),
+    /// Prints systemd units that take a sample at intervals; installs nothing
+    Timer(timer::Args),
+}
+
+/// Does what is asked.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.verb {
+        Verb::Watch(args) => watch::run(&args),
+        Verb::Report(args) => report::run(&args),
+        Verb::Probe(args) => probe::run(&args),
+        Verb::Record(args) => probe::record(&args),
+        Verb::Timer(args) => timer::run(&args),
+    }
+}
+
+/// The sample file that was named, or this user's.
+fn sample_file(named: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
+    if let Some(named) = named {
+        return Ok(named.clone());
+    }
+    if rustix::process::geteuid().is_root() {
+        return Ok(PathBuf::from(FILE_OF_ROOT));
+    }
+    let state = std::env::var_os("XDG_STATE_HOME").filter(|it| !it.is_empty());
+    let state = state.map(PathBuf::from).or_else(|| {
+        let home = std::env::var_os("HOME").filter(|it| !it.is_empty())?;
+        Some(PathBuf::from(home).join(".local/state"))
+    });
+    let state = state.context("neither HOME nor XDG_STATE_HOME is set: name a --file")?;
+    Ok(state.join("saiga/waf.db"))
+}
+
+const FILE_OF_ROOT: &str = "/var/lib/saiga/waf.db";
+
+/// A drive as people name it: `nvme0` is /dev/nvme0, as for calculate_wa.sh.
+fn drive_path(word: &str) -> Result<PathBuf, std::convert::Infallible> {
+    let is_device = word.starts_with("nvme") && !word.contains('/');
+    Ok(if is_device {
+        PathBuf::from("/dev").join(word)
+    } else {
+        PathBuf::from(word)
+    })
+}

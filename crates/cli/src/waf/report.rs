@@ -1,0 +1,171 @@
+//! `saiga waf report`: what samples say, for people and for programs.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::{Context as _, bail};
+use saiga_experiment::output;
+use saiga_report::{html, text};
+use saiga_waf::series::{Series, series};
+use saiga_waf::store::Store;
+use saiga_waf::{Sample, moment, report};
+
+/// Options of `saiga waf report`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "TIME is 2026-11-22T07:00:00Z, 2026-11-22 07:00:00 (both in UTC), or how long ago: 12h, 7days.\nExit \
+status: 2 when there is no sample to report."
+)]
+pub(super) struct Args {
+    /// Read this file [default: /var/lib/saiga/waf.db for root, else ~/.local/state/saiga/waf.db]
+    #[arg(long, value_name = "PATH")]
+    file: Option<PathBuf>,
+    /// Only drives with this path, serial number or model
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// Only samples from this time on
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    since: Option<i64>,
+    /// Only samples up to this time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    until: Option<i64>,
+    /// List at most this many intervals of each drive, the newest
+    #[arg(long, value_name = "N", default_value_t = 24)]
+    rows: usize,
+    #[command(flatten)]
+    format: Format,
+    /// Write a page with the plot into this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write the lines of calculate_wa.sh's result_WA.txt into this file: flash MiB, host MiB, factor
+    #[arg(long, value_name = "FILE")]
+    compat: Option<PathBuf>,
+}
+
+/// What is printed instead of text.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct Format {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Print intervals as CSV
+    #[arg(long)]
+    csv: bool,
+    /// Print the newest state as Prometheus metrics, for the node exporter's textfile collector
+    #[arg(long)]
+    prometheus: bool,
+}
+
+/// A time in milliseconds since 1970.
+fn time(text: &str) -> Result<i64, String> {
+    let time = humantime::parse_rfc3339_weak(text).ok().or_else(|| {
+        let ago = humantime::parse_duration(text).ok()?;
+        SystemTime::now().checked_sub(ago)
+    });
+    time.map(moment::unix_ms).ok_or_else(|| {
+        "neither a time like 2026-11-22T07:00:00Z nor how long ago, like 12h".to_owned()
+    })
+}
+
+/// Prints or writes the report.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let file = super::sample_file(args.file.as_ref())?;
+    let samples = Store::read(&file)?.all()?;
+    let all = series(&chosen(args, &file, samples)?);
+    let files = [
+        (
+            &args.html,
+            args.html
+                .as_ref()
+                .map(|_| html::render(&report::document(&all, args.rows))),
+        ),
+        (
+            &args.compat,
+            args.compat.as_ref().map(|_| report::compat(&all)),
+        ),
+    ];
+    let mut is_written = false;
+    for (path, content) in files {
+        if let (Some(path), Some(content)) = (path, content) {
+            write(path, &content)?;
+            is_written = true;
+        }
+    }
+    let Format {
+        json,
+        csv,
+        prometheus,
+    } = args.format;
+    let printed = match (json, csv, prometheus) {
+        (true, _, _) => report::json(&all)? + "\n",
+        (_, true, _) => report::csv(&all)?,
+        (_, _, true) => report::prometheus(&all),
+        _ if is_written => String::new(),
+        _ => as_text(&all, args.rows),
+    };
+    std::io::stdout().write_all(printed.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Samples of the drives and the time that were asked for; at least one.
+fn chosen(args: &Args, file: &Path, samples: Vec<Sample>) -> anyhow::Result<Vec<Sample>> {
+    if samples.is_empty() {
+        bail!("{} holds no sample yet", file.display());
+    }
+    let mut known: Vec<String> = samples
+        .iter()
+        .map(|sample| sample.drive.to_string())
+        .collect();
+    known.sort_unstable();
+    known.dedup();
+    let mut samples = samples;
+    if let Some(name) = &args.device {
+        let path = super::drive_path(name)?.display().to_string();
+        samples.retain(|sample| {
+            let Sample {
+                drive, path: own, ..
+            } = sample;
+            [own, &drive.serial, &drive.model].contains(&name) || *own == path
+        });
+    }
+    if samples.is_empty() {
+        let name = args.device.as_deref().unwrap_or_default();
+        bail!(
+            "{} holds no sample of {name}; it knows {}",
+            file.display(),
+            known.join(", ")
+        );
+    }
+    let (first, last) = (
+        args.since.unwrap_or(i64::MIN),
+        args.until.unwrap_or(i64::MAX),
+    );
+    samples.retain(|sample| (first..=last).contains(&sample.taken.unix_ms));
+    if samples.is_empty() {
+        bail!(
+            "{} holds no sample between --since and --until",
+            file.display()
+        );
+    }
+    Ok(samples)
+}
+
+fn as_text(all: &[Series], rows: usize) -> String {
+    let document = report::document(all, rows);
+    text::render(&document, text::Style::plain())
+}
+
+fn write(path: &Path, content: &str) -> anyhow::Result<()> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.with_context(|| format!("{} is no name of a file", path.display()))?;
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        Some(_) | None => Path::new("."),
+    };
+    output::write_file(folder, name, content)?;
+    crate::exit::say(&format!("written: {}", path.display()));
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! `saiga waf timer`: systemd units as text, for whoever wants a timer instead of a process that waits.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+
+/// Options of `saiga waf timer`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Two units, each under the name of its file. Nothing is installed.")]
+pub(super) struct Args {
+    /// Drives: /dev/nvme0, or names that survive a reboot (/dev/disk/by-id/nvme-...)
+    #[arg(value_name = "DEVICE", required = true, value_parser = super::drive_path)]
+    drives: Vec<PathBuf>,
+    /// Time from one sample to the next: 30s, 10min, 1h
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = super::watch::interval)]
+    every: Duration,
+    /// Keep samples in this file [default: /var/lib/saiga/waf.db]
+    #[arg(long, value_name = "PATH")]
+    file: Option<PathBuf>,
+}
+
+/// Prints both units.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let program = std::env::current_exe().context("cannot find this program's own path")?;
+    let file = args
+        .file
+        .clone()
+        .unwrap_or_else(|| super::FILE_OF_ROOT.into());
+    if !file.is_absolute() {
+        bail!(
+            "{} is not an absolute path, which a unit needs",
+            file.display()
+        );
+    }
+    let folder = file.parent().context("the sample file has no folder")?;
+    let mut words = vec![
+        command_word(&program)?,
+        "waf watch --once --file".to_owned(),
+        command_word(&file)?,
+    ];
+    for drive in &args.drives {
+        if !drive.is_absolute() {
+            bail!(
+                "{} is not an absolute path, which a unit needs",
+                drive.display()
+            );
+        }
+        words.push(command_word(drive)?);
+    }
+    // Only the default's folder is systemd's to make.
+    let state = if args.file.is_none() {
+        "StateDirectory=saiga\nStateDirectoryMode=0700\nCapabilityBoundingSet=CAP_SYS_ADMIN"
+            .to_owned()
+    } else {
+        // That folder may be another user's.
+        format!(
+            "ReadWritePaths={}\nCapabilityBoundingSet=CAP_SYS_ADMIN CAP_DAC_OVERRIDE",
+            word(folder)?
+        )
+    };
+    let text = format!(
+        "# /etc/systemd/system/saiga-waf.service
+[Unit]
+Description=Sample of NVMe write counters (saiga waf)
+
+[Service]
+Type=oneshot
+ExecStart={}
+{state}
+UMask=0077
+NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectHome=read-only
+PrivateNetwork=yes
+
+# /etc/systemd/system/saiga-waf.timer
+[Unit]
+Description=Samples of NVMe write counters at intervals (saiga waf)
+
+[Timer]
+OnBootSec=1min
+OnActiveSec=0
+OnUnitActiveSec={}s
+AccuracySec=1s
+
+[Install]
+WantedBy=timers.target
+
+# systemctl daemon-reload && systemctl enable --now saiga-waf.timer
+",
+        words.join(" "),
+        args.every.as_secs()
+    );
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A path as a word of a command, where variables are replaced as well.
+fn command_word(path: &Path) -> anyhow::Result<String> {
+    Ok(word(path)?.replace('$', "$$"))
+}
+
+/// A path as a word of a unit file (systemd.syntax, systemd.unit: specifiers).
+fn word(path: &Path) -> anyhow::Result<String> {
+    let text = path
+        .to_str()
+        .filter(|text| !text.chars().any(char::is_control));
+    let text = text.with_context(|| format!("{} cannot be written in a unit", path.display()))?;
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@,=".contains(letter);
+    if text.chars().all(is_plain) {
+        return Ok(text.to_owned());
+    }
+    let mut word = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => word.extend(['\\', letter]),
+            '%' => word.push_str("%%"),
+            _ => word.push(letter),
+        }
+    }
+    word.push('"');
+    Ok(word)
+}

@@ -1,0 +1,83 @@
+//! What is wrong with a command line, a drive or a file is named, and the exit status is 2.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::calls::refused;
+use crate::drive::Drive;
+use crate::support::{Installation, text};
+
+/// Each command line must be refused with these words.
+fn all_refused(saiga: &Installation, cases: &[(&[&str], &str)]) {
+    for (words, expected) in cases {
+        let complaint = refused(saiga, words);
+        assert!(complaint.contains(expected), "{words:?}: {complaint}");
+    }
+}
+
+#[test]
+fn drives_that_are_none() {
+    let saiga = Installation::bare();
+    let (file, empty, link) = (saiga.path("f"), saiga.path("empty"), saiga.path("link"));
+    let drive = Drive::new(&saiga, "drive", "SN1");
+    drive.counts(1, 1);
+    fs::create_dir(&empty).unwrap();
+    symlink(&drive.folder, &link).unwrap();
+    let nonsense = Drive::new(&saiga, "nonsense", "X");
+    nonsense.page("new", "identify-controller.bin", &[0xff; 4096]);
+    let short = Drive::new(&saiga, "short", "X");
+    short.page("new", "identify-controller.bin", &[1; 100]);
+    let once = ["watch", "--once", "--file", text(&file)];
+    let folder = text(&drive.folder);
+    for (words, expected) in [
+        (&["nvme99"][..], "there is no /dev/nvme99"),
+        (&["/dev/null"], "/dev/null is not an NVMe drive"),
+        (&[text(&empty)], "it has no identify-controller.bin"),
+        (&[text(&nonsense.folder)], "no model or no serial number"),
+        (&[text(&short.folder)], "has 100 bytes, 342 are needed"),
+        (&[folder, text(&link)], "are one drive: name it once"),
+        (&["--source", "guess", folder], "no source is called"),
+        (&["--source", "ocp", folder], "log page C0h is not OCP's"),
+        (&["--every", "1ms", folder], "the shortest interval is 1s"),
+    ] {
+        all_refused(&saiga, &[(&[&once[..], words].concat(), expected)]);
+    }
+}
+
+#[test]
+fn files_and_times_that_are_none() {
+    let saiga = Installation::bare();
+    let drive = Drive::new(&saiga, "drive", "SN1");
+    drive.counts(1, 1);
+    let folder = text(&drive.folder);
+    let other = saiga.path("text.db");
+    let words = "not a database at all, but long enough to be one\n".repeat(9);
+    fs::write(&other, &words).unwrap();
+    let (other, nowhere) = (text(&other), "/nowhere/waf.db");
+    all_refused(
+        &saiga,
+        &[
+            (
+                &["watch", "--once", "--file", other, folder],
+                "is not a file of samples",
+            ),
+            (&["report", "--file", other], "is not a file of samples"),
+            (
+                &["watch", "--once", "--file", nowhere, folder],
+                "/nowhere/waf.db",
+            ),
+            (
+                &["report", "--file", nowhere],
+                "there is no /nowhere/waf.db",
+            ),
+            (&["report", "--json", "--csv"], "cannot be used with"),
+            (&["report", "--since", "yesterday"], "neither a time like"),
+            (&["timer", "relative/drive"], "is not an absolute path"),
+            (
+                &["timer", "--file", "waf.db", "nvme0"],
+                "is not an absolute path",
+            ),
+        ],
+    );
+    assert_eq!(fs::read_to_string(other).unwrap(), words);
+}

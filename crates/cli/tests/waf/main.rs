@@ -1,0 +1,294 @@
+//! `saiga waf` from the outside: recorded drives whose pages change, watchers that are killed, disks that are full.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use saiga_trials::Signal;
+use serde_json::Value;
+
+mod bad_input;
+mod calls;
+mod drive;
+#[path = "../support/mod.rs"]
+mod support;
+
+use calls::{Watch, json, must, refused, waf};
+use drive::{Drive, MIB_4K};
+use support::{Installation, said, text};
+
+/// Samples of a drive before and after 10 MiB, an idle hour, a reset, and 3 MiB.
+fn history(saiga: &Installation) -> (Drive, String) {
+    let drive = Drive::new(saiga, "drive", "SN1");
+    let file = text(&saiga.path("waf.db")).to_owned();
+    for (host, moved, expected) in [
+        (1000, 500, "first sample, source Huawei ES3000 (log C0h)"),
+        (1000 + 10 * MIB_4K, 500 + 5 * MIB_4K, "WAF 1.500"),
+        (
+            1000 + 10 * MIB_4K,
+            500 + 6 * MIB_4K,
+            "no host writes counted",
+        ),
+        (0, 0, "the host counter fell"),
+        (3 * MIB_4K, 3 * MIB_4K, "WAF 2.000"),
+    ] {
+        drive.counts(host, moved);
+        let words = ["watch", "--once", "--file", &file, text(&drive.folder)];
+        let said = must(saiga, &words);
+        assert!(said.contains(expected), "{said}");
+    }
+    (drive, file)
+}
+
+#[test]
+fn samples_of_a_timer_become_a_report() {
+    let saiga = Installation::bare();
+    let (_drive, file) = history(&saiga);
+    let (compat, page) = (saiga.path("result_WA.txt"), saiga.path("report.html"));
+    let files = ["--compat", text(&compat), "--html", text(&page)];
+    must(&saiga, &[&["report", "--file", &file][..], &files].concat());
+    let compat = fs::read_to_string(&compat).unwrap();
+    assert_eq!(compat, "15 10 1.50000\n6 3 2.00000\n");
+    let page = fs::read_to_string(&page).unwrap();
+    assert!(page.contains("HWE52P431T6M002N SN1") && page.contains("<polyline"));
+
+    let report = must(&saiga, &["report", "--file", &file]);
+    for expected in [
+        "Write amplification of HWE52P431T6M002N SN1",
+        "1.500",
+        "2.000",
+        "idle",
+    ] {
+        assert!(report.contains(expected), "{expected}:\n{report}");
+    }
+    assert!(!report.contains("coarse: under"), "{report}");
+    let value = json(&saiga, &file);
+    let segments = value["drives"][0]["segments"].as_array().unwrap();
+    assert_eq!(segments.len(), 2);
+    assert_eq!(value["drives"][0]["total"]["host_bytes"], 13 << 20);
+    let rows = must(&saiga, &["report", "--csv", "--file", &file]);
+    assert_eq!(rows.lines().count(), 4, "{rows}");
+    let metrics = must(&saiga, &["report", "--prometheus", "--file", &file]);
+    let counter = "# TYPE saiga_waf_host_written_bytes_total counter\n";
+    assert!(metrics.contains(counter), "{metrics}");
+}
+
+#[test]
+fn a_report_is_of_the_drive_and_the_time_that_were_named() {
+    let saiga = Installation::bare();
+    let (drive, file) = history(&saiga);
+    let report = |option, value| ["report", "--file", file.as_str(), option, value];
+    for name in [text(&drive.folder), "SN1", "HWE52P431T6M002N"] {
+        must(&saiga, &report("--device", name));
+    }
+    must(&saiga, &report("--since", "1h"));
+    let unknown = refused(&saiga, &report("--device", "nvme7"));
+    assert!(
+        unknown.contains("it knows HWE52P431T6M002N SN1"),
+        "{unknown}"
+    );
+    let early = refused(&saiga, &report("--until", "2001-01-01 00:00:00"));
+    assert!(early.contains("between --since and --until"), "{early}");
+}
+
+#[test]
+fn a_watcher_that_is_killed_loses_nothing_and_another_goes_on() {
+    let saiga = Installation::bare();
+    let drive = Drive::new(&saiga, "drive", "SN1");
+    let (file, folder) = (saiga.path("waf.db"), drive.folder.clone());
+    let words = ["--file", text(&file), text(&folder)];
+    drive.counts(0, 0);
+    let mut first = Watch::start(&saiga, &words);
+    first.says("first sample");
+    drive.counts(10 * MIB_4K, 20 * MIB_4K);
+    first.says("WAF 3.000");
+
+    let second = refused(&saiga, &[&["watch", "--once"][..], &words].concat());
+    assert!(
+        second.contains("HWE52P431T6M002N SN1 is watched already"),
+        "{second}"
+    );
+    let second = refused(&saiga, &[&["watch"][..], &words].concat());
+    assert!(second.contains("name another --file"), "{second}");
+    // Another drive into the same file is nobody's business.
+    let other = Drive::new(&saiga, "other", "SN2");
+    other.counts(5, 5);
+    must(
+        &saiga,
+        &[
+            "watch",
+            "--once",
+            "--file",
+            text(&file),
+            text(&other.folder),
+        ],
+    );
+
+    assert_eq!(first.end(Signal::Kill), None);
+    drive.counts(20 * MIB_4K, 30 * MIB_4K);
+    let mut third = Watch::start(&saiga, &words);
+    third.says("WAF");
+    assert_eq!(third.end(Signal::Terminate), Some(0));
+    let value = json(&saiga, text(&file));
+    let drives = value["drives"].as_array().unwrap();
+    assert_eq!(drives.len(), 2);
+    assert_eq!(drives[0]["segments"].as_array().unwrap().len(), 1);
+    assert_eq!(drives[0]["total"]["host_bytes"], 20 << 20);
+    assert_eq!(drives[0]["total"]["media_bytes"], 50 << 20);
+}
+
+#[test]
+fn a_drive_that_is_unplugged_and_comes_back_is_said_to() {
+    let saiga = Installation::bare();
+    let drive = Drive::new(&saiga, "drive", "SN1");
+    let (file, folder, away) = (
+        saiga.path("waf.db"),
+        drive.folder.clone(),
+        saiga.path("away"),
+    );
+    drive.counts(0, 0);
+    let mut watch = Watch::start(&saiga, &["--file", text(&file), text(&folder)]);
+    watch.says("first sample");
+    fs::rename(&folder, &away).unwrap();
+    let gone = watch.complains("there is no");
+    assert!(gone.contains("tried again at each interval"), "{gone}");
+    fs::rename(&away, &folder).unwrap();
+    watch.complains("again");
+    // Another drive in its slot is another series.
+    drive.identity("SN2");
+    watch.says("SN2: first sample");
+    // Pages that a drive fills with ones are not believed.
+    drive.page("ones", "log-c0.bin", &[0xff; 512]);
+    watch.complains("log page C0h holds nothing but FFh");
+    drive.counts(9, 9);
+    watch.complains("again");
+    assert_eq!(watch.end(Signal::Interrupt), Some(0));
+    let value = json(&saiga, text(&file));
+    let reason = value["drives"][1]["segments"][0]["begins_because"]
+        .as_str()
+        .unwrap();
+    assert!(
+        reason.contains("was another drive before (HWE52P431T6M002N SN1)"),
+        "{reason}"
+    );
+}
+
+/// A disk of its own in a mount namespace of its own: both end with the shell.
+#[test]
+fn a_full_disk_costs_samples_and_nothing_else() {
+    let saiga = Installation::bare();
+    let drive = Drive::new(&saiga, "drive", "SN1");
+    drive.counts(0, 0);
+    let disk = saiga.path("disk");
+    fs::create_dir(&disk).unwrap();
+    let script = r#"
+        set -eu
+        mount -t tmpfs -o size=256k tmpfs "$DISK"
+        once() { "$SAIGA" waf watch --once --file "$DISK/waf.db" "$DRIVE"; }
+        once
+        head -c 300000 /dev/zero >"$DISK/ballast" || true
+        for _ in 1 2 3; do
+            if once; then echo "it fits"; else echo "status $?"; fi
+        done
+        "$SAIGA" waf report --file "$DISK/waf.db" | head -n 4
+        rm "$DISK/ballast"
+        once
+        rm "$DISK"/waf.db*
+        head -c 300000 /dev/zero >"$DISK/ballast" || true
+        if once; then echo "it fits"; else echo "status $?"; fi
+        rm "$DISK/ballast"
+        once
+        "$SAIGA" waf report --json --file "$DISK/waf.db" | grep samples
+    "#;
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script]);
+    command.env("SAIGA", saiga.path("bin/saiga"));
+    command.env("DISK", &disk).env("DRIVE", &drive.folder);
+    let said = said(&mut command);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(
+        said.stderr.matches("its disk is full").count(),
+        4,
+        "{said:?}"
+    );
+    assert_eq!(said.stdout.matches("status 2").count(), 4, "{said:?}");
+    assert!(said.stdout.contains("One sample so far"), "{said:?}");
+    assert!(said.stdout.contains("no writes counted"), "{said:?}");
+    assert!(
+        said.stdout.trim_end().ends_with("\"samples\": 1,"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_probe_says_why_and_a_recording_stands_for_its_drive() {
+    let saiga = Installation::bare();
+    let drive = Drive::new(&saiga, "drive", "SN1");
+    let folder = text(&drive.folder).to_owned();
+    let none = waf(&saiga, &["probe", &folder]);
+    assert_eq!(none.code, Some(1), "{none:?}");
+    for expected in [
+        "fdp        no: the drive does not report Flexible Data Placement",
+        "huawei     no: the recording has no log-c0.bin",
+        "endurance  no: the drive reports no endurance group",
+    ] {
+        assert!(none.stdout.contains(expected), "{none:?}");
+    }
+    let watched = refused(
+        &saiga,
+        &["watch", "--file", text(&saiga.path("waf.db")), &folder],
+    );
+    assert!(
+        watched.contains("no source of counters is usable: fdp:"),
+        "{watched}"
+    );
+
+    drive.counts(MIB_4K, MIB_4K);
+    let found = must(&saiga, &["probe", &folder]);
+    assert!(
+        found.contains("huawei     used: host 1.00 MiB, flash 2.00 MiB so far"),
+        "{found}"
+    );
+    let value: Value = serde_json::from_str(&must(&saiga, &["probe", "--json", &folder])).unwrap();
+    assert_eq!(value["sources"][2]["media_bytes"], 2 << 20);
+
+    let copy = saiga.path("copy");
+    let listed = must(&saiga, &["record", "--hide-serial", &folder, text(&copy)]);
+    assert!(listed.contains("log-c0.bin: 512 bytes"), "{listed}");
+    assert!(listed.contains("log-ca.bin: none"), "{listed}");
+    let found = must(&saiga, &["probe", text(&copy)]);
+    assert!(
+        found.starts_with("HWE52P431T6M002N XXXXXXXXXXXXXXXXXXXX,"),
+        "{found}"
+    );
+    assert!(found.contains("host 1.00 MiB, flash 2.00 MiB"), "{found}");
+    let again = refused(&saiga, &["record", &folder, text(&copy)]);
+    assert!(again.contains("is not empty"), "{again}");
+}
+
+#[test]
+fn the_units_of_a_timer_are_text() {
+    let saiga = Installation::bare();
+    let units = must(
+        &saiga,
+        &[
+            "timer",
+            "--every",
+            "10min",
+            "nvme0",
+            "/dev/disk/by-id/nvme-A B%1",
+        ],
+    );
+    let program = saiga.path("bin/saiga");
+    let command = format!(
+        "ExecStart={} waf watch --once --file /var/lib/saiga/waf.db /dev/nvme0 \"/dev/disk/by-id/nvme-A B%%1\"\n",
+        text(&program)
+    );
+    assert!(units.contains(&command), "{units}");
+    assert!(units.contains("OnUnitActiveSec=600s\n"), "{units}");
+    assert!(units.contains("StateDirectory=saiga\n"), "{units}");
+    let own = must(&saiga, &["timer", "--file", "/srv/my waf/waf.db", "nvme0"]);
+    assert!(own.contains("ReadWritePaths=\"/srv/my waf\"\n"), "{own}");
+    assert!(!Path::new("/etc/systemd/system/saiga-waf.timer").exists());
+}

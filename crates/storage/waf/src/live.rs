@@ -1,0 +1,113 @@
+//! An NVMe drive of this host, asked by ioctl.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::drive::{Drive, OpenError, ReadError};
+use crate::page::Page;
+use crate::sys::{self, Failure};
+
+/// A drive by its controller's device or by one of its namespaces.
+#[derive(Debug)]
+pub struct Live {
+    path: PathBuf,
+    device: File,
+    namespace: Option<u32>,
+}
+
+impl Live {
+    /// Opens a device; nothing is sent to one that is not NVMe's.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let stranger = || OpenError::NotNvme {
+            path: path.to_owned(),
+        };
+        let fault = |error| OpenError::new(path, error);
+        // Before it is opened, for that alone arms a watchdog or waits for a pipe's other end; and again of what was
+        // opened, for the name may lead elsewhere by then.
+        if !is_nvme(&path.metadata().map_err(fault)?) {
+            return Err(stranger());
+        }
+        let device = File::open(path).map_err(fault)?;
+        if !is_nvme(&device.metadata().map_err(fault)?) {
+            return Err(stranger());
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            namespace: sys::namespace(device.as_fd()),
+            device,
+        })
+    }
+}
+
+/// Whether the kernel calls this device nvme-something: other drivers may understand our request otherwise.
+fn is_nvme(node: &Metadata) -> bool {
+    let kind = node.file_type();
+    let folder = match (kind.is_char_device(), kind.is_block_device()) {
+        (true, _) => "char",
+        (_, true) => "block",
+        _ => return false,
+    };
+    let (major, minor) = (
+        rustix::fs::major(node.rdev()),
+        rustix::fs::minor(node.rdev()),
+    );
+    fs::read_link(format!("/sys/dev/{folder}/{major}:{minor}")).is_ok_and(|target| {
+        let name = target.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("nvme"))
+    })
+}
+
+impl Drive for Live {
+    fn read(&mut self, page: Page) -> Result<Vec<u8>, ReadError> {
+        sys::read_page(self.device.as_fd(), page).map_err(|failure| match failure {
+            Failure::Drive(status) => ReadError::Refused { page, status },
+            Failure::System(error) => failed(&self.path, page, error),
+        })
+    }
+
+    fn namespace(&self) -> Option<u32> {
+        self.namespace
+    }
+}
+
+fn failed(path: &Path, page: Page, error: io::Error) -> ReadError {
+    let path = path.to_owned();
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => ReadError::Forbidden { path },
+        Some(libc::ENODEV | libc::ENXIO | libc::ENOENT) => ReadError::Gone { path, error },
+        _ => ReadError::Failed { page, path, error },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_nvme_drive_is_not_asked() {
+        for path in ["/dev/null", "/proc/self/status"] {
+            let error = Live::open(Path::new(path)).unwrap_err();
+            assert!(matches!(error, OpenError::NotNvme { .. }), "{error:?}");
+            assert!(error.to_string().starts_with(path), "{error}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        assert!(matches!(Live::open(&pipe), Err(OpenError::NotNvme { .. })));
+        let error = Live::open(Path::new("/dev/nvme99")).unwrap_err();
+        assert!(matches!(error, OpenError::Missing { .. }), "{error:?}");
+    }
+}

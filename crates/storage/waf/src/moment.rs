@@ -1,0 +1,101 @@
+//! When a sample was taken: by the clock on the wall, and since which boot.
+
+use std::fs;
+use std::io;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// An instant that can be compared with others of the same boot even if somebody sets the clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moment {
+    /// Milliseconds since 1970 in UTC.
+    pub unix_ms: i64,
+    /// The kernel's name of this boot.
+    pub boot: String,
+    /// Milliseconds since it, sleep included.
+    pub since_boot_ms: i64,
+}
+
+impl Moment {
+    /// Now.
+    ///
+    /// # Errors
+    /// What the system says when /proc is not there.
+    pub fn now() -> io::Result<Self> {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+        let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Ok(Self {
+            unix_ms: unix_ms(SystemTime::now()),
+            boot: boot.trim().to_owned(),
+            since_boot_ms: uptime.tv_sec * 1000 + uptime.tv_nsec / 1_000_000,
+        })
+    }
+
+    /// Seconds from here to a later moment; `None` when the clock was set back in between, across a boot.
+    #[must_use]
+    pub fn seconds_until(&self, later: &Self) -> Option<f64> {
+        let ms = if self.boot == later.boot {
+            later.since_boot_ms - self.since_boot_ms
+        } else {
+            later.unix_ms - self.unix_ms
+        };
+        (ms >= 0).then_some(ms as f64 / 1000.0)
+    }
+
+    /// Like `2026-11-22T07:00:00Z`.
+    #[must_use]
+    pub fn rfc3339(&self) -> String {
+        rfc3339(self.unix_ms)
+    }
+}
+
+/// Milliseconds since 1970 of a clock's time; a clock before 1970 stands at 0.
+#[must_use]
+pub fn unix_ms(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A time in UTC, to the second.
+pub(crate) fn rfc3339(unix_ms: i64) -> String {
+    // The year 9999 ends here, and so does the format.
+    let ms = u64::try_from(unix_ms).unwrap_or(0).min(253_402_300_799_000);
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(ms)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(unix_s: i64, boot: &str, since_boot_s: i64) -> Moment {
+        Moment {
+            unix_ms: unix_s * 1000,
+            boot: boot.to_owned(),
+            since_boot_ms: since_boot_s * 1000,
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_changes_no_length_within_a_boot() {
+        let start = moment(1000, "a", 10);
+        assert_eq!(start.seconds_until(&moment(500, "a", 70)), Some(60.0));
+        assert_eq!(start.seconds_until(&moment(1100, "b", 5)), Some(100.0));
+        assert_eq!(start.seconds_until(&moment(500, "b", 5)), None);
+    }
+
+    #[test]
+    fn times_are_written_in_utc() {
+        assert_eq!(
+            moment(1_795_330_800, "a", 0).rfc3339(),
+            "2026-11-22T07:00:00Z"
+        );
+        assert_eq!(rfc3339(-5), "1970-01-01T00:00:00Z");
+        assert_eq!(rfc3339(i64::MAX), "9999-12-31T23:59:59Z");
+    }
+
+    #[test]
+    fn now_is_after_the_last_boot() {
+        let now = Moment::now().unwrap();
+        assert_eq!(now.boot.len(), 36);
+        assert!(now.since_boot_ms > 0 && now.unix_ms > 1_700_000_000_000);
+    }
+}

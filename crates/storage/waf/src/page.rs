@@ -1,0 +1,181 @@
+//! The pages of a drive that the meter reads: their numbers, lengths, commands, and names as files.
+//!
+//! Spec: NVM Express Base 2.0, 5.16 (Get Log Page), 5.17 (Identify) and 8.7 (directives); TP4146 for LID 22h.
+//! Deliberately absent: what is in them.
+
+/// One thing that a drive can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Page {
+    /// Identify, CNS 01h: vendor, model, serial number, abilities.
+    Controller,
+    /// Identify, CNS 02h: numbers of the active namespaces.
+    Namespaces,
+    /// Identify, CNS 00h: one namespace, with its endurance group.
+    Namespace(u32),
+    /// Identify, CNS 17h: UUIDs that choose between meanings of a vendor's log page.
+    Uuids,
+    /// Directive Receive, streams, return parameters, for a namespace or all.
+    Streams(u32),
+    /// Log 02h: SMART / health.
+    Smart,
+    /// Log 09h of an endurance group.
+    Endurance(u16),
+    /// Log 22h of an endurance group: statistics of Flexible Data Placement.
+    Fdp(u16),
+    /// Log C0h: OCP's by its UUID, else whatever the vendor keeps there.
+    VendorC0 {
+        /// Index into [`Page::Uuids`]; 0 for none.
+        uuid: u8,
+    },
+    /// Log CAh: Intel's additional SMART items, and their kin.
+    VendorCa,
+}
+
+/// An admin command that reads a page, without its buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Command {
+    pub(crate) opcode: u8,
+    pub(crate) nsid: u32,
+    pub(crate) cdw10: u32,
+    pub(crate) cdw11: u32,
+    pub(crate) cdw14: u32,
+}
+
+const GET_LOG_PAGE: u8 = 0x02;
+const IDENTIFY: u8 = 0x06;
+const DIRECTIVE_RECEIVE: u8 = 0x1a;
+/// The whole controller, not one of its namespaces.
+const ALL_NAMESPACES: u32 = u32::MAX;
+/// Retain Asynchronous Event: whoever waits for the event shall still get it.
+const RETAIN_EVENT: u32 = 1 << 15;
+
+impl Page {
+    /// Its length in bytes; of vendors' pages, as far as a field is used.
+    #[must_use]
+    pub fn length(self) -> usize {
+        match self {
+            Self::Controller | Self::Namespaces | Self::Namespace(_) | Self::Uuids => 4096,
+            Self::Smart | Self::Endurance(_) | Self::VendorC0 { .. } | Self::VendorCa => 512,
+            Self::Fdp(_) => 64,
+            Self::Streams(_) => 32,
+        }
+    }
+
+    /// Its name in a recorded drive's folder.
+    #[must_use]
+    pub fn file_name(self) -> String {
+        match self {
+            Self::Controller => "identify-controller.bin".to_owned(),
+            Self::Namespaces => "identify-namespaces.bin".to_owned(),
+            Self::Namespace(nsid) => format!("identify-namespace-{nsid}.bin"),
+            Self::Uuids => "identify-uuids.bin".to_owned(),
+            Self::Streams(nsid) => format!("streams-namespace-{nsid}.bin"),
+            Self::Smart => "log-02.bin".to_owned(),
+            Self::Endurance(group) => format!("log-09-group-{group}.bin"),
+            Self::Fdp(group) => format!("log-22-group-{group}.bin"),
+            Self::VendorC0 { uuid: 0 } => "log-c0.bin".to_owned(),
+            Self::VendorC0 { uuid } => format!("log-c0-uuid-{uuid}.bin"),
+            Self::VendorCa => "log-ca.bin".to_owned(),
+        }
+    }
+
+    /// Its name in messages.
+    #[must_use]
+    pub fn title(self) -> String {
+        match self {
+            Self::Controller => "the controller's identity".to_owned(),
+            Self::Namespaces => "the list of namespaces".to_owned(),
+            Self::Namespace(nsid) => format!("the identity of namespace {nsid}"),
+            Self::Uuids => "the list of UUIDs".to_owned(),
+            Self::Streams(nsid) => format!("the streams of namespace {nsid}"),
+            Self::Smart => "log page 02h".to_owned(),
+            Self::Endurance(group) => format!("log page 09h of endurance group {group}"),
+            Self::Fdp(group) => format!("log page 22h of endurance group {group}"),
+            Self::VendorC0 { uuid: 0 } => "log page C0h".to_owned(),
+            Self::VendorC0 { uuid } => format!("log page C0h with UUID index {uuid}"),
+            Self::VendorCa => "log page CAh".to_owned(),
+        }
+    }
+
+    pub(crate) fn command(self) -> Command {
+        let identify = |cns, nsid| Command {
+            opcode: IDENTIFY,
+            nsid,
+            cdw10: cns,
+            cdw11: 0,
+            cdw14: 0,
+        };
+        match self {
+            Self::Controller => identify(0x01, 0),
+            Self::Namespaces => identify(0x02, 0),
+            Self::Namespace(nsid) => identify(0x00, nsid),
+            Self::Uuids => identify(0x17, 0),
+            Self::Streams(nsid) => Command {
+                opcode: DIRECTIVE_RECEIVE,
+                nsid,
+                cdw10: self.dwords(),
+                cdw11: 0x0101,
+                cdw14: 0,
+            },
+            Self::Smart => self.log(0x02 | RETAIN_EVENT, ALL_NAMESPACES, 0, 0),
+            Self::Endurance(group) => self.log(0x09 | RETAIN_EVENT, 0, group, 0),
+            Self::Fdp(group) => self.log(0x22, 0, group, 0),
+            Self::VendorC0 { uuid } => self.log(0xc0, ALL_NAMESPACES, 0, uuid),
+            Self::VendorCa => self.log(0xca, ALL_NAMESPACES, 0, 0),
+        }
+    }
+
+    /// Its length as commands have it: in dwords, less one.
+    fn dwords(self) -> u32 {
+        // Lengths are constants of at most 4096 bytes: they fit.
+        u32::try_from(self.length() / 4 - 1).unwrap_or(0)
+    }
+
+    /// Get Log Page: the number of dwords less one in NUMDL and NUMDU, LSI above the latter.
+    fn log(self, lid: u32, nsid: u32, lsi: u16, uuid: u8) -> Command {
+        let dwords = self.dwords();
+        Command {
+            opcode: GET_LOG_PAGE,
+            nsid,
+            cdw10: lid | (dwords & 0xffff) << 16,
+            cdw11: dwords >> 16 | u32::from(lsi) << 16,
+            cdw14: u32::from(uuid & 0x7f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_those_of_the_specification() {
+        let command = |opcode, nsid, cdw10, cdw11, cdw14| Command {
+            opcode,
+            nsid,
+            cdw10,
+            cdw11,
+            cdw14,
+        };
+        for (page, expected) in [
+            (Page::Controller, command(6, 0, 1, 0, 0)),
+            (Page::Namespaces, command(6, 0, 2, 0, 0)),
+            (Page::Namespace(7), command(6, 7, 0, 0, 0)),
+            (Page::Uuids, command(6, 0, 0x17, 0, 0)),
+            (Page::Streams(1), command(0x1a, 1, 7, 0x0101, 0)),
+            (Page::Smart, command(2, u32::MAX, 0x007f_8002, 0, 0)),
+            (
+                Page::Endurance(3),
+                command(2, 0, 0x007f_8009, 0x0003_0000, 0),
+            ),
+            (Page::Fdp(1), command(2, 0, 0x000f_0022, 0x0001_0000, 0)),
+            (
+                Page::VendorC0 { uuid: 2 },
+                command(2, u32::MAX, 0x007f_00c0, 0, 2),
+            ),
+            (Page::VendorCa, command(2, u32::MAX, 0x007f_00ca, 0, 0)),
+        ] {
+            assert_eq!(page.command(), expected, "{page:?}");
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! The report for people: the answer, the plot, the intervals, the segments, and how to read them.
+
+mod plot;
+
+use saiga_report::Document;
+use saiga_report::model::{
+    Align, Block, Cell, Column, Figure, Notice, Reach, Row, Section, Table, Tone, Verdict,
+};
+
+use super::words::{bounds, factor, length, minute, remarks};
+use crate::ratio::Written;
+use crate::series::{Interval, Series, Start};
+use crate::size::{bytes, step};
+
+/// The operators' procedure takes the latest so many that are not zero.
+const RECENT: usize = 12;
+
+/// The document; at most the newest `rows` intervals of each drive are in its tables.
+#[must_use]
+pub fn document(all: &[Series], rows: usize) -> Document {
+    let sections = [
+        section("course", "Course", Reach::Summary, all, |series| {
+            plot::curves(series)
+                .map(Block::Curves)
+                .into_iter()
+                .collect()
+        }),
+        section("intervals", "Intervals", Reach::Summary, all, |series| {
+            intervals(series, rows)
+        }),
+        section("segments", "Segments", Reach::Summary, all, segments),
+        Some(Section {
+            id: "reading",
+            title: "How to read this".to_owned(),
+            reach: Reach::Detail,
+            blocks: READING
+                .iter()
+                .map(|text| Block::Text((*text).to_owned()))
+                .collect(),
+        }),
+    ];
+    Document {
+        title: match all {
+            [one] => format!("Write amplification of {}", one.drive),
+            _ => format!("Write amplification of {} drives", all.len()),
+        },
+        subtitle: span(all),
+        verdict: verdict(all),
+        figures: all.iter().flat_map(|series| figures(series, all.len())).collect(),
+        pointers: Vec::new(),
+        sections: sections.into_iter().flatten().collect(),
+        origin: "Made by saiga waf report from the drive's own counters; docs/waf.md says what they are.".to_owned(),
+    }
+}
+
+const READING: [&str; 4] = [
+    "The write amplification factor (WAF) is what the drive wrote to flash divided by what the host wrote to the drive, \
+     between two samples. Garbage collection of today pays for writes of days ago: judge a change by hours, not by one \
+     interval.",
+    "Bounds come from the step by which the drive counts. A window under 50 steps of either counter is marked coarse: it \
+     is no basis for a comparison.",
+    "An interval without host writes has no WAF; what flash was written to then is the drive's own housekeeping.",
+    "Where counters do not continue each other (reset, other firmware, another source) a segment ends. What was written \
+     between two segments is not known and in no sum.",
+];
+
+/// A section with blocks of each drive that has some, under its name when there are several.
+fn section(
+    id: &'static str,
+    title: &str,
+    reach: Reach,
+    all: &[Series],
+    of: impl Fn(&Series) -> Vec<Block>,
+) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for series in all {
+        let own = of(series);
+        if !own.is_empty() && all.len() > 1 {
+            blocks.push(Block::Text(format!("Drive {}:", series.drive)));
+        }
+        blocks.extend(own);
+    }
+    (!blocks.is_empty()).then(|| Section {
+        id,
+        title: title.to_owned(),
+        reach,
+        blocks,
+    })
+}
+
+fn span(all: &[Series]) -> String {
+    let firsts = all.iter().filter_map(|series| series.segments.first());
+    let lasts = all.iter().filter_map(Series::last);
+    let first = firsts.map(|segment| segment.first.taken.unix_ms).min();
+    let last = lasts.map(|sample| sample.taken.unix_ms).max();
+    match (first, last) {
+        (Some(first), Some(last)) => format!("{} to {} UTC", minute(first), minute(last)),
+        _ => String::new(),
+    }
+}
+
+fn verdict(all: &[Series]) -> Verdict {
+    let lead = match all {
+        [] => "There is no sample.".to_owned(),
+        [one] => sentence(one),
+        _ => format!("{} drives, each by its own counters.", all.len()),
+    };
+    let more = match all {
+        [] | [_] => Vec::new(),
+        _ => all
+            .iter()
+            .map(|series| format!("{}: {}", series.drive, sentence(series)))
+            .collect(),
+    };
+    Verdict {
+        tone: Tone::Neutral,
+        lead,
+        more,
+    }
+}
+
+fn sentence(series: &Series) -> String {
+    let written = series.written();
+    match written.waf() {
+        _ if series.samples() < 2 => "One sample so far: the factor needs two.".to_owned(),
+        None => format!(
+            "No host writes counted in {} samples, so there is no factor; flash {}.",
+            series.samples(),
+            bytes(written.media)
+        ),
+        Some(waf) => format!(
+            "WAF {:.3}: the host wrote {}, flash took {}.",
+            waf.value,
+            bytes(written.host),
+            bytes(written.media)
+        ),
+    }
+}
+
+fn figures(series: &Series, drives: usize) -> Vec<Figure> {
+    let label = |words: &str| match drives {
+        1 => words.to_owned(),
+        _ => format!("{words}, {}", series.drive.serial),
+    };
+    let segment = series.segments.last();
+    let last = segment.and_then(|segment| segment.intervals.last());
+    let busy = series
+        .intervals()
+        .rev()
+        .filter(|one| one.written.host > 0)
+        .take(RECENT);
+    let recent: Vec<Written> = busy.map(|one| one.written).collect();
+    let mut figures = Vec::new();
+    if let Some(last) = last {
+        figures.push(figure(
+            label("WAF, last interval"),
+            last.written,
+            length(last.seconds()),
+        ));
+    }
+    if recent.len() > 1 {
+        let sum = recent
+            .iter()
+            .fold(Written::default(), |sum, one| sum.and(*one));
+        let detail = format!("{} intervals", recent.len());
+        figures.push(figure(
+            label("WAF, latest intervals with writes"),
+            sum,
+            detail,
+        ));
+    }
+    if let Some(segment) = segment.filter(|_| series.segments.len() > 1) {
+        let detail = format!("since {} UTC", minute(segment.first.taken.unix_ms));
+        figures.push(figure(
+            label("WAF, this segment"),
+            segment.written(),
+            detail,
+        ));
+    }
+    if series.samples() > 1 {
+        let detail = format!("{} samples", series.samples());
+        figures.push(figure(
+            label("WAF, since the first sample"),
+            series.written(),
+            detail,
+        ));
+    }
+    figures
+}
+
+fn figure(label: String, written: Written, detail: String) -> Figure {
+    let waf = written.waf();
+    let bounds = bounds(waf);
+    Figure {
+        label,
+        value: factor(waf),
+        detail: if bounds.is_empty() {
+            detail
+        } else {
+            format!("{bounds}; {detail}")
+        },
+        tone: match waf {
+            Some(waf) if waf.is_coarse => Tone::Caution,
+            Some(_) | None => Tone::Neutral,
+        },
+    }
+}
+
+fn columns(all: &[(&str, Align)]) -> Vec<Column> {
+    let column = |(title, align): &(&str, Align)| Column {
+        title: (*title).to_owned(),
+        align: *align,
+    };
+    all.iter().map(column).collect()
+}
+
+fn intervals(series: &Series, rows: usize) -> Vec<Block> {
+    let total = series.intervals().count();
+    if total == 0 {
+        return Vec::new();
+    }
+    let mut cells = Vec::new();
+    let mut left = total.saturating_sub(rows);
+    let hidden = left;
+    for (index, segment) in series.segments.iter().enumerate() {
+        let shown: Vec<&Interval> = segment.intervals.iter().skip(left).collect();
+        left = left.saturating_sub(segment.intervals.len());
+        if shown.is_empty() {
+            continue;
+        }
+        if series.segments.len() > 1 {
+            let title = format!("segment {}: {}", index + 1, segment.start);
+            cells.push(Row::Group(title));
+        }
+        cells.extend(shown.into_iter().map(interval));
+    }
+    let mut blocks = vec![Block::Table(Table {
+        caption: "Intervals, the oldest first, times in UTC".to_owned(),
+        columns: columns(&[
+            ("from", Align::Left),
+            ("length", Align::Right),
+            ("host", Align::Right),
+            ("flash", Align::Right),
+            ("WAF", Align::Right),
+            ("bounds", Align::Left),
+            ("remarks", Align::Left),
+        ]),
+        rows: cells,
+    })];
+    if hidden > 0 {
+        blocks.push(Block::Text(format!(
+            "{hidden} earlier intervals are not listed; --rows {total} lists them, --csv and --json have all."
+        )));
+    }
+    blocks
+}
+
+fn interval(interval: &Interval) -> Row {
+    let waf = interval.written.waf();
+    Row::Cells(
+        [
+            minute(interval.start.unix_ms),
+            length(interval.seconds()),
+            bytes(interval.written.host),
+            bytes(interval.written.media),
+            factor(waf),
+            bounds(waf),
+            remarks(interval.written, interval.has_reboot()).join("; "),
+        ]
+        .map(Cell::new)
+        .into(),
+    )
+}
+
+fn segments(series: &Series) -> Vec<Block> {
+    let rows = series.segments.iter().enumerate().map(|(index, segment)| {
+        let (written, first) = (segment.written(), &segment.first);
+        let waf = if segment.intervals.is_empty() {
+            "–".to_owned()
+        } else {
+            factor(written.waf())
+        };
+        Row::Cells(
+            [
+                (index + 1).to_string(),
+                minute(first.taken.unix_ms),
+                segment.start.to_string(),
+                first.source.title().to_owned(),
+                format!("{} / {}", step(first.steps.host), step(first.steps.media)),
+                bytes(written.host),
+                bytes(written.media),
+                waf,
+            ]
+            .map(Cell::new)
+            .into(),
+        )
+    });
+    let mut blocks = vec![Block::Table(Table {
+        caption: "Segments: samples that continue each other".to_owned(),
+        columns: columns(&[
+            ("", Align::Right),
+            ("from", Align::Left),
+            ("begins with", Align::Left),
+            ("source", Align::Left),
+            ("steps, host / flash", Align::Right),
+            ("host", Align::Right),
+            ("flash", Align::Right),
+            ("WAF", Align::Right),
+        ]),
+        rows: rows.collect(),
+    })];
+    let sources = series
+        .segments
+        .windows(2)
+        .any(|two| matches!(&two[1].start, Start::Source { .. }));
+    if sources {
+        blocks.push(Block::Notices(vec![Notice {
+            text: "The sum over all segments mixes sources, which do not count alike.".to_owned(),
+            cause: None,
+            action: Some(
+                "Compare within a segment; saiga waf watch --source keeps to one.".to_owned(),
+            ),
+            about: vec![series.drive.to_string()],
+        }]));
+    }
+    blocks
+}

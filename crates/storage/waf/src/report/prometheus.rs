@@ -1,0 +1,195 @@
+//! Prometheus text exposition, format 0.0.4: the newest counters of each drive, and its factors.
+//!
+//! For the node exporter's textfile collector. The counters are the drive's own, so that `rate()` works and a reset of
+//! the drive is a counter reset. Deliberately absent: timestamps on samples, which that collector refuses.
+
+use std::fmt::Write as _;
+
+use crate::ratio::Written;
+use crate::series::Series;
+
+/// One metric family.
+struct Family {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+}
+
+const HOST: Family = Family {
+    name: "saiga_waf_host_written_bytes_total",
+    kind: "counter",
+    help: "Bytes that the host wrote, by the drive's own counter.",
+};
+const MEDIA: Family = Family {
+    name: "saiga_waf_media_written_bytes_total",
+    kind: "counter",
+    help: "Bytes that were written to flash, by the drive's own counter.",
+};
+const RATIO: Family = Family {
+    name: "saiga_waf_write_amplification_ratio",
+    kind: "gauge",
+    help: "Flash writes divided by host writes; absent for a window without host writes.",
+};
+const LOW: Family = Family {
+    name: "saiga_waf_write_amplification_low_ratio",
+    kind: "gauge",
+    help: "The least that the factor can be, as finely as the counters count.",
+};
+const HIGH: Family = Family {
+    name: "saiga_waf_write_amplification_high_ratio",
+    kind: "gauge",
+    help: "The most that the factor can be, as finely as the counters count.",
+};
+const STEP: Family = Family {
+    name: "saiga_waf_counter_step_bytes",
+    kind: "gauge",
+    help: "By how many bytes a counter grows at once.",
+};
+const BREAKS: Family = Family {
+    name: "saiga_waf_segment_breaks",
+    kind: "gauge",
+    help: "How often the samples of the drive did not continue each other.",
+};
+const TAKEN: Family = Family {
+    name: "saiga_waf_last_sample_timestamp_seconds",
+    kind: "gauge",
+    help: "When the newest sample was taken, in seconds since 1970.",
+};
+
+/// The newest state of all series.
+#[must_use]
+pub fn prometheus(all: &[Series]) -> String {
+    let mut page = Page(String::new());
+    page.family(&HOST, all, |series, row| {
+        row(
+            &[],
+            series.last().map(|last| last.counters.host.to_string()),
+        );
+    });
+    page.family(&MEDIA, all, |series, row| {
+        row(
+            &[],
+            series.last().map(|last| last.counters.media.to_string()),
+        );
+    });
+    page.family(&RATIO, all, |series, row| {
+        for (window, written) in windows(series) {
+            row(
+                &[("window", window)],
+                written.waf().map(|waf| waf.value.to_string()),
+            );
+        }
+    });
+    page.family(&LOW, all, |series, row| {
+        for (window, written) in windows(series) {
+            row(
+                &[("window", window)],
+                written.waf().map(|waf| waf.low.to_string()),
+            );
+        }
+    });
+    page.family(&HIGH, all, |series, row| {
+        for (window, written) in windows(series) {
+            let high = written.waf().map(|waf| waf.high.unwrap_or(f64::INFINITY));
+            let high = high.map(|high| {
+                if high.is_finite() {
+                    high.to_string()
+                } else {
+                    "+Inf".to_owned()
+                }
+            });
+            row(&[("window", window)], high);
+        }
+    });
+    page.family(&STEP, all, |series, row| {
+        let steps = series.last().map(|last| last.steps);
+        row(
+            &[("counter", "host")],
+            steps.map(|steps| steps.host.to_string()),
+        );
+        row(
+            &[("counter", "media")],
+            steps.map(|steps| steps.media.to_string()),
+        );
+    });
+    page.family(&BREAKS, all, |series, row| {
+        row(
+            &[],
+            Some((series.segments.len().saturating_sub(1)).to_string()),
+        );
+    });
+    page.family(&TAKEN, all, |series, row| {
+        let taken = series.last().map(|last| last.taken.unix_ms);
+        row(
+            &[],
+            taken.map(|ms| format!("{}.{:03}", ms.div_euclid(1000), ms.rem_euclid(1000))),
+        );
+    });
+    page.0
+}
+
+/// The windows that have a factor of their own.
+fn windows(series: &Series) -> [(&'static str, Written); 3] {
+    let segment = series.segments.last();
+    let last = segment.and_then(|segment| segment.intervals.last());
+    [
+        (
+            "interval",
+            last.map_or(Written::default(), |last| last.written),
+        ),
+        (
+            "segment",
+            segment.map_or(Written::default(), |segment| segment.written()),
+        ),
+        ("all", series.written()),
+    ]
+}
+
+struct Page(String);
+
+/// Takes further labels and a value, if there is one.
+type Row<'a> = dyn FnMut(&[(&str, &str)], Option<String>) + 'a;
+
+impl Page {
+    fn family(&mut self, family: &Family, all: &[Series], rows: impl Fn(&Series, &mut Row<'_>)) {
+        let Family { name, kind, help } = family;
+        let mut lines = String::new();
+        for series in all {
+            let mut row = |more: &[(&str, &str)], value: Option<String>| {
+                if let Some(value) = value {
+                    // Writing to a string does not fail.
+                    let _ = writeln!(lines, "{name}{{{}}} {value}", labels(series, more));
+                }
+            };
+            rows(series, &mut row);
+        }
+        if !lines.is_empty() {
+            self.0.push_str(&format!(
+                "# HELP {name} {help}\n# TYPE {name} {kind}\n{lines}"
+            ));
+        }
+    }
+}
+
+fn labels(series: &Series, more: &[(&str, &str)]) -> String {
+    let group = series.drive.group.map(|group| group.to_string());
+    let own = [
+        ("model", Some(series.drive.model.as_str())),
+        ("serial", Some(series.drive.serial.as_str())),
+        ("endurance_group", group.as_deref()),
+        ("source", series.last().map(|last| last.source.name())),
+    ];
+    let own = own
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let all = own.chain(more.iter().copied());
+    let all = all.map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
+    all.collect::<Vec<_>>().join(",")
+}
+
+fn escaped(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}

@@ -1,0 +1,275 @@
+//! Every format on one made-up history: a busy, an idle and a coarse interval, and a reset.
+
+mod exposition;
+
+use saiga_report::{html, text};
+
+use super::*;
+use crate::moment::Moment;
+use crate::sample::{DriveId, Sample};
+use crate::series::{Series, series};
+use crate::source::{Counters, Source, Steps};
+
+const GIB: u128 = 1 << 30;
+
+/// A sample of drive `serial` at an hour of 2026-11-22, in units of 4 KiB.
+fn sample(hour: i64, serial: &str, host: u128, media: u128) -> Sample {
+    Sample {
+        taken: Moment {
+            unix_ms: 1_795_305_600_000 + hour * 3_600_000,
+            boot: if hour < 4 { "a" } else { "b" }.to_owned(),
+            since_boot_ms: hour * 3_600_000,
+        },
+        path: "/dev/nvme0".to_owned(),
+        drive: DriveId {
+            model: "HWE52P4, \"V5\"".to_owned(),
+            serial: serial.to_owned(),
+            group: None,
+        },
+        firmware: "1".to_owned(),
+        source: Source::Huawei,
+        steps: Steps {
+            host: 4096,
+            media: 8192,
+        },
+        counters: Counters { host, media },
+    }
+}
+
+fn history() -> Vec<Series> {
+    series(&[
+        sample(0, "S1", 100 * GIB, 200 * GIB),
+        sample(1, "S1", 110 * GIB, 215 * GIB + 4096),
+        sample(2, "S1", 110 * GIB, 216 * GIB),
+        sample(3, "S1", 110 * GIB + 40 * 4096, 216 * GIB + 60 * 4096),
+        sample(4, "S1", 5 * GIB, 7 * GIB),
+        sample(5, "S1", 8 * GIB, 13 * GIB),
+    ])
+}
+
+/// As calculate_wa.sh would have written it: 15 GiB and 4 KiB for 10 GiB; nothing for the idle hour; 240 KiB for 160;
+/// nothing over the reset; 6 GiB for 3.
+#[test]
+fn compat_has_the_three_columns_of_the_script() {
+    assert_eq!(
+        compat(&history()),
+        "15360 10240 1.50000\n0 0 1.50000\n6144 3072 2.00000\n"
+    );
+    assert_eq!(compat(&series(&[sample(0, "S1", 1, 1)])), "");
+}
+
+#[test]
+fn json_is_complete_and_has_null_where_there_is_no_factor() {
+    let text = json(&history()).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["format_version"], 1);
+    let drive = &value["drives"][0];
+    assert_eq!(drive["serial"], "S1");
+    assert_eq!(drive["samples"], 6);
+    assert_eq!(drive["total"]["host_bytes"], 13_958_807_552_u64);
+    assert_eq!(drive["total"]["host_error_bytes"], 2 * 4095);
+    let first = &drive["segments"][0];
+    assert_eq!(first["begins_because"], "first sample");
+    assert_eq!(first["source"], "huawei");
+    assert_eq!(first["intervals"][0]["start"], "2026-11-22T00:00:00Z");
+    assert_eq!(first["intervals"][0]["seconds"], 3600.0);
+    assert_eq!(first["intervals"][0]["coarse"], false);
+    assert!(first["intervals"][1]["waf"].is_null());
+    assert_eq!(first["intervals"][2]["coarse"], true);
+    let second = &drive["segments"][1];
+    assert_eq!(
+        second["begins_because"],
+        "the host counter fell by 105 GiB to 5.00 GiB"
+    );
+    assert_eq!(second["intervals"][0]["waf"], 2.0);
+}
+
+/// More than 64 bits hold is an integer all the same.
+#[test]
+fn large_numbers_stay_whole() {
+    let leap = 1_u128 << 70;
+    let mut all = [sample(0, "S1", 0, 0), sample(1, "S1", leap, leap)];
+    // Half a million years later, so that no drive was too fast.
+    all[1].taken.since_boot_ms = i64::MAX;
+    assert!(
+        json(&series(&all))
+            .unwrap()
+            .contains("\"host_bytes\": 1180591620717411303424")
+    );
+}
+
+#[test]
+fn csv_has_a_row_per_interval_and_quotes_what_needs_it() {
+    let text = csv(&history()).unwrap();
+    let mut table = ::csv::Reader::from_reader(text.as_bytes());
+    let heading = table.headers().unwrap().clone();
+    let rows: Vec<::csv::StringRecord> = table.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 4);
+    let cell = |row: usize, name: &str| {
+        let column = heading.iter().position(|own| own == name).unwrap();
+        rows[row].get(column).unwrap().to_owned()
+    };
+    assert_eq!(cell(0, "model"), "HWE52P4, \"V5\"");
+    assert_eq!(cell(0, "host_bytes"), "10737418240");
+    assert_eq!(cell(1, "waf"), "");
+    assert_eq!(cell(2, "coarse"), "true");
+    assert_eq!(cell(3, "segment"), "2");
+    assert_eq!(cell(3, "end"), "2026-11-22T05:00:00Z");
+    assert_eq!(cell(3, "waf"), "2");
+}
+
+#[test]
+fn prometheus_is_valid_and_follows_the_conventions() {
+    let text = prometheus(&history());
+    let families = exposition::parse(&text).unwrap();
+    let value = |name: &str, label: Option<(&str, &str)>| {
+        let family = families.iter().find(|family| family.name == name).unwrap();
+        let mut rows = family.rows.iter().filter(|row| {
+            label
+                .is_none_or(|(key, value)| row.labels.contains(&(key.to_owned(), value.to_owned())))
+        });
+        rows.next().unwrap().value
+    };
+    assert_eq!(
+        value("saiga_waf_host_written_bytes_total", None),
+        8_589_934_592.0
+    );
+    assert_eq!(
+        value("saiga_waf_media_written_bytes_total", None),
+        13_958_643_712.0
+    );
+    let ratio = |window| {
+        value(
+            "saiga_waf_write_amplification_ratio",
+            Some(("window", window)),
+        )
+    };
+    assert_eq!(ratio("interval"), 2.0);
+    assert_eq!(ratio("segment"), 2.0);
+    assert!((ratio("all") - 22.0 / 13.0).abs() < 1e-4);
+    assert_eq!(value("saiga_waf_segment_breaks", None), 1.0);
+    assert_eq!(
+        value("saiga_waf_last_sample_timestamp_seconds", None),
+        1_795_323_600.0
+    );
+    let labels = &families[0].rows[0].labels;
+    assert!(
+        labels.contains(&("model".to_owned(), "HWE52P4, \"V5\"".to_owned())),
+        "{labels:?}"
+    );
+    // A lone sample has no factor; its counters are there.
+    let lone = prometheus(&series(&[sample(0, "S1", 1, 1)]));
+    let families = exposition::parse(&lone).unwrap();
+    assert!(
+        families
+            .iter()
+            .all(|family| !family.name.ends_with("_ratio")),
+        "{lone}"
+    );
+    assert_eq!(prometheus(&[]), "");
+}
+
+#[test]
+fn the_page_says_what_it_does_not_know() {
+    let all = history();
+    let text = text::render(&document(&all, 24), text::Style::plain());
+    for expected in [
+        "Write amplification of HWE52P4, \"V5\" S1",
+        "2026-11-22 00:00 to 2026-11-22 05:00 UTC",
+        "no host writes counted: flash writes are the drive's own",
+        "coarse: under 50 steps of a counter",
+        "the host counter fell by 105 GiB to 5.00 GiB",
+        "Huawei ES3000 (log C0h)",
+        "2.000",
+    ] {
+        assert!(text.contains(expected), "{expected} is missing in\n{text}");
+    }
+    let page = html::render(&document(&all, 24));
+    assert!(
+        page.contains("<svg") && page.contains("<polyline"),
+        "the plot is missing"
+    );
+    assert!(page.contains("new segment: the host counter fell"));
+    let short = text::render(&document(&all, 1), text::Style::plain());
+    assert!(
+        short.contains("3 earlier intervals are not listed; --rows 4 lists them"),
+        "{short}"
+    );
+    assert!(!short.contains("coarse: under"), "{short}");
+}
+
+#[test]
+fn one_sample_and_two_drives_have_a_page_too() {
+    let one = text::render(
+        &document(&series(&[sample(0, "S1", 1, 1)]), 24),
+        text::Style::plain(),
+    );
+    assert!(one.contains("One sample so far"), "{one}");
+    let two = series(&[
+        sample(0, "S1", 0, 0),
+        sample(0, "S2", 0, 0),
+        sample(1, "S1", GIB, GIB),
+        sample(1, "S2", GIB, 3 * GIB),
+    ]);
+    let two = text::render(&document(&two, 24), text::Style::plain());
+    for expected in [
+        "of 2 drives",
+        "S1: WAF 1.000",
+        "S2: WAF 3.000",
+        "WAF, last interval, S2",
+    ] {
+        assert!(two.contains(expected), "{expected} is missing in\n{two}");
+    }
+}
+
+/// A year of minutes is no larger a picture than a week of hours.
+#[test]
+fn the_plot_does_not_grow_with_time() {
+    let minute = |n: i64| {
+        let mut one = sample(
+            0,
+            "S1",
+            u128::try_from(n).unwrap() * GIB / 8,
+            u128::try_from(n).unwrap() * GIB / 4,
+        );
+        one.taken.unix_ms += n * 60_000;
+        one.taken.since_boot_ms += n * 60_000;
+        one
+    };
+    let size = |count: i64| {
+        let samples: Vec<Sample> = (0..count).map(minute).collect();
+        html::render(&document(&series(&samples), 24)).len()
+    };
+    let (week, year) = (size(800), size(50_000));
+    assert!(year < week + week / 10, "{week} bytes, then {year}");
+}
+
+#[test]
+fn lines_of_the_watch_say_what_happened() {
+    let samples = [
+        sample(0, "S1", 0, 0),
+        sample(1, "S1", GIB, 2 * GIB),
+        sample(2, "S1", GIB, 2 * GIB),
+        sample(4, "S1", 0, 0),
+    ];
+    let said = |index: usize| {
+        let since = crate::series::between(&samples[index - 1], &samples[index]);
+        line(&samples[index], Some(&since))
+    };
+    assert!(line(&samples[0], None).ends_with("first sample, source Huawei ES3000 (log C0h)"));
+    assert_eq!(
+        said(1),
+        "2026-11-22T01:00:00Z /dev/nvme0 HWE52P4, \"V5\" S1: host 1.00 GiB, flash 2.00 GiB in 1h; \
+         WAF 2.000 (within 0.001)"
+    );
+    assert!(
+        said(2).ends_with("host 0 B, flash 0 B in 1h; no writes counted"),
+        "{}",
+        said(2)
+    );
+    assert!(
+        said(3).contains("new segment, the host counter fell"),
+        "{}",
+        said(3)
+    );
+}

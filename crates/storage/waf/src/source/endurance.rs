@@ -1,0 +1,25 @@
+//! Endurance group information, log 09h: the one pair of counters in the base specification, in thousand millions.
+//!
+//! Spec: NVM Express Base 2.0, figure 211: Data Units Written, bytes 64 to 79; Media Units Written, 80 to 95. Both
+//! count thousand millions of bytes, rounded up: one percent needs a hundred gigabytes of host writes.
+
+use super::{Counters, Steps, Unusable, counter, counting, group, whole_page};
+use crate::drive::Drive;
+use crate::identity::Identity;
+use crate::page::Page;
+
+const UNIT: u128 = 1_000_000_000;
+pub(super) const STEPS: Steps = Steps {
+    host: UNIT,
+    media: UNIT,
+};
+
+pub(super) fn read(drive: &mut dyn Drive, identity: &Identity) -> Result<Counters, Unusable> {
+    let page = Page::Endurance(group(identity)?);
+    let bytes = whole_page(drive, page, 96)?;
+    let counters = Counters {
+        host: counter(&bytes, page, 64, UNIT)?,
+        media: counter(&bytes, page, 80, UNIT)?,
+    };
+    counting(drive, page, counters, UNIT)
+}

@@ -1,0 +1,203 @@
+//! The sample file: SQLite, one row per sample.
+//!
+//! Opened for each round and closed after it, so that a file that was moved, filled up or locked for a while matters
+//! for that round only. A rollback journal and not a WAL: one file to copy, nothing for a reader to write, and
+//! `synchronous=EXTRA` makes a sample that was reported one that survives a power cut. Counters are decimal text,
+//! for SQLite's integers end at 63 bits.
+
+mod error;
+mod row;
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior};
+
+use crate::sample::{DriveId, Sample};
+pub use error::StoreError;
+use row::COLUMNS;
+
+/// Says in SQLite's header whose file it is: "SWAF".
+const APPLICATION: i32 = 0x5357_4146;
+/// The schema below.
+const VERSION: i32 = 1;
+/// How long to wait for another watcher's row.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+const SCHEMA: &str = "
+    CREATE TABLE sample (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        unix_ms INTEGER NOT NULL,
+        boot TEXT NOT NULL,
+        since_boot_ms INTEGER NOT NULL,
+        path TEXT NOT NULL,
+        model TEXT NOT NULL,
+        serial TEXT NOT NULL,
+        endurance_group INTEGER,
+        firmware TEXT NOT NULL,
+        source TEXT NOT NULL,
+        host_step TEXT NOT NULL,
+        media_step TEXT NOT NULL,
+        host_bytes TEXT NOT NULL,
+        media_bytes TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX sample_of_drive ON sample (model, serial, endurance_group, id);
+";
+
+/// An open sample file.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    connection: Connection,
+}
+
+impl Store {
+    /// Opens the file to put samples into; makes it, for its owner alone, when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let mut options = OpenOptions::new();
+        match options.write(true).create_new(true).mode(0o600).open(path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(StoreError::create(path, error)),
+        }
+        let mut store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let prepared = store.prepare();
+        prepared.map_err(|error| StoreError::sqlite(path, error))??;
+        Ok(store)
+    }
+
+    /// Opens the file to read it. Who was killed in the middle of a sample left a journal, which is undone here.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn read(path: &Path) -> Result<Self, StoreError> {
+        if !path.exists() {
+            return Err(StoreError::Missing {
+                path: path.to_owned(),
+            });
+        }
+        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let checked = store.is_ours();
+        match checked.map_err(|error| StoreError::sqlite(path, error))?? {
+            true => Ok(store),
+            false => Err(StoreError::Foreign {
+                path: path.to_owned(),
+            }),
+        }
+    }
+
+    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
+        let fault = |error| StoreError::sqlite(path, error);
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(fault)?;
+        connection.busy_timeout(PATIENCE).map_err(fault)?;
+        Ok(Self {
+            path: path.to_owned(),
+            connection,
+        })
+    }
+
+    /// Gives an empty file its table. In one transaction: whoever is killed leaves an empty file.
+    fn prepare(&mut self) -> rusqlite::Result<Result<(), StoreError>> {
+        self.connection
+            .pragma_update(None, "synchronous", "EXTRA")?;
+        match self.is_ours()? {
+            Ok(true) => return Ok(Ok(())),
+            Ok(false) => {}
+            Err(error) => return Ok(Err(error)),
+        }
+        let path = self.path.clone();
+        let change = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Exclusive)?;
+        // Another watcher may have been first.
+        if pragma(&change, "application_id")? == APPLICATION {
+            return Ok(Ok(()));
+        }
+        let tables: i64 =
+            change.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        if tables > 0 {
+            return Ok(Err(StoreError::Foreign { path }));
+        }
+        change.execute_batch(SCHEMA)?;
+        change.pragma_update(None, "application_id", APPLICATION)?;
+        change.pragma_update(None, "user_version", VERSION)?;
+        change.commit()?;
+        Ok(Ok(()))
+    }
+
+    /// `false` for a file that nobody has written to yet.
+    fn is_ours(&self) -> rusqlite::Result<Result<bool, StoreError>> {
+        let path = self.path.clone();
+        let [application, version] = [
+            pragma(&self.connection, "application_id")?,
+            pragma(&self.connection, "user_version")?,
+        ];
+        Ok(match (application, version) {
+            (APPLICATION, VERSION) => Ok(true),
+            (APPLICATION, version) => Err(StoreError::Version { path, version }),
+            (0, 0) => Ok(false),
+            _ => Err(StoreError::Foreign { path }),
+        })
+    }
+
+    /// Puts a sample in; it is on the disk when this returns.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then the file is as it was.
+    pub fn put(&mut self, sample: &Sample) -> Result<(), StoreError> {
+        row::insert(&self.connection, sample).map_err(|error| StoreError::sqlite(&self.path, error))
+    }
+
+    /// The newest sample of a drive.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn last(&self, drive: &DriveId) -> Result<Option<Sample>, StoreError> {
+        let found = self
+            .connection
+            .query_row(
+                &format!(
+                    "SELECT {COLUMNS} FROM sample WHERE model = ?1 AND serial = ?2 AND endurance_group IS ?3
+                     ORDER BY id DESC LIMIT 1"
+                ),
+                (&drive.model, &drive.serial, drive.group),
+                |row| Ok(row::sample(row)),
+            )
+            .optional()
+            .map_err(|error| StoreError::sqlite(&self.path, error))?;
+        found
+            .transpose()
+            .map_err(|fault| StoreError::row(&self.path, fault))
+    }
+
+    /// All samples in the order in which they were taken.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn all(&self) -> Result<Vec<Sample>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<_>> {
+            let mut query = self
+                .connection
+                .prepare(&format!("SELECT {COLUMNS} FROM sample ORDER BY id"))?;
+            let rows = query.query_map([], |row| Ok(row::sample(row)))?;
+            rows.collect()
+        };
+        let rows = read().map_err(|error| StoreError::sqlite(&self.path, error))?;
+        let samples: Result<Vec<_>, _> = rows.into_iter().collect();
+        samples.map_err(|fault| StoreError::row(&self.path, fault))
+    }
+}
+
+fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i32> {
+    connection.pragma_query_value(None, name, |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests;

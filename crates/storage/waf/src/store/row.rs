@@ -1,0 +1,108 @@
+//! Samples as rows. A file may come from anywhere: every value is checked on its way back.
+
+use std::str::FromStr;
+
+use rusqlite::{Connection, Row};
+
+use crate::moment::Moment;
+use crate::sample::{DriveId, Sample, plain};
+use crate::source::{Counters, MOST_BYTES, Source, Steps};
+
+/// In the order in which [`sample`] reads them.
+pub(super) const COLUMNS: &str = "id, unix_ms, boot, since_boot_ms, path, model, serial, \
+    endurance_group, firmware, source, host_step, media_step, host_bytes, media_bytes";
+
+/// A value that no sample has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowFault {
+    /// Number of the row.
+    pub id: i64,
+    /// Its column.
+    pub column: &'static str,
+    /// What is in it.
+    pub value: String,
+}
+
+pub(super) fn insert(connection: &Connection, sample: &Sample) -> rusqlite::Result<()> {
+    let Sample {
+        taken,
+        path,
+        drive,
+        firmware,
+        source,
+        steps,
+        counters,
+    } = sample;
+    connection.execute(
+        "INSERT INTO sample (unix_ms, boot, since_boot_ms, path, model, serial, endurance_group, firmware, source,
+             host_step, media_step, host_bytes, media_bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        (
+            taken.unix_ms,
+            &taken.boot,
+            taken.since_boot_ms,
+            path,
+            &drive.model,
+            &drive.serial,
+            drive.group,
+            firmware,
+            source.name(),
+            steps.host.to_string(),
+            steps.media.to_string(),
+            counters.host.to_string(),
+            counters.media.to_string(),
+        ),
+    )?;
+    Ok(())
+}
+
+pub(super) fn sample(row: &Row<'_>) -> Result<Sample, RowFault> {
+    let id = row.get(0).unwrap_or(0);
+    let fault = |column, value| RowFault { id, column, value };
+    let integer = |index, column| {
+        row.get::<_, i64>(index)
+            .map_err(|error| fault(column, error.to_string()))
+    };
+    let text = |index, column| {
+        let text = row
+            .get::<_, String>(index)
+            .map_err(|error| fault(column, error.to_string()))?;
+        if text == plain(&text) {
+            Ok(text)
+        } else {
+            Err(fault(column, text))
+        }
+    };
+    let number = |index, column, least| {
+        let text = text(index, column)?;
+        let number = u128::from_str(&text).ok();
+        let number = number.filter(|number| (least..=2 * MOST_BYTES).contains(number));
+        number.ok_or_else(|| fault(column, text))
+    };
+    let source = text(9, "source")?;
+    Ok(Sample {
+        taken: Moment {
+            unix_ms: integer(1, "unix_ms")?,
+            boot: text(2, "boot")?,
+            since_boot_ms: integer(3, "since_boot_ms")?,
+        },
+        path: text(4, "path")?,
+        drive: DriveId {
+            model: text(5, "model")?,
+            serial: text(6, "serial")?,
+            group: row
+                .get(7)
+                .map_err(|error| fault("endurance_group", error.to_string()))?,
+        },
+        firmware: text(8, "firmware")?,
+        source: Source::from_str(&source).map_err(|_| fault("source", source))?,
+        steps: Steps {
+            host: number(10, "host_step", 1)?,
+            media: number(11, "media_step", 1)?,
+        },
+        counters: Counters {
+            host: number(12, "host_bytes", 0)?,
+            media: number(13, "media_bytes", 0)?,
+        },
+    })
+}
