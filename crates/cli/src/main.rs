@@ -22,6 +22,7 @@ mod run;
 mod service;
 mod snapshot;
 mod status;
+mod streams;
 mod table;
 mod top;
 mod units;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         args::Verb::Bench(args) => bench::run(args),
         args::Verb::History(args) => history::run(&args),
         args::Verb::Snapshot(args) => snapshot::run(args),
+        args::Verb::Streams(args) => streams::run(args),
         args::Verb::RedisWriter(args) => writer::run(args),
         args::Verb::RedisHolder(args) => holder::run(args),
         args::Verb::Config(args) => config::run(args),
