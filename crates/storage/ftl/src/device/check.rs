@@ -3,7 +3,7 @@
 use super::{Device, NOWHERE, State};
 
 /// An invariant that does not hold: a fault of the simulator, never of its input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Broken {
     /// A logical page is lost.
     #[error("logical page {page} is mapped to place {place}, which does not hold it")]

@@ -203,15 +203,16 @@ fn isolation() -> impl Strategy<Value = Isolation> {
     prop_oneof![Just(Isolation::Initially), Just(Isolation::Persistently)]
 }
 
-prop_compose! {
-    fn lists()(handles in prop::collection::vec(isolation(), 1..4))(
-        streams in prop::collection::vec(0..handles.len(), 1..5), handles in Just(handles),
-    )(
-        classes in prop::collection::vec(0..streams.len(), 1..6),
-        streams in Just(streams), handles in Just(handles),
-    ) -> (Vec<Isolation>, Vec<usize>, Vec<usize>) {
-        (handles, streams, classes)
-    }
+/// Handles, the handle of each stream, the stream of each class.
+fn lists() -> impl Strategy<Value = (Vec<Isolation>, Vec<usize>, Vec<usize>)> {
+    let handles = prop::collection::vec(isolation(), 1..4);
+    handles.prop_flat_map(|handles| {
+        let streams = prop::collection::vec(0..handles.len(), 1..5);
+        streams.prop_flat_map(move |streams| {
+            let classes = prop::collection::vec(0..streams.len(), 1..6);
+            (Just(handles.clone()), Just(streams), classes)
+        })
+    })
 }
 
 prop_compose! {

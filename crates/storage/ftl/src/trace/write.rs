@@ -106,7 +106,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(
             rows in prop::collection::vec(
-                (0..1000_u64, 0..1_u64 << 50, 1..1_u64 << 30, 0..3, prop::option::of("[^\u{0}]{1,9}")),
+                (0..1000_u64, 0..1_u64 << 50, 1..1_u64 << 30, 0..3_usize, prop::option::of("[^\u{0}]{1,9}")),
                 0..40,
             ),
         ) {
