@@ -29,14 +29,26 @@ fn json(saiga: &Installation, words: &[&str]) -> Value {
 
 /// Rings that are written at different rates, and a file that is not written at all.
 fn trace() -> String {
-    let mut text = "# saiga block trace 1\nt_ns,lba,len,op,file\n0,0,81920000,P,0=cold.ibd\n".to_owned();
+    let mut text =
+        "# saiga block trace 1\nt_ns,lba,len,op,file\n0,0,81920000,P,0=cold.ibd\n".to_owned();
     let (slow, fast) = (81_920_000_u64, 122_880_000_u64);
     for i in 0..20_000_u64 {
         let t_ns = i * 1000;
-        let number = |n: u32, name: &str| if i == 0 { format!("{n}={name}") } else { n.to_string() };
+        let number = |n: u32, name: &str| {
+            if i == 0 {
+                format!("{n}={name}")
+            } else {
+                n.to_string()
+            }
+        };
         let (one, two) = (number(1, "db/slow.ibd"), number(2, "ib_logfile0"));
         // A step that is prime to the length makes the slow one look random.
-        writeln!(text, "{t_ns},{},4096,W,{one}", slow + i * 7919 % 10_000 * 4096).unwrap();
+        writeln!(
+            text,
+            "{t_ns},{},4096,W,{one}",
+            slow + i * 7919 % 10_000 * 4096
+        )
+        .unwrap();
         writeln!(text, "{t_ns},{},4096,W,{two}", fast + i % 500 * 4096).unwrap();
     }
     text
@@ -49,7 +61,11 @@ fn uniform_writes_are_shown_beside_theory() {
     let out = must(&saiga, &words);
     assert!(out.stdout.contains("write amplification 2.3"), "{out:?}");
     assert!(out.stdout.contains("theory              2.48"), "{out:?}");
-    assert_eq!(out.stdout, must(&saiga, &words).stdout, "the same options, the same figures");
+    assert_eq!(
+        out.stdout,
+        must(&saiga, &words).stdout,
+        "the same options, the same figures"
+    );
 
     let found = json(&saiga, &words);
     let waf = found["result"]["waf"].as_f64().unwrap();
@@ -70,8 +86,20 @@ fn streams_change_hot_and_cold_writes() {
     let one = waf(&["--gc", "shared"]);
     let apart = waf(&["--streams", "2", "--isolation", "persistently"]);
     assert!(apart < 0.85 * one, "{apart} {one}");
-    let out = must(&saiga, &[&base[..], &["--streams", "2", "--isolation", "persistently"]].concat());
-    for expected in ["gc, handle 1", "two streams with the best split", "hot", "cold"] {
+    let out = must(
+        &saiga,
+        &[
+            &base[..],
+            &["--streams", "2", "--isolation", "persistently"],
+        ]
+        .concat(),
+    );
+    for expected in [
+        "gc, handle 1",
+        "two streams with the best split",
+        "hot",
+        "cold",
+    ] {
         assert!(out.stdout.contains(expected), "{expected}: {out:?}");
     }
 }
@@ -90,13 +118,33 @@ fn sequential_writes_move_nothing() {
 #[test]
 fn a_trace_compares_rule_sets() {
     let saiga = Installation::bare();
-    let (file, rules, idle) = (saiga.path("t.csv"), saiga.path("redo.toml"), saiga.path("idle.toml"));
+    let (file, rules, idle) = (
+        saiga.path("t.csv"),
+        saiga.path("redo.toml"),
+        saiga.path("idle.toml"),
+    );
     fs::write(&file, trace()).unwrap();
-    fs::write(&rules, "name = 'redo apart'\n[[assign]]\nmatch = 'ib_logfile'\nstream = 2\n").unwrap();
+    fs::write(
+        &rules,
+        "name = 'redo apart'\n[[assign]]\nmatch = 'ib_logfile'\nstream = 2\n",
+    )
+    .unwrap();
     fs::write(&idle, "[[assign]]\nmatch = 'undo'\nstream = 4\n").unwrap();
-    let words = ["--trace", text(&file), "--rules", text(&rules), text(&idle), "--ru-pages", "64"];
+    let words = [
+        "--trace",
+        text(&file),
+        "--rules",
+        text(&rules),
+        text(&idle),
+        "--ru-pages",
+        "64",
+    ];
     let out = must(&saiga, &words);
-    assert!(out.stderr.contains("note: idle: \"undo\" matches no file of the trace"), "{out:?}");
+    assert!(
+        out.stderr
+            .contains("note: idle: \"undo\" matches no file of the trace"),
+        "{out:?}"
+    );
     for expected in [
         "in 3 files\n40000 writes of 156 MiB, 0 discards of 0 B\n",
         "30500 distinct pages of 4.00 KiB, 20000 of which held data before; 40000 written by one",
@@ -109,10 +157,23 @@ fn a_trace_compares_rule_sets() {
     let found = json(&saiga, &words);
     let cases = found["cases"].as_array().unwrap();
     let waf = |case: usize| cases[case]["result"]["waf"].as_f64().unwrap();
-    let names: Vec<&str> = cases.iter().map(|case| case["rules"].as_str().unwrap()).collect();
+    let names: Vec<&str> = cases
+        .iter()
+        .map(|case| case["rules"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["none", "redo apart", "redo apart", "idle", "idle"]);
-    assert!(waf(2) < waf(1) && waf(1) < waf(0), "{} {} {}", waf(0), waf(1), waf(2));
-    assert_eq!(waf(3), waf(0), "a rule that matches nothing changes nothing");
+    assert!(
+        waf(2) < waf(1) && waf(1) < waf(0),
+        "{} {} {}",
+        waf(0),
+        waf(1),
+        waf(2)
+    );
+    assert_eq!(
+        waf(3),
+        waf(0),
+        "a rule that matches nothing changes nothing"
+    );
     assert_eq!(cases[0]["flash_writes_ratio"], 1.0);
     assert_eq!(cases[2]["streams"], serde_json::json!([0, 2]));
 }
@@ -120,31 +181,79 @@ fn a_trace_compares_rule_sets() {
 /// Arguments and what the message must contain; `T` is a good trace, `BAD` one with a wrong line,
 /// `EMPTY` one without writes, `R` good rules, `ODD` bad ones.
 const BAD: &[(&[&str], &str)] = &[
-    (&[], "--uniform|--hot-cold <R/F>|--sequential|--trace <FILE>"),
+    (
+        &[],
+        "--uniform|--hot-cold <R/F>|--sequential|--trace <FILE>",
+    ),
     (&["--uniform", "--sequential"], "cannot be used with"),
-    (&["--hot-cold", "0.1"], "use two shares between 0 and 1, as 0.1/0.9"),
-    (&["--hot-cold", "0.1/1.5"], "use two shares between 0 and 1, as 0.1/0.9"),
-    (&["--uniform", "--op", "0"], "over-provisioning 0: use a share above 0"),
+    (
+        &["--hot-cold", "0.1"],
+        "use two shares between 0 and 1, as 0.1/0.9",
+    ),
+    (
+        &["--hot-cold", "0.1/1.5"],
+        "use two shares between 0 and 1, as 0.1/0.9",
+    ),
+    (
+        &["--uniform", "--op", "0"],
+        "over-provisioning 0: use a share above 0",
+    ),
     (&["--uniform", "--op", "x"], "invalid value 'x' for '--op"),
-    (&["--uniform", "--ru-pages", "100"], "100 pages per reclaim unit: use a power of two"),
-    (&["--uniform", "--policy", "lru"], "use greedy, fifo, cost-benefit, or choice:D"),
-    (&["--uniform", "--policy", "choice:0"], "use greedy, fifo, cost-benefit, or choice:D"),
-    (&["--uniform", "--utilisation", "1.2"], "--utilisation 1.2: use a share"),
+    (
+        &["--uniform", "--ru-pages", "100"],
+        "100 pages per reclaim unit: use a power of two",
+    ),
+    (
+        &["--uniform", "--policy", "lru"],
+        "use greedy, fifo, cost-benefit, or choice:D",
+    ),
+    (
+        &["--uniform", "--policy", "choice:0"],
+        "use greedy, fifo, cost-benefit, or choice:D",
+    ),
+    (
+        &["--uniform", "--utilisation", "1.2"],
+        "--utilisation 1.2: use a share",
+    ),
     (&["--uniform", "--warm-up", "2"], "2 is not in 8..=1000"),
-    (&["--uniform", "--pages", "1000", "--op", "0.01"], "cannot hold 1000 pages and a spare one"),
+    (
+        &["--uniform", "--pages", "1000", "--op", "0.01"],
+        "cannot hold 1000 pages and a spare one",
+    ),
     (&["--uniform", "--pages", "0"], "without logical pages"),
-    (&["--uniform", "--pages", "4000000000", "--op", "1"], "scale the device down"),
-    (&["--hot-cold", "0.1/0.9", "--streams", "3"], "hot and cold data go to 1 or 2"),
+    (
+        &["--uniform", "--pages", "4000000000", "--op", "1"],
+        "scale the device down",
+    ),
+    (
+        &["--hot-cold", "0.1/0.9", "--streams", "3"],
+        "hot and cold data go to 1 or 2",
+    ),
     (&["--uniform", "--rules", "R"], "--trace <FILE>"),
     (&["--trace", "T", "--pages", "9"], "cannot be used with"),
     (&["--trace", "/no/file"], "cannot open /no/file"),
     (&["--trace", "BAD"], "line 4: lba \"x\" is no whole number"),
-    (&["--trace", "EMPTY"], "has no writes, so there is nothing to simulate"),
+    (
+        &["--trace", "EMPTY"],
+        "has no writes, so there is nothing to simulate",
+    ),
     (&["--trace", "T", "--rules", "ODD"], "unknown field `rule`"),
-    (&["--trace", "T", "--rules", "/no/rules"], "cannot read /no/rules"),
-    (&["--trace", "T", "--page-bytes", "5000"], "pages of 5000 bytes: use a power of two"),
-    (&["--trace", "T", "--handles", "0"], "0 handles: use 1 to 128"),
-    (&["--trace", "T", "--utilisation", "0"], "utilisation 0: use a share"),
+    (
+        &["--trace", "T", "--rules", "/no/rules"],
+        "cannot read /no/rules",
+    ),
+    (
+        &["--trace", "T", "--page-bytes", "5000"],
+        "pages of 5000 bytes: use a power of two",
+    ),
+    (
+        &["--trace", "T", "--handles", "0"],
+        "0 handles: use 1 to 128",
+    ),
+    (
+        &["--trace", "T", "--utilisation", "0"],
+        "utilisation 0: use a share",
+    ),
 ];
 
 #[test]
@@ -169,7 +278,11 @@ fn bad_input_is_named() {
         let words: Vec<String> = words.iter().map(put).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let out = simulate(&saiga, &words);
-        assert_eq!((out.code, out.stdout.as_str()), (Some(2), ""), "{words:?}: {out:?}");
+        assert_eq!(
+            (out.code, out.stdout.as_str()),
+            (Some(2), ""),
+            "{words:?}: {out:?}"
+        );
         assert!(out.stderr.contains(expected), "{words:?}: {out:?}");
     }
 }

@@ -56,14 +56,17 @@ impl Ring {
 /// Shares of the writes, in percent: data, doublewrite, redo, binary log.
 type Mix = [u64; 4];
 
-/// A model of MySQL's writes on 65536 logical pages of which `used` percent are in use: data of
+/// A model of MySQL's writes on 131072 logical pages of which `used` percent are in use: data of
 /// which a fifth gets four fifths of the writes, rings of 0.2 % (doublewrite) and 8 % (redo), and
 /// binary logs of 8 % in eight files that are deleted, and discarded, before they come again.
 fn mysql(used: u64, mix: Mix) -> Maker {
-    const LOGICAL: u64 = 65_536;
+    const LOGICAL: u64 = 131_072;
     let mut maker = Maker::default();
-    let [data, dblwr, redo] = ["db/t.ibd", "#ib_16384_0.dblwr", "ib_logfile0"].map(|name| maker.file(name));
-    let logs: Vec<u32> = (0..8).map(|i| maker.file(&format!("mysql-bin.00000{i}"))).collect();
+    let [data, dblwr, redo] =
+        ["db/t.ibd", "#ib_16384_0.dblwr", "ib_logfile0"].map(|name| maker.file(name));
+    let logs: Vec<u32> = (0..8)
+        .map(|i| maker.file(&format!("mysql-bin.00000{i}")))
+        .collect();
     let [dblwr_pages, redo_pages, log_pages] = [LOGICAL / 500, LOGICAL * 8 / 100, LOGICAL / 100];
     let data_pages = LOGICAL * used / 100 - dblwr_pages - redo_pages - 8 * log_pages;
     let ring = |file, first, pages| Ring {
@@ -78,8 +81,9 @@ fn mysql(used: u64, mix: Mix) -> Maker {
     let mut log_next = 0;
     maker.row(Op::Present, 0, data_pages, data);
     let mut random = fastrand::Rng::with_seed(5);
-    // As long as the ring of the slowest, so that a repetition continues where this ends.
-    let rounds = 8 * log_pages / mix[3].max(1);
+    // The logs go round a whole number of times, so that a repetition continues where this ends;
+    // and often, for a repetition rewrites pages in the same order, as if they were a ring.
+    let rounds = 6 * 8 * log_pages / mix[3];
     for _ in 0..rounds {
         dblwr.write(&mut maker, mix[1]);
         for _ in 0..mix[0] {
@@ -129,7 +133,7 @@ fn options(over_provisioning: f64, utilisation: f64) -> Options {
     Options {
         utilisation,
         over_provisioning,
-        unit_pages: Some(32),
+        unit_pages: Some(64),
         counting: Counting::ClosedUnits,
         ..Options::default()
     }
@@ -145,7 +149,10 @@ fn a_mix_like_that_of_mysql_has_the_gains_of_the_prototype() {
     ] {
         let footprint = mysql(used, [40, 40, 12, 8]).footprint();
         let options = options(over_provisioning, used as f64 / 100.0);
-        let [ii, pi] = [Placement::InitiallyIsolated, Placement::PersistentlyIsolated];
+        let [ii, pi] = [
+            Placement::InitiallyIsolated,
+            Placement::PersistentlyIsolated,
+        ];
         let cases: [(&dyn Rules, Placement); 5] = [
             (&documented, Placement::OneStream),
             (&documented, ii),
@@ -156,7 +163,10 @@ fn a_mix_like_that_of_mysql_has_the_gains_of_the_prototype() {
         for ((rules, placement), expected) in cases.into_iter().zip(expected) {
             let waf = run(&footprint, rules, placement, &options).outcome.waf();
             let error = waf / expected - 1.0;
-            assert!(error.abs() < 0.05, "{over_provisioning} {used} {placement:?}: {waf}, {expected}");
+            assert!(
+                error.abs() < 0.05,
+                "{over_provisioning} {used} {placement:?}: {waf}, {expected}"
+            );
         }
     }
 }
@@ -191,7 +201,12 @@ fn repetitions_reach_the_device_size_whatever_the_trace_writes() {
         length,
         ..options(0.1, 0.5)
     };
-    let case = run(&maker.footprint(), &documented, Placement::OneStream, &options);
+    let case = run(
+        &maker.footprint(),
+        &documented,
+        Placement::OneStream,
+        &options,
+    );
     // 12,000 logical pages: 96,000 writes are 137.1 repetitions, and 12,000 are 17.1.
     assert_eq!(case.outcome.repetitions, [138, 18]);
     assert_eq!(case.outcome.measured.host_pages(), 18 * 700);
@@ -218,8 +233,18 @@ fn discards_help_when_they_are_passed_on() {
 #[test]
 fn classes_say_who_was_whose_victim() {
     let footprint = mysql(90, [40, 40, 12, 8]).footprint();
-    let case = run(&footprint, &documented, Placement::OneStream, &options(0.07, 0.9));
-    let number = |name: &str| case.classes.iter().position(|class| class.name == name).unwrap();
+    let case = run(
+        &footprint,
+        &documented,
+        Placement::OneStream,
+        &options(0.07, 0.9),
+    );
+    let number = |name: &str| {
+        case.classes
+            .iter()
+            .position(|class| class.name == name)
+            .unwrap()
+    };
     let measured = &case.outcome.measured;
     let (data, dblwr) = (number("db/t.ibd"), number("#ib_16384_0.dblwr"));
     // The doublewrite ring dies at once; data are what is left beside it.
@@ -227,8 +252,18 @@ fn classes_say_who_was_whose_victim() {
     assert!(measured.charged[dblwr][data] > 0.2 * measured.moved_pages() as f64);
     assert_eq!(case.streams, [0]);
 
-    let case = run(&footprint, &with_doublewrite, Placement::PersistentlyIsolated, &options(0.07, 0.9));
-    let number = |name: &str| case.classes.iter().position(|class| class.name == name).unwrap();
+    let case = run(
+        &footprint,
+        &with_doublewrite,
+        Placement::PersistentlyIsolated,
+        &options(0.07, 0.9),
+    );
+    let number = |name: &str| {
+        case.classes
+            .iter()
+            .position(|class| class.name == name)
+            .unwrap()
+    };
     let (data, dblwr) = (number("db/t.ibd"), number("#ib_16384_0.dblwr"));
     assert_eq!(case.streams, [0, 2, 5, 6]);
     assert_eq!(case.outcome.measured.charged[dblwr][data], 0.0);
@@ -242,9 +277,22 @@ fn streams_without_a_handle_share_the_first() {
         handles: 2,
         ..options(0.07, 0.7)
     };
-    let case = run(&footprint, &with_doublewrite, Placement::InitiallyIsolated, &few);
-    assert_eq!((&case.streams[..], &case.without_handle[..]), (&[0, 2, 5, 6][..], &[5, 6][..]));
-    let enough = run(&footprint, &with_doublewrite, Placement::InitiallyIsolated, &options(0.07, 0.7));
+    let case = run(
+        &footprint,
+        &with_doublewrite,
+        Placement::InitiallyIsolated,
+        &few,
+    );
+    assert_eq!(
+        (&case.streams[..], &case.without_handle[..]),
+        (&[0, 2, 5, 6][..], &[5, 6][..])
+    );
+    let enough = run(
+        &footprint,
+        &with_doublewrite,
+        Placement::InitiallyIsolated,
+        &options(0.07, 0.7),
+    );
     assert!(case.outcome.waf() > enough.outcome.waf());
 }
 
@@ -256,20 +304,59 @@ fn what_cannot_be_is_named() {
     let footprint = maker.footprint();
     let base = Options::default();
     for (options, text) in [
-        (Options { utilisation: 0.0, ..base.clone() }, "utilisation 0:"),
-        (Options { utilisation: f64::NAN, ..base.clone() }, "utilisation NaN:"),
-        (Options { handles: 0, ..base.clone() }, "0 handles: use 1 to 128"),
-        (Options { utilisation: 1e-9, ..base.clone() }, "more than 2^32 logical pages"),
+        (
+            Options {
+                utilisation: 0.0,
+                ..base.clone()
+            },
+            "utilisation 0:",
+        ),
+        (
+            Options {
+                utilisation: f64::NAN,
+                ..base.clone()
+            },
+            "utilisation NaN:",
+        ),
+        (
+            Options {
+                handles: 0,
+                ..base.clone()
+            },
+            "0 handles: use 1 to 128",
+        ),
+        (
+            Options {
+                utilisation: 1e-9,
+                ..base.clone()
+            },
+            "more than 2^32 logical pages",
+        ),
     ] {
         let error = device(&footprint, &options).unwrap_err().to_string();
         assert!(error.contains(text), "{error}");
     }
     // A footprint of 100 pages leaves no spare unit beside the open ones.
-    let found = replay(&footprint, &documented, Placement::OneStream, &base, &mut silent);
-    let is_small = matches!(found, Err(ReplayError::Config(ConfigError::TooSmall { .. })));
+    let found = replay(
+        &footprint,
+        &documented,
+        Placement::OneStream,
+        &base,
+        &mut silent,
+    );
+    let is_small = matches!(
+        found,
+        Err(ReplayError::Config(ConfigError::TooSmall { .. }))
+    );
     assert!(is_small, "{found:?}");
     let stop = &mut |_| std::ops::ControlFlow::Break(());
     let maker = mysql(70, [40, 40, 12, 8]);
-    let found = replay(&maker.footprint(), &documented, Placement::OneStream, &base, stop);
+    let found = replay(
+        &maker.footprint(),
+        &documented,
+        Placement::OneStream,
+        &base,
+        stop,
+    );
     assert_eq!(found, Err(ReplayError::Interrupted));
 }

@@ -24,43 +24,51 @@ const POLICIES: [Policy; 4] = [
     Policy::CostBenefit,
 ];
 
+/// The one log is the table's; where streams or frontiers differ, so do ties between victims and
+/// the number of units, which docs/ftl.md measures: they cost up to three percent.
 #[test]
 fn hot_and_cold_data_are_the_table() {
     for (over_provisioning, pages, writes, expected) in HOT_AND_COLD {
-        let base = || Bench::new(over_provisioning, 256, 4096);
+        let units = if over_provisioning < 0.1 { 8192 } else { 4096 };
+        let base = || Bench::new(over_provisioning, 256, units);
         let cases = [
-            ("one log", base().classes(2)),
-            ("own frontier", base().classes(2).gc(GcFrontier::Own)),
+            ("one log", 0.005, base().classes(2)),
+            ("own frontier", 0.03, base().classes(2).gc(GcFrontier::Own)),
             (
                 "initially",
+                0.03,
                 base().streams(2, Isolation::Initially).gc(GcFrontier::Own),
             ),
             (
                 "persistently",
+                0.03,
                 base()
                     .streams(2, Isolation::Persistently)
                     .gc(GcFrontier::Own),
             ),
         ];
-        for ((name, bench), expected) in cases.into_iter().zip(expected) {
+        let mut before = f64::INFINITY;
+        for ((name, tolerance, bench), expected) in cases.into_iter().zip(expected) {
             let parts = bench.hot_and_cold(pages, writes, [0, 1]);
             let found = bench.waf(&mut Random::new(&parts, 7));
-            assert_near(
-                found,
-                expected,
-                0.015,
-                (over_provisioning, pages, writes, name),
+            let what = (over_provisioning, pages, writes, name);
+            assert_near(found, expected, tolerance, what);
+            assert!(
+                found < before,
+                "{what:?}: more separation, {before} to {found}"
             );
+            before = found;
         }
     }
 }
 
 /// Greedy victims make the pools of persistently isolated streams equally full: separation then
-/// gains nothing over uniform writes, and loses nothing, whatever is hot.
+/// gains nothing over uniform writes, whatever is hot. That holds for many units; with these it
+/// is up to two and a half percent better, for the open units hold data too.
 #[test]
 fn greedy_with_persistent_isolation_is_uniform_greedy() {
     for over_provisioning in [0.10, 0.28] {
-        let base = || Bench::new(over_provisioning, 256, 2048);
+        let base = || Bench::new(over_provisioning, 64, 8192);
         let uniform = base().waf(&mut Random::uniform(base().config.logical_pages, 7));
         for (pages, writes) in [(0.1, 0.9), (0.2, 0.8), (0.5, 0.5), (0.3, 0.95)] {
             let bench = base()
@@ -68,7 +76,8 @@ fn greedy_with_persistent_isolation_is_uniform_greedy() {
                 .gc(GcFrontier::Own);
             let parts = bench.hot_and_cold(pages, writes, [0, 1]);
             let found = bench.waf(&mut Random::new(&parts, 7));
-            assert_near(found, uniform, 0.015, (over_provisioning, pages, writes));
+            let what = (over_provisioning, pages, writes);
+            assert_near(found, uniform, 0.025, what);
         }
     }
 }
