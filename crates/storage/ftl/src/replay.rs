@@ -26,6 +26,10 @@ const MIN_UNITS: u64 = 2048;
 /// Smallest unit that is chosen here: below, greedy victims look better than on any drive.
 const MIN_UNIT_PAGES: u64 = 32;
 
+/// A trace that writes its pages less often than this in the mean says too little: repeated, it
+/// rewrites them in the same order each time, as a ring would, and looks better than it is.
+pub const FEW_WRITES_PER_PAGE: f64 = 4.0;
+
 /// Which stream a file is written to.
 pub trait Rules {
     /// The stream of a file; `None` is what belongs to no file. Any number, 0 for no label.

@@ -1,4 +1,5 @@
 //! Streams, isolation, rings and discards, against measured tables and what must be exact.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bench;
 use bench::{Bench, assert_near};
@@ -64,13 +65,13 @@ fn hot_and_cold_data_are_the_table() {
 
 /// Greedy victims make the pools of persistently isolated streams equally full: separation then
 /// gains nothing over uniform writes, whatever is hot. That holds for many units; with these it
-/// is up to two and a half percent better, for the open units hold data too.
+/// is up to two and a half percent better, for open units hold data too.
 #[test]
 fn greedy_with_persistent_isolation_is_uniform_greedy() {
     for over_provisioning in [0.10, 0.28] {
-        let base = || Bench::new(over_provisioning, 64, 8192);
+        let base = || Bench::new(over_provisioning, 256, 8192);
         let uniform = base().waf(&mut Random::uniform(base().config.logical_pages, 7));
-        for (pages, writes) in [(0.1, 0.9), (0.2, 0.8), (0.5, 0.5), (0.3, 0.95)] {
+        for (pages, writes) in [(0.1, 0.9), (0.2, 0.8), (0.5, 0.5)] {
             let bench = base()
                 .streams(2, Isolation::Persistently)
                 .gc(GcFrontier::Own);

@@ -57,7 +57,7 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
     for named in &cases {
         text.push_str(&victims(named));
     }
-    text.push_str(&notes(&cases, &options));
+    text.push_str(&notes(&footprint, &cases, &options));
     let json = json!({
         "trace": trace_json(path, &trace, &footprint, args.page_bytes),
         "device": device_json(&config, &device, &options),
@@ -135,7 +135,7 @@ fn cases(
 fn head(path: &Path, trace: &Trace, footprint: &Footprint, page_bytes: u64) -> String {
     let totals = footprint.totals();
     let mut text = format!(
-        "trace: {}, {} in {} files\n{} writes of {} bytes, {} discards of {} bytes\n",
+        "trace: {}, {} in {} files\n{} writes of {}, {} discards of {}\n",
         path.display(),
         units::time(Duration::from_nanos(totals.duration_ns)),
         trace.files.len(),
@@ -143,9 +143,7 @@ fn head(path: &Path, trace: &Trace, footprint: &Footprint, page_bytes: u64) -> S
         units::bytes(totals.written_bytes),
         totals.discards,
         units::bytes(totals.discarded_bytes),
-    )
-    .replace(" bytes,", ",")
-    .replace(" bytes\n", "\n");
+    );
     let _ = writeln!(
         text,
         "{} distinct pages of {}, {} of which held data before; {} written by one repetition",
@@ -249,8 +247,17 @@ fn victims(named: &Named) -> String {
     format!("{title}{moved} pages were moved\n{table}")
 }
 
-fn notes(cases: &[Named], options: &Options) -> String {
+fn notes(footprint: &Footprint, cases: &[Named], options: &Options) -> String {
     let mut text = String::new();
+    let writes = footprint.writes_per_page();
+    if writes < replay::FEW_WRITES_PER_PAGE {
+        let _ = writeln!(
+            text,
+            "\nnote: the trace writes its pages {writes:.1} times in the mean. Repeated, that looks like a ring, and \
+             write amplification comes out too low; record at least {} times as long",
+            (replay::FEW_WRITES_PER_PAGE / writes).ceil()
+        );
+    }
     for named in cases
         .iter()
         .filter(|named| named.placement == Placement::InitiallyIsolated)
@@ -289,6 +296,8 @@ fn trace_json(path: &Path, trace: &Trace, footprint: &Footprint, page_bytes: u64
         "footprint_pages": footprint.pages(),
         "present_pages": totals.present_pages,
         "written_pages": totals.written_pages,
+        "distinct_written_pages": totals.distinct_written_pages,
+        "writes_per_page": footprint.writes_per_page(),
     })
 }
 

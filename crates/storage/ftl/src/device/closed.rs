@@ -55,7 +55,7 @@ impl Closed {
                 ranking.lost_page(unit, valid);
                 if valid == 0 {
                     // Nothing is emptier, and no other empty unit is here.
-                    ranking.take_first();
+                    ranking.take_emptiest(0);
                 }
             }
             Self::Fifo(ages) if valid == 0 => ages.remove(unit),
@@ -75,7 +75,10 @@ impl Closed {
         rng: &mut fastrand::Rng,
     ) -> Option<u32> {
         let (pool, unit) = match self {
-            Self::Greedy(ranking) => return ranking.take_first(),
+            Self::Greedy(ranking) => {
+                let least = units[ranking.first()? as usize].valid;
+                return ranking.take_emptiest(least);
+            }
             Self::Fifo(ages) => return ages.take_oldest(),
             Self::Choice { pool, samples } => {
                 let unit = pool.draw(*samples, units, unit_pages, rng)?;

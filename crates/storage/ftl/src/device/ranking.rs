@@ -61,14 +61,28 @@ impl Ranking {
         self.put(unit, to);
     }
 
-    /// Takes the unit with the fewest valid pages.
-    pub(super) fn take_first(&mut self) -> Option<u32> {
-        if self.first == self.end {
-            return None;
-        }
-        let unit = self.at(self.first);
+    /// The unit at the beginning: none has fewer valid pages.
+    pub(super) fn first(&self) -> Option<u32> {
+        (self.first != self.end).then(|| self.at(self.first))
+    }
+
+    /// Takes, of the units that have as few valid pages as the first, the one that came to this
+    /// count last; `valid` is that count.
+    ///
+    /// The one that came first would be the better choice: it is the coldest, so the others can
+    /// be left to lose more pages. But no device is known to choose so, and with it separate
+    /// streams look up to six percent better than with lists whose newest entry is taken.
+    pub(super) fn take_emptiest(&mut self, valid: u32) -> Option<u32> {
+        let first = self.first()?;
+        let next = match self.border.get(valid as usize + 1) {
+            Some(border) => (*border).max(self.first),
+            None => self.end,
+        };
+        let last = self.at(next - 1);
+        self.put(first, next - 1);
+        self.put(last, self.first);
         self.first += 1;
-        Some(unit)
+        Some(last)
     }
 
     /// The units, the emptiest first.

@@ -241,7 +241,7 @@ mod tests {
                 .chars()
                 .map(|c| char::from(c as u8 + 49))
                 .collect();
-            file(name, i as usize % 2, i)
+            file(name, usize::from(i % 2 == 1), i)
         }));
         let found = Classes::join(&files);
         assert_eq!(found.list.len(), MAX_KINDS + 2);

@@ -20,6 +20,8 @@ pub struct Totals {
     pub written_bytes: u64,
     /// Pages of them: what one repetition writes to the device.
     pub written_pages: u64,
+    /// Different pages of them.
+    pub distinct_written_pages: u64,
     /// Writes that begin or end within a page, which is then written whole.
     pub partial_writes: u64,
     /// Discards.
@@ -83,10 +85,8 @@ impl Footprint {
         if !page_bytes.is_power_of_two() || !(512..=1 << 20).contains(&page_bytes) {
             return Err(FootprintError::PageBytes { page_bytes });
         }
-        let extents = extents(&trace.rows, page_bytes);
-        let pages = extents
-            .last()
-            .map_or(0, |last| last.base + last.end - last.first);
+        let extents = merged(&trace.rows, &[Op::Write, Op::Present], page_bytes);
+        let pages = length(&extents);
         let count = u32::try_from(pages)
             .ok()
             .filter(|count| *count < u32::MAX - 1);
@@ -103,6 +103,8 @@ impl Footprint {
         if footprint.totals.writes == 0 {
             return Err(FootprintError::NoWrites);
         }
+        let written = merged(&trace.rows, &[Op::Write], page_bytes);
+        footprint.totals.distinct_written_pages = length(&written);
         if let [first, .., last] = trace.rows[..] {
             footprint.totals.duration_ns = last.t_ns - first.t_ns;
         }
@@ -113,6 +115,12 @@ impl Footprint {
     #[must_use]
     pub fn pages(&self) -> u32 {
         self.pages
+    }
+
+    /// How often one repetition writes a page that it writes at all, in the mean.
+    #[must_use]
+    pub fn writes_per_page(&self) -> f64 {
+        self.totals.written_pages as f64 / self.totals.distinct_written_pages as f64
     }
 
     /// What it consists of.
@@ -126,11 +134,12 @@ impl Footprint {
         let totals = &mut self.totals;
         match row.op {
             Op::Write => {
-                let is_partial = row.lba % page_bytes != 0 || row.len % page_bytes != 0;
+                let is_whole =
+                    row.lba.is_multiple_of(page_bytes) && row.len.is_multiple_of(page_bytes);
                 totals.writes += 1;
                 totals.written_bytes += row.len;
                 totals.written_pages += end - first;
-                totals.partial_writes += u64::from(is_partial);
+                totals.partial_writes += u64::from(!is_whole);
             }
             Op::Present => totals.present_pages += end - first,
             Op::Discard => {
@@ -170,10 +179,15 @@ fn span(row: &Row, page_bytes: u64) -> (u64, u64) {
     }
 }
 
-/// What is written or present, merged where it meets.
-fn extents(rows: &[Row], page_bytes: u64) -> Vec<Extent> {
-    let holds_data = |row: &&Row| matches!(row.op, Op::Write | Op::Present);
-    let spans = rows.iter().filter(holds_data);
+fn length(extents: &[Extent]) -> u64 {
+    extents
+        .last()
+        .map_or(0, |last| last.base + last.end - last.first)
+}
+
+/// The pages of some operations, merged where they meet.
+fn merged(rows: &[Row], ops: &[Op], page_bytes: u64) -> Vec<Extent> {
+    let spans = rows.iter().filter(|row| ops.contains(&row.op));
     let mut spans: Vec<(u64, u64)> = spans.map(|row| span(row, page_bytes)).collect();
     spans.sort_unstable();
     let mut extents: Vec<Extent> = Vec::new();
@@ -239,6 +253,7 @@ mod tests {
             writes: 3,
             written_bytes: 8192 + 512 + 4096,
             written_pages: 5,
+            distinct_written_pages: 4,
             partial_writes: 2,
             discards: 1,
             discarded_bytes: 14_336,

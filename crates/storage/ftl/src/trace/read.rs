@@ -277,89 +277,91 @@ mod tests {
         assert_eq!(read(HEAD.as_bytes()).unwrap(), Trace::default());
     }
 
-    /// What is wrong, the text behind the head, and the message.
+    /// The text behind the head, and the message.
+    const WRONG: &[(&str, &str)] = &[
+        (
+            "1,0,512\n",
+            "line 3: 3 fields; a row has five: t_ns,lba,len,op,file",
+        ),
+        (
+            "\n",
+            "line 3: 1 fields; a row has five: t_ns,lba,len,op,file",
+        ),
+        (
+            "1,0,512,W,-\nx,0,512,W,-\n",
+            "line 4: t_ns \"x\" is no whole number below 2^64",
+        ),
+        (
+            "+1,0,512,W,-\n",
+            "line 3: t_ns \"+1\" is no whole number below 2^64",
+        ),
+        (
+            "1,,512,W,-\n",
+            "line 3: lba \"\" is no whole number below 2^64",
+        ),
+        (
+            "18446744073709551616,0,512,W,-\n",
+            "line 3: t_ns \"18446744073709551616\" is no whole number below 2^64",
+        ),
+        (
+            "1,100,512,W,-\n",
+            "line 3: lba 100 is no multiple of 512 bytes",
+        ),
+        (
+            "1,0,513,W,-\n",
+            "line 3: len 513 is no multiple of 512 bytes",
+        ),
+        (
+            "1,0,0,W,-\n",
+            "line 3: len 0: a request has at least one sector",
+        ),
+        (
+            "1,18446744073709551104,1024,W,-\n",
+            "line 3: lba 18446744073709551104 + len 1024 is beyond 2^64",
+        ),
+        (
+            "1,0,512,R,-\n",
+            "line 3: op \"R\": use W (write), D (discard) or P (present at the beginning)",
+        ),
+        (
+            "7,0,512,W,-\n# x\n6,0,512,W,-\n",
+            "line 5: t_ns 6 is before 7 of the row before; sort the rows by time",
+        ),
+        (
+            "1,0,512,W,0\n",
+            "line 3: file 0 has no name; its first row must say 0=NAME",
+        ),
+        (
+            "1,0,512,W,a\n",
+            "line 3: file \"a\" is no whole number below 2^64",
+        ),
+        (
+            "1,0,512,W,1=a\n",
+            "line 3: file 1=... gets a name, but the next new file is number 0",
+        ),
+        (
+            "1,0,512,W,0=a\n2,0,512,W,0=a\n",
+            "line 4: file 0=... gets a name, but the next new file is number 1",
+        ),
+        (
+            "1,0,512,W,0=\n",
+            "line 3: file name \"\": not empty, and % only as %XX",
+        ),
+        (
+            "1,0,512,W,0=a%4\n",
+            "line 3: file name \"a%4\": not empty, and % only as %XX",
+        ),
+        (
+            "1,0,512,W,-\n2,0,512,W,-",
+            "line 4: the file ends within a line; the recording was cut off, or the disk was full",
+        ),
+    ];
+
     #[test]
     fn a_wrong_line_is_named_with_its_fault() {
         let long = format!("1,0,512,W,0={}\n", "x".repeat(17_000));
-        for (text, message) in [
-            (
-                "1,0,512\n",
-                "line 3: 3 fields; a row has five: t_ns,lba,len,op,file",
-            ),
-            (
-                "\n",
-                "line 3: 1 fields; a row has five: t_ns,lba,len,op,file",
-            ),
-            (
-                "1,0,512,W,-\nx,0,512,W,-\n",
-                "line 4: t_ns \"x\" is no whole number below 2^64",
-            ),
-            (
-                "+1,0,512,W,-\n",
-                "line 3: t_ns \"+1\" is no whole number below 2^64",
-            ),
-            (
-                "1,,512,W,-\n",
-                "line 3: lba \"\" is no whole number below 2^64",
-            ),
-            (
-                "18446744073709551616,0,512,W,-\n",
-                "line 3: t_ns \"18446744073709551616\" is no whole number below 2^64",
-            ),
-            (
-                "1,100,512,W,-\n",
-                "line 3: lba 100 is no multiple of 512 bytes",
-            ),
-            (
-                "1,0,513,W,-\n",
-                "line 3: len 513 is no multiple of 512 bytes",
-            ),
-            (
-                "1,0,0,W,-\n",
-                "line 3: len 0: a request has at least one sector",
-            ),
-            (
-                "1,18446744073709551104,1024,W,-\n",
-                "line 3: lba 18446744073709551104 + len 1024 is beyond 2^64",
-            ),
-            (
-                "1,0,512,R,-\n",
-                "line 3: op \"R\": use W (write), D (discard) or P (present at the beginning)",
-            ),
-            (
-                "7,0,512,W,-\n# x\n6,0,512,W,-\n",
-                "line 5: t_ns 6 is before 7 of the row before; sort the rows by time",
-            ),
-            (
-                "1,0,512,W,0\n",
-                "line 3: file 0 has no name; its first row must say 0=NAME",
-            ),
-            (
-                "1,0,512,W,a\n",
-                "line 3: file \"a\" is no whole number below 2^64",
-            ),
-            (
-                "1,0,512,W,1=a\n",
-                "line 3: file 1=... gets a name, but the next new file is number 0",
-            ),
-            (
-                "1,0,512,W,0=a\n2,0,512,W,0=a\n",
-                "line 4: file 0=... gets a name, but the next new file is number 1",
-            ),
-            (
-                "1,0,512,W,0=\n",
-                "line 3: file name \"\": not empty, and % only as %XX",
-            ),
-            (
-                "1,0,512,W,0=a%4\n",
-                "line 3: file name \"a%4\": not empty, and % only as %XX",
-            ),
-            (
-                "1,0,512,W,-\n2,0,512,W,-",
-                "line 4: the file ends within a line; the recording was cut off, or the disk was full",
-            ),
-            (&long, "line 3: longer than 16384 bytes"),
-        ] {
+        let long = (long.as_str(), "line 3: longer than 16384 bytes");
+        for (text, message) in WRONG.iter().copied().chain([long]) {
             let found = read(format!("{HEAD}{text}").as_bytes()).unwrap_err();
             assert_eq!(found.to_string(), message);
         }

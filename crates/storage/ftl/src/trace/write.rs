@@ -63,7 +63,8 @@ impl<W: Write> Writer<W> {
         op: Op,
         file: Option<&str>,
     ) -> Result<(), WriteError> {
-        let is_whole = lba % SECTOR_BYTES == 0 && len % SECTOR_BYTES == 0 && len > 0;
+        let is_whole =
+            lba.is_multiple_of(SECTOR_BYTES) && len.is_multiple_of(SECTOR_BYTES) && len > 0;
         let is_named = file.is_none_or(|name| !name.is_empty());
         if !is_whole || !is_named || lba.checked_add(len).is_none() || t_ns < self.before_ns {
             return Err(WriteError::Row { t_ns, lba, len });
