@@ -162,13 +162,9 @@ fn a_trace_compares_rule_sets() {
         .map(|case| case["rules"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["none", "redo apart", "redo apart", "idle", "idle"]);
-    assert!(
-        waf(2) < waf(1) && waf(1) < waf(0),
-        "{} {} {}",
-        waf(0),
-        waf(1),
-        waf(2)
-    );
+    // Two rings that die at different times are exactly two rings when they are apart.
+    assert!(waf(0) > 1.5, "{}", waf(0));
+    assert_eq!([waf(1), waf(2)], [1.0, 1.0]);
     assert_eq!(
         waf(3),
         waf(0),
@@ -217,10 +213,18 @@ const BAD: &[(&[&str], &str)] = &[
     ),
     (&["--uniform", "--warm-up", "2"], "2 is not in 8..=1000"),
     (
-        &["--uniform", "--pages", "1000", "--op", "0.01"],
-        "cannot hold 1000 pages and a spare one",
+        &[
+            "--uniform",
+            "--pages",
+            "3000",
+            "--op",
+            "0.01",
+            "--ru-pages",
+            "2048",
+        ],
+        "cannot hold 3000 pages and a spare one",
     ),
-    (&["--uniform", "--pages", "0"], "without logical pages"),
+    (&["--uniform", "--pages", "0"], "0 is not in 1..=4294967295"),
     (
         &["--uniform", "--pages", "4000000000", "--op", "1"],
         "scale the device down",

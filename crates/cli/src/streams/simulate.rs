@@ -44,6 +44,7 @@ pub(crate) struct Args {
     device: DeviceArgs,
     /// Logical pages of the device
     #[arg(long, value_name = "N", default_value_t = 1 << 20, conflicts_with = "trace")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pages: u32,
     /// Write to this many streams: hot and cold data with 2, else equal parts of the pages
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "trace")]

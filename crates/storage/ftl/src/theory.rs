@@ -49,7 +49,7 @@ pub fn fifo(over_provisioning: f64, shares: &[Share]) -> f64 {
 }
 
 /// The least that separate streams can reach when the spare space is split between them as is
-/// best: min of f A(OP1) + (1 - f) A(OP2). No victim policy here finds that split by itself.
+/// best: min of f A(OP1) + (1 - f) A(OP2). Greedy victims do not find that split.
 #[must_use]
 pub fn two_streams_at_best(over_provisioning: f64, hot: Share) -> f64 {
     let waf = |part: f64| {

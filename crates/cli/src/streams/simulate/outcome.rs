@@ -40,7 +40,10 @@ pub(super) fn charges<'a>(outcome: &Outcome, classes: &'a [Class]) -> Vec<Charge
     charges
 }
 
-/// The device in two lines.
+/// Below this, results depend on the number of units.
+const FEW_UNITS: u32 = 512;
+
+/// The device in two lines, and a third where it is too coarse.
 pub(super) fn device_lines(config: &Config, device: &Device) -> String {
     let counting = match config.counting {
         Counting::ClosedUnits => "not counting open and reserved units",
@@ -50,8 +53,15 @@ pub(super) fn device_lines(config: &Config, device: &Device) -> String {
         GcFrontier::Own => "moved pages have open units of their own",
         GcFrontier::WithHost => "moved pages share the open units of the host",
     };
+    let note = if device.units() < FEW_UNITS {
+        format!(
+            "note: real drives have more than {FEW_UNITS} units; use smaller --ru-pages or more data\n"
+        )
+    } else {
+        String::new()
+    };
     format!(
-        "device: {} logical pages, over-provisioning {}, {counting}\n{} reclaim units of {} pages, {} victims; {gc}\n",
+        "device: {} logical pages, over-provisioning {}, {counting}\n{} reclaim units of {} pages, {} victims; {gc}\n{note}",
         config.logical_pages,
         percent(config.over_provisioning),
         device.units(),

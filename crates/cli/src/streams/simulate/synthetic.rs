@@ -227,7 +227,7 @@ fn theories(kind: Kind, used: u32, device: &Device) -> Vec<Theory> {
         });
     }
     theories.push(Theory {
-        what: "two streams with the best split of the spare space, which no policy here finds",
+        what: "two streams with the best split of the spare space, which greedy victims do not find",
         waf: theory::two_streams_at_best(spare, hot),
     });
     theories
