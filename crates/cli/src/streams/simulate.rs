@@ -17,6 +17,10 @@ use saiga_ftl::steady::{self, Length};
 use saiga_ftl::{Counting, GcFrontier, Isolation, Policy};
 use serde_json::Value;
 
+/// What cannot have the options of a trace. (clap waives `requires` for an option whose group has
+/// another member, so that these would be ignored in silence.)
+const SYNTHETIC: [&str; 3] = ["uniform", "hot_cold", "sequential"];
+
 /// Options of `saiga streams simulate`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -38,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, group = "workload", value_name = "FILE")]
     trace: Option<PathBuf>,
     /// With --trace: compare these assignments of files to streams (TOML)
-    #[arg(long, value_name = "FILE", num_args = 1.., requires = "trace")]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = SYNTHETIC)]
     rules: Vec<PathBuf>,
     #[command(flatten)]
     device: DeviceArgs,
@@ -59,13 +63,13 @@ pub(crate) struct Args {
     )]
     isolation: IsolationName,
     /// With --trace: bytes of a page
-    #[arg(long, value_name = "BYTES", default_value_t = 4096, requires = "trace")]
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, conflicts_with_all = SYNTHETIC)]
     page_bytes: u64,
     /// With --trace: streams that the device keeps apart; all further ones share the first
-    #[arg(long, value_name = "N", default_value_t = 8, requires = "trace")]
+    #[arg(long, value_name = "N", default_value_t = 8, conflicts_with_all = SYNTHETIC)]
     handles: usize,
     /// With --trace: do not tell the device of discards
-    #[arg(long, requires = "trace")]
+    #[arg(long, conflicts_with_all = SYNTHETIC)]
     no_trim: bool,
     /// Print JSON
     #[arg(long)]
