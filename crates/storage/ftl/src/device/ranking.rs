@@ -70,8 +70,8 @@ impl Ranking {
     /// count last; `valid` is that count.
     ///
     /// The one that came first would be the better choice: it is the coldest, so the others can
-    /// be left to lose more pages. But no device is known to choose so, and with it separate
-    /// streams look up to six percent better than with lists whose newest entry is taken.
+    /// be left to lose more pages. But no device is known to choose so, and it makes separate
+    /// streams look up to a percent better than lists whose newest entry is taken.
     pub(super) fn take_emptiest(&mut self, valid: u32) -> Option<u32> {
         let first = self.first()?;
         let next = match self.border.get(valid as usize + 1) {
