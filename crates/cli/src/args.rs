@@ -8,8 +8,8 @@ use clap::{Parser, Subcommand};
 
 use crate::exit;
 use crate::{
-    bench, compare, completions, config, history, holder, man, run, service, snapshot, status, top,
-    waf, writer,
+    bench, compare, completions, config, history, holder, man, run, service, snapshot, status,
+    streams, top, waf, writer,
 };
 
 const EXIT_STATUS: &str = "Exit status: 0 done, 1 done and the answer is no, 2 could not.";
@@ -57,6 +57,8 @@ pub(crate) enum Verb {
     Snapshot(snapshot::Args),
     /// Measures the write amplification of NVMe drives by their own counters
     Waf(waf::Args),
+    /// Labels files for multi-stream SSDs, and shows what that is worth
+    Streams(streams::Args),
     /// Writes to Redis through a fail-over, for `compare` and `bench`
     #[command(hide = true)]
     RedisWriter(writer::Args),

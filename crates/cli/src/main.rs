@@ -23,6 +23,7 @@ mod run;
 mod service;
 mod snapshot;
 mod status;
+mod streams;
 mod table;
 mod top;
 mod units;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         args::Verb::History(args) => history::run(&args),
         args::Verb::Snapshot(args) => snapshot::run(args),
         args::Verb::Waf(args) => waf::run(args),
+        args::Verb::Streams(args) => streams::run(args),
         args::Verb::RedisWriter(args) => writer::run(args),
         args::Verb::RedisHolder(args) => holder::run(args),
         args::Verb::Config(args) => config::run(args),

@@ -40,6 +40,8 @@ fn help_is_as_committed() {
         "waf probe",
         "waf record",
         "waf timer",
+        "streams",
+        "streams simulate",
     ] {
         let name = verb.replace(' ', "-");
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/help/{name}.txt"));

@@ -1,0 +1,243 @@
+//! `saiga streams simulate`: write amplification of synthetic writes, or of a trace under rules.
+//!
+//! The simulator is the library's; here are its options and its words.
+
+mod assignment;
+mod outcome;
+mod synthetic;
+mod trace;
+
+use std::io::Write as _;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgGroup, ValueEnum};
+use saiga_ftl::steady::{self, Length};
+use saiga_ftl::{Counting, GcFrontier, Isolation, Policy};
+use serde_json::Value;
+
+/// What cannot have the options of a trace. (clap waives `requires` for an option whose group has
+/// another member, so that these would be ignored in silence.)
+const SYNTHETIC: [&str; 3] = ["uniform", "hot_cold", "sequential"];
+
+/// Options of `saiga streams simulate`.
+#[derive(Debug, clap::Args)]
+#[command(
+    group = ArgGroup::new("workload").required(true),
+    after_help = "Models pages, units and garbage collection; not time, wear or caches (docs/ftl.md). The same \
+options give the same figures.\nExit status: 2 when there is nothing to simulate."
+)]
+pub(crate) struct Args {
+    /// Random writes, every page alike
+    #[arg(long, group = "workload")]
+    uniform: bool,
+    /// Random writes, of which the share F goes to the share R of the pages: 0.1/0.9
+    #[arg(long, group = "workload", value_name = "R/F", value_parser = hot_cold)]
+    hot_cold: Option<HotCold>,
+    /// Writes from the first page to the last, again and again
+    #[arg(long, group = "workload")]
+    sequential: bool,
+    /// The writes of a recorded trace, repeated
+    #[arg(long, group = "workload", value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// With --trace: compare these assignments of files to streams (TOML)
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = SYNTHETIC)]
+    rules: Vec<PathBuf>,
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// Logical pages of the device
+    #[arg(long, value_name = "N", default_value_t = 1 << 20, conflicts_with = "trace")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pages: u32,
+    /// Write to this many streams: hot and cold data with 2, else equal parts of the pages
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "trace")]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
+    streams: u8,
+    /// Whether streams stay apart when their pages are moved
+    #[arg(
+        long,
+        value_enum,
+        default_value = "initially",
+        conflicts_with = "trace"
+    )]
+    isolation: IsolationName,
+    /// With --trace: bytes of a page
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, conflicts_with_all = SYNTHETIC)]
+    page_bytes: u64,
+    /// With --trace: streams that the device keeps apart; all further ones share the first
+    #[arg(long, value_name = "N", default_value_t = 8, conflicts_with_all = SYNTHETIC)]
+    handles: usize,
+    /// With --trace: do not tell the device of discards
+    #[arg(long, conflicts_with_all = SYNTHETIC)]
+    no_trim: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The device, and how long it is written to.
+#[derive(Debug, clap::Args)]
+struct DeviceArgs {
+    /// Spare space as a share of the logical pages
+    #[arg(long, value_name = "SHARE", default_value_t = 0.07)]
+    op: f64,
+    /// Share of the logical pages that hold data [default: 1, with --trace 0.9]
+    #[arg(long, value_name = "SHARE")]
+    utilisation: Option<f64>,
+    /// Pages of a reclaim unit [default: 256, with --trace as many as leave 2048 units]
+    #[arg(long, value_name = "N")]
+    ru_pages: Option<u32>,
+    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D
+    #[arg(long, value_name = "POLICY", default_value = "greedy", value_parser = policy)]
+    policy: Policy,
+    /// Whether moved pages have open units of their own or share those of the host
+    #[arg(long, value_enum, default_value = "own")]
+    gc: GcName,
+    /// Whether open and reserved units are part of --op [default: closed, with --trace whole]
+    #[arg(long, value_enum)]
+    count: Option<CountName>,
+    /// Host writes before the measurement, in device sizes
+    #[arg(long, value_name = "N", default_value_t = steady::WARM_UP)]
+    #[arg(value_parser = clap::value_parser!(u32).range(i64::from(steady::WARM_UP)..=1000))]
+    warm_up: u32,
+    /// Host writes that are measured, in device sizes
+    #[arg(long, value_name = "N", default_value_t = steady::MEASURED)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    measure: u32,
+    /// Where random choices begin
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Shares of pages and writes that are hot.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct HotCold {
+    pages: f64,
+    writes: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum IsolationName {
+    /// Until their pages are moved
+    Initially,
+    /// For ever
+    Persistently,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GcName {
+    /// Units of their own
+    Own,
+    /// Those of the host
+    Shared,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CountName {
+    /// They come on top, as in theory
+    Closed,
+    /// They are, as on a drive
+    Whole,
+}
+
+impl DeviceArgs {
+    fn length(&self) -> Length {
+        Length {
+            warm_up: self.warm_up,
+            measured: self.measure,
+        }
+    }
+
+    fn gc(&self) -> GcFrontier {
+        match self.gc {
+            GcName::Own => GcFrontier::Own,
+            GcName::Shared => GcFrontier::WithHost,
+        }
+    }
+
+    fn counting(&self, default: Counting) -> Counting {
+        match self.count {
+            None => default,
+            Some(CountName::Closed) => Counting::ClosedUnits,
+            Some(CountName::Whole) => Counting::WholeDevice,
+        }
+    }
+}
+
+impl IsolationName {
+    fn isolation(self) -> Isolation {
+        match self {
+            Self::Initially => Isolation::Initially,
+            Self::Persistently => Isolation::Persistently,
+        }
+    }
+}
+
+/// Simulates what is asked for.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let (text, json) = match &args.trace {
+        Some(path) => trace::simulate(path, args)?,
+        None => synthetic::simulate(args)?,
+    };
+    print(args, &text, &json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(args: &Args, text: &str, json: &Value) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    if args.json {
+        writeln!(stdout, "{}", serde_json::to_string_pretty(json)?)?;
+    } else {
+        stdout.write_all(text.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn hot_cold(text: &str) -> Result<HotCold, String> {
+    let share = |text: &str| {
+        text.parse()
+            .ok()
+            .filter(|share| *share > 0.0 && *share < 1.0)
+    };
+    let shares = text
+        .split_once('/')
+        .and_then(|(pages, writes)| Some((share(pages)?, share(writes)?)));
+    let (pages, writes) = shares.ok_or("use two shares between 0 and 1, as 0.1/0.9")?;
+    Ok(HotCold { pages, writes })
+}
+
+fn policy(text: &str) -> Result<Policy, String> {
+    match text {
+        "greedy" => Ok(Policy::Greedy),
+        "fifo" => Ok(Policy::Fifo),
+        "cost-benefit" => Ok(Policy::CostBenefit),
+        _ => {
+            let samples = text
+                .strip_prefix("choice:")
+                .and_then(|text| text.parse().ok());
+            let samples = samples.filter(|samples: &NonZeroU32| samples.get() <= 10_000);
+            let message = "use greedy, fifo, cost-benefit, or choice:D with D from 1 to 10000";
+            samples
+                .map(Policy::Choice)
+                .ok_or_else(|| message.to_owned())
+        }
+    }
+}
+
+/// `greedy`, `choice:10`.
+fn policy_name(policy: Policy) -> String {
+    match policy {
+        Policy::Greedy => "greedy".to_owned(),
+        Policy::Fifo => "fifo".to_owned(),
+        Policy::CostBenefit => "cost-benefit".to_owned(),
+        Policy::Choice(samples) => format!("choice:{samples}"),
+    }
+}
+
+/// `0.07` as `7 %`, `0.075` as `7.5 %`.
+fn percent(share: f64) -> String {
+    let text = format!("{:.2}", share * 100.0);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text} %")
+}

@@ -1,0 +1,232 @@
+//! What a run found, in words and as JSON.
+
+use saiga_ftl::counters::VALID_STEPS;
+use saiga_ftl::replay::Class;
+use saiga_ftl::steady::Outcome;
+use saiga_ftl::{Config, Counting, Device, GcFrontier, Isolation, Role};
+use serde_json::{Value, json};
+
+use super::{percent, policy_name};
+use crate::table::Table;
+
+/// Pages that were moved, because others in their units had died.
+pub(super) struct Charge<'a> {
+    /// The class that died.
+    pub(super) died: &'a str,
+    /// The class that was moved.
+    pub(super) moved: &'a str,
+    /// Of all moved pages.
+    pub(super) share: f64,
+    pub(super) pages: f64,
+}
+
+/// Who was whose victim, the most first.
+pub(super) fn charges<'a>(outcome: &Outcome, classes: &'a [Class]) -> Vec<Charge<'a>> {
+    let all = outcome.measured.moved_pages() as f64;
+    let mut charges = Vec::new();
+    for (died, row) in classes.iter().zip(&outcome.measured.charged) {
+        for (moved, &pages) in classes.iter().zip(row) {
+            if pages > 0.5 {
+                charges.push(Charge {
+                    died: &died.name,
+                    moved: &moved.name,
+                    share: pages / all,
+                    pages,
+                });
+            }
+        }
+    }
+    charges.sort_by(|a, b| b.pages.total_cmp(&a.pages));
+    charges
+}
+
+/// Below this, results depend on the number of units.
+const FEW_UNITS: u32 = 512;
+
+/// The device in two lines, and a third where it is too coarse.
+pub(super) fn device_lines(config: &Config, device: &Device) -> String {
+    let counting = match config.counting {
+        Counting::ClosedUnits => "not counting open and reserved units",
+        Counting::WholeDevice => "open and reserved units included",
+    };
+    let gc = match config.gc {
+        GcFrontier::Own => "moved pages have open units of their own",
+        GcFrontier::WithHost => "moved pages share the open units of the host",
+    };
+    let note = if device.units() < FEW_UNITS {
+        format!(
+            "note: real drives have more than {FEW_UNITS} units; use smaller --ru-pages or more data\n"
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "device: {} logical pages, over-provisioning {}, {counting}\n{} reclaim units of {} pages, {} victims; {gc}\n{note}",
+        config.logical_pages,
+        percent(config.over_provisioning),
+        device.units(),
+        config.unit_pages,
+        policy_name(config.policy),
+    )
+}
+
+/// What each class wrote and what was moved of it.
+pub(super) fn class_table(outcome: &Outcome, classes: &[Class]) -> String {
+    let mut table = Table::new(["class", "stream", "pages written", "pages moved", "WAF"]);
+    let counters = &outcome.measured;
+    for (number, class) in classes.iter().enumerate() {
+        let (host, moved) = (counters.host[number], counters.moved[number]);
+        table.row([
+            class.name.clone(),
+            class.stream.to_string(),
+            host.to_string(),
+            moved.to_string(),
+            waf(host, moved).map_or("-".to_owned(), |waf| format!("{waf:.3}")),
+        ]);
+    }
+    table.to_string()
+}
+
+/// What units each frontier holds, and how full they are.
+pub(super) fn frontier_table(outcome: &Outcome, unit_pages: u32) -> String {
+    let mut table = Table::new([
+        "units filled by",
+        "units",
+        "valid",
+        "victims",
+        "pages moved",
+    ]);
+    for (held, from) in outcome.occupancy.iter().zip(&outcome.measured.moved_from) {
+        let all = f64::from(held.units) * f64::from(unit_pages);
+        let valid = held.valid_pages as f64 / all;
+        table.row([
+            role_name(held.role),
+            held.units.to_string(),
+            if held.units > 0 {
+                percent_rounded(valid)
+            } else {
+                "-".to_owned()
+            },
+            from.victims.to_string(),
+            from.moved.iter().sum::<u64>().to_string(),
+        ]);
+    }
+    table.to_string()
+}
+
+/// `21.3 %`.
+pub(super) fn percent_rounded(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// The mean share of a victim's pages that was valid; `None` without victims.
+pub(super) fn mean_valid(outcome: &Outcome, unit_pages: u32) -> Option<f64> {
+    let victims: u64 = outcome.measured.victims.iter().sum();
+    let pages = victims as f64 * f64::from(unit_pages);
+    (victims > 0).then(|| outcome.measured.moved_pages() as f64 / pages)
+}
+
+/// All that a run found.
+pub(super) fn as_json(outcome: &Outcome, classes: &[Class]) -> Value {
+    let counters = &outcome.measured;
+    let intervals = outcome
+        .intervals
+        .iter()
+        .enumerate()
+        .map(|(number, interval)| {
+            json!({
+                "host_pages": interval.host_pages,
+                "waf": interval.waf,
+                "warm_up": number < outcome.warm_up_intervals,
+            })
+        });
+    let list = classes.iter().enumerate().map(|(number, class)| {
+        let (host, moved) = (counters.host[number], counters.moved[number]);
+        json!({
+            "name": class.name,
+            "stream": class.stream,
+            "host_pages": host,
+            "moved_pages": moved,
+            "trimmed_pages": counters.trimmed[number],
+            "waf": waf(host, moved),
+        })
+    });
+    let frontiers = outcome
+        .occupancy
+        .iter()
+        .zip(&counters.moved_from)
+        .map(|(held, from)| {
+            json!({
+                "frontier": role_name(held.role),
+                "units": held.units,
+                "valid_pages": held.valid_pages,
+                "victims": from.victims,
+                "moved_pages_by_class": from.moved,
+            })
+        });
+    let charges = charges(outcome, classes).into_iter().map(|charge| {
+        json!({
+            "died": charge.died,
+            "moved": charge.moved,
+            "moved_pages": charge.pages,
+            "share": charge.share,
+        })
+    });
+    json!({
+        "waf": outcome.waf(),
+        "waf_half_range": outcome.spread(),
+        "host_pages": counters.host_pages(),
+        "moved_pages": counters.moved_pages(),
+        "moved_in_vain_pages": counters.moved_in_vain.iter().sum::<u64>(),
+        "erased_units": counters.erased,
+        "warm_up_pages": outcome.warm_up_pages,
+        "warm_up_repetitions": outcome.repetitions[0],
+        "measured_repetitions": outcome.repetitions[1],
+        "intervals": intervals.collect::<Vec<_>>(),
+        "victims_by_valid_share": {
+            "step": 1.0 / VALID_STEPS as f64,
+            "units": counters.victims,
+        },
+        "classes": list.collect::<Vec<_>>(),
+        "frontiers": frontiers.collect::<Vec<_>>(),
+        "charges": charges.collect::<Vec<_>>(),
+    })
+}
+
+/// The device as JSON.
+pub(super) fn device_json(config: &Config, device: &Device) -> Value {
+    let handles = config.handles.iter().map(|isolation| match isolation {
+        Isolation::Initially => "initially isolated",
+        Isolation::Persistently => "persistently isolated",
+    });
+    json!({
+        "logical_pages": config.logical_pages,
+        "over_provisioning": config.over_provisioning,
+        "counting": match config.counting {
+            Counting::ClosedUnits => "closed",
+            Counting::WholeDevice => "whole",
+        },
+        "unit_pages": config.unit_pages,
+        "units": device.units(),
+        "closed_pages": device.closed_pages(),
+        "policy": policy_name(config.policy),
+        "gc": match config.gc {
+            GcFrontier::Own => "own",
+            GcFrontier::WithHost => "shared",
+        },
+        "handles": handles.collect::<Vec<_>>(),
+        "seed": config.seed,
+    })
+}
+
+fn waf(host: u64, moved: u64) -> Option<f64> {
+    (host > 0).then(|| (host + moved) as f64 / host as f64)
+}
+
+fn role_name(role: Role) -> String {
+    match role {
+        Role::Host(handle) => format!("host, handle {handle}"),
+        Role::GcOf(handle) => format!("gc, handle {handle}"),
+        Role::SharedGc => "gc, shared".to_owned(),
+    }
+}

@@ -1,0 +1,260 @@
+//! Uniform, hot and cold, and sequential writes, beside what theory says of them.
+
+use std::fmt::Write as _;
+
+use anyhow::bail;
+use saiga_ftl::replay::{Class, silent};
+use saiga_ftl::steady;
+use saiga_ftl::theory::{self, Share};
+use saiga_ftl::workload::{Part, Random, Rings, Workload};
+use saiga_ftl::{Config, Counting, Device, GcFrontier, Isolation, Policy};
+use serde_json::{Value, json};
+
+use super::{Args, HotCold, outcome, percent};
+
+/// A value that somebody has solved for.
+struct Theory {
+    what: &'static str,
+    waf: f64,
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Uniform,
+    HotCold(HotCold),
+    Sequential,
+}
+
+/// Answers text and JSON.
+pub(super) fn simulate(args: &Args) -> anyhow::Result<(String, Value)> {
+    let kind = match args.hot_cold {
+        Some(shares) => Kind::HotCold(shares),
+        None if args.sequential => Kind::Sequential,
+        None => Kind::Uniform,
+    };
+    let used = used_pages(args)?;
+    let parts = parts(kind, used, args.streams)?;
+    let config = config(args, parts.len());
+    let mut device = Device::new(config.clone())?;
+    let mut workload: Box<dyn Workload> = match kind {
+        Kind::Sequential => {
+            let lengths: Vec<u32> = parts.iter().map(|part| part.pages).collect();
+            Box::new(Rings::new(&lengths))
+        }
+        Kind::Uniform | Kind::HotCold(_) => Box::new(Random::new(&parts, args.device.seed)),
+    };
+    let length = args.device.length();
+    let Some(found) = steady::run(&mut device, workload.as_mut(), length, &mut silent) else {
+        bail!("interrupted");
+    };
+    let classes = classes(kind, &parts, &config);
+    let theories = theories(kind, used, &device);
+    let mut text = outcome::device_lines(&config, &device);
+    let _ = writeln!(
+        text,
+        "{}; {} in use\nmeasured: {} host pages, after {} of warm-up\n",
+        describe(kind, config.streams.len()),
+        percent(f64::from(used) / f64::from(args.pages)),
+        found.measured.host_pages(),
+        found.warm_up_pages,
+    );
+    let _ = writeln!(
+        text,
+        "write amplification {:.4} ± {:.4}",
+        found.waf(),
+        found.spread()
+    );
+    for Theory { what, waf } in &theories {
+        let _ = writeln!(text, "theory              {waf:.4} {what}");
+    }
+    if let Some(share) = outcome::mean_valid(&found, config.unit_pages) {
+        let share = outcome::percent_rounded(share);
+        let _ = writeln!(text, "victims were        {share} valid in the mean");
+    }
+    let _ = write!(
+        text,
+        "\n{}\n{}",
+        outcome::class_table(&found, &classes),
+        outcome::frontier_table(&found, config.unit_pages)
+    );
+    let json = json!({
+        "workload": workload_json(kind, used),
+        "device": outcome::device_json(&config, &device),
+        "theory": theories.iter().map(|it| json!({"what": it.what, "waf": it.waf})).collect::<Vec<_>>(),
+        "result": outcome::as_json(&found, &classes),
+    });
+    Ok((text, json))
+}
+
+fn used_pages(args: &Args) -> anyhow::Result<u32> {
+    let share = args.device.utilisation.unwrap_or(1.0);
+    if !(share > 0.0 && share <= 1.0) {
+        bail!("--utilisation {share}: use a share above 0 and at most 1, as 0.9 for 90 %");
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of them"
+    )]
+    let used = (f64::from(args.pages) * share).round() as u32;
+    Ok(used.max(1).min(args.pages))
+}
+
+/// What is written where; each part is a class.
+fn parts(kind: Kind, used: u32, streams: u8) -> anyhow::Result<Vec<Part>> {
+    if let Kind::HotCold(HotCold { pages, writes }) = kind {
+        if streams > 2 {
+            bail!("--streams {streams}: hot and cold data go to 1 or 2");
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of them"
+        )]
+        let hot = (f64::from(used) * pages).round() as u32;
+        if hot == 0 || hot == used {
+            bail!("--hot-cold: of {used} pages, {hot} would be hot; use more --pages");
+        }
+        let part = |pages, writes, class| Part {
+            pages,
+            writes,
+            class,
+        };
+        return Ok(vec![
+            part(hot, writes, 0),
+            part(used - hot, 1.0 - writes, 1),
+        ]);
+    }
+    let count = u32::from(streams);
+    if used < count {
+        bail!("--streams {streams}: there are {used} pages only; use more --pages");
+    }
+    let part = |class: u8| {
+        // The remainder goes to the first parts.
+        let pages = used / count + u32::from(u32::from(class) < used % count);
+        Part {
+            pages,
+            writes: f64::from(pages),
+            class,
+        }
+    };
+    Ok((0..streams).map(part).collect())
+}
+
+fn config(args: &Args, classes: usize) -> Config {
+    let device = &args.device;
+    let base = Config {
+        counting: device.counting(Counting::ClosedUnits),
+        policy: device.policy,
+        gc: device.gc(),
+        seed: device.seed,
+        ..Config::plain(args.pages, device.op, device.ru_pages.unwrap_or(256))
+    };
+    if args.streams == 1 {
+        // Streams that stay apart from themselves are one stream.
+        return Config {
+            classes: vec![0; classes],
+            ..base
+        };
+    }
+    base.with_streams(classes, args.isolation.isolation())
+}
+
+fn classes(kind: Kind, parts: &[Part], config: &Config) -> Vec<Class> {
+    let name = |class: usize| match (kind, class) {
+        (Kind::HotCold(_), 0) => "hot".to_owned(),
+        (Kind::HotCold(_), _) => "cold".to_owned(),
+        (Kind::Uniform | Kind::Sequential, _) if parts.len() == 1 => "all".to_owned(),
+        (Kind::Uniform | Kind::Sequential, _) => format!("part {class}"),
+    };
+    let streams = config.classes.iter().enumerate();
+    let class = |(number, &stream): (usize, &usize)| Class {
+        name: name(number),
+        stream,
+        written_pages: parts[number].pages.into(),
+    };
+    streams.map(class).collect()
+}
+
+/// What is known of such a device and workload.
+fn theories(kind: Kind, used: u32, device: &Device) -> Vec<Theory> {
+    let config = device.config();
+    // What is not in use is spare.
+    let spare = device.closed_pages() as f64 / f64::from(used) - 1.0;
+    let one_log = config.handles.len() == 1 && config.gc == GcFrontier::WithHost;
+    let hot_cold = match kind {
+        Kind::Sequential => {
+            let what = "a ring in the order of its pages";
+            return if config.streams.len() == 1 {
+                vec![Theory { what, waf: 1.0 }]
+            } else {
+                Vec::new()
+            };
+        }
+        Kind::Uniform => {
+            let what = match config.policy {
+                Policy::Fifo => "FIFO victims under uniform writes",
+                Policy::Greedy => "FIFO victims; greedy ones come near it from below as units grow",
+                Policy::Choice(_) | Policy::CostBenefit => "FIFO victims, for comparison",
+            };
+            let waf = theory::uniform(spare);
+            return vec![Theory { what, waf }];
+        }
+        Kind::HotCold(shares) => shares,
+    };
+    let HotCold { pages, writes } = hot_cold;
+    let hot = Share { pages, writes };
+    let cold = Share {
+        pages: 1.0 - pages,
+        writes: 1.0 - writes,
+    };
+    let mut theories = Vec::new();
+    if config.policy == Policy::Fifo && one_log {
+        theories.push(Theory {
+            what: "FIFO victims, one log",
+            waf: theory::fifo(spare, &[hot, cold]),
+        });
+    }
+    let are_apart = config
+        .handles
+        .iter()
+        .all(|kind| *kind == Isolation::Persistently);
+    if config.policy == Policy::Greedy && are_apart {
+        theories.push(Theory {
+            what: "uniform writes: greedy victims make persistently isolated streams equally full",
+            waf: theory::uniform(spare),
+        });
+    }
+    theories.push(Theory {
+        what: "two streams with the best split of the spare space, which greedy victims do not find",
+        waf: theory::two_streams_at_best(spare, hot),
+    });
+    theories
+}
+
+fn describe(kind: Kind, streams: usize) -> String {
+    let what = match kind {
+        Kind::Uniform => "uniform random writes".to_owned(),
+        Kind::HotCold(HotCold { pages, writes }) => {
+            format!(
+                "random writes, {} of the pages get {}",
+                percent(pages),
+                percent(writes)
+            )
+        }
+        Kind::Sequential => "sequential writes".to_owned(),
+    };
+    let ending = if streams == 1 { "" } else { "s" };
+    format!("{what} to {streams} stream{ending}")
+}
+
+fn workload_json(kind: Kind, used: u32) -> Value {
+    match kind {
+        Kind::Uniform => json!({"kind": "uniform", "used_pages": used}),
+        Kind::Sequential => json!({"kind": "sequential", "used_pages": used}),
+        Kind::HotCold(HotCold { pages, writes }) => json!({
+            "kind": "hot-cold", "used_pages": used, "hot_pages": pages, "hot_writes": writes,
+        }),
+    }
+}

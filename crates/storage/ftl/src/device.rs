@@ -1,0 +1,360 @@
+//! A page-mapped flash translation layer: logical pages in, programmed and moved pages counted.
+//!
+//! The host writes or discards one logical page at a time. Pages go to the open unit of their
+//! stream's handle; when a new unit is needed and only the reserve is left, a closed unit is
+//! chosen, its valid pages are written elsewhere, and it is erased. docs/ftl.md has the model.
+//!
+//! Deliberately absent: time, channels, wear, failures, buffers; caching of the mapping.
+
+mod ages;
+mod check;
+mod closed;
+mod live;
+#[cfg(test)]
+mod model;
+mod occupancy;
+mod pool;
+mod ranking;
+mod tally;
+
+use std::collections::VecDeque;
+
+pub use check::Broken;
+pub use occupancy::Occupancy;
+
+use crate::config::{Config, ConfigError};
+use crate::counters::{Counters, VALID_STEPS};
+use crate::layout::{Layout, Role};
+use closed::Closed;
+use live::Live;
+use tally::Tally;
+
+/// A logical page that is nowhere.
+const NOWHERE: u32 = u32::MAX;
+
+/// A simulated device.
+#[derive(Debug)]
+pub struct Device {
+    config: Config,
+    layout: Layout,
+    /// Where each logical page is.
+    place: Vec<u32>,
+    /// The logical page that each physical one was last programmed with.
+    page: Vec<u32>,
+    /// The class that each physical page was last programmed with.
+    class: Vec<u8>,
+    live: Live,
+    units: Vec<Unit>,
+    closed: Closed,
+    /// Erased units, the longest erased first.
+    free: VecDeque<u32>,
+    frontiers: Vec<Frontier>,
+    /// Host writes so far.
+    clock: u64,
+    counters: Counters,
+    tally: Tally,
+    rng: fastrand::Rng,
+    /// Every victim in turn, for the model that is compared with this.
+    #[cfg(test)]
+    victims: VecDeque<u32>,
+}
+
+/// A reclaim unit.
+#[derive(Debug, Clone, Copy)]
+struct Unit {
+    /// Valid pages; those that an open unit has still to be written count as valid.
+    valid: u32,
+    /// The frontier that filled it.
+    owner: u16,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Free,
+    Open,
+    Closed,
+}
+
+/// Where the next page of somebody goes.
+#[derive(Debug, Clone, Copy)]
+struct Frontier {
+    unit: u32,
+    next: u32,
+    /// The first place that is no longer of its unit; `next` when there is no open unit.
+    end: u32,
+}
+
+impl Device {
+    /// An empty, erased device.
+    ///
+    /// # Errors
+    /// What the configuration asks for cannot be.
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        let layout = Layout::new(&config)?;
+        let physical = (layout.units << layout.shift) as usize;
+        let unit = Unit {
+            valid: 0,
+            owner: 0,
+            state: State::Free,
+        };
+        let frontier = Frontier {
+            unit: 0,
+            next: 0,
+            end: 0,
+        };
+        let classes = config.classes.len();
+        Ok(Self {
+            place: vec![NOWHERE; config.logical_pages as usize],
+            page: vec![0; physical],
+            class: vec![0; physical],
+            live: Live::new(layout.units, layout.shift),
+            units: vec![unit; layout.units as usize],
+            closed: Closed::new(config.policy, layout.units, config.unit_pages),
+            free: (0..layout.units).collect(),
+            frontiers: vec![frontier; layout.roles.len()],
+            clock: 0,
+            counters: Counters::new(classes, &layout.roles),
+            tally: Tally::new(classes),
+            rng: fastrand::Rng::with_seed(config.seed),
+            #[cfg(test)]
+            victims: VecDeque::new(),
+            config,
+            layout,
+        })
+    }
+
+    /// What was asked for.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// All reclaim units, open and reserved ones included.
+    #[must_use]
+    pub fn units(&self) -> u32 {
+        self.layout.units
+    }
+
+    /// The physical pages that formulas speak of (T): those of units that are closed when a
+    /// victim is chosen.
+    #[must_use]
+    pub fn closed_pages(&self) -> u64 {
+        u64::from(self.layout.closed_units) << self.layout.shift
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Bytes that the device takes on the heap.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        (self.place.capacity() + self.page.capacity() + self.free.capacity()) * size_of::<u32>()
+            + self.class.capacity()
+            + self.units.capacity() * size_of::<Unit>()
+            + self.live.heap_bytes()
+            + self.closed.heap_bytes()
+    }
+
+    /// The class of a logical page; `None` when it holds no data.
+    #[must_use]
+    pub fn class_of(&self, page: u32) -> Option<usize> {
+        let place = self.place[page as usize];
+        (place != NOWHERE).then(|| self.class[place as usize].into())
+    }
+
+    /// The host writes a page of a class.
+    ///
+    /// # Panics
+    /// When the device has no such page or no such class.
+    #[inline]
+    pub fn write(&mut self, page: u32, class: u8) {
+        let frontier = self.layout.route[usize::from(class)];
+        if !self.frontiers[frontier].has_room() {
+            self.make_room(frontier);
+        }
+        self.clock += 1;
+        self.counters.host[usize::from(class)] += 1;
+        let before = self.place[page as usize];
+        self.program(frontier, page, class);
+        if before != NOWHERE {
+            self.invalidate(before);
+        }
+    }
+
+    /// The host discards a page; one that holds no data stays as it is.
+    ///
+    /// # Panics
+    /// When the device has no such page.
+    #[inline]
+    pub fn trim(&mut self, page: u32) {
+        let before = std::mem::replace(&mut self.place[page as usize], NOWHERE);
+        if before != NOWHERE {
+            self.counters.trimmed[usize::from(self.class[before as usize])] += 1;
+            self.invalidate(before);
+        }
+    }
+
+    /// Writes one page at a frontier that has room.
+    #[inline]
+    fn program(&mut self, frontier: usize, page: u32, class: u8) {
+        let open = &mut self.frontiers[frontier];
+        let place = open.next;
+        open.next += 1;
+        let is_full = !open.has_room();
+        self.page[place as usize] = page;
+        self.class[place as usize] = class;
+        self.place[page as usize] = place;
+        if is_full {
+            self.close(frontier);
+        }
+    }
+
+    /// What is at a place is no longer what a logical page holds.
+    #[inline]
+    fn invalidate(&mut self, place: u32) {
+        self.live.clear(place);
+        let number = place >> self.layout.shift;
+        let unit = &mut self.units[number as usize];
+        unit.valid -= 1;
+        if unit.state == State::Closed {
+            let valid = unit.valid;
+            self.closed.lost_page(number, valid);
+            if valid == 0 {
+                self.erase(number);
+            }
+        }
+    }
+
+    /// Closes the unit of a frontier, which is full.
+    fn close(&mut self, frontier: usize) {
+        let number = self.frontiers[frontier].unit;
+        let unit = &mut self.units[number as usize];
+        unit.state = State::Closed;
+        let valid = unit.valid;
+        if valid == 0 {
+            self.erase(number);
+        } else {
+            self.closed.insert(number, valid, self.clock);
+        }
+    }
+
+    /// Erases a unit without valid pages that is in no list.
+    fn erase(&mut self, number: u32) {
+        self.units[number as usize].state = State::Free;
+        self.free.push_back(number);
+        self.counters.erased += 1;
+    }
+
+    /// Opens an erased unit at a frontier that has no room.
+    fn open(&mut self, frontier: usize) {
+        #[expect(
+            clippy::expect_used,
+            reason = "the layout leaves a reserve, and a collection takes at most one unit and returns one"
+        )]
+        let unit = self.free.pop_front().expect("an erased unit in reserve");
+        let next = unit << self.layout.shift;
+        let end = next + self.config.unit_pages;
+        self.frontiers[frontier] = Frontier { unit, next, end };
+        #[expect(clippy::cast_possible_truncation, reason = "at most 257 frontiers")]
+        let owner = frontier as u16;
+        self.units[unit as usize] = Unit {
+            valid: self.config.unit_pages,
+            owner,
+            state: State::Open,
+        };
+        self.live.fill(unit);
+    }
+
+    /// Collects until a host frontier has a page to write to.
+    #[cold]
+    fn make_room(&mut self, frontier: usize) {
+        // A collection may have opened a unit here when it shares the frontier.
+        while !self.frontiers[frontier].has_room() {
+            if self.free.len() > self.config.reserve_units as usize {
+                self.open(frontier);
+            } else {
+                self.collect();
+            }
+        }
+    }
+
+    /// Moves the valid pages of one victim and erases it.
+    fn collect(&mut self) {
+        let pages = self.config.unit_pages;
+        let victim = self
+            .closed
+            .take_victim(&self.units, pages, self.clock, &mut self.rng);
+        #[expect(
+            clippy::expect_used,
+            reason = "the layout has more units than frontiers and reserve"
+        )]
+        let victim = victim.expect("a closed unit");
+        #[cfg(test)]
+        self.victims.push_back(victim);
+        self.account(victim);
+        let to = self.layout.gc_of[usize::from(self.units[victim as usize].owner)];
+        let word_pages = self.live.word_pages();
+        for word in 0..self.live.words_per_unit() {
+            let first = (victim << self.layout.shift) + word * word_pages;
+            let mut bits = self.live.word(victim, word);
+            while bits != 0 {
+                let place = (first + bits.trailing_zeros()) as usize;
+                bits &= bits - 1;
+                if !self.frontiers[to].has_room() {
+                    self.open(to);
+                }
+                self.program(to, self.page[place], self.class[place]);
+            }
+        }
+        self.live.clear_unit(victim);
+        self.units[victim as usize].valid = 0;
+        self.erase(victim);
+    }
+
+    /// Counts a victim before its pages are moved.
+    fn account(&mut self, victim: u32) {
+        let Unit { valid, owner, .. } = self.units[victim as usize];
+        let step = u64::from(valid) * VALID_STEPS as u64 / u64::from(self.config.unit_pages);
+        #[expect(clippy::cast_possible_truncation, reason = "at most VALID_STEPS")]
+        let step = (step as usize).min(VALID_STEPS - 1);
+        self.counters.victims[step] += 1;
+        let from = &mut self.counters.moved_from[usize::from(owner)];
+        from.victims += 1;
+        let dead = self.config.unit_pages - valid;
+        if self.config.classes.len() == 1 {
+            // Who is whose victim needs no look at the pages.
+            from.moved[0] += u64::from(valid);
+            self.counters.moved[0] += u64::from(valid);
+            if dead == 0 {
+                self.counters.moved_in_vain[0] += u64::from(valid);
+            } else {
+                self.counters.charged[0][0] += f64::from(valid);
+            }
+            return;
+        }
+        let first = victim << self.layout.shift;
+        for place in first..first + self.config.unit_pages {
+            self.tally
+                .add(self.class[place as usize], self.live.is_live(place));
+        }
+        self.tally
+            .settle(usize::from(owner), dead, &mut self.counters);
+    }
+
+    /// The frontiers, in the order of [`Counters::moved_from`].
+    #[must_use]
+    pub fn roles(&self) -> &[Role] {
+        &self.layout.roles
+    }
+}
+
+impl Frontier {
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.next != self.end
+    }
+}

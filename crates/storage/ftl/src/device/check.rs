@@ -1,0 +1,169 @@
+//! The invariants, checked from scratch in time proportional to the device.
+
+use super::{Device, NOWHERE, State};
+
+/// An invariant that does not hold: a fault of the simulator, never of its input.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum Broken {
+    /// A logical page is lost.
+    #[error("logical page {page} is mapped to place {place}, which does not hold it")]
+    Lost {
+        /// The logical page.
+        page: u32,
+        /// Where it should be.
+        place: u32,
+    },
+    /// A unit's count is wrong.
+    #[error("unit {unit} counts {counted} valid pages and has {found}")]
+    Valid {
+        /// The unit.
+        unit: u32,
+        /// What it counts.
+        counted: u32,
+        /// What there are.
+        found: u32,
+    },
+    /// A unit is in two lists or in none.
+    #[error("unit {unit} is in {lists} of the lists of closed, open and erased units")]
+    Listed {
+        /// The unit.
+        unit: u32,
+        /// How often it is found where it belongs or not.
+        lists: u32,
+    },
+    /// What was programmed is not what was written and moved.
+    #[error("{programmed} pages were programmed, but {host} were written and {moved} moved")]
+    Programmed {
+        /// By erasures and what is written now.
+        programmed: u64,
+        /// By the host.
+        host: u64,
+        /// By garbage collection.
+        moved: u64,
+    },
+    /// The sums over classes, frontiers and charges differ.
+    #[error(
+        "{moved} pages of class {class} were moved, but {by_frontier} by frontier and {charged} by charge"
+    )]
+    Accounts {
+        /// The class.
+        class: usize,
+        /// By class.
+        moved: u64,
+        /// By the frontier of the victim.
+        by_frontier: u64,
+        /// By the classes that died, and moved in vain.
+        charged: f64,
+    },
+}
+
+impl Device {
+    /// Checks every invariant.
+    ///
+    /// # Errors
+    /// The first that does not hold.
+    pub fn check(&self) -> Result<(), Broken> {
+        self.check_pages()?;
+        self.check_units()?;
+        self.check_programmed()?;
+        self.check_accounts()
+    }
+
+    /// Each mapped page is where the mapping says, and every live bit has its page.
+    fn check_pages(&self) -> Result<(), Broken> {
+        let mut found = vec![0; self.units.len()];
+        for (page, &place) in (0..).zip(&self.place) {
+            if place == NOWHERE {
+                continue;
+            }
+            let unit = place >> self.layout.shift;
+            let is_held = self.page[place as usize] == page && self.live.is_live(place);
+            let end = ((unit + 1) << self.layout.shift) - self.unwritten(unit);
+            let is_written = self.units[unit as usize].state != State::Free && place < end;
+            if !is_held || !is_written {
+                return Err(Broken::Lost { page, place });
+            }
+            found[unit as usize] += 1;
+        }
+        for (unit, &found) in (0..).zip(&found) {
+            let unwritten = self.unwritten(unit);
+            let counted = self.units[unit as usize].valid - unwritten;
+            let words = 0..self.live.words_per_unit();
+            let live: u32 = words
+                .map(|word| self.live.word(unit, word).count_ones())
+                .sum();
+            if counted != found || live != found + unwritten {
+                return Err(Broken::Valid {
+                    unit,
+                    counted,
+                    found,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Each unit is in exactly the list of its state.
+    fn check_units(&self) -> Result<(), Broken> {
+        let mut lists = vec![0; self.units.len()];
+        let open = self.frontiers.iter().filter(|frontier| frontier.has_room());
+        let open: Vec<u32> = open.map(|frontier| frontier.unit).collect();
+        let free = self.free.iter().copied().collect();
+        for (state, members) in [
+            (State::Closed, self.closed.members()),
+            (State::Open, open),
+            (State::Free, free),
+        ] {
+            for unit in members {
+                let is_right = self.units[unit as usize].state == state;
+                lists[unit as usize] += if is_right { 1 } else { 2 };
+            }
+        }
+        match (0..).zip(lists).find(|(_, lists)| *lists != 1) {
+            Some((unit, lists)) => Err(Broken::Listed { unit, lists }),
+            None => Ok(()),
+        }
+    }
+
+    /// Programmed = written by the host + moved.
+    fn check_programmed(&self) -> Result<(), Broken> {
+        let pages = u64::from(self.config.unit_pages);
+        let written: u64 = (0..)
+            .zip(&self.units)
+            .filter(|(_, unit)| unit.state != State::Free)
+            .map(|(number, _)| pages - u64::from(self.unwritten(number)))
+            .sum();
+        let programmed = self.counters.erased * pages + written;
+        let (host, moved) = (self.counters.host_pages(), self.counters.moved_pages());
+        if programmed != host + moved || host != self.clock {
+            return Err(Broken::Programmed {
+                programmed,
+                host,
+                moved,
+            });
+        }
+        Ok(())
+    }
+
+    /// Moved pages are the same sum however they are split.
+    fn check_accounts(&self) -> Result<(), Broken> {
+        let counters = &self.counters;
+        for (class, &moved) in counters.moved.iter().enumerate() {
+            let from = counters.moved_from.iter();
+            let by_frontier = from.map(|from| from.moved[class]).sum();
+            let charged = counters.charged.iter().map(|row| row[class]).sum::<f64>()
+                + counters.moved_in_vain[class] as f64;
+            // Charges are sums of fractions.
+            let tolerance = 1e-6 * (moved as f64 + 1.0);
+            if by_frontier != moved || (charged - moved as f64).abs() > tolerance {
+                return Err(Broken::Accounts {
+                    class,
+                    moved,
+                    by_frontier,
+                    charged,
+                });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,296 @@
+//! The device beside a naive model of itself, on random devices and operations.
+//!
+//! The model keeps units as plain lists and searches them from end to end. It repeats the
+//! device's choice of victims, after it has checked that the policy allows each of them, so that
+//! every counter must be equal to the last page.
+
+use std::num::NonZeroU32;
+
+use proptest::prelude::*;
+
+use super::{Broken, Device, pool};
+use crate::config::{Config, Counting, GcFrontier, Isolation, Policy};
+
+/// One page as it lies in a unit.
+#[derive(Debug, Clone, Copy)]
+struct Page {
+    logical: u32,
+    class: usize,
+    is_live: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Unit {
+    pages: Vec<Page>,
+    owner: usize,
+    /// In host writes, and by turn.
+    closed_at: Option<(u64, u64)>,
+}
+
+struct Model {
+    config: Config,
+    route: Vec<usize>,
+    gc_of: Vec<usize>,
+    units: Vec<Unit>,
+    free: Vec<usize>,
+    open: Vec<Option<usize>>,
+    host: u64,
+    moved: Vec<u64>,
+    erased: u64,
+    turn: u64,
+}
+
+impl Model {
+    fn new(device: &Device) -> Self {
+        let units = device.units() as usize;
+        Self {
+            config: device.config.clone(),
+            route: device.layout.route.clone(),
+            gc_of: device.layout.gc_of.clone(),
+            units: vec![Unit::default(); units],
+            free: (0..units).collect(),
+            open: vec![None; device.layout.roles.len()],
+            host: 0,
+            moved: vec![0; device.config.classes.len()],
+            erased: 0,
+            turn: 0,
+        }
+    }
+
+    /// The unit of a logical page, and its number within.
+    fn position(&self, logical: u32) -> Option<(usize, usize)> {
+        let is_it = |page: &Page| page.is_live && page.logical == logical;
+        let found = |unit: &Unit| unit.pages.iter().position(is_it);
+        let units = self.units.iter().enumerate();
+        units
+            .filter_map(|(number, unit)| Some((number, found(unit)?)))
+            .next()
+    }
+
+    fn valid(&self, unit: usize) -> u32 {
+        let live = self.units[unit].pages.iter().filter(|page| page.is_live);
+        u32::try_from(live.count()).unwrap()
+    }
+
+    fn kill(&mut self, logical: u32) {
+        if let Some(position) = self.position(logical) {
+            self.kill_at(position);
+        }
+    }
+
+    fn kill_at(&mut self, (unit, index): (usize, usize)) {
+        self.units[unit].pages[index].is_live = false;
+        self.erase_when_empty(unit);
+    }
+
+    fn erase_when_empty(&mut self, unit: usize) {
+        if self.units[unit].closed_at.is_some() && self.valid(unit) == 0 {
+            self.erase(unit);
+        }
+    }
+
+    fn erase(&mut self, unit: usize) {
+        self.units[unit] = Unit::default();
+        self.free.push(unit);
+        self.erased += 1;
+    }
+
+    fn open(&mut self, frontier: usize) {
+        let unit = self.free.remove(0);
+        self.units[unit].owner = frontier;
+        self.open[frontier] = Some(unit);
+    }
+
+    /// Appends a page to the open unit of a frontier.
+    fn append(&mut self, frontier: usize, page: Page) {
+        let unit = self.open[frontier].unwrap();
+        self.units[unit].pages.push(page);
+        if self.units[unit].pages.len() == self.config.unit_pages as usize {
+            self.turn += 1;
+            self.units[unit].closed_at = Some((self.host, self.turn));
+            self.open[frontier] = None;
+            self.erase_when_empty(unit);
+        }
+    }
+
+    fn write(&mut self, device: &mut Device, logical: u32, class: u8) {
+        let frontier = self.route[usize::from(class)];
+        while self.open[frontier].is_none() {
+            if self.free.len() > self.config.reserve_units as usize {
+                self.open(frontier);
+            } else {
+                let victim = device
+                    .victims
+                    .pop_front()
+                    .expect("the device collected less");
+                self.collect(victim as usize);
+            }
+        }
+        self.host += 1;
+        // The new page is there before the old one dies: its unit may close in between.
+        let before = self.position(logical);
+        let page = Page {
+            logical,
+            class: class.into(),
+            is_live: true,
+        };
+        self.append(frontier, page);
+        if let Some(position) = before {
+            self.kill_at(position);
+        }
+    }
+
+    fn collect(&mut self, victim: usize) {
+        self.allow(victim);
+        let unit = std::mem::take(&mut self.units[victim]);
+        let to = self.gc_of[unit.owner];
+        for page in unit.pages.into_iter().filter(|page| page.is_live) {
+            if self.open[to].is_none() {
+                self.open(to);
+            }
+            self.moved[page.class] += 1;
+            self.append(to, page);
+        }
+        self.erase(victim);
+    }
+
+    /// The policy may choose this unit.
+    fn allow(&self, victim: usize) {
+        let full = self.config.unit_pages;
+        let closed = (0..self.units.len()).filter(|unit| self.units[*unit].closed_at.is_some());
+        let closed: Vec<usize> = closed.collect();
+        let turn = |unit: &usize| self.units[*unit].closed_at.map(|(_, turn)| turn);
+        let worth = |unit: usize| {
+            let (at, _) = self.units[unit].closed_at.unwrap();
+            pool::worth(self.valid(unit), full, self.host - at + 1)
+        };
+        let least = closed.iter().map(|unit| self.valid(*unit)).min();
+        assert!(closed.contains(&victim), "{victim} is not closed");
+        match self.config.policy {
+            Policy::Greedy => assert_eq!(Some(self.valid(victim)), least),
+            Policy::Fifo => assert_eq!(turn(&victim), closed.iter().filter_map(turn).min()),
+            // Any may be drawn; a full one only where all are full, which cannot be.
+            Policy::Choice(_) => assert!(self.valid(victim) < full),
+            Policy::CostBenefit => {
+                let most = closed.iter().map(|unit| worth(*unit)).fold(0.0, f64::max);
+                assert!(worth(victim) >= most);
+            }
+        }
+    }
+
+    fn class_of(&self, logical: u32) -> Option<usize> {
+        let (unit, index) = self.position(logical)?;
+        Some(self.units[unit].pages[index].class)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Op {
+    Write(u32, u8),
+    Trim(u32, u32),
+}
+
+fn policy() -> impl Strategy<Value = Policy> {
+    prop_oneof![
+        Just(Policy::Greedy),
+        Just(Policy::Fifo),
+        (1..12_u32).prop_map(|samples| Policy::Choice(NonZeroU32::new(samples).unwrap())),
+        Just(Policy::CostBenefit),
+    ]
+}
+
+fn isolation() -> impl Strategy<Value = Isolation> {
+    prop_oneof![Just(Isolation::Initially), Just(Isolation::Persistently)]
+}
+
+/// Handles, the handle of each stream, the stream of each class.
+fn lists() -> impl Strategy<Value = (Vec<Isolation>, Vec<usize>, Vec<usize>)> {
+    let handles = prop::collection::vec(isolation(), 1..4);
+    handles.prop_flat_map(|handles| {
+        let streams = prop::collection::vec(0..handles.len(), 1..5);
+        streams.prop_flat_map(move |streams| {
+            let classes = prop::collection::vec(0..streams.len(), 1..6);
+            (Just(handles.clone()), Just(streams), classes)
+        })
+    })
+}
+
+prop_compose! {
+    fn config()(
+        (handles, streams, classes) in lists(),
+        logical_pages in 20..200_u32,
+        over_provisioning in 0.05..0.8_f64,
+        unit_shift in 1..8_u32,
+        whole in any::<bool>(),
+        own in any::<bool>(),
+        reserve_units in 1..4_u32,
+        policy in policy(),
+        seed in any::<u64>(),
+    ) -> Config {
+        Config {
+            logical_pages,
+            over_provisioning,
+            unit_pages: 1 << unit_shift,
+            counting: if whole { Counting::WholeDevice } else { Counting::ClosedUnits },
+            reserve_units,
+            policy,
+            gc: if own { GcFrontier::Own } else { GcFrontier::WithHost },
+            handles,
+            streams,
+            classes,
+            seed,
+        }
+    }
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        12 => (any::<u32>(), any::<u8>()).prop_map(|(page, class)| Op::Write(page, class)),
+        1 => (any::<u32>(), 1..40_u32).prop_map(|(page, pages)| Op::Trim(page, pages)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn the_device_is_its_naive_model(
+        config in config(),
+        used in 0.3..=1.0_f64,
+        ops in prop::collection::vec(op(), 1..900),
+    ) {
+        let Ok(mut device) = Device::new(config.clone()) else {
+            // Too small for its frontiers; `layout` tests which are.
+            return Ok(());
+        };
+        let mut model = Model::new(&device);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of U")]
+        let used = ((f64::from(config.logical_pages) * used) as u32).max(1);
+        let classes = u8::try_from(config.classes.len()).unwrap();
+        for op in ops {
+            match op {
+                Op::Write(page, class) => {
+                    // Some pages are hotter than others.
+                    let page = (page % used).min(page / 7 % used);
+                    device.write(page, class % classes);
+                    model.write(&mut device, page, class % classes);
+                }
+                Op::Trim(page, pages) => {
+                    let first = page % used;
+                    for page in first..(first + pages).min(used) {
+                        device.trim(page);
+                        model.kill(page);
+                    }
+                }
+            }
+            prop_assert!(device.victims.is_empty(), "the device collected more");
+            prop_assert_eq!(device.check(), Ok::<(), Broken>(()));
+        }
+        prop_assert_eq!(device.counters.host_pages(), model.host);
+        prop_assert_eq!(&device.counters.moved, &model.moved);
+        prop_assert_eq!(device.counters.erased, model.erased);
+        for page in 0..config.logical_pages {
+            prop_assert_eq!(device.class_of(page), model.class_of(page));
+        }
+    }
+}

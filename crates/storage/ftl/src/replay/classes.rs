@@ -1,0 +1,254 @@
+//! What pages of a trace are accounted by: files, or kinds of files where there are many.
+//!
+//! A class has one stream, so that a page that is moved still says which stream it is of. With
+//! many files, those whose names differ in digits only are one class; with still too many, the
+//! ones that are written least are joined.
+
+use std::collections::BTreeMap;
+
+use super::{Footprint, Rules};
+use crate::trace::Op;
+
+/// More names than this are joined by their digits.
+const MAX_NAMES: usize = 48;
+/// More kinds than this are joined by their streams.
+const MAX_KINDS: usize = 160;
+/// Streams that are told apart; no device has as many handles.
+const MAX_STREAMS: usize = 64;
+/// What belongs to no file.
+const NO_FILE: &str = "(no file)";
+
+/// Pages that are accounted together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Class {
+    /// A file's name, or that of many with `N` for digits.
+    pub name: String,
+    /// The stream that the rules gave it.
+    pub stream: usize,
+    /// Pages that one repetition of the trace writes.
+    pub written_pages: u64,
+}
+
+/// The classes of a trace under one rule set.
+#[derive(Debug)]
+pub(super) struct Classes {
+    list: Vec<Class>,
+    /// The class of each file; the last is that of no file.
+    of_file: Vec<u8>,
+}
+
+impl Classes {
+    pub(super) fn of(footprint: &Footprint, rules: &dyn Rules) -> Self {
+        let names = footprint.files.iter().map(|name| Some(name.as_str()));
+        let written = written(footprint);
+        let files: Vec<Class> = names
+            .chain([None])
+            .zip(written)
+            .map(|(name, written_pages)| Class {
+                name: name.unwrap_or(NO_FILE).to_owned(),
+                stream: rules.stream_of(name).min(MAX_STREAMS - 1),
+                written_pages,
+            })
+            .collect();
+        Self::join(&files)
+    }
+
+    /// Joins files to no more classes than a device can tell apart.
+    fn join(files: &[Class]) -> Self {
+        let by_name = sums(files, |file| file.name.clone());
+        let kind_of = |file: &Class| {
+            if by_name.len() > MAX_NAMES {
+                without_digits(&file.name)
+            } else {
+                file.name.clone()
+            }
+        };
+        let mut kinds: Vec<(Key, u64)> = sums(files, kind_of).into_iter().collect();
+        kinds.sort_by_key(|(_, pages)| std::cmp::Reverse(*pages));
+        kinds.truncate(MAX_KINDS);
+        kinds.sort();
+        let name_of = |file: &Class| {
+            let key = (kind_of(file), file.stream);
+            if kinds.binary_search_by(|(kind, _)| kind.cmp(&key)).is_ok() {
+                key.0
+            } else {
+                "(other files)".to_owned()
+            }
+        };
+        let classes = sums(files, name_of);
+        let number = |file: &Class| {
+            let key = (name_of(file), file.stream);
+            classes.keys().position(|class| *class == key)
+        };
+        let of_file = files.iter().map(|file| {
+            // Kinds and one more class for each stream are fewer than 256.
+            number(file)
+                .and_then(|class| u8::try_from(class).ok())
+                .unwrap_or(0)
+        });
+        let of_file = of_file.collect();
+        let list = classes
+            .into_iter()
+            .map(|((name, stream), written_pages)| Class {
+                name,
+                stream,
+                written_pages,
+            });
+        Self {
+            list: list.collect(),
+            of_file,
+        }
+    }
+
+    /// Puts everything into one stream.
+    pub(super) fn join_streams(&mut self) {
+        for class in &mut self.list {
+            class.stream = 0;
+        }
+    }
+
+    /// The class of what a file's pages hold.
+    pub(super) fn of_file(&self, file: Option<u32>) -> u8 {
+        let last = self.of_file.len() - 1;
+        self.of_file[file.map_or(last, |file| file as usize)]
+    }
+
+    /// The streams that occur, in order.
+    pub(super) fn streams(&self) -> Vec<usize> {
+        let mut streams: Vec<usize> = self.list.iter().map(|class| class.stream).collect();
+        streams.sort_unstable();
+        streams.dedup();
+        streams
+    }
+
+    /// For each class, where its stream stands in `streams`.
+    pub(super) fn stream_numbers(&self, streams: &[usize]) -> Vec<usize> {
+        let number = |class: &Class| streams.partition_point(|stream| *stream < class.stream);
+        self.list.iter().map(number).collect()
+    }
+
+    pub(super) fn into_list(self) -> Vec<Class> {
+        self.list
+    }
+}
+
+/// A name and a stream.
+type Key = (String, usize);
+
+/// Pages written by name and stream.
+fn sums(files: &[Class], name: impl Fn(&Class) -> String) -> BTreeMap<Key, u64> {
+    let mut sums = BTreeMap::new();
+    for file in files {
+        *sums.entry((name(file), file.stream)).or_default() += file.written_pages;
+    }
+    sums
+}
+
+/// Pages that one repetition writes, by file; what belongs to none is last.
+fn written(footprint: &Footprint) -> Vec<u64> {
+    let files = footprint.files.len();
+    let mut written = vec![0; files + 1];
+    for request in footprint
+        .requests
+        .iter()
+        .filter(|request| request.op == Op::Write)
+    {
+        let file = request.file.map_or(files, |file| file as usize);
+        written[file] += u64::from(request.pages);
+    }
+    written
+}
+
+/// `binlog.000012` to `binlog.N`, `pg_wal/00000001000000000000002A` to `pg_wal/N`.
+fn without_digits(name: &str) -> String {
+    let mut short = String::new();
+    let mut rest = name;
+    while let Some(letter) = rest.chars().next() {
+        let end = |is_in: fn(char) -> bool| rest.find(|c| !is_in(c)).unwrap_or(rest.len());
+        let decimal = end(|c| c.is_ascii_digit());
+        let hexadecimal = end(|c| c.is_ascii_digit() || ('A'..='F').contains(&c));
+        let run = if hexadecimal >= 8 {
+            hexadecimal
+        } else {
+            decimal
+        };
+        if run > 0 {
+            short.push('N');
+            rest = &rest[run..];
+        } else {
+            short.push(letter);
+            rest = &rest[letter.len_utf8()..];
+        }
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: String, stream: usize, written_pages: u64) -> Class {
+        Class {
+            name,
+            stream,
+            written_pages,
+        }
+    }
+
+    #[test]
+    fn names_lose_their_digits() {
+        for (name, expected) in [
+            ("ibdata1", "ibdataN"),
+            ("binlog.000012", "binlog.N"),
+            ("pg_wal/00000001000000000000002A", "pg_wal/N"),
+            ("base/16384/2619_vm", "base/N/N_vm"),
+            ("FACE", "FACE"),
+            ("é12", "éN"),
+        ] {
+            assert_eq!(without_digits(name), expected);
+        }
+    }
+
+    #[test]
+    fn few_files_are_their_own_classes() {
+        let files = [
+            file("b1".into(), 2, 5),
+            file("a".into(), 0, 1),
+            file("b1".into(), 2, 3),
+        ];
+        let found = Classes::join(&files);
+        assert_eq!(
+            found.list,
+            [file("a".into(), 0, 1), file("b1".into(), 2, 8)]
+        );
+        assert_eq!(found.of_file, [1, 0, 1]);
+        assert_eq!(found.stream_numbers(&[0, 2]), [0, 1]);
+    }
+
+    #[test]
+    fn many_files_are_joined_but_never_over_streams() {
+        let mut files: Vec<Class> = (0..100)
+            .map(|i| file(format!("t{i}"), usize::from(i >= 50), 1))
+            .collect();
+        let found = Classes::join(&files);
+        assert_eq!(
+            found.list,
+            [file("tN".into(), 0, 50), file("tN".into(), 1, 50)]
+        );
+        files.extend((0..500_u64).map(|i| {
+            let name: String = i
+                .to_string()
+                .chars()
+                .map(|c| char::from(c as u8 + 49))
+                .collect();
+            file(name, usize::from(i % 2 == 1), i)
+        }));
+        let found = Classes::join(&files);
+        assert_eq!(found.list.len(), MAX_KINDS + 2);
+        let pages: u64 = found.list.iter().map(|class| class.written_pages).sum();
+        assert_eq!(pages, 100 + 499 * 500 / 2);
+        for (file, class) in files.iter().zip(&found.of_file) {
+            assert_eq!(found.list[usize::from(*class)].stream, file.stream);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The pages that a trace touches, numbered without gaps, and its requests in such pages.
+
+use crate::trace::{Op, Row, Trace};
+
+/// A trace in pages of a device that holds nothing else.
+#[derive(Debug, Clone)]
+pub struct Footprint {
+    pub(super) files: Vec<String>,
+    pub(super) requests: Vec<Request>,
+    pages: u32,
+    totals: Totals,
+}
+
+/// What a trace consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Writes.
+    pub writes: u64,
+    /// Bytes of them.
+    pub written_bytes: u64,
+    /// Pages of them: what one repetition writes to the device.
+    pub written_pages: u64,
+    /// Different pages of them.
+    pub distinct_written_pages: u64,
+    /// Writes that begin or end within a page, which is then written whole.
+    pub partial_writes: u64,
+    /// Discards.
+    pub discards: u64,
+    /// Bytes of them.
+    pub discarded_bytes: u64,
+    /// Pages that held data when the recording began.
+    pub present_pages: u64,
+    /// From the first request to the last.
+    pub duration_ns: u64,
+}
+
+/// Pages that are handled at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) first: u32,
+    pub(super) pages: u32,
+    /// An index of `files`; `None` for what belongs to none.
+    pub(super) file: Option<u32>,
+    pub(super) op: Op,
+}
+
+/// Why a trace cannot be replayed at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FootprintError {
+    /// Nothing happens in it.
+    #[error("has no writes, so there is nothing to simulate; record while the database works")]
+    NoWrites,
+    /// Pages are numbered with 32 bits.
+    #[error(
+        "touches {pages} pages of {page_bytes} bytes; at most 2^32 - 2 can be simulated: use larger pages"
+    )]
+    TooLarge {
+        /// How many it touches.
+        pages: u64,
+        /// How large they are.
+        page_bytes: u64,
+    },
+    /// A page is made of sectors.
+    #[error("pages of {page_bytes} bytes: use a power of two from 512 to 1048576")]
+    PageBytes {
+        /// What was asked for.
+        page_bytes: u64,
+    },
+}
+
+/// Pages of the traced device that follow each other, `first..end`, numbered from `base` on.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    first: u64,
+    end: u64,
+    base: u64,
+}
+
+impl Footprint {
+    /// Numbers the pages of a trace in the order of their addresses.
+    ///
+    /// # Errors
+    /// The trace has no writes or too many pages.
+    pub fn of(trace: &Trace, page_bytes: u64) -> Result<Self, FootprintError> {
+        if !page_bytes.is_power_of_two() || !(512..=1 << 20).contains(&page_bytes) {
+            return Err(FootprintError::PageBytes { page_bytes });
+        }
+        let extents = merged(&trace.rows, &[Op::Write, Op::Present], page_bytes);
+        let pages = length(&extents);
+        let count = u32::try_from(pages)
+            .ok()
+            .filter(|count| *count < u32::MAX - 1);
+        let count = count.ok_or(FootprintError::TooLarge { pages, page_bytes })?;
+        let mut footprint = Self {
+            files: trace.files.clone(),
+            requests: Vec::with_capacity(trace.rows.len()),
+            pages: count,
+            totals: Totals::default(),
+        };
+        for row in &trace.rows {
+            footprint.enter(row, page_bytes, &extents);
+        }
+        if footprint.totals.writes == 0 {
+            return Err(FootprintError::NoWrites);
+        }
+        let written = merged(&trace.rows, &[Op::Write], page_bytes);
+        footprint.totals.distinct_written_pages = length(&written);
+        if let [first, .., last] = trace.rows[..] {
+            footprint.totals.duration_ns = last.t_ns - first.t_ns;
+        }
+        Ok(footprint)
+    }
+
+    /// Distinct pages that are written or were there.
+    #[must_use]
+    pub fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    /// How often one repetition writes a page that it writes at all, in the mean.
+    #[must_use]
+    pub fn writes_per_page(&self) -> f64 {
+        self.totals.written_pages as f64 / self.totals.distinct_written_pages as f64
+    }
+
+    /// What it consists of.
+    #[must_use]
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    fn enter(&mut self, row: &Row, page_bytes: u64, extents: &[Extent]) {
+        let (first, end) = span(row, page_bytes);
+        let totals = &mut self.totals;
+        match row.op {
+            Op::Write => {
+                let is_whole =
+                    row.lba.is_multiple_of(page_bytes) && row.len.is_multiple_of(page_bytes);
+                totals.writes += 1;
+                totals.written_bytes += row.len;
+                totals.written_pages += end - first;
+                totals.partial_writes += u64::from(!is_whole);
+            }
+            Op::Present => totals.present_pages += end - first,
+            Op::Discard => {
+                totals.discards += 1;
+                totals.discarded_bytes += row.len;
+            }
+        }
+        // A write lies in one extent; a discard may reach over several and what is in none.
+        let from = extents.partition_point(|extent| extent.end <= first);
+        for extent in extents[from..]
+            .iter()
+            .take_while(|extent| extent.first < end)
+        {
+            let (begin, stop) = (first.max(extent.first), end.min(extent.end));
+            let numbers = [extent.base + begin - extent.first, stop - begin].map(u32::try_from);
+            if let [Ok(first), Ok(pages)] = numbers {
+                self.requests.push(Request {
+                    first,
+                    pages,
+                    file: row.file,
+                    op: row.op,
+                });
+            }
+        }
+    }
+}
+
+/// The pages of a row, as first and end: all that it touches; of a discard, those it covers.
+fn span(row: &Row, page_bytes: u64) -> (u64, u64) {
+    let end = row.lba + row.len;
+    match row.op {
+        Op::Write | Op::Present => (row.lba / page_bytes, end.div_ceil(page_bytes)),
+        Op::Discard => {
+            let first = row.lba.div_ceil(page_bytes);
+            (first, (end / page_bytes).max(first))
+        }
+    }
+}
+
+fn length(extents: &[Extent]) -> u64 {
+    extents
+        .last()
+        .map_or(0, |last| last.base + last.end - last.first)
+}
+
+/// The pages of some operations, merged where they meet.
+fn merged(rows: &[Row], ops: &[Op], page_bytes: u64) -> Vec<Extent> {
+    let spans = rows.iter().filter(|row| ops.contains(&row.op));
+    let mut spans: Vec<(u64, u64)> = spans.map(|row| span(row, page_bytes)).collect();
+    spans.sort_unstable();
+    let mut extents: Vec<Extent> = Vec::new();
+    for (first, end) in spans {
+        match extents.last_mut() {
+            Some(last) if first <= last.end => last.end = last.end.max(end),
+            last => {
+                let base = last.map_or(0, |last| last.base + last.end - last.first);
+                extents.push(Extent { first, end, base });
+            }
+        }
+    }
+    extents
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(op: Op, lba: u64, len: u64) -> Row {
+        Row {
+            t_ns: lba,
+            lba,
+            len,
+            op,
+            file: None,
+        }
+    }
+
+    fn footprint(mut rows: Vec<Row>) -> Result<Footprint, FootprintError> {
+        rows.sort_by_key(|row| row.t_ns);
+        let files = Vec::new();
+        Footprint::of(&Trace { files, rows }, 4096)
+    }
+
+    #[test]
+    fn pages_are_numbered_without_gaps() {
+        let found = footprint(vec![
+            row(Op::Write, 1 << 40, 8192),
+            row(Op::Write, 4096, 512),
+            row(Op::Present, 8192, 4096),
+            // Pages 1 and 2 are known, 3 is not, 4 is covered in half.
+            row(Op::Discard, 4096, 14_336),
+            row(Op::Write, 512, 4096),
+        ])
+        .unwrap();
+        let request = |first, pages, op| Request {
+            first,
+            pages,
+            file: None,
+            op,
+        };
+        assert_eq!(found.pages(), 5);
+        let expected = [
+            request(0, 2, Op::Write),
+            request(1, 1, Op::Write),
+            request(1, 2, Op::Discard),
+            request(2, 1, Op::Present),
+            request(3, 2, Op::Write),
+        ];
+        assert_eq!(found.requests, expected);
+        let totals = Totals {
+            writes: 3,
+            written_bytes: 8192 + 512 + 4096,
+            written_pages: 5,
+            distinct_written_pages: 4,
+            partial_writes: 2,
+            discards: 1,
+            discarded_bytes: 14_336,
+            present_pages: 1,
+            duration_ns: (1 << 40) - 512,
+        };
+        assert_eq!(*found.totals(), totals);
+    }
+
+    #[test]
+    fn what_cannot_be_replayed_is_refused() {
+        let nothing = footprint(vec![row(Op::Discard, 0, 4096)]).unwrap_err();
+        assert_eq!(nothing, FootprintError::NoWrites);
+        let huge = footprint(vec![row(Op::Write, 0, 1 << 45)]).unwrap_err();
+        let pages = 1 << 33;
+        assert_eq!(
+            huge,
+            FootprintError::TooLarge {
+                pages,
+                page_bytes: 4096
+            }
+        );
+        let odd = Footprint::of(&Trace::default(), 3000).unwrap_err();
+        assert_eq!(odd, FootprintError::PageBytes { page_bytes: 3000 });
+    }
+}

@@ -1,0 +1,407 @@
+//! The strict reader: a trace is right from its first line to its last, or it is refused.
+
+use std::io::{self, BufRead, Read as _};
+
+use super::{COLUMNS, FIRST_LINE, Op, Row, SECTOR_BYTES, Trace, name};
+
+/// Longest line: the longest path with every byte escaped, and numbers.
+const MAX_LINE_BYTES: u64 = 16 * 1024;
+
+/// Why a trace was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It could not be read at all.
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// A line is wrong.
+    #[error("line {line}: {fault}")]
+    Line {
+        /// Its number, from 1 on.
+        line: u64,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// It is something else, or another version.
+    #[error("{found:?} is not {FIRST_LINE:?}, with which a trace that this version reads begins")]
+    NotATrace {
+        /// The beginning of the first line.
+        found: String,
+    },
+    /// The columns are others.
+    #[error("the second line of a trace is {COLUMNS:?}")]
+    Columns,
+    /// It was cut off.
+    #[error("the file ends within a line; the recording was cut off, or the disk was full")]
+    CutOff,
+    /// It is longer than any row can be.
+    #[error("longer than {MAX_LINE_BYTES} bytes")]
+    TooLong,
+    /// It is binary, or in another encoding.
+    #[error("not UTF-8; bytes of names that are not are written as %XX")]
+    NotUtf8,
+    /// There are too few fields.
+    #[error("{found} fields; a row has five: {COLUMNS}")]
+    Fields {
+        /// How many there are.
+        found: usize,
+    },
+    /// A field is no number.
+    #[error("{field} {text:?} is no whole number below 2^64")]
+    Number {
+        /// Its column.
+        field: &'static str,
+        /// What is there.
+        text: String,
+    },
+    /// An address or a length is not one of sectors.
+    #[error("{field} {value} is no multiple of {SECTOR_BYTES} bytes")]
+    Unaligned {
+        /// Its column.
+        field: &'static str,
+        /// What is there.
+        value: u64,
+    },
+    /// Nothing was written.
+    #[error("len 0: a request has at least one sector")]
+    Nothing,
+    /// It ends beyond the last address.
+    #[error("lba {lba} + len {len} is beyond 2^64")]
+    Beyond {
+        /// Where it begins.
+        lba: u64,
+        /// How long it is.
+        len: u64,
+    },
+    /// There is no such operation.
+    #[error("op {text:?}: use W (write), D (discard) or P (present at the beginning)")]
+    Op {
+        /// What is there.
+        text: String,
+    },
+    /// Time goes backwards.
+    #[error("t_ns {now} is before {before} of the row before; sort the rows by time")]
+    Backwards {
+        /// The time of the row before.
+        before: u64,
+        /// Its own.
+        now: u64,
+    },
+    /// A file has no name yet.
+    #[error("file {number} has no name; its first row must say {number}=NAME")]
+    Unnamed {
+        /// Its number.
+        number: u64,
+    },
+    /// Files are not numbered in turn.
+    #[error("file {number}=... gets a name, but the next new file is number {next}")]
+    Numbering {
+        /// Its number.
+        number: u64,
+        /// What it should be.
+        next: usize,
+    },
+    /// A name is empty, or a `%` in it has no two hexadecimal digits behind it.
+    #[error("file name {text:?}: not empty, and % only as %XX")]
+    Name {
+        /// What is there.
+        text: String,
+    },
+}
+
+/// Reads a whole trace. Lines after the first two that begin with `#` are remarks.
+///
+/// # Errors
+/// The first line that is wrong, or that the input cannot be read.
+pub fn read(mut input: impl BufRead) -> Result<Trace, ReadError> {
+    let mut trace = Trace::default();
+    let mut line = 0;
+    let mut buffer = Vec::new();
+    loop {
+        buffer.clear();
+        line += 1;
+        // One byte more than allowed tells a long line from a longest one.
+        let read = (&mut input)
+            .take(MAX_LINE_BYTES + 1)
+            .read_until(b'\n', &mut buffer)?;
+        if read == 0 && line > 2 {
+            return Ok(trace);
+        }
+        enter(&buffer, line, &mut trace).map_err(|fault| ReadError::Line { line, fault })?;
+    }
+}
+
+/// One line, with its end.
+fn enter(bytes: &[u8], line: u64, trace: &mut Trace) -> Result<(), Fault> {
+    if line == 1 {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        if text != FIRST_LINE {
+            let found = text.chars().take(40).collect();
+            return Err(Fault::NotATrace { found });
+        }
+    }
+    let Some(bytes) = bytes.strip_suffix(b"\n") else {
+        return Err(if bytes.len() as u64 > MAX_LINE_BYTES {
+            Fault::TooLong
+        } else {
+            Fault::CutOff
+        });
+    };
+    let text = std::str::from_utf8(bytes).map_err(|_| Fault::NotUtf8)?;
+    match line {
+        1 => Ok(()),
+        2 if text == COLUMNS => Ok(()),
+        2 => Err(Fault::Columns),
+        _ if text.starts_with('#') => Ok(()),
+        _ => {
+            let row = row(text, trace)?;
+            trace.rows.push(row);
+            Ok(())
+        }
+    }
+}
+
+fn row(text: &str, trace: &mut Trace) -> Result<Row, Fault> {
+    let fields: Vec<&str> = text.splitn(5, ',').collect();
+    let [t_ns, lba, len, op, file] = fields[..] else {
+        let found = fields.len();
+        return Err(Fault::Fields { found });
+    };
+    let t_ns = number("t_ns", t_ns)?;
+    let (lba, len) = (sectors("lba", lba)?, sectors("len", len)?);
+    if len == 0 {
+        return Err(Fault::Nothing);
+    }
+    if lba.checked_add(len).is_none() {
+        return Err(Fault::Beyond { lba, len });
+    }
+    let op = match op {
+        "W" => Op::Write,
+        "D" => Op::Discard,
+        "P" => Op::Present,
+        text => {
+            let text = text.to_owned();
+            return Err(Fault::Op { text });
+        }
+    };
+    if let Some(before) = trace.rows.last().map(|row| row.t_ns)
+        && t_ns < before
+    {
+        let now = t_ns;
+        return Err(Fault::Backwards { before, now });
+    }
+    let file = file_number(file, &mut trace.files)?;
+    Ok(Row {
+        t_ns,
+        lba,
+        len,
+        op,
+        file,
+    })
+}
+
+/// `-`, `7`, or `7=NAME` where 7 is new.
+fn file_number(text: &str, files: &mut Vec<String>) -> Result<Option<u32>, Fault> {
+    if text == "-" {
+        return Ok(None);
+    }
+    let Some((digits, escaped)) = text.split_once('=') else {
+        let number = number("file", text)?;
+        let known = u32::try_from(number).ok();
+        let known = known.filter(|number| (*number as usize) < files.len());
+        return known.map(Some).ok_or(Fault::Unnamed { number });
+    };
+    let number = number("file", digits)?;
+    let next = files.len();
+    let new = u32::try_from(number)
+        .ok()
+        .filter(|new| *new as usize == next);
+    let new = new.ok_or(Fault::Numbering { number, next })?;
+    let name = name::unescape(escaped).filter(|name| !name.is_empty());
+    files.push(name.ok_or_else(|| Fault::Name {
+        text: escaped.to_owned(),
+    })?);
+    Ok(Some(new))
+}
+
+fn sectors(field: &'static str, text: &str) -> Result<u64, Fault> {
+    let value = number(field, text)?;
+    if value % SECTOR_BYTES != 0 {
+        return Err(Fault::Unaligned { field, value });
+    }
+    Ok(value)
+}
+
+/// Digits only: no sign, no blank.
+fn number(field: &'static str, text: &str) -> Result<u64, Fault> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    let value = text.parse().ok().filter(|_| is_plain);
+    value.ok_or_else(|| Fault::Number {
+        field,
+        text: text.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "# saiga block trace 1\nt_ns,lba,len,op,file\n";
+
+    #[test]
+    fn rows_are_read() {
+        let text = format!(
+            "{HEAD}0,0,8192,P,0=ibdata1\n# a remark\n5,4096,512,W,0\n5,8192,4096,W,1=a,b=%25%0A\n9,0,1024,D,-\n"
+        );
+        let trace = read(text.as_bytes()).unwrap();
+        assert_eq!(trace.files, ["ibdata1", "a,b=%\n"]);
+        let row = |t_ns, lba, len, op, file| Row {
+            t_ns,
+            lba,
+            len,
+            op,
+            file,
+        };
+        let expected = [
+            row(0, 0, 8192, Op::Present, Some(0)),
+            row(5, 4096, 512, Op::Write, Some(0)),
+            row(5, 8192, 4096, Op::Write, Some(1)),
+            row(9, 0, 1024, Op::Discard, None),
+        ];
+        assert_eq!(trace.rows, expected);
+        assert_eq!(read(HEAD.as_bytes()).unwrap(), Trace::default());
+    }
+
+    /// The text behind the head, and the message.
+    const WRONG: &[(&str, &str)] = &[
+        (
+            "1,0,512\n",
+            "line 3: 3 fields; a row has five: t_ns,lba,len,op,file",
+        ),
+        (
+            "\n",
+            "line 3: 1 fields; a row has five: t_ns,lba,len,op,file",
+        ),
+        (
+            "1,0,512,W,-\nx,0,512,W,-\n",
+            "line 4: t_ns \"x\" is no whole number below 2^64",
+        ),
+        (
+            "+1,0,512,W,-\n",
+            "line 3: t_ns \"+1\" is no whole number below 2^64",
+        ),
+        (
+            "1,,512,W,-\n",
+            "line 3: lba \"\" is no whole number below 2^64",
+        ),
+        (
+            "18446744073709551616,0,512,W,-\n",
+            "line 3: t_ns \"18446744073709551616\" is no whole number below 2^64",
+        ),
+        (
+            "1,100,512,W,-\n",
+            "line 3: lba 100 is no multiple of 512 bytes",
+        ),
+        (
+            "1,0,513,W,-\n",
+            "line 3: len 513 is no multiple of 512 bytes",
+        ),
+        (
+            "1,0,0,W,-\n",
+            "line 3: len 0: a request has at least one sector",
+        ),
+        (
+            "1,18446744073709551104,1024,W,-\n",
+            "line 3: lba 18446744073709551104 + len 1024 is beyond 2^64",
+        ),
+        (
+            "1,0,512,R,-\n",
+            "line 3: op \"R\": use W (write), D (discard) or P (present at the beginning)",
+        ),
+        (
+            "7,0,512,W,-\n# x\n6,0,512,W,-\n",
+            "line 5: t_ns 6 is before 7 of the row before; sort the rows by time",
+        ),
+        (
+            "1,0,512,W,0\n",
+            "line 3: file 0 has no name; its first row must say 0=NAME",
+        ),
+        (
+            "1,0,512,W,a\n",
+            "line 3: file \"a\" is no whole number below 2^64",
+        ),
+        (
+            "1,0,512,W,1=a\n",
+            "line 3: file 1=... gets a name, but the next new file is number 0",
+        ),
+        (
+            "1,0,512,W,0=a\n2,0,512,W,0=a\n",
+            "line 4: file 0=... gets a name, but the next new file is number 1",
+        ),
+        (
+            "1,0,512,W,0=\n",
+            "line 3: file name \"\": not empty, and % only as %XX",
+        ),
+        (
+            "1,0,512,W,0=a%4\n",
+            "line 3: file name \"a%4\": not empty, and % only as %XX",
+        ),
+        (
+            "1,0,512,W,-\n2,0,512,W,-",
+            "line 4: the file ends within a line; the recording was cut off, or the disk was full",
+        ),
+    ];
+
+    #[test]
+    fn a_wrong_line_is_named_with_its_fault() {
+        let long = format!("1,0,512,W,0={}\n", "x".repeat(17_000));
+        let long = (long.as_str(), "line 3: longer than 16384 bytes");
+        for (text, message) in WRONG.iter().copied().chain([long]) {
+            let found = read(format!("{HEAD}{text}").as_bytes()).unwrap_err();
+            assert_eq!(found.to_string(), message);
+        }
+    }
+
+    #[test]
+    fn what_is_no_trace_is_refused_at_its_head() {
+        for (bytes, message) in [
+            (
+                &b""[..],
+                "line 1: \"\" is not \"# saiga block trace 1\", with",
+            ),
+            (
+                b"t,lba\n",
+                "line 1: \"t,lba\" is not \"# saiga block trace 1\", with",
+            ),
+            (
+                b"# saiga block trace 2\n",
+                "line 1: \"# saiga block trace 2\" is not",
+            ),
+            (b"\xff\xfe\x00\x01", "line 1: "),
+            (
+                b"# saiga block trace 1",
+                "line 1: the file ends within a line",
+            ),
+            (
+                b"# saiga block trace 1\n",
+                "line 2: the file ends within a line",
+            ),
+            (
+                b"# saiga block trace 1\na,b\n",
+                "line 2: the second line of a trace is",
+            ),
+            (
+                b"# saiga block trace 1\nt_ns,lba,len,op,file\n1,0,512,W,0=\xff\n",
+                "line 3: not UTF-8",
+            ),
+        ] {
+            let found = read(bytes).unwrap_err().to_string();
+            assert!(found.starts_with(message), "{found}");
+        }
+    }
+}

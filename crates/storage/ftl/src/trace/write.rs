@@ -1,0 +1,151 @@
+//! The writing half of the format: rows in, text out, names numbered as they come.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use super::{COLUMNS, FIRST_LINE, Op, SECTOR_BYTES, name};
+
+/// Why a row was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The output failed.
+    #[error("cannot write the trace: {0}")]
+    Io(#[from] io::Error),
+    /// The reader would refuse the row.
+    #[error(
+        "a row at {t_ns} ns of {len} bytes at {lba} is none: sectors are of {SECTOR_BYTES} bytes, at least one, \
+         and time does not go back"
+    )]
+    Row {
+        /// Its time.
+        t_ns: u64,
+        /// Its address.
+        lba: u64,
+        /// Its length.
+        len: u64,
+    },
+    /// Files have numbers of 32 bits.
+    #[error("too many files for one trace")]
+    TooManyFiles,
+}
+
+/// Writes a trace.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    numbers: HashMap<String, u32>,
+    before_ns: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a trace; `out` should be buffered.
+    ///
+    /// # Errors
+    /// The output failed.
+    pub fn new(mut out: W) -> Result<Self, WriteError> {
+        writeln!(out, "{FIRST_LINE}\n{COLUMNS}")?;
+        Ok(Self {
+            out,
+            numbers: HashMap::new(),
+            before_ns: 0,
+        })
+    }
+
+    /// Writes one row; `file` is `None` for what belongs to no file.
+    ///
+    /// # Errors
+    /// The output failed, or the row is not one that the reader takes.
+    pub fn row(
+        &mut self,
+        t_ns: u64,
+        lba: u64,
+        len: u64,
+        op: Op,
+        file: Option<&str>,
+    ) -> Result<(), WriteError> {
+        let is_whole =
+            lba.is_multiple_of(SECTOR_BYTES) && len.is_multiple_of(SECTOR_BYTES) && len > 0;
+        let is_named = file.is_none_or(|name| !name.is_empty());
+        if !is_whole || !is_named || lba.checked_add(len).is_none() || t_ns < self.before_ns {
+            return Err(WriteError::Row { t_ns, lba, len });
+        }
+        self.before_ns = t_ns;
+        write!(self.out, "{t_ns},{lba},{len},{},", op.letter())?;
+        let Some(file) = file else {
+            writeln!(self.out, "-")?;
+            return Ok(());
+        };
+        if let Some(number) = self.numbers.get(file) {
+            writeln!(self.out, "{number}")?;
+            return Ok(());
+        }
+        let next = u32::try_from(self.numbers.len()).map_err(|_| WriteError::TooManyFiles)?;
+        writeln!(self.out, "{next}={}", name::escape(file))?;
+        self.numbers.insert(file.to_owned(), next);
+        Ok(())
+    }
+
+    /// Ends the trace and answers the output, flushed.
+    ///
+    /// # Errors
+    /// The output failed.
+    pub fn finish(mut self) -> Result<W, WriteError> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{Row, read};
+    use super::*;
+
+    proptest! {
+        /// Whatever names there are and whenever they come.
+        #[test]
+        fn what_is_written_is_read(
+            rows in prop::collection::vec(
+                (0..1000_u64, 0..1_u64 << 50, 1..1_u64 << 30, 0..3_usize, prop::option::of("[^\u{0}]{1,9}")),
+                0..40,
+            ),
+        ) {
+            let mut writer = Writer::new(Vec::new()).unwrap();
+            let (mut t_ns, mut expected) = (0, Vec::new());
+            for (pause, lba, len, op, file) in rows {
+                t_ns += pause;
+                let op = [Op::Present, Op::Write, Op::Discard][op];
+                let (lba, len) = (lba * 512, len * 512);
+                writer.row(t_ns, lba, len, op, file.as_deref()).unwrap();
+                expected.push(((t_ns, lba, len, op), file));
+            }
+            let text = writer.finish().unwrap();
+            let trace = read(&text[..]).unwrap();
+            let found: Vec<_> = trace.rows.iter().map(|row| {
+                let Row { t_ns, lba, len, op, file } = *row;
+                ((t_ns, lba, len, op), file.map(|file| trace.files[file as usize].clone()))
+            }).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn what_would_not_be_read_is_not_written() {
+        let mut writer = Writer::new(Vec::new()).unwrap();
+        writer.row(9, 0, 512, Op::Write, None).unwrap();
+        for (t_ns, lba, len, file) in [
+            (8, 0, 512, None),
+            (9, 1, 512, None),
+            (9, 0, 0, None),
+            (9, u64::MAX - 511, 1024, None),
+            (9, 0, 512, Some("")),
+        ] {
+            let found = writer.row(t_ns, lba, len, Op::Write, file);
+            assert!(
+                matches!(found, Err(WriteError::Row { .. })),
+                "{t_ns} {lba} {len}"
+            );
+        }
+    }
+}

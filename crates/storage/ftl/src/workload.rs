@@ -1,0 +1,181 @@
+//! Synthetic writers: random within parts of the logical space, or round and round.
+
+use crate::device::Device;
+
+/// Something that writes to a device without end.
+pub trait Workload {
+    /// Host pages after which it repeats itself; measurements take whole repetitions.
+    fn period(&self) -> u64 {
+        1
+    }
+
+    /// Writes what is there before the first measured write.
+    fn fill(&mut self, device: &mut Device);
+
+    /// Writes this many pages more.
+    fn advance(&mut self, device: &mut Device, pages: u64);
+}
+
+/// A stretch of logical pages of one class.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Part {
+    /// How many pages; they follow those of the part before.
+    pub pages: u32,
+    /// The share of all writes that it gets, from 0 to 1.
+    pub writes: f64,
+    /// Its class.
+    pub class: u8,
+}
+
+/// Writes pages at random, each part with its own probability, all pages of a part alike.
+#[derive(Debug)]
+pub struct Random {
+    stretches: Vec<Stretch>,
+    rng: fastrand::Rng,
+}
+
+#[derive(Debug)]
+struct Stretch {
+    first: u32,
+    pages: u32,
+    class: u8,
+    /// Draws below this, and not below that of the stretch before, are for this one.
+    below: u32,
+}
+
+impl Random {
+    /// Writes `parts`, whose shares of the writes are scaled to a sum of one.
+    #[must_use]
+    pub fn new(parts: &[Part], seed: u64) -> Self {
+        let total: f64 = parts.iter().map(|part| part.writes).sum();
+        let mut stretches = Vec::new();
+        let (mut first, mut sum) = (0, 0.0);
+        for part in parts.iter().filter(|part| part.pages > 0) {
+            sum += part.writes / total;
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a share of 2^32, and the cast saturates"
+            )]
+            let below = (sum * 4_294_967_296.0).round() as u32;
+            stretches.push(Stretch {
+                first,
+                pages: part.pages,
+                class: part.class,
+                below,
+            });
+            first += part.pages;
+        }
+        if let Some(last) = stretches.last_mut() {
+            last.below = u32::MAX;
+        }
+        let rng = fastrand::Rng::with_seed(seed);
+        Self { stretches, rng }
+    }
+
+    /// All pages alike, in one class.
+    #[must_use]
+    pub fn uniform(pages: u32, seed: u64) -> Self {
+        let all = Part {
+            pages,
+            writes: 1.0,
+            class: 0,
+        };
+        Self::new(&[all], seed)
+    }
+}
+
+impl Workload for Random {
+    fn fill(&mut self, device: &mut Device) {
+        for stretch in &self.stretches {
+            for page in stretch.first..stretch.first + stretch.pages {
+                device.write(page, stretch.class);
+            }
+        }
+    }
+
+    fn advance(&mut self, device: &mut Device, pages: u64) {
+        let Self { stretches, rng } = self;
+        if let [
+            Stretch {
+                first,
+                pages: all,
+                class,
+                below: _,
+            },
+        ] = stretches[..]
+        {
+            for _ in 0..pages {
+                device.write(first + rng.u32(..all), class);
+            }
+            return;
+        }
+        for _ in 0..pages {
+            let draw = rng.u32(..);
+            let found = stretches.iter().find(|stretch| draw <= stretch.below);
+            if let Some(stretch) = found {
+                device.write(stretch.first + rng.u32(..stretch.pages), stretch.class);
+            }
+        }
+    }
+}
+
+/// Writes each part from its first page to its last and again, a page of each part in turn.
+#[derive(Debug)]
+pub struct Rings {
+    rings: Vec<Ring>,
+    turn: usize,
+}
+
+#[derive(Debug)]
+struct Ring {
+    first: u32,
+    pages: u32,
+    next: u32,
+    class: u8,
+}
+
+impl Rings {
+    /// Rings of so many pages, of classes 0, 1, ...; those without pages are left out.
+    #[must_use]
+    pub fn new(lengths: &[u32]) -> Self {
+        let mut first = 0;
+        let mut rings = Vec::new();
+        for (class, &pages) in (0..=u8::MAX).zip(lengths).filter(|(_, pages)| **pages > 0) {
+            rings.push(Ring {
+                first,
+                pages,
+                next: 0,
+                class,
+            });
+            first += pages;
+        }
+        Self { rings, turn: 0 }
+    }
+}
+
+impl Workload for Rings {
+    fn fill(&mut self, device: &mut Device) {
+        let pages = self.rings.iter().map(|ring| u64::from(ring.pages)).sum();
+        self.advance(device, pages);
+    }
+
+    fn advance(&mut self, device: &mut Device, pages: u64) {
+        for _ in 0..pages {
+            let Some(ring) = self.rings.get_mut(self.turn) else {
+                return;
+            };
+            device.write(ring.first + ring.next, ring.class);
+            ring.next = if ring.next + 1 == ring.pages {
+                0
+            } else {
+                ring.next + 1
+            };
+            self.turn = if self.turn + 1 == self.rings.len() {
+                0
+            } else {
+                self.turn + 1
+            };
+        }
+    }
+}
