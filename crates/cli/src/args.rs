@@ -8,8 +8,8 @@ use clap::{Parser, Subcommand};
 
 use crate::exit;
 use crate::{
-    bench, compare, completions, config, history, holder, man, run, service, snapshot, status, top,
-    writer,
+    bench, compare, completions, config, history, holder, man, run, service, snapshot, status,
+    streams, top, writer,
 };
 
 const EXIT_STATUS: &str = "Exit status: 0 done, 1 done and the answer is no, 2 could not.";
@@ -55,6 +55,8 @@ pub(crate) enum Verb {
     History(history::Args),
     /// Puts data directories away and brings them back
     Snapshot(snapshot::Args),
+    /// Labels the files of a database for drives that separate data by lifetime
+    Streams(Box<streams::Args>),
     /// Writes to Redis through a fail-over, for `compare` and `bench`
     #[command(hide = true)]
     RedisWriter(writer::Args),

@@ -5,6 +5,7 @@
 //! The result goes to stdout, progress and errors to stderr.
 
 mod args;
+mod astream;
 mod bench;
 mod compare;
 mod completions;
@@ -22,6 +23,7 @@ mod run;
 mod service;
 mod snapshot;
 mod status;
+mod streams;
 mod table;
 mod top;
 mod units;
@@ -30,6 +32,9 @@ mod writer;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if astream::is_asked() {
+        return astream::main();
+    }
     let verb = match args::parse() {
         Ok(verb) => verb,
         Err(code) => return code,
@@ -44,6 +49,7 @@ fn main() -> ExitCode {
         args::Verb::Bench(args) => bench::run(args),
         args::Verb::History(args) => history::run(&args),
         args::Verb::Snapshot(args) => snapshot::run(args),
+        args::Verb::Streams(args) => streams::run(*args),
         args::Verb::RedisWriter(args) => writer::run(args),
         args::Verb::RedisHolder(args) => holder::run(args),
         args::Verb::Config(args) => config::run(args),

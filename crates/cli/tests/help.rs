@@ -34,6 +34,10 @@ fn help_is_as_committed() {
         "snapshot restore",
         "snapshot verify",
         "snapshot show",
+        "streams",
+        "streams run",
+        "streams check",
+        "streams rules",
     ] {
         let name = verb.replace(' ', "-");
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/help/{name}.txt"));

@@ -79,6 +79,7 @@ pub fn check(dir: &Path, rules: &Arc<Rules>, setter: &dyn Setter) -> Result<Vec<
     let mut rows = Vec::new();
     let mut seen: HashSet<Identity> = HashSet::new();
     let start = (dir.canonicalize()).map_err(|error| tree::errno(&error))?;
+    let mut entered = HashSet::from([start.clone()]);
     let mut waiting = VecDeque::from([(start, PathBuf::new())]);
     while let Some((dir, prefix)) = waiting.pop_front() {
         let is_first = prefix.as_os_str().is_empty();
@@ -95,10 +96,11 @@ pub fn check(dir: &Path, rules: &Arc<Rules>, setter: &dyn Setter) -> Result<Vec<
             match found {
                 Found::Directory(_) => {}
                 Found::Elsewhere => {
-                    if let Ok(target) = path.canonicalize() {
-                        if !waiting.iter().any(|(known, _)| *known == target) {
-                            waiting.push_back((target, relative));
-                        }
+                    // Links may lead in circles, or back up.
+                    let target = path.canonicalize().ok();
+                    let target = target.filter(|target| !dir.starts_with(target));
+                    if let Some(target) = target.filter(|target| entered.insert(target.clone())) {
+                        waiting.push_back((target, relative));
                     }
                 }
                 Found::File {
@@ -128,8 +130,6 @@ pub fn check(dir: &Path, rules: &Arc<Rules>, setter: &dyn Setter) -> Result<Vec<
                 .into_iter()
                 .map(|it| unseen(dir.join(it.path), it.error)),
         );
-        // A link that leads back up must not make this endless.
-        waiting.retain(|(target, _)| !dir.starts_with(target));
     }
     rows.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(rows)

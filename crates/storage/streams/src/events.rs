@@ -30,8 +30,8 @@ pub(crate) enum Event {
         name: OsString,
         is_dir: bool,
     },
-    /// Somebody waits to open the file with this descriptor, which is the reader's to close.
-    Opening(c_int),
+    /// A process waits to open the file with this descriptor, which is the reader's to close.
+    Opening { file: c_int, pid: c_int },
     /// Anything else.
     Other,
 }
@@ -71,7 +71,10 @@ fn first(buffer: &[u8]) -> Option<(Event, &[u8])> {
     let event = if mask & libc::FAN_Q_OVERFLOW != 0 {
         Event::Overflow
     } else if mask & libc::FAN_OPEN_PERM != 0 {
-        Event::Opening(fd)
+        Event::Opening {
+            file: fd,
+            pid: i32_at(whole, 20)?,
+        }
     } else {
         let is_dir = mask & libc::FAN_ONDIR != 0;
         named(whole.get(header_len..)?, is_dir).unwrap_or(Event::Other)
@@ -167,7 +170,7 @@ mod tests {
             [
                 named("ibdata1", false),
                 Event::Overflow,
-                Event::Opening(7),
+                Event::Opening { file: 7, pid: 4711 },
                 named("shop", true)
             ]
         );

@@ -39,6 +39,7 @@ struct Shared {
     is_open: AtomicBool,
     /// Raised when the watchdog has opened the gate.
     bell: OwnedFd,
+    pid: i32,
     /// The name at whose open the gate stalls: a drill.
     drill: Option<OsString>,
 }
@@ -77,6 +78,7 @@ impl Gate {
             end: event()?,
             is_open: AtomicBool::new(false),
             bell: event()?,
+            pid: rustix::process::getpid().as_raw_nonzero().get(),
             drill,
         });
         let gate = Self { shared };
@@ -181,13 +183,18 @@ impl Shared {
     }
 
     fn on_event(&self, event: &Event) {
-        let Event::Opening(raw) = event else { return };
+        let Event::Opening { file: raw, pid } = event else {
+            return;
+        };
         let Some(file) = sys::event_file(*raw) else {
             return;
         };
         let begun = self.micros().max(1);
         self.since.store(begun, Ordering::Release);
-        self.label(file.as_fd());
+        // Our own opens come from looks, which label what they open, and say so.
+        if *pid != self.pid {
+            self.label(file.as_fd());
+        }
         let mut answer = [0; 8];
         let (fd, response) = answer.split_at_mut(4);
         fd.copy_from_slice(&raw.to_ne_bytes());

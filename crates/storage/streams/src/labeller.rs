@@ -299,7 +299,10 @@ impl Labeller<'_> {
     fn wait(&self, longest: Duration) -> Ready {
         let devices: Vec<(u32, u32)> = self.groups.keys().copied().collect();
         let longest = match &self.options.metrics {
-            Some(_) if self.counters.now() != self.written.0 => longest.min(METRICS_PAUSE),
+            // The gate counts without waking us.
+            Some(_) if self.gate.is_some() || self.counters.now() != self.written.0 => {
+                longest.min(METRICS_PAUSE)
+            }
             _ => longest,
         };
         let mut wait = vec![
@@ -356,8 +359,11 @@ impl Labeller<'_> {
         }
         // An interrupted look has not seen everything.
         if !self.control.shall_end() {
-            self.labels.retain(|identity, _| seen.contains(identity));
-            self.told.retain(|identity| seen.contains(identity));
+            // What is on a disk that is away may come back with it.
+            let there = self.devices();
+            let stays = |it: &Identity| seen.contains(it) || !there.contains(&it.device());
+            self.labels.retain(|identity, _| stays(identity));
+            self.told.retain(stays);
         }
     }
 

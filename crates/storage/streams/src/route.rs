@@ -18,6 +18,9 @@ pub use disk::{Bus, Disk};
 pub use mounts::Mount;
 pub use plan::{Class, classes, plan};
 
+#[cfg(test)]
+mod tests;
+
 /// proc and sysfs, of this machine or of another one.
 #[derive(Debug, Clone)]
 pub struct System {

@@ -33,6 +33,12 @@ pub enum Pattern {
 }
 
 impl Pattern {
+    /// Whether it is a regular expression.
+    #[must_use]
+    pub fn is_search(&self) -> bool {
+        matches!(self, Self::Search { .. })
+    }
+
     fn matches(&self, place: &Place<'_>) -> bool {
         match self {
             Self::Glob(glob) => glob.is_match(place.relative),
@@ -54,8 +60,7 @@ impl fmt::Display for Pattern {
 
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
-        let is_glob = |pattern: &Self| matches!(pattern, Self::Glob(_));
-        is_glob(self) == is_glob(other) && self.to_string() == other.to_string()
+        self.is_search() == other.is_search() && self.to_string() == other.to_string()
     }
 }
 

@@ -44,7 +44,7 @@ impl Labeller<'_> {
                             self.on_name(mount, &dir, &name, is_dir);
                         }
                     }
-                    Event::Opening(_) | Event::Other => {}
+                    Event::Opening { .. } | Event::Other => {}
                 }
                 if self.control.shall_end() {
                     return;

@@ -108,9 +108,13 @@ pub(super) fn survey(options: &Options) -> Result<Vec<Report>, RunError> {
 }
 
 pub(super) fn lock_all(options: &Options) -> Result<Vec<Lock>, RunError> {
+    let mut taken = HashSet::new();
     let locks = options.databases.iter().map(|Database { dir, .. }| {
         let open = tree::open_dir(dir).map_err(|error| unfit(dir, error))?;
         let identity = tree::identity(open.as_fd()).map_err(|error| unfit(dir, error))?;
+        if !taken.insert(identity) {
+            return Err(unfit(dir, "it is given twice"));
+        }
         Ok(Lock::take(&options.lock_dir, dir, identity)?)
     });
     locks.collect()
@@ -176,11 +180,15 @@ impl Labeller<'_> {
         }
         self.roots
             .retain(|root| root.is_given() || root.armed().is_some());
-        let devices: HashSet<(u32, u32)> = (self.roots.iter())
-            .filter_map(|root| Some(root.armed()?.identity.device()))
-            .collect();
+        let devices = self.devices();
         self.groups.retain(|device, _| devices.contains(device));
         self.publish();
+    }
+
+    /// The file systems that are watched.
+    pub(super) fn devices(&self) -> HashSet<(u32, u32)> {
+        let armed = self.roots.iter().filter_map(Root::armed);
+        armed.map(|armed| armed.identity.device()).collect()
     }
 
     /// Watches a directory that is there; whether it is watched now.

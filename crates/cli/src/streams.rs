@@ -1,0 +1,58 @@
+//! `saiga streams`: write-lifetime hints on the files of a database, and what becomes of them.
+
+mod check;
+mod rules;
+mod run;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Options of `saiga streams`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Labels the files of databases as they appear, until it is ended
+    Run(run::Args),
+    /// Shows the hint that every file has and should have, and whether hints reach the drive
+    Check(check::Args),
+    /// Prints a set of rules as TOML, or lists the sets that are built in
+    Rules(rules::Args),
+}
+
+/// Does what is asked.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.verb {
+        Verb::Run(args) => run::run(args),
+        Verb::Check(args) => check::run(&args),
+        Verb::Rules(args) => rules::run(&args),
+    }
+}
+
+fn tell(text: &str) -> anyhow::Result<()> {
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
+}
+
+fn tell_json(value: &serde_json::Value) -> anyhow::Result<()> {
+    tell(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+/// What becomes of hints in one directory, as JSON.
+fn report_json(report: &saiga_streams::route::Report) -> serde_json::Value {
+    serde_json::json!({
+        "dir": report.dir.display().to_string(),
+        "mount": report.mount.point.display().to_string(),
+        "file_system": report.mount.kind,
+        "disk": report.disk.as_ref().map(|disk| &disk.name),
+        "max_write_streams": report.disk.as_ref().and_then(|disk| disk.max_write_streams),
+        "kernel": report.kernel.to_string(),
+        "route": report.route.name(),
+        "reaches": report.reach.name(),
+        "why": report.why,
+        "notes": report.notes,
+    })
+}
