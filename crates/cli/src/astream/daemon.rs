@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -50,6 +50,13 @@ fn lock(file: &File) -> Result<bool, String> {
         Err(Errno::WOULDBLOCK) => Ok(false),
         Err(error) => Err(format!("cannot lock {PID_FILE}: {error}")),
     }
+}
+
+/// Whether the pid file's name leads to this file.
+fn is_named(file: &File) -> bool {
+    let named = std::fs::symlink_metadata(PID_FILE);
+    let open = file.metadata();
+    named.is_ok_and(|named| open.is_ok_and(|open| named.ino() == open.ino()))
 }
 
 /// Starts the daemon and waits until it is at work.
@@ -104,7 +111,6 @@ pub(super) fn stop() -> Result<(), String> {
     })?;
     rustix::fs::flock(&file, FlockOperation::LockExclusive)
         .map_err(|error| format!("cannot wait for the daemon's end: {error}"))?;
-    let _ = std::fs::remove_file(PID_FILE);
     let _ = writeln!(std::io::stdout(), "stopped");
     Ok(())
 }
@@ -112,6 +118,10 @@ pub(super) fn stop() -> Result<(), String> {
 /// The daemon itself.
 pub(super) fn serve(start: &Start) -> Result<(), String> {
     let mut file = open_pid_file()?;
+    // A daemon that ends just now takes the name away from the file that was opened.
+    while lock(&file)? && !is_named(&file) {
+        file = open_pid_file()?;
+    }
     if !lock(&file)? {
         return Err("daemon is running; `astream stop` ends it".to_owned());
     }

@@ -179,7 +179,10 @@ fn new_rules_are_taken_up_and_bad_ones_are_not() {
     let rules = site.path("my.toml");
     let write = |hint: &str| {
         let text = format!("[[rule]]\npath = \"a*\"\nhint = \"{hint}\"\nwhy = \"a test\"\n");
-        fs::write(&rules, text).unwrap();
+        // As editors do it: a reader sees the old file or the new one, never half of it.
+        let new = rules.with_extension("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(&new, &rules).unwrap();
     };
     write("short");
     fs::write(data.join("a"), "").unwrap();
@@ -252,8 +255,6 @@ fn bad_input_is_named_and_nothing_begins() {
     fs::create_dir(&folder).unwrap();
     fs::write(&file, "x y z w").unwrap();
     let (folder, file) = (text(&folder), text(&file));
-    let locks = site.path("locks");
-    let locks = text(&locks);
     for (words, expected) in [
         (
             &["run", "/no/such", "--rules", "mysql"][..],

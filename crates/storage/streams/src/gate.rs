@@ -8,7 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,6 +34,8 @@ struct Shared {
     start: Instant,
     /// Microseconds from `start` to when the open at hand was begun, and 0 while there is none.
     since: AtomicU64,
+    /// The descriptor of that open, and -1 while there is none.
+    held: AtomicI32,
     /// Raised when the gate shall end.
     end: OwnedFd,
     is_open: AtomicBool,
@@ -75,6 +77,7 @@ impl Gate {
             counters,
             start: Instant::now(),
             since: AtomicU64::new(0),
+            held: AtomicI32::new(-1),
             end: event()?,
             is_open: AtomicBool::new(false),
             bell: event()?,
@@ -143,10 +146,36 @@ impl Shared {
     /// Lets everybody through, now and later.
     fn open(&self) {
         self.is_open.store(true, Ordering::Release);
+        // No new waiters; then an answer to each that waits, whoever has read its event. Closing alone should do, but
+        // Linux 6.18 was seen to leave a waiter behind.
+        let flush = libc::FAN_MARK_FLUSH;
+        let _ = sys::fanotify_mark(self.group.as_fd(), flush, 0, rustix::fs::CWD);
+        let held = self.held.load(Ordering::Acquire);
+        if held >= 0 {
+            self.allow(held);
+        }
+        let mut buffer = vec![0; 4096];
+        while let Ok(len @ 1..) = rustix::io::read(&self.group, &mut *buffer) {
+            for event in events::read(buffer.get(..len).unwrap_or_default()) {
+                if let Event::Opening { file, .. } = event {
+                    self.allow(file);
+                    drop(sys::event_file(file));
+                }
+            }
+        }
         // The group's last descriptor goes; the kernel allows what waits for an answer. The number stays taken, so the
         // other thread cannot write its answer into somebody else's file.
         let _ = sys::replace(&self.group, &self.null);
         self.counters.gate_shut.store(0, Ordering::Relaxed);
+    }
+
+    /// Answers one waiter. When that is not taken, it has been answered already.
+    fn allow(&self, file: i32) {
+        let mut answer = [0; 8];
+        let (fd, response) = answer.split_at_mut(4);
+        fd.copy_from_slice(&file.to_ne_bytes());
+        response.copy_from_slice(&libc::FAN_ALLOW.to_ne_bytes());
+        let _ = rustix::io::write(&self.group, &answer);
     }
 
     /// The thread that answers.
@@ -190,17 +219,14 @@ impl Shared {
             return;
         };
         let begun = self.micros().max(1);
+        self.held.store(*raw, Ordering::Release);
         self.since.store(begun, Ordering::Release);
         // Our own opens come from looks, which label what they open, and say so.
         if *pid != self.pid {
             self.label(file.as_fd());
         }
-        let mut answer = [0; 8];
-        let (fd, response) = answer.split_at_mut(4);
-        fd.copy_from_slice(&raw.to_ne_bytes());
-        response.copy_from_slice(&libc::FAN_ALLOW.to_ne_bytes());
-        // When it is not taken, the gate has been opened meanwhile and nobody waits.
-        let _ = rustix::io::write(&self.group, &answer);
+        self.allow(*raw);
+        self.held.store(-1, Ordering::Release);
         self.since.store(0, Ordering::Release);
         let held = self.micros().saturating_sub(begun);
         self.counters.held.fetch_max(held, Ordering::Relaxed);
