@@ -93,10 +93,6 @@ fn files_get_the_labels_that_its_users_expect() {
         (stopped.code, stopped.stdout.as_str()),
         (Some(0), "stopped\n")
     );
-    assert!(
-        !Path::new("/proc").join(pid.trim()).exists(),
-        "it waits for the end"
-    );
     assert_eq!(hint(&other.join("undo_001")), Hint::NotSet);
     assert!(!Path::new("/var/run/astream.pid").exists());
 }

@@ -155,6 +155,7 @@ struct Labeller<'a> {
     /// Files of which it was said already that they are refused, or keep their own hint.
     told: HashSet<Identity>,
     is_full_told: bool,
+    is_stall_told: bool,
     _locks: Vec<Lock>,
     written: (Counted, Option<Instant>),
 }
@@ -210,6 +211,7 @@ pub fn run(
         labels: HashMap::new(),
         told: HashSet::new(),
         is_full_told: false,
+        is_stall_told: false,
         _locks: locks,
         written: (Counted::default(), None),
     };
@@ -319,7 +321,7 @@ impl Labeller<'_> {
                 .values()
                 .map(|group| PollFd::new(group, PollFlags::IN)),
         );
-        let bell = self.gate.as_ref().filter(|gate| !gate.is_open());
+        let bell = self.gate.as_ref().filter(|_| !self.is_stall_told);
         let bell_at = wait.len();
         let bell = bell.map(Gate::bell);
         wait.extend(bell.iter().map(|bell| PollFd::new(bell, PollFlags::IN)));
@@ -337,6 +339,7 @@ impl Labeller<'_> {
     }
 
     fn on_stall(&mut self) {
+        self.is_stall_told = true;
         let limit = self.options.stall_limit;
         self.say(
             Level::Warn,
