@@ -155,7 +155,11 @@ pub(crate) fn look(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Entry, Errno> {
             Ok(target) if kind(&target) == FileType::Directory => Entry::Elsewhere,
             _ => Entry::Other,
         },
-        _ => Entry::Other,
+        FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => Entry::Other,
     })
 }
 

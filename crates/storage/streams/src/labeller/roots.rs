@@ -233,8 +233,7 @@ impl Labeller<'_> {
         let watch =
             watch.map_err(|error| ArmError::Problem(format!("cannot watch it: {error}")))?;
         if !self.options.once && !self.groups.contains_key(&identity.device()) {
-            let group =
-                watch_file_system(open.as_fd()).map_err(|error| ArmError::unwatchable(error))?;
+            let group = watch_file_system(open.as_fd()).map_err(ArmError::unwatchable)?;
             self.groups.insert(identity.device(), group);
         }
         Ok(Armed {
