@@ -150,9 +150,10 @@ fn as_text(rules: &Rules, checked: &Checked) -> String {
     let mut table = Table::new(["file", "size", "wanted", "found", "", "rule"]);
     for row in rows {
         let origin = row.rule.and_then(|number| rules.rules.get(number));
-        let standing = match row.standing {
-            Standing::Unseen(error) => format!("unseen: {error}"),
-            standing => standing.name().to_owned(),
+        let standing = if let Standing::Unseen(error) = row.standing {
+            format!("unseen: {error}")
+        } else {
+            row.standing.name().to_owned()
         };
         table.row([
             shown(&report.dir, &row.path),

@@ -10,6 +10,7 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use saiga_streams::hint::Hint;
@@ -22,10 +23,15 @@ pub(crate) struct Site {
     pub(crate) saiga: Installation,
     folder: tempfile::TempDir,
     mounted: Vec<PathBuf>,
+    /// One test at a time: they drop the host's caches and count loop devices, inodes and queues.
+    _turn: MutexGuard<'static, ()>,
 }
+
+static TURN: Mutex<()> = Mutex::new(());
 
 impl Site {
     pub(crate) fn new() -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the test's thread has opened nothing by a path relative to its working directory.
         let unshared =
             unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) };
@@ -35,6 +41,7 @@ impl Site {
             saiga: Installation::bare(),
             folder: tempfile::tempdir().unwrap(),
             mounted: Vec::new(),
+            _turn: turn,
         }
     }
 
@@ -136,6 +143,14 @@ impl Labeller {
                 }
                 Err(error) => panic!("no line with {part:?}: {error}; {:#?}", self.said),
             }
+        }
+    }
+
+    /// Does something again and again until a line has `part` in it.
+    pub(crate) fn wait_while(&mut self, part: &str, mut doing: impl FnMut()) {
+        while !self.said.iter().any(|line| line.contains(part)) {
+            doing();
+            self.said.extend(self.lines.try_iter());
         }
     }
 
