@@ -29,10 +29,10 @@ fn a_pin_keeps_the_hint_and_no_space() {
         fs::remove_file(&file).unwrap();
         run("sync", &["-f", text(&data)]);
         let block = rustix::fs::statvfs(&data).unwrap().f_frsize;
-        assert!(
-            free() - before >= (60 << 20) / block,
-            "{kind}: the space is still taken"
-        );
+        // XFS frees in the background; what is still held by somebody is never freed.
+        while free() - before < (60 << 20) / block {
+            run("sync", &["-f", text(&data)]);
+        }
         assert_eq!(labeller.end(), Some(0));
     }
 }
