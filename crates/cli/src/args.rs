@@ -57,8 +57,8 @@ pub(crate) enum Verb {
     Snapshot(snapshot::Args),
     /// Measures the write amplification of NVMe drives by their own counters
     Waf(waf::Args),
-    /// Labels files for multi-stream SSDs, and shows what that is worth
-    Streams(streams::Args),
+    /// Labels files for drives that separate data by lifetime, and shows what that is worth
+    Streams(Box<streams::Args>),
     /// Writes to Redis through a fail-over, for `compare` and `bench`
     #[command(hide = true)]
     RedisWriter(writer::Args),

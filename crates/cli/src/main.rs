@@ -5,6 +5,7 @@
 //! The result goes to stdout, progress and errors to stderr.
 
 mod args;
+mod astream;
 mod bench;
 mod compare;
 mod completions;
@@ -33,6 +34,9 @@ mod writer;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if astream::is_asked() {
+        return astream::main();
+    }
     let verb = match args::parse() {
         Ok(verb) => verb,
         Err(code) => return code,
@@ -48,7 +52,7 @@ fn main() -> ExitCode {
         args::Verb::History(args) => history::run(&args),
         args::Verb::Snapshot(args) => snapshot::run(args),
         args::Verb::Waf(args) => waf::run(args),
-        args::Verb::Streams(args) => streams::run(args),
+        args::Verb::Streams(args) => streams::run(*args),
         args::Verb::RedisWriter(args) => writer::run(args),
         args::Verb::RedisHolder(args) => holder::run(args),
         args::Verb::Config(args) => config::run(args),

@@ -41,6 +41,9 @@ fn help_is_as_committed() {
         "waf record",
         "waf timer",
         "streams",
+        "streams run",
+        "streams check",
+        "streams rules",
         "streams simulate",
     ] {
         let name = verb.replace(' ', "-");

@@ -1,0 +1,224 @@
+//! The daemon: started as a process of its own, found again by the lock on its pid file.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal};
+use saiga_streams::control::Control;
+use saiga_streams::labeller::{self, Database, Level, Mode, Options};
+use saiga_streams::lock::LOCK_DIR;
+use saiga_streams::route::System;
+use saiga_streams::setter::Fcntl;
+
+use super::words::Start;
+
+/// The first word of the process that becomes the daemon.
+pub(super) const SERVE: &str = "--serve";
+/// Where its pid is.
+const PID_FILE: &str = "/var/run/astream.pid";
+/// What the daemon says on its standard output once files are labelled.
+const READY: &[u8] = b"ready\n";
+/// How often everything is looked at.
+const LOOK: Duration = Duration::from_secs(60);
+
+fn open_pid_file() -> Result<File, String> {
+    File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o644)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(PID_FILE)
+        .map_err(|error| format!("cannot open {PID_FILE}: {error}"))
+}
+
+/// Takes the lock; `false` when a daemon has it.
+fn lock(file: &File) -> Result<bool, String> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(format!("cannot lock {PID_FILE}: {error}")),
+    }
+}
+
+/// Whether the pid file's name leads to this file.
+fn is_named(file: &File) -> bool {
+    let named = std::fs::symlink_metadata(PID_FILE);
+    let open = file.metadata();
+    named.is_ok_and(|named| open.is_ok_and(|open| named.ino() == open.ino()))
+}
+
+/// Starts the daemon and waits until it is at work.
+pub(super) fn start(words: &[OsString]) -> Result<(), String> {
+    let mut child = Command::new("/proc/self/exe")
+        .arg0("astream")
+        .arg(SERVE)
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cannot start the daemon: {error}"))?;
+    let mut said = Vec::new();
+    if let Some(stdout) = &mut child.stdout {
+        // It closes this end when it is ready, or when it ends.
+        let _ = stdout.read_to_end(&mut said);
+    }
+    if said == READY {
+        return Ok(());
+    }
+    // The reason is on our standard error already, which is the daemon's, too.
+    let _ = child.wait();
+    Err("the daemon has not started".to_owned())
+}
+
+/// Ends the daemon and waits until it is gone.
+pub(super) fn stop() -> Result<(), String> {
+    let mut file = match File::open(PID_FILE) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err("no daemon is running".to_owned());
+        }
+        Err(error) => return Err(format!("cannot open {PID_FILE}: {error}")),
+    };
+    // A pid alone proves nothing, it may be a stranger's by now; the lock is the daemon's.
+    if lock(&file)? {
+        return Err("no daemon is running".to_owned());
+    }
+    let mut text = String::new();
+    let read = file.read_to_string(&mut text);
+    let pid = text.trim().parse().ok().and_then(Pid::from_raw);
+    let Some(pid) = pid.filter(|_| read.is_ok()) else {
+        return Err(format!(
+            "a daemon is running, but {PID_FILE} does not say which"
+        ));
+    };
+    rustix::process::kill_process(pid, Signal::TERM).map_err(|error| {
+        format!(
+            "cannot end the daemon (pid {}): {error}",
+            pid.as_raw_nonzero()
+        )
+    })?;
+    rustix::fs::flock(&file, FlockOperation::LockExclusive)
+        .map_err(|error| format!("cannot wait for the daemon's end: {error}"))?;
+    let _ = writeln!(std::io::stdout(), "stopped");
+    Ok(())
+}
+
+/// The daemon itself.
+pub(super) fn serve(start: &Start) -> Result<(), String> {
+    let mut file = open_pid_file()?;
+    // A daemon that ends just now takes the name away from the file that was opened.
+    while lock(&file)? && !is_named(&file) {
+        file = open_pid_file()?;
+    }
+    if !lock(&file)? {
+        return Err("daemon is running; `astream stop` ends it".to_owned());
+    }
+    // Away from the terminal: its signals are not meant for us.
+    rustix::process::setsid().map_err(|error| format!("cannot leave the terminal: {error}"))?;
+    let written = file
+        .set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| writeln!(file, "{}", std::process::id()));
+    written.map_err(|error| format!("cannot write {PID_FILE}: {error}"))?;
+    let pairs = start.dirs.iter().zip(&start.rules);
+    let databases = pairs.map(|(dir, rules)| Database {
+        dir: dir.clone(),
+        rules: vec![as_path(rules)],
+    });
+    let options = Options {
+        databases: databases.collect(),
+        mode: Mode::Notify,
+        once: false,
+        force: false,
+        look: LOOK,
+        stall_limit: Duration::from_secs(1),
+        drill: None,
+        metrics: None,
+        lock_dir: LOCK_DIR.into(),
+        system: System::default(),
+    };
+    let control = Control::new().map_err(|error| error.to_string())?;
+    control.on_signals().map_err(|error| error.to_string())?;
+    let syslog = Syslog::new(start.level);
+    labeller::run(&options, Arc::new(Fcntl), &control, &|level, text| {
+        syslog.say(level, text);
+        // Whoever starts it should know at once when hints go nowhere.
+        if level == Level::Warn && !syslog.is_detached.get() {
+            let _ = writeln!(std::io::stderr(), "astream: warning: {text}");
+        }
+        if level == Level::Info && text.contains("; labelling files ") {
+            syslog.detach();
+        }
+    })
+    .map_err(|error| error.to_string())?;
+    // While the lock is still ours.
+    let _ = std::fs::remove_file(PID_FILE);
+    Ok(())
+}
+
+/// A rule file by a name that is none of a built-in set.
+fn as_path(rules: &Path) -> String {
+    let path = std::path::absolute(rules).unwrap_or_else(|_| rules.to_owned());
+    path.to_string_lossy().into_owned()
+}
+
+/// Where astream logs.
+struct Syslog {
+    socket: Option<UnixDatagram>,
+    level: u8,
+    is_detached: std::cell::Cell<bool>,
+}
+
+impl Syslog {
+    fn new(level: u8) -> Self {
+        let socket = UnixDatagram::unbound().ok().filter(|socket| {
+            let is_set = socket.set_nonblocking(true);
+            is_set.is_ok() && socket.connect("/dev/log").is_ok()
+        });
+        Self {
+            socket,
+            level,
+            is_detached: std::cell::Cell::new(false),
+        }
+    }
+
+    fn say(&self, level: Level, text: &str) {
+        // Facility LOG_USER (1 << 3) with the severity.
+        let (own, priority) = match level {
+            Level::Detail => (1, 8 + 7),
+            Level::Info => (2, 8 + 6),
+            Level::Warn => (3, 8 + 4),
+        };
+        if own < self.level {
+            return;
+        }
+        if let Some(socket) = &self.socket {
+            let pid = std::process::id();
+            // A log that is full must not hold up labels.
+            let _ = socket.send(format!("<{priority}>astream[{pid}]: {text}").as_bytes());
+        }
+    }
+
+    /// Tells the process that started this one, and leaves its terminal alone from here on.
+    fn detach(&self) {
+        let _ = std::io::stdout().write_all(READY);
+        let _ = std::io::stdout().flush();
+        if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+            let _ = rustix::stdio::dup2_stdout(&null);
+            let _ = rustix::stdio::dup2_stderr(&null);
+        }
+        self.is_detached.set(true);
+    }
+}

@@ -1,0 +1,208 @@
+//! `saiga streams check`: wanted and found, file by file, and where hints go.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use saiga_streams::check::{self, Row, Standing};
+use saiga_streams::hint::Hint;
+use saiga_streams::route::{self, Reach, Report, System};
+use saiga_streams::rules::{self, Rules};
+use saiga_streams::setter::Fcntl;
+use serde_json::{Value, json};
+
+use super::{report_json, tell, tell_json};
+use crate::exit;
+use crate::table::Table;
+use crate::units;
+
+/// Options of `saiga streams check`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Changes nothing. The first line says what becomes of hints on this kernel and drive.\nExit status: 1 when a \
+file has not the hint that it should have, or when hints reach nothing here (--any-route does not mind the latter)."
+)]
+pub(super) struct Args {
+    /// Data directories
+    #[arg(value_name = "DIR", required = true)]
+    dirs: Vec<PathBuf>,
+    /// Built-in sets or files (see `saiga streams rules`), the first rule that matches decides
+    #[arg(long, value_name = "NAME|FILE", required = true, num_args = 1..)]
+    rules: Vec<String>,
+    /// Do not mind where hints reach nothing
+    #[arg(long)]
+    any_route: bool,
+    /// Print the commands that cut the drive below into one FDP namespace for each class, and run none of them
+    #[arg(long)]
+    plan: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with = "plan")]
+    json: bool,
+    /// Take proc and sys from below this directory
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    system: PathBuf,
+}
+
+/// One directory.
+struct Checked {
+    report: Report,
+    rows: Vec<Row>,
+}
+
+/// Looks at every file.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let rules = Arc::new(load(&args.rules)?);
+    let system = System::at(&args.system);
+    let mut all = Vec::new();
+    for dir in &args.dirs {
+        let report = route::probe(&system, dir)?;
+        if let Some(obstacle) = report.obstacle() {
+            anyhow::bail!("{}: {obstacle}", dir.display());
+        }
+        anyhow::ensure!(dir.is_dir(), "{} is no directory", dir.display());
+        let rows = check::check(dir, &rules, &Fcntl);
+        let rows = rows.with_context(|| format!("cannot look at {}", dir.display()))?;
+        all.push(Checked { report, rows });
+    }
+    if args.plan {
+        return plan(&rules, &all);
+    }
+    let idle = idle(&rules, &all);
+    if args.json {
+        let dirs = all.iter().map(|checked| as_json(&rules, checked));
+        tell_json(&json!({
+            "directories": dirs.collect::<Vec<_>>(),
+            "rules_without_files": idle,
+        }))?;
+    } else {
+        for checked in &all {
+            tell(&as_text(&rules, checked))?;
+        }
+        for rule in &idle {
+            exit::say(&format!("warning: {rule} matches no file"));
+        }
+    }
+    let is_well = |checked: &Checked| {
+        let reaches = args.any_route || checked.report.reach != Reach::No;
+        reaches && checked.rows.iter().all(|row| row.standing.is_well())
+    };
+    Ok(if all.iter().all(is_well) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(exit::NO)
+    })
+}
+
+fn load(names: &[String]) -> anyhow::Result<Rules> {
+    let mut joined = Rules::default();
+    for name in names {
+        let (rules, warnings) = rules::load(name)?;
+        for warning in &warnings {
+            exit::say(&format!("warning: {warning}"));
+        }
+        joined.rules.extend(rules.rules);
+    }
+    Ok(joined)
+}
+
+/// Rules of files (not built-in ones, which fit several versions) that match nothing.
+fn idle(rules: &Rules, all: &[Checked]) -> Vec<String> {
+    let rows = all.iter().flat_map(|checked| &checked.rows);
+    let used: BTreeSet<usize> = rows.filter_map(|row| row.rule).collect();
+    let rules = rules.rules.iter().enumerate();
+    rules
+        .filter(|(number, rule)| !used.contains(number) && !rule.origin.is_builtin)
+        .map(|(_, rule)| format!("{} `{}`", rule.origin, rule.pattern))
+        .collect()
+}
+
+fn plan(rules: &Rules, all: &[Checked]) -> anyhow::Result<ExitCode> {
+    let [checked] = all else {
+        anyhow::bail!("a plan is for one directory");
+    };
+    let disk = checked.report.disk.as_ref().map(|disk| disk.name.as_str());
+    let controller = disk.and_then(controller).with_context(|| {
+        format!(
+            "{} is not on an NVMe drive, so there is nothing to cut into namespaces",
+            checked.report.dir.display()
+        )
+    })?;
+    let classes = route::classes(rules, &check::bytes_by_rule(&checked.rows));
+    tell(&route::plan(controller, &classes))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `nvme0` of `nvme0n1`.
+fn controller(disk: &str) -> Option<&str> {
+    let number = disk.strip_prefix("nvme")?;
+    let digits = number.find(|c: char| !c.is_ascii_digit())?;
+    disk.get(..4 + digits)
+}
+
+fn as_text(rules: &Rules, checked: &Checked) -> String {
+    let Checked { report, rows } = checked;
+    let mut out = report.headline() + "\n";
+    for note in &report.notes {
+        out.push_str(&format!("  {note}\n"));
+    }
+    let mut table = Table::new(["file", "size", "wanted", "found", "", "rule"]);
+    for row in rows {
+        let origin = row.rule.and_then(|number| rules.rules.get(number));
+        let standing = if let Standing::Unseen(error) = row.standing {
+            format!("unseen: {error}")
+        } else {
+            row.standing.name().to_owned()
+        };
+        table.row([
+            shown(&report.dir, &row.path),
+            units::bytes(row.bytes),
+            row.wanted.to_string(),
+            row.found
+                .map_or_else(|| "?".to_owned(), |hint| hint.to_string()),
+            standing,
+            origin.map_or_else(String::new, |rule| {
+                format!("{} {}", rule.origin, rule.pattern)
+            }),
+        ]);
+    }
+    out.push_str(&table.to_string());
+    let count = |is: fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count();
+    out.push_str(&format!(
+        "{} files: {} as they should be, {} not, {} without a rule\n",
+        rows.len(),
+        count(|row| row.standing.is_well() && row.standing != Standing::Free),
+        count(|row| !row.standing.is_well()),
+        count(|row| row.standing == Standing::Free),
+    ));
+    out
+}
+
+fn shown(dir: &Path, path: &Path) -> String {
+    path.strip_prefix(dir).unwrap_or(path).display().to_string()
+}
+
+fn as_json(rules: &Rules, checked: &Checked) -> Value {
+    let rows = checked.rows.iter().map(|row| {
+        let rule = row.rule.and_then(|number| rules.rules.get(number));
+        let wanted = Some(row.wanted).filter(|hint| *hint != Hint::NotSet);
+        json!({
+            "path": row.path.display().to_string(),
+            "bytes": row.bytes,
+            "rule": rule.map(|rule| json!({
+                "origin": rule.origin.to_string(),
+                "path": rule.pattern.to_string(),
+                "why": rule.why,
+            })),
+            "wanted": wanted.map(Hint::name),
+            "found": row.found.filter(|hint| *hint != Hint::NotSet).map(Hint::name),
+            "standing": row.standing.name(),
+            "is_well": row.standing.is_well(),
+        })
+    });
+    json!({
+        "route": report_json(&checked.report),
+        "files": rows.collect::<Vec<_>>(),
+    })
+}

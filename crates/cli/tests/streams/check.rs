@@ -1,0 +1,205 @@
+//! `saiga streams check` and `run --once`: what they say, and their exit codes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use saiga_streams::hint::Hint;
+
+use crate::site::{Site, hint, set_hint};
+use crate::support::{said, text};
+
+/// Makes proc and sys of a machine where hints on `data` reach a drive.
+fn good_machine(site: &Site, data: &Path) -> String {
+    let system = site.path("system");
+    let write = |name: &str, text: &str| {
+        let path = system.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("proc/sys/kernel/osrelease", "7.2.0\n");
+    let mount = format!("1 0 259:1 / {} rw - f2fs /dev/nvme0n1 rw\n", data.display());
+    write("proc/self/mountinfo", &mount);
+    write("sys/block/nvme0n1/queue/max_write_streams", "8\n");
+    fs::create_dir_all(system.join("sys/dev/block")).unwrap();
+    let link = system.join("sys/dev/block/259:1");
+    std::os::unix::fs::symlink(system.join("sys/block/nvme0n1"), link).unwrap();
+    text(&system).to_owned()
+}
+
+/// Files with a hint, without one that they should have, and with another.
+fn mixed_files(site: &mut Site) -> PathBuf {
+    let data = site.disk("ext4");
+    fs::create_dir(data.join("shop")).unwrap();
+    for name in ["ibdata1", "undo_001", "shop/a.ibd", "auto.cnf"] {
+        fs::write(data.join(name), "x").unwrap();
+    }
+    set_hint(&data.join("ibdata1"), Hint::Long);
+    set_hint(&data.join("shop/a.ibd"), Hint::Short);
+    data
+}
+
+#[test]
+fn the_check_says_what_is_and_what_should_be() {
+    let mut site = Site::new();
+    let data = mixed_files(&mut site);
+    let words = ["check", text(&data), "--rules", "mysql"];
+    let out = said(&mut site.streams(&words));
+    assert_eq!(out.code, Some(1));
+    let first = out.stdout.lines().next().unwrap();
+    assert!(
+        first.starts_with("hints stop at the block layer on "),
+        "{first}"
+    );
+    assert!(first.contains("a loop device drops hints"), "{first}");
+    let row = |start: &str| {
+        let mut lines = out.stdout.lines();
+        let line = lines
+            .find(|line| line.starts_with(start))
+            .unwrap_or_else(|| panic!("{}", out.stdout));
+        line.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert!(
+        row("ibdata1").contains("long long ok mysql:"),
+        "{}",
+        out.stdout
+    );
+    assert!(
+        row("undo_001").contains("medium - missing mysql:"),
+        "{}",
+        out.stdout
+    );
+    assert!(
+        row("shop/a.ibd").contains("long short kept mysql:"),
+        "{}",
+        out.stdout
+    );
+    assert!(row("auto.cnf").contains("- - no rule"), "{}", out.stdout);
+    assert_eq!(
+        hint(&data.join("undo_001")),
+        Hint::NotSet,
+        "a check changes nothing"
+    );
+}
+
+#[test]
+fn hints_that_reach_a_drive_are_a_success_and_others_only_when_asked_for() {
+    let mut site = Site::new();
+    let data = mixed_files(&mut site);
+    let words = ["check", text(&data), "--rules", "mysql"];
+    // A drive that takes hints, and a missing one.
+    let system = good_machine(&site, &data);
+    let good = ["--system", &system];
+    let out = said(&mut site.streams(&[&words[..], &good].concat()));
+    assert_eq!(out.code, Some(1));
+    assert!(
+        out.stdout.starts_with("hints go by F2FS with FDP on "),
+        "{}",
+        out.stdout
+    );
+    let locks = site.path("locks");
+    let once = [
+        "run",
+        text(&data),
+        "--rules",
+        "mysql",
+        "--once",
+        "--lock-dir",
+        text(&locks),
+    ];
+    assert_eq!(
+        said(&mut site.streams(&[&once[..], &good].concat())).code,
+        Some(0)
+    );
+    assert_eq!(hint(&data.join("undo_001")), Hint::Medium);
+    assert_eq!(
+        said(&mut site.streams(&[&words[..], &good].concat())).code,
+        Some(0)
+    );
+
+    // All labels are there, and reach nothing: that is no success unless it is asked for.
+    assert_eq!(said(&mut site.streams(&words)).code, Some(1));
+    assert_eq!(said(&mut site.streams(&once)).code, Some(1));
+    for words in [&words[..], &once] {
+        let out = said(&mut site.streams(&[words, &["--any-route"]].concat()));
+        assert_eq!(out.code, Some(0), "{}", out.stderr);
+    }
+    let out = said(&mut site.streams(&[&words[..], &good, &["--plan"]].concat()));
+    assert_eq!(out.code, Some(0));
+    assert!(
+        out.stdout
+            .contains("nvme create-ns /dev/nvme0 --nsze=262144"),
+        "{}",
+        out.stdout
+    );
+}
+
+#[test]
+fn the_same_as_json() {
+    let mut site = Site::new();
+    let data = site.disk("xfs");
+    fs::write(data.join("ibdata1"), "four").unwrap();
+    let rules = site.path("my.toml");
+    let rule = |path: &str| format!("[[rule]]\npath = \"{path}\"\nhint = \"long\"\nwhy = \"w\"\n");
+    fs::write(&rules, rule("ibdata*") + &rule("nothing")).unwrap();
+    let words = ["check", text(&data), "--rules", text(&rules), "--json"];
+    let out = said(&mut site.streams(&words));
+    assert_eq!(out.code, Some(1));
+    let value: serde_json::Value = serde_json::from_str(&out.stdout).unwrap();
+    let dir = &value["directories"][0];
+    assert_eq!(dir["route"]["reaches"], "no");
+    assert_eq!(dir["route"]["file_system"], "xfs");
+    let file = &dir["files"][0];
+    assert_eq!(file["bytes"], 4);
+    assert_eq!(file["wanted"], "long");
+    assert_eq!(file["found"], serde_json::Value::Null);
+    assert_eq!(file["standing"], "missing");
+    assert_eq!(file["is_well"], false);
+    assert_eq!(file["rule"]["path"], "ibdata*");
+    let idle = value["rules_without_files"][0].as_str().unwrap();
+    assert!(idle.ends_with("my.toml:6 `nothing`"), "{idle}");
+}
+
+#[test]
+fn memory_is_no_drive() {
+    let mut site = Site::new();
+    let data = site.mount_as("tmpfs", "size=1m", "memory");
+    fs::write(data.join("ibdata1"), "").unwrap();
+    let out = said(&mut site.streams(&["check", text(&data), "--rules", "mysql"]));
+    assert_eq!(out.code, Some(1));
+    assert!(
+        out.stdout.starts_with("hints reach nothing on "),
+        "{}",
+        out.stdout
+    );
+    assert!(
+        out.stdout.contains("tmpfs keeps files in memory"),
+        "{}",
+        out.stdout
+    );
+}
+
+#[test]
+fn links_in_circles_come_to_an_end() {
+    let mut site = Site::new();
+    let data = site.disk("ext4");
+    let (one, two) = (data.join("one"), data.join("two"));
+    fs::create_dir(&one).unwrap();
+    fs::create_dir(&two).unwrap();
+    fs::write(two.join("t.ibd"), "").unwrap();
+    let link = |to: &Path, at: &Path| std::os::unix::fs::symlink(to, at).unwrap();
+    link(&two, &one.join("two"));
+    link(&one, &two.join("one"));
+    link(&data, &two.join("up"));
+    let out = said(&mut site.streams(&["check", text(&one), "--rules", "mysql", "--json"]));
+    let value: serde_json::Value = serde_json::from_str(&out.stdout).unwrap();
+    assert_eq!(
+        value["directories"][0]["files"].as_array().unwrap().len(),
+        1
+    );
+    let mut labeller = site.labeller(&one, &["--rules", "mysql"]);
+    assert_eq!(hint(&two.join("t.ibd")), Hint::Long);
+    assert_eq!(labeller.end(), Some(0));
+}

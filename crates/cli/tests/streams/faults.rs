@@ -1,0 +1,298 @@
+//! What goes wrong: hints lost, events dropped, directories gone, two labellers, bad rules, wrong file systems.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use saiga_streams::hint::Hint;
+
+use crate::site::{Site, hint, metric, run};
+use crate::support::{said, text};
+
+fn evict() {
+    run("sync", &[]);
+    fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
+}
+
+#[test]
+fn a_pin_keeps_the_hint_and_no_space() {
+    for kind in ["ext4", "xfs"] {
+        let mut site = Site::new();
+        let data = site.disk(kind);
+        let file = data.join("ibdata1");
+        fs::write(&file, vec![7; 64 << 20]).unwrap();
+        let mut labeller = site.labeller(&data, &["--rules", "mysql"]);
+        evict();
+        assert_eq!(hint(&file), Hint::Long, "{kind}");
+        let free = || rustix::fs::statvfs(&data).unwrap().f_bavail;
+        run("sync", &["-f", text(&data)]);
+        let before = free();
+        fs::remove_file(&file).unwrap();
+        run("sync", &["-f", text(&data)]);
+        let block = rustix::fs::statvfs(&data).unwrap().f_frsize;
+        // XFS frees in the background; what is still held by somebody is never freed.
+        while free() - before < (60 << 20) / block {
+            run("sync", &["-f", text(&data)]);
+        }
+        assert_eq!(labeller.end(), Some(0));
+    }
+}
+
+/// A machine whose other programs have used up all watches, so nothing is pinned.
+#[test]
+fn a_lost_hint_comes_back_with_the_next_look() {
+    let mut site = Site::new();
+    let data = site.disk("ext4");
+    let system = site.path("system");
+    for (name, text) in [
+        ("proc/sys/kernel/osrelease", "6.18.0".to_owned()),
+        ("proc/sys/fs/inotify/max_user_watches", "0".to_owned()),
+        (
+            "proc/self/mountinfo",
+            fs::read_to_string("/proc/thread-self/mountinfo").unwrap(),
+        ),
+    ] {
+        let path = system.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    fs::write(data.join("ibdata1"), "").unwrap();
+    let metrics = site.path("saiga.prom");
+    let more = [
+        "--rules",
+        "mysql",
+        "--look",
+        "100ms",
+        "--system",
+        text(&system),
+        "--metrics",
+        text(&metrics),
+    ];
+    let mut labeller = site.labeller(&data, &more);
+    labeller
+        .said
+        .iter()
+        .find(|line| line.contains("0 files are pinned"))
+        .unwrap();
+    // The kernel keeps an inode that is busy just then, so once may not be enough.
+    labeller.wait_while("ibdata1 had lost its hint, long again", evict);
+    assert_eq!(labeller.end(), Some(0));
+    assert!(metric(&metrics, "labels_lost_total") >= 1);
+    assert_eq!(
+        metric(&metrics, "labels_lost_total"),
+        metric(&metrics, "labels_reapplied_total")
+    );
+}
+
+#[test]
+fn dropped_events_lead_to_a_look_at_everything() {
+    let mut site = Site::new();
+    let data = site.mount_as("tmpfs", "size=64m,nr_inodes=100k", "memory");
+    let metrics = site.path("saiga.prom");
+    let mut labeller = site.labeller(&data, &["--rules", "mysql", "--metrics", text(&metrics)]);
+    let limit = fs::read_to_string("/proc/sys/fs/fanotify/max_queued_events").unwrap();
+    let count = limit.trim().parse::<usize>().unwrap() + 100;
+    labeller.signal("STOP");
+    for number in 0..count {
+        fs::File::create(data.join(format!("undo_{number}"))).unwrap();
+    }
+    labeller.signal("CONT");
+    labeller.wait_for("the kernel dropped events");
+    labeller.wait_for("looked at everything");
+    for number in 0..count {
+        assert_eq!(
+            hint(&data.join(format!("undo_{number}"))),
+            Hint::Medium,
+            "{number}"
+        );
+    }
+    assert_eq!(labeller.end(), Some(0));
+    assert_eq!(metric(&metrics, "queue_overflows_total"), 1);
+}
+
+#[test]
+fn a_directory_that_vanishes_and_returns_is_labelled_again() {
+    let mut site = Site::new();
+    let data = site.disk("ext4").join("a/data");
+    fs::create_dir_all(&data).unwrap();
+    let mut labeller = site.labeller(&data, &["--rules", "mysql"]);
+    fs::remove_dir_all(data.parent().unwrap()).unwrap();
+    labeller.wait_for("data is gone; waiting for it");
+    fs::create_dir_all(&data).unwrap();
+    fs::write(data.join("ibdata1"), "").unwrap();
+    labeller.wait_for("ibdata1 long");
+    fs::write(data.join("undo_001"), "").unwrap();
+    labeller.wait_for("undo_001 medium");
+}
+
+#[test]
+fn a_disk_can_be_unmounted_under_the_labeller_and_comes_back_labelled() {
+    for kind in ["ext4", "xfs"] {
+        let mut site = Site::new();
+        let data = site.disk(kind);
+        fs::write(data.join("ibdata1"), "").unwrap();
+        let mut labeller = site.labeller(&data, &["--rules", "mysql"]);
+        // Fails with "target is busy" when the labeller holds anything there.
+        run("umount", &[text(&data)]);
+        site.mount(kind);
+        labeller.wait_for("ibdata1 had lost its hint, long again");
+        assert_eq!(hint(&data.join("ibdata1")), Hint::Long);
+        fs::write(data.join("undo_001"), "").unwrap();
+        labeller.wait_for("undo_001 medium");
+    }
+}
+
+#[test]
+fn a_directory_has_one_labeller_and_another_one_its_own() {
+    let mut site = Site::new();
+    let disk = site.disk("ext4");
+    let (one, two, locks) = (disk.join("one"), disk.join("two"), site.path("locks"));
+    fs::create_dir(&one).unwrap();
+    fs::create_dir(&two).unwrap();
+    symlink(&one, disk.join("link")).unwrap();
+    let first = site.labeller(&one, &["--rules", "mysql"]);
+    let link = disk.join("link");
+    let words = [
+        "run",
+        text(&link),
+        "--rules",
+        "mysql",
+        "--lock-dir",
+        text(&locks),
+    ];
+    let second = said(&mut site.streams(&words));
+    assert_eq!(second.code, Some(2));
+    let pid = first.child.id();
+    let expected = format!("is labelled by another `saiga streams run` (pid {pid}); stop it first");
+    assert!(second.stderr.contains(&expected), "{}", second.stderr);
+    let mut other = site.labeller(&two, &["--rules", "redis"]);
+    fs::write(two.join("appendonly.aof"), "").unwrap();
+    other.wait_for("appendonly.aof medium");
+    drop(first);
+    assert_eq!(other.end(), Some(0));
+}
+
+#[test]
+fn new_rules_are_taken_up_and_bad_ones_are_not() {
+    let mut site = Site::new();
+    let data = site.disk("ext4");
+    let rules = site.path("my.toml");
+    let write = |hint: &str| {
+        let text = format!("[[rule]]\npath = \"a*\"\nhint = \"{hint}\"\nwhy = \"a test\"\n");
+        // As editors do it: a reader sees the old file or the new one, never half of it.
+        let new = rules.with_extension("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(&new, &rules).unwrap();
+    };
+    write("short");
+    fs::write(data.join("a"), "").unwrap();
+    let metrics = site.path("saiga.prom");
+    let mut labeller = site.labeller(
+        &data,
+        &["--rules", text(&rules), "--metrics", text(&metrics)],
+    );
+    assert_eq!(hint(&data.join("a")), Hint::Short);
+    // A file that changes is read again; the hint was ours, so it is ours to change.
+    write("long");
+    labeller.wait_for("1 rules read again and applied");
+    assert_eq!(hint(&data.join("a")), Hint::Long);
+    write("nonsense");
+    labeller.wait_for("the old rules stay: ");
+    let line = labeller.said.last().unwrap();
+    assert!(line.contains("my.toml:3: `nonsense` is no hint"), "{line}");
+    fs::write(data.join("ab"), "").unwrap();
+    labeller.wait_for("ab long");
+    labeller.signal("HUP");
+    labeller.wait_for("the old rules stay: ");
+    write("medium");
+    labeller.wait_for("1 rules read again and applied");
+    labeller.signal("HUP");
+    labeller.wait_for("1 rules read again and applied");
+    assert_eq!(hint(&data.join("ab")), Hint::Medium);
+    assert_eq!(labeller.end(), Some(0));
+    assert!(metric(&metrics, "rules_rejected_total") >= 2);
+}
+
+#[test]
+fn signals_end_it_at_once_and_cleanly() {
+    let mut site = Site::new();
+    let data = site.disk("ext4");
+    for (mode, signal) in [("notify", "INT"), ("gate", "TERM")] {
+        let mut labeller = site.labeller(&data, &["--rules", "mysql", "--mode", mode]);
+        labeller.signal(signal);
+        assert_eq!(labeller.child.wait().unwrap().code(), Some(0), "{mode}");
+        labeller.wait_for("ended");
+    }
+}
+
+#[test]
+fn an_overlay_is_refused_and_its_upper_directory_is_not() {
+    let mut site = Site::new();
+    let disk = site.disk("ext4");
+    for name in ["lower", "upper", "work"] {
+        fs::create_dir(disk.join(name)).unwrap();
+    }
+    let options = ["lower", "upper", "work"].map(|it| format!("{it}dir={}", text(&disk.join(it))));
+    let merged = site.mount_as("overlay", &options.join(","), "merged");
+    let refused = said(&mut site.streams(&["run", text(&merged), "--rules", "mysql"]));
+    assert_eq!(refused.code, Some(2));
+    let upper = disk.join("upper");
+    let expected = format!(
+        "give it {} (the overlay's upper directory)",
+        upper.display()
+    );
+    assert!(refused.stderr.contains(&expected), "{}", refused.stderr);
+    let mut labeller = site.labeller(&upper, &["--rules", "mysql"]);
+    fs::write(merged.join("ibdata1"), "").unwrap();
+    labeller.wait_for("ibdata1 long");
+    assert_eq!(hint(&upper.join("ibdata1")), Hint::Long);
+}
+
+#[test]
+fn bad_input_is_named_and_nothing_begins() {
+    let site = Site::new();
+    let (folder, file) = (site.path("folder"), site.path("file"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(&file, "x y z w").unwrap();
+    let (folder, file) = (text(&folder), text(&file));
+    for (words, expected) in [
+        (
+            &["run", "/no/such", "--rules", "mysql"][..],
+            "cannot look at /no/such: No such file",
+        ),
+        (&["run", file, "--rules", "mysql"], "it is no directory"),
+        (&["run", folder], "--rules"),
+        (
+            &["run", folder, "--rules", "oracle"],
+            "there is no rule set `oracle`; use mysql, mariadb,",
+        ),
+        (
+            &["run", folder, "--rules", file],
+            "failed to parse the rule: 4 words",
+        ),
+        (
+            &["run", folder, "--rules", "/no/such.toml"],
+            "cannot read the rules in /no/such.toml",
+        ),
+        (
+            &["run", folder, "--rules", "mysql", "--look", "0s"],
+            "--look must be longer than nothing",
+        ),
+        (
+            &["run", folder, "--rules", "mysql", "--mode", "wall"],
+            "invalid value 'wall'",
+        ),
+        (
+            &["check", "/no/such", "--rules", "mysql"],
+            "cannot look at /no/such",
+        ),
+        (
+            &["check", folder, "--rules", "mysql", "--plan"],
+            "is not on an NVMe drive",
+        ),
+        (&["rules", "oracle"], "there is no rule set `oracle`"),
+    ] {
+        let out = said(&mut site.streams(words));
+        assert_eq!(out.code, Some(2), "{words:?}: {}", out.stderr);
+        assert!(out.stderr.contains(expected), "{words:?}: {}", out.stderr);
+    }
+}

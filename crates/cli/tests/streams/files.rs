@@ -1,0 +1,134 @@
+//! Which files get their hint, and when: there before, made, renamed, moved, in directories that come later.
+
+use std::fs;
+
+use saiga_streams::hint::Hint;
+
+use crate::site::{Site, hint, metric, set_hint};
+use crate::support::text;
+
+#[test]
+fn files_are_labelled_wherever_they_come_from() {
+    for kind in ["ext4", "xfs"] {
+        let mut site = Site::new();
+        let data = site.disk(kind).join("mysql");
+        fs::create_dir_all(data.join("#innodb_redo")).unwrap();
+        fs::write(data.join("ibdata1"), "there before").unwrap();
+        fs::write(data.join("#innodb_redo/#ib_redo1"), "there before").unwrap();
+        fs::write(data.join("auto.cnf"), "no rule").unwrap();
+        let metrics = site.path("saiga.prom");
+        let mut labeller = site.labeller(&data, &["--rules", "mysql", "--metrics", text(&metrics)]);
+        assert!(
+            labeller.said[0].contains("hints stop at the block layer on "),
+            "{:?}",
+            labeller.said
+        );
+        assert_eq!(hint(&data.join("ibdata1")), Hint::Long);
+        assert_eq!(hint(&data.join("#innodb_redo/#ib_redo1")), Hint::Short);
+        assert_eq!(hint(&data.join("auto.cnf")), Hint::NotSet);
+
+        fs::write(data.join("#ib_16384_0.dblwr"), "made").unwrap();
+        labeller.wait_for("#ib_16384_0.dblwr short (mysql:");
+        assert_eq!(hint(&data.join("#ib_16384_0.dblwr")), Hint::Short);
+
+        fs::write(data.join("binlog.tmp"), "renamed into place").unwrap();
+        fs::rename(data.join("binlog.tmp"), data.join("binlog.000001")).unwrap();
+        labeller.wait_for("binlog.000001 medium (");
+        assert_eq!(hint(&data.join("binlog.000001")), Hint::Medium);
+
+        fs::create_dir_all(data.join("shop/deep")).unwrap();
+        fs::write(
+            data.join("shop/deep/t.ibd"),
+            "in a directory that came with it",
+        )
+        .unwrap();
+        labeller.wait_for("shop/deep/t.ibd long (");
+        assert_eq!(hint(&data.join("shop/deep/t.ibd")), Hint::Long);
+
+        let outside = data.parent().unwrap().join("elsewhere");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("a.ibd"), "moved in with its directory").unwrap();
+        fs::write(data.parent().unwrap().join("ibdata1"), "not below").unwrap();
+        fs::rename(&outside, data.join("moved")).unwrap();
+        labeller.wait_for("moved/a.ibd long (");
+        assert_eq!(hint(&data.join("moved/a.ibd")), Hint::Long);
+        assert_eq!(hint(&data.parent().unwrap().join("ibdata1")), Hint::NotSet);
+
+        assert_eq!(labeller.end(), Some(0));
+        assert_eq!(metric(&metrics, "labels_set_total"), 6);
+        assert_eq!(metric(&metrics, "pinned_files"), 6);
+        assert_eq!(metric(&metrics, "labels_refused_total"), 0);
+    }
+}
+
+#[test]
+fn the_hint_of_the_database_itself_stays() {
+    let mut site = Site::new();
+    let data = site.disk("ext4");
+    let (own, other) = (data.join("000001.log"), data.join("000002.log"));
+    fs::write(&own, "").unwrap();
+    set_hint(&own, Hint::Medium);
+    let mut labeller = site.labeller(&data, &["--rules", "rocksdb"]);
+    labeller
+        .said
+        .iter()
+        .find(|line| line.contains("keeps the hint `medium`"))
+        .unwrap();
+    assert_eq!(hint(&own), Hint::Medium);
+    fs::write(&other, "").unwrap();
+    labeller.wait_for("000002.log short");
+    labeller.end();
+    let labeller = site.labeller(&data, &["--rules", "rocksdb", "--force"]);
+    assert_eq!(hint(&own), Hint::Short);
+    drop(labeller);
+}
+
+/// PostgreSQL's log on a disk of its own, and a tablespace that is linked later.
+#[test]
+fn links_and_mounts_are_followed_as_the_database_sees_them() {
+    let mut site = Site::new();
+    let (data, fast) = (site.disk("ext4"), site.disk("xfs"));
+    let wal = fast.join("wal");
+    fs::create_dir_all(data.join("pg_tblspc")).unwrap();
+    fs::create_dir(&wal).unwrap();
+    fs::write(wal.join("000000010000000000000001"), "").unwrap();
+    std::os::unix::fs::symlink(&wal, data.join("pg_wal")).unwrap();
+    let mut labeller = site.labeller(&data, &["--rules", "postgres"]);
+    assert_eq!(hint(&wal.join("000000010000000000000001")), Hint::Short);
+    fs::write(wal.join("000000010000000000000002"), "").unwrap();
+    labeller.wait_for("000000010000000000000002 short");
+    let space = fast.join("space");
+    fs::create_dir_all(space.join("PG_15_202209061/5")).unwrap();
+    std::os::unix::fs::symlink(&space, data.join("pg_tblspc/17000")).unwrap();
+    labeller.wait_for("leads to");
+    fs::write(space.join("PG_15_202209061/5/17001"), "").unwrap();
+    labeller.wait_for("PG_15_202209061/5/17001 long");
+    // A mount that is made later, below.
+    fs::create_dir_all(data.join("base")).unwrap();
+    let memory = site.path("ext4/base");
+    site.mount_as("tmpfs", "size=1m", "ext4/base");
+    labeller.wait_for("leads to");
+    fs::create_dir(memory.join("5")).unwrap();
+    fs::write(memory.join("5/16384"), "").unwrap();
+    labeller.wait_for("base/5/16384 long");
+}
+
+#[test]
+fn astreams_rules_label_what_they_say() {
+    let mut site = Site::new();
+    let data = site.disk("xfs");
+    let rules = site.path("rules");
+    let lines = format!("{0}/ib_logfile 2\n{0}/undo 4\nlonely\n", data.display());
+    fs::write(&rules, lines).unwrap();
+    let mut labeller = site.labeller(&data, &["--rules", text(&rules)]);
+    labeller
+        .said
+        .iter()
+        .find(|line| line.contains("rules:3: astream wants"))
+        .unwrap();
+    fs::write(data.join("ib_logfile0"), "").unwrap();
+    fs::write(data.join("undo_001"), "").unwrap();
+    labeller.wait_for("undo_001 long (");
+    assert_eq!(hint(&data.join("ib_logfile0")), Hint::Short);
+    assert_eq!(hint(&data.join("undo_001")), Hint::Long);
+}

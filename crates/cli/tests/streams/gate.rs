@@ -1,0 +1,120 @@
+//! The gate: labels before the first byte, and nobody is kept waiting by a labeller that stalls or dies.
+
+use std::fs;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use saiga_streams::hint::Hint;
+use saiga_streams::setter::{Fcntl, Setter as _};
+
+use crate::site::{Site, hint, metric, run};
+use crate::support::text;
+
+#[test]
+fn a_file_has_its_hint_before_its_first_byte() {
+    for kind in ["ext4", "xfs"] {
+        let mut site = Site::new();
+        let data = site.disk(kind);
+        fs::create_dir(data.join("shop")).unwrap();
+        let metrics = site.path("saiga.prom");
+        let more = [
+            "--rules",
+            "mysql",
+            "--mode",
+            "gate",
+            "--metrics",
+            text(&metrics),
+        ];
+        let mut labeller = site.labeller(&data, &more);
+        for number in 0..300 {
+            let path = data.join(format!("shop/t{number}.ibd"));
+            let file = fs::File::create_new(&path).unwrap();
+            // Nothing was written yet, and nothing waited for: the open itself did.
+            assert_eq!(
+                Fcntl.read(file.as_fd()).unwrap(),
+                Hint::Long,
+                "{kind} {number}"
+            );
+        }
+        fs::write(data.join("auto.cnf"), "no rule").unwrap();
+        assert_eq!(hint(&data.join("auto.cnf")), Hint::NotSet);
+        assert_eq!(labeller.end(), Some(0));
+        assert_eq!(metric(&metrics, "labels_set_total"), 300);
+        assert_eq!(metric(&metrics, "labels_gated_total"), 300);
+        assert_eq!(metric(&metrics, "gate_stalls_total"), 0);
+    }
+}
+
+/// A process that opens `path` for writing and says so.
+fn opener(path: &Path) -> Child {
+    let script = "exec 3>\"$1\"; echo open";
+    Command::new("sh")
+        .args(["-c", script, "sh", text(path)])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits until a process waits for the gate.
+fn wait_until_held(pid: u32) {
+    let place = format!("/proc/{pid}/wchan");
+    loop {
+        let waits_in = fs::read_to_string(&place).unwrap();
+        if waits_in.contains("fanotify") {
+            return;
+        }
+        assert!(!waits_in.is_empty(), "the opener is gone");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_watchdog_opens_a_gate_that_stalls() {
+    let mut site = Site::new();
+    let data = site.disk("ext4");
+    let metrics = site.path("saiga.prom");
+    let more = [
+        "--rules",
+        "mysql",
+        "--mode",
+        "gate",
+        "--stall-limit",
+        "200ms",
+        "--drill",
+        "undo_001",
+        "--metrics",
+        text(&metrics),
+    ];
+    let mut labeller = site.labeller(&data, &more);
+    let stalled = opener(&data.join("undo_001"));
+    wait_until_held(stalled.id());
+    // Behind the stalled one, so held up by it.
+    let behind = opener(&data.join("undo_002"));
+    for opener in [stalled, behind] {
+        let out = opener.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&out.stdout), "open\n");
+    }
+    labeller.wait_for("the gate took longer than 200ms for one open and was opened for good");
+    // From here on it is as if the mode were notify.
+    fs::write(data.join("undo_003"), "").unwrap();
+    labeller.wait_for("undo_003 medium");
+    assert_eq!(hint(&data.join("undo_001")), Hint::Medium);
+    assert_eq!(hint(&data.join("undo_002")), Hint::Medium);
+    assert_eq!(labeller.end(), Some(0));
+    assert_eq!(metric(&metrics, "gate_stalls_total"), 1);
+    assert_eq!(metric(&metrics, "gate_active"), 0);
+}
+
+#[test]
+fn only_the_given_directories_have_a_gate() {
+    let mut site = Site::new();
+    let disk = site.disk("ext4");
+    let data = disk.join("data");
+    fs::create_dir(&data).unwrap();
+    let labeller = site.labeller(&data, &["--rules", "mysql", "--mode", "gate"]);
+    labeller.signal("STOP");
+    fs::write(disk.join("ibdata1"), "nobody has to answer").unwrap();
+    labeller.signal("CONT");
+    run("true", &[]);
+}

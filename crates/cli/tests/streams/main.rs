@@ -1,0 +1,14 @@
+//! `saiga streams` on real file systems, with real files and a real database.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod astream;
+mod check;
+mod faults;
+mod files;
+mod gate;
+mod redis;
+mod rules;
+mod site;
+
+#[path = "../support/mod.rs"]
+mod support;

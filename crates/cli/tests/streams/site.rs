@@ -1,0 +1,201 @@
+//! Disks that only this thread's mount namespace knows, and a labeller on them whose lines are waited for.
+#![expect(
+    unsafe_code,
+    reason = "unshare(2) has no safe wrapper: other threads would rely on what they share with this one"
+)]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use saiga_streams::hint::Hint;
+use saiga_streams::setter::{Fcntl, Setter as _};
+
+use crate::support::{Installation, text};
+
+/// A folder for disks and a `saiga`.
+pub(crate) struct Site {
+    pub(crate) saiga: Installation,
+    folder: tempfile::TempDir,
+    mounted: Vec<PathBuf>,
+    /// One test at a time: they drop the host's caches and count loop devices, inodes and queues.
+    _turn: MutexGuard<'static, ()>,
+}
+
+static TURN: Mutex<()> = Mutex::new(());
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the test's thread has opened nothing by a path relative to its working directory.
+        let unshared =
+            unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) };
+        unshared.expect("mounting needs root");
+        run("mount", &["--make-rprivate", "/"]);
+        Self {
+            saiga: Installation::bare(),
+            folder: tempfile::tempdir().unwrap(),
+            mounted: Vec::new(),
+            _turn: turn,
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    /// A file system of `kind` in a file, mounted.
+    pub(crate) fn disk(&mut self, kind: &str) -> PathBuf {
+        let place = self.path(kind);
+        let image = self.path(&format!("{kind}.img"));
+        fs::File::create(&image)
+            .unwrap()
+            .set_len(400 << 20)
+            .unwrap();
+        let quiet = if kind == "xfs" { "-q" } else { "-qF" };
+        run(&format!("/usr/sbin/mkfs.{kind}"), &[quiet, text(&image)]);
+        fs::create_dir(&place).unwrap();
+        self.mount(kind);
+        place
+    }
+
+    /// Mounts a disk of this site once more.
+    pub(crate) fn mount(&mut self, kind: &str) {
+        let (place, image) = (self.path(kind), self.path(&format!("{kind}.img")));
+        run("mount", &["-o", "loop", text(&image), text(&place)]);
+        self.mounted.push(place);
+    }
+
+    /// Mounts something without a disk at `name`.
+    pub(crate) fn mount_as(&mut self, kind: &str, options: &str, name: &str) -> PathBuf {
+        let place = self.path(name);
+        fs::create_dir_all(&place).unwrap();
+        run("mount", &["-t", kind, "-o", options, "none", text(&place)]);
+        self.mounted.push(place.clone());
+        place
+    }
+
+    /// `saiga streams VERB` with locks of its own.
+    pub(crate) fn streams(&self, words: &[&str]) -> Command {
+        self.saiga.saiga(&[&["streams"], words].concat())
+    }
+
+    /// A labeller that is at work.
+    pub(crate) fn labeller(&self, dir: &Path, more: &[&str]) -> Labeller {
+        let locks = self.path("locks");
+        let words = ["run", text(dir), "-v", "--lock-dir", text(&locks)];
+        let mut command = self.streams(&[&words, more].concat());
+        let mut labeller = Labeller::spawn(command.stderr(Stdio::piped()));
+        labeller.wait_for("; labelling files ");
+        labeller
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        for place in self.mounted.iter().rev() {
+            let _ = Command::new("umount").arg("-l").arg(place).output();
+        }
+    }
+}
+
+/// `saiga streams run`, killed with the test.
+pub(crate) struct Labeller {
+    pub(crate) child: Child,
+    lines: Receiver<String>,
+    pub(crate) said: Vec<String>,
+}
+
+impl Labeller {
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let (send, lines) = channel();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            child,
+            lines,
+            said: Vec::new(),
+        }
+    }
+
+    /// Waits for a line with `part` in it, among those that were not waited for yet.
+    pub(crate) fn wait_for(&mut self, part: &str) -> String {
+        loop {
+            // Far beyond any answer: a labeller that says nothing must end the test.
+            match self.lines.recv_timeout(Duration::from_secs(60)) {
+                Ok(line) => {
+                    self.said.push(line.clone());
+                    if line.contains(part) {
+                        return line;
+                    }
+                }
+                Err(error) => panic!("no line with {part:?}: {error}; {:#?}", self.said),
+            }
+        }
+    }
+
+    /// Does something again and again until a line has `part` in it.
+    pub(crate) fn wait_while(&mut self, part: &str, mut doing: impl FnMut()) {
+        while !self.said.iter().any(|line| line.contains(part)) {
+            doing();
+            self.said.extend(self.lines.try_iter());
+        }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        run("kill", &[&format!("-{name}"), &self.child.id().to_string()]);
+    }
+
+    /// Ends it as an administrator does; its exit code.
+    pub(crate) fn end(&mut self) -> Option<i32> {
+        self.signal("TERM");
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Labeller {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The hint of a file.
+pub(crate) fn hint(path: &Path) -> Hint {
+    let file = fs::File::open(path).unwrap();
+    Fcntl.read(file.as_fd()).unwrap()
+}
+
+/// Sets the hint of a file.
+pub(crate) fn set_hint(path: &Path, hint: Hint) {
+    let file = fs::File::open(path).unwrap();
+    Fcntl.set(file.as_fd(), hint).unwrap();
+}
+
+/// The number behind a name in a file of metrics.
+pub(crate) fn metric(path: &Path, name: &str) -> u64 {
+    let text = fs::read_to_string(path).unwrap();
+    let start = format!("saiga_streams_{name} ");
+    let line = text.lines().find_map(|line| line.strip_prefix(&start));
+    line.unwrap_or_else(|| panic!("no {name} in {text}"))
+        .parse()
+        .unwrap()
+}
+
+pub(crate) fn run(program: &str, words: &[&str]) {
+    let output = Command::new(program).args(words).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {words:?}: {said}");
+}

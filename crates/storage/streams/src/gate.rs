@@ -1,0 +1,290 @@
+//! The gate: an open of a file waits until the file has its hint, so that its first byte is written under it.
+//!
+//! FAN_OPEN_PERM on single directories. One thread answers and does nothing else: it opens no file, takes no lock
+//! that is held over a system call on a file, and writes no log. A second one opens the gate for good when the first has
+//! been at one open for too long: it puts /dev/null in the place of the fanotify descriptor, which lets everybody
+//! through. When the process dies, however it dies, the kernel does the same.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
+use crate::counters::{Counters, count};
+use crate::events::{self, Event};
+use crate::setter::{Outcome, Setter, Wish, apply};
+use crate::sys;
+use crate::tree;
+use crate::view::View;
+
+/// What the threads share.
+struct Shared {
+    group: OwnedFd,
+    /// What takes the place of the group when the gate is opened.
+    null: OwnedFd,
+    view: RwLock<Arc<View>>,
+    setter: Arc<dyn Setter>,
+    counters: Arc<Counters>,
+    start: Instant,
+    /// Microseconds from `start` to when the open at hand was begun, and 0 while there is none.
+    since: AtomicU64,
+    /// The descriptor of that open, and -1 while there is none.
+    held: AtomicI32,
+    /// Raised when the gate shall end.
+    end: OwnedFd,
+    is_open: AtomicBool,
+    /// Raised when the watchdog has opened the gate.
+    bell: OwnedFd,
+    pid: i32,
+    /// The name at whose open the gate stalls: a drill.
+    drill: Option<OsString>,
+}
+
+/// The gate; it is open again when this is dropped.
+pub(crate) struct Gate {
+    shared: Arc<Shared>,
+}
+
+impl Gate {
+    /// A gate without directories. An open that takes longer than `limit` opens it for good.
+    pub(crate) fn new(
+        setter: Arc<dyn Setter>,
+        counters: Arc<Counters>,
+        limit: Duration,
+        drill: Option<OsString>,
+    ) -> io::Result<Self> {
+        let flags = libc::FAN_CLASS_CONTENT
+            | libc::FAN_CLOEXEC
+            | libc::FAN_NONBLOCK
+            | libc::FAN_UNLIMITED_MARKS;
+        let files = (libc::O_RDONLY | libc::O_CLOEXEC | libc::O_LARGEFILE).cast_unsigned();
+        let event = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let null = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/null")?;
+        let shared = Arc::new(Shared {
+            group: sys::fanotify_init(flags, files)?,
+            null: null.into(),
+            view: RwLock::default(),
+            setter,
+            counters,
+            start: Instant::now(),
+            since: AtomicU64::new(0),
+            held: AtomicI32::new(-1),
+            end: event()?,
+            is_open: AtomicBool::new(false),
+            bell: event()?,
+            pid: rustix::process::getpid().as_raw_nonzero().get(),
+            drill,
+        });
+        let gate = Self { shared };
+        let (keeper, watchdog) = (Arc::clone(&gate.shared), Arc::clone(&gate.shared));
+        thread::Builder::new()
+            .name("saiga-gate".to_owned())
+            .spawn(move || keeper.keep())?;
+        thread::Builder::new()
+            .name("saiga-watchdog".to_owned())
+            .spawn(move || watchdog.watch(limit))?;
+        gate.shared.counters.gate_shut.store(1, Ordering::Relaxed);
+        Ok(gate)
+    }
+
+    /// From now on these are the rules.
+    pub(crate) fn show(&self, view: Arc<View>) {
+        let mut shown = (self.shared.view.write()).unwrap_or_else(PoisonError::into_inner);
+        *shown = view;
+    }
+
+    /// Lets opens of files in the open directory `dir` wait.
+    pub(crate) fn close(&self, dir: BorrowedFd<'_>) -> Result<(), Errno> {
+        if self.is_open() {
+            return Ok(());
+        }
+        let mask = libc::FAN_OPEN_PERM | libc::FAN_EVENT_ON_CHILD;
+        match sys::fanotify_mark(self.shared.group.as_fd(), libc::FAN_MARK_ADD, mask, dir) {
+            // The watchdog was faster: /dev/null takes no marks.
+            Err(Errno::INVAL) if self.is_open() => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Whether the watchdog has opened it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.shared.is_open.load(Ordering::Acquire)
+    }
+
+    /// Readable once the watchdog has opened it.
+    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
+        self.shared.bell.as_fd()
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.shared.open();
+        ring(&self.shared.end);
+    }
+}
+
+fn ring(bell: &OwnedFd) {
+    // It fails only when it has been rung 2^64 - 2 times.
+    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+}
+
+impl Shared {
+    fn micros(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Lets everybody through, now and later.
+    fn open(&self) {
+        self.is_open.store(true, Ordering::Release);
+        // No new waiters; then an answer to each that waits, whoever has read its event. Closing alone should do, but
+        // Linux 6.18 was seen to leave a waiter behind.
+        let flush = libc::FAN_MARK_FLUSH;
+        let _ = sys::fanotify_mark(self.group.as_fd(), flush, 0, rustix::fs::CWD);
+        let held = self.held.load(Ordering::Acquire);
+        if held >= 0 {
+            self.allow(held);
+        }
+        let mut buffer = vec![0; 4096];
+        while let Ok(len @ 1..) = rustix::io::read(&self.group, &mut *buffer) {
+            for event in events::read(buffer.get(..len).unwrap_or_default()) {
+                if let Event::Opening { file, .. } = event {
+                    self.allow(file);
+                    drop(sys::event_file(file));
+                }
+            }
+        }
+        // The group's last descriptor goes; the kernel allows what waits for an answer. The number stays taken, so the
+        // other thread cannot write its answer into somebody else's file.
+        let _ = sys::replace(&self.group, &self.null);
+        self.counters.gate_shut.store(0, Ordering::Relaxed);
+    }
+
+    /// Answers one waiter. When that is not taken, it has been answered already.
+    fn allow(&self, file: i32) {
+        let mut answer = [0; 8];
+        let (fd, response) = answer.split_at_mut(4);
+        fd.copy_from_slice(&file.to_ne_bytes());
+        response.copy_from_slice(&libc::FAN_ALLOW.to_ne_bytes());
+        let _ = rustix::io::write(&self.group, &answer);
+    }
+
+    /// The thread that answers.
+    fn keep(&self) {
+        let mut buffer = vec![0; 4096];
+        loop {
+            let mut wait = [
+                PollFd::new(&self.group, PollFlags::IN),
+                PollFd::new(&self.end, PollFlags::IN),
+            ];
+            let polled = rustix::event::poll(&mut wait, None);
+            let [_, end] = &wait;
+            if !end.revents().is_empty() {
+                return;
+            }
+            if polled.is_err() {
+                continue;
+            }
+            match rustix::io::read(&self.group, &mut *buffer) {
+                // /dev/null: the gate is open.
+                Ok(0) => return,
+                Ok(len) => {
+                    for event in events::read(buffer.get(..len).unwrap_or_default()) {
+                        self.on_event(&event);
+                    }
+                }
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(_) => {
+                    self.open();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn on_event(&self, event: &Event) {
+        let Event::Opening { file: raw, pid } = event else {
+            return;
+        };
+        let Some(file) = sys::event_file(*raw) else {
+            return;
+        };
+        let begun = self.micros().max(1);
+        self.held.store(*raw, Ordering::Release);
+        self.since.store(begun, Ordering::Release);
+        // Our own opens come from looks, which label what they open, and say so.
+        if *pid != self.pid {
+            self.label(file.as_fd());
+        }
+        self.allow(*raw);
+        self.held.store(-1, Ordering::Release);
+        self.since.store(0, Ordering::Release);
+        let held = self.micros().saturating_sub(begun);
+        self.counters.held.fetch_max(held, Ordering::Relaxed);
+    }
+
+    fn label(&self, file: BorrowedFd<'_>) {
+        let Ok(path) = tree::known_path(file) else {
+            return;
+        };
+        if self.drill.is_some() && path.file_name() == self.drill.as_deref().map(OsStr::new) {
+            self.stall();
+        }
+        let view = Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner));
+        let Some(rule) = view.decide(&path) else {
+            return;
+        };
+        let wish = Wish {
+            hint: rule.hint,
+            force: rule.force,
+            ours: None,
+        };
+        // A file that is refused here is refused again, and named, where it is logged.
+        if let Ok(Outcome::Set) = apply(&*self.setter, file, wish) {
+            count(&self.counters.set);
+            count(&self.counters.gated);
+        }
+    }
+
+    /// What the watchdog is for, on demand: it does not go on before the gate's end.
+    fn stall(&self) {
+        while self.since.load(Ordering::Acquire) != 0 {
+            let mut end = [PollFd::new(&self.end, PollFlags::IN)];
+            if rustix::event::poll(&mut end, None).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// The thread that watches the other one.
+    fn watch(&self, limit: Duration) {
+        let limit_us = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
+        let nap = Timespec::try_from(limit / 4).unwrap_or(Timespec {
+            tv_sec: 0,
+            tv_nsec: 250_000_000,
+        });
+        loop {
+            let mut end = [PollFd::new(&self.end, PollFlags::IN)];
+            let polled = rustix::event::poll(&mut end, Some(&nap));
+            if self.is_open.load(Ordering::Acquire) || matches!(polled, Ok(1..)) {
+                return;
+            }
+            let since = self.since.load(Ordering::Acquire);
+            if since != 0 && self.micros().saturating_sub(since) > limit_us {
+                self.open();
+                count(&self.counters.stalls);
+                ring(&self.bell);
+                return;
+            }
+        }
+    }
+}

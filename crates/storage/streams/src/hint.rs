@@ -1,0 +1,118 @@
+//! The write-lifetime hints of a file: how long a byte is expected to live until it is overwritten or deleted.
+//!
+//! Values: `RWH_WRITE_LIFE_*` of fcntl(2), a `u64` to the kernel. astream's stream numbers are the same values.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A write-lifetime hint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hint {
+    /// 0: nobody has said anything.
+    NotSet,
+    /// 1: somebody has said that the lifetime is not known.
+    None,
+    /// 2: seconds to minutes.
+    Short,
+    /// 3: hours.
+    Medium,
+    /// 4: minutes to days, in place.
+    Long,
+    /// 5: written once.
+    Extreme,
+}
+
+/// A word that is no hint.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no hint; use short, medium, long, extreme or none")]
+pub struct UnknownHint(pub String);
+
+impl Hint {
+    /// All of them, in the order of their values.
+    pub const ALL: [Self; 6] = [
+        Self::NotSet,
+        Self::None,
+        Self::Short,
+        Self::Medium,
+        Self::Long,
+        Self::Extreme,
+    ];
+
+    /// The value of `F_SET_RW_HINT`.
+    #[must_use]
+    pub const fn raw(self) -> u64 {
+        match self {
+            Self::NotSet => 0,
+            Self::None => 1,
+            Self::Short => 2,
+            Self::Medium => 3,
+            Self::Long => 4,
+            Self::Extreme => 5,
+        }
+    }
+
+    /// The hint with this value, if there is one.
+    #[must_use]
+    pub fn from_raw(raw: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|hint| hint.raw() == raw)
+    }
+
+    /// Its name in rules and tables; that of no hint at all is a dash.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotSet => "-",
+            Self::None => "none",
+            Self::Short => "short",
+            Self::Medium => "medium",
+            Self::Long => "long",
+            Self::Extreme => "extreme",
+        }
+    }
+}
+
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Hint {
+    type Err = UnknownHint;
+
+    fn from_str(word: &str) -> Result<Self, UnknownHint> {
+        Self::ALL
+            .into_iter()
+            .find(|hint| *hint != Self::NotSet && hint.name() == word)
+            .ok_or_else(|| UnknownHint(word.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_those_of_the_kernel() {
+        for (hint, raw) in [
+            (Hint::NotSet, 0),
+            (Hint::None, 1),
+            (Hint::Short, 2),
+            (Hint::Medium, 3),
+            (Hint::Long, 4),
+            (Hint::Extreme, 5),
+        ] {
+            assert_eq!(hint.raw(), raw);
+            assert_eq!(Hint::from_raw(raw), Some(hint));
+        }
+        assert_eq!(Hint::from_raw(6), None);
+        assert_eq!(Hint::from_raw((1 << 32) + 2), None);
+    }
+
+    #[test]
+    fn a_dash_is_no_word_for_a_rule() {
+        assert_eq!("long".parse(), Ok(Hint::Long));
+        assert!("-".parse::<Hint>().is_err());
+        assert!("Long".parse::<Hint>().is_err());
+    }
+}

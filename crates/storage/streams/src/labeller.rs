@@ -1,0 +1,421 @@
+//! The labeller: gives every file of a database its hint, when it appears and again when the hint was lost.
+//!
+//! One thread waits for everything: names that appear on the file systems (fanotify, directory handle and name), pins
+//! that go, mounts that change, rule files, signals, the time for a look at everything. What comes too fast for the
+//! kernel's queue is found by such a look. No directory is held open, so nothing keeps a file system from being
+//! unmounted.
+
+mod appear;
+mod file;
+mod reload;
+mod roots;
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
+use crate::control::Control;
+use crate::counters::{self, Counted, Counters, count};
+use crate::gate::Gate;
+use crate::hint::Hint;
+use crate::lock::{Lock, LockError};
+use crate::pins::{self, Pins, Watches};
+use crate::route::{Report, System};
+use crate::rules::RulesError;
+use crate::setter::Setter;
+use crate::tree::Identity;
+use crate::view::View;
+
+use reload::Loaded;
+use roots::Root;
+
+/// A directory and the rules for it.
+#[derive(Debug, Clone)]
+pub struct Database {
+    /// The directory.
+    pub dir: PathBuf,
+    /// Rule sets by name or path, in their order.
+    pub rules: Vec<String>,
+}
+
+/// When a file is labelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Once it is there.
+    Notify,
+    /// Before the open that makes it returns.
+    Gate,
+}
+
+/// What a labeller does.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where.
+    pub databases: Vec<Database>,
+    /// When.
+    pub mode: Mode,
+    /// Label what is there and end.
+    pub once: bool,
+    /// Overwrite hints that somebody else has set.
+    pub force: bool,
+    /// How often it looks at everything.
+    pub look: Duration,
+    /// How long the gate may take for one open before it is opened for good.
+    pub stall_limit: Duration,
+    /// At the open of a file with this name the gate stalls, to see the watchdog at work.
+    pub drill: Option<OsString>,
+    /// Where its numbers go.
+    pub metrics: Option<PathBuf>,
+    /// Where locks are.
+    pub lock_dir: PathBuf,
+    /// What it knows of kernel and devices.
+    pub system: System,
+}
+
+/// How much somebody should care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Something is not as it should be.
+    Warn,
+    /// Begin, end, changes.
+    Info,
+    /// Each file.
+    Detail,
+}
+
+/// Takes log lines.
+pub type Log<'a> = dyn Fn(Level, &str) + 'a;
+
+/// How a labeller ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its numbers.
+    pub counted: Counted,
+    /// Where hints go from each directory.
+    pub reports: Vec<Report>,
+}
+
+/// Why a labeller could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The rules.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    /// A directory that cannot be labelled.
+    #[error("{}: {problem}", dir.display())]
+    Directory {
+        /// It.
+        dir: PathBuf,
+        /// Why.
+        problem: String,
+    },
+    /// Another labeller.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The kernel does not let us watch.
+    #[error(
+        "cannot watch file systems: {0}; run as root (fanotify needs CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH)"
+    )]
+    Watch(Errno),
+    /// Anything else.
+    #[error("cannot begin: {0}")]
+    Io(#[from] io::Error),
+}
+
+struct Labeller<'a> {
+    options: &'a Options,
+    control: &'a Control,
+    log: &'a Log<'a>,
+    setter: Arc<dyn Setter>,
+    counters: Arc<Counters>,
+    loaded: Loaded,
+    roots: Vec<Root>,
+    view: Arc<View>,
+    /// fanotify groups, one for each file system.
+    groups: HashMap<(u32, u32), OwnedFd>,
+    gate: Option<Gate>,
+    pins: Pins,
+    /// Watches of the directories themselves.
+    own: Watches,
+    /// Watches of where directories and rule files may appear.
+    places: Watches,
+    place_watches: Vec<i32>,
+    mounts: File,
+    mount_points: Vec<PathBuf>,
+    /// Files whose hint is ours.
+    labels: HashMap<Identity, Hint>,
+    /// Files of which it was said already that they are refused, or keep their own hint.
+    told: HashSet<Identity>,
+    is_full_told: bool,
+    is_stall_told: bool,
+    _locks: Vec<Lock>,
+    written: (Counted, Option<Instant>),
+}
+
+/// Labels until the end is asked for, or once.
+///
+/// # Errors
+/// Why it could not begin. What happens later is logged and counted.
+pub fn run(
+    options: &Options,
+    setter: Arc<dyn Setter>,
+    control: &Control,
+    log: &Log<'_>,
+) -> Result<Ended, RunError> {
+    let loaded = Loaded::load(&options.databases, options.force)?;
+    let reports = roots::survey(options)?;
+    for report in &reports {
+        log(report.level(), &report.headline());
+    }
+    for warning in &loaded.warnings {
+        log(Level::Warn, &warning.to_string());
+    }
+    let locks = roots::lock_all(options)?;
+    let counters = Arc::new(Counters::default());
+    let gate = match options.mode {
+        Mode::Notify => None,
+        Mode::Gate => {
+            let (setter, counters) = (Arc::clone(&setter), Arc::clone(&counters));
+            let gate = Gate::new(setter, counters, options.stall_limit, options.drill.clone());
+            Some(gate.map_err(|error| {
+                RunError::Watch(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+            })?)
+        }
+    };
+    let root = options.system.root();
+    let mut labeller = Labeller {
+        options,
+        control,
+        log,
+        setter,
+        counters,
+        roots: roots::given(&options.databases),
+        loaded,
+        view: Arc::default(),
+        groups: HashMap::new(),
+        gate,
+        pins: Pins::new(pins::limit(root)).map_err(RunError::Watch)?,
+        own: Watches::new().map_err(RunError::Watch)?,
+        places: Watches::new().map_err(RunError::Watch)?,
+        place_watches: Vec::new(),
+        mounts: File::open("/proc/self/mountinfo")?,
+        mount_points: Vec::new(),
+        labels: HashMap::new(),
+        told: HashSet::new(),
+        is_full_told: false,
+        is_stall_told: false,
+        _locks: locks,
+        written: (Counted::default(), None),
+    };
+    labeller.begin()?;
+    if !options.once {
+        labeller.attend();
+    }
+    labeller.write_metrics(Instant::now(), true);
+    let counted = labeller.counters.now();
+    Ok(Ended { counted, reports })
+}
+
+impl Labeller<'_> {
+    fn begin(&mut self) -> Result<(), RunError> {
+        self.mount_points = self.points_below();
+        self.recheck();
+        for root in self.roots.iter().filter(|root| root.is_given()) {
+            if let Some(problem) = root.problem() {
+                return Err(RunError::Directory {
+                    dir: root.path.clone(),
+                    problem: problem.to_owned(),
+                });
+            }
+        }
+        let counted = self.counters.now();
+        let pinned = self.pins.len();
+        let way = match self.options.mode {
+            Mode::Notify => "as they appear",
+            Mode::Gate => "before their first byte",
+        };
+        let then = if self.options.once || self.control.shall_end() {
+            String::new()
+        } else {
+            format!("; labelling files {way}")
+        };
+        self.say(
+            Level::Info,
+            &format!(
+                "{} files labelled ({}), {} kept their own hint, {} refused, {pinned} pinned{then}",
+                counted.set,
+                self.setter.name(),
+                counted.kept,
+                counted.refused
+            ),
+        );
+        Ok(())
+    }
+
+    fn say(&self, level: Level, text: &str) {
+        (self.log)(level, text);
+    }
+
+    /// Waits for whatever comes until the end is asked for.
+    fn attend(&mut self) {
+        let mut next_look = Instant::now() + self.options.look;
+        while !self.control.shall_end() {
+            let now = Instant::now();
+            self.write_metrics(now, false);
+            if now >= next_look {
+                self.look();
+                next_look = Instant::now() + self.options.look;
+            }
+            let ready = self.wait(next_look.saturating_duration_since(now));
+            self.control.drain();
+            if ready.bell {
+                self.on_stall();
+            }
+            self.pins.sweep();
+            let mut has_moved = ready.mounts && self.mounts_matter();
+            has_moved |= self.directories_went();
+            for device in ready.groups {
+                self.on_names(device);
+            }
+            let has_news = !self.places.news().is_empty();
+            if has_moved || has_news {
+                self.recheck();
+            }
+            if self.control.take_reload() {
+                self.reload(reload::Because::Asked);
+            } else if has_news {
+                self.reload(reload::Because::Changed);
+            }
+        }
+        self.say(Level::Info, "ended");
+    }
+
+    fn wait(&self, longest: Duration) -> Ready {
+        let devices: Vec<(u32, u32)> = self.groups.keys().copied().collect();
+        let longest = match &self.options.metrics {
+            // The gate counts without waking us.
+            Some(_) if self.gate.is_some() || self.counters.now() != self.written.0 => {
+                longest.min(METRICS_PAUSE)
+            }
+            _ => longest,
+        };
+        let mut wait = vec![
+            PollFd::new(self.control, PollFlags::IN),
+            PollFd::new(&self.pins, PollFlags::IN),
+            PollFd::new(&self.own, PollFlags::IN),
+            PollFd::new(&self.places, PollFlags::IN),
+            // The kernel tells of changed mounts as an error (proc_pid_mountinfo(5)).
+            PollFd::new(&self.mounts, PollFlags::PRI),
+        ];
+        let fixed = wait.len();
+        wait.extend(
+            self.groups
+                .values()
+                .map(|group| PollFd::new(group, PollFlags::IN)),
+        );
+        let bell = self.gate.as_ref().filter(|_| !self.is_stall_told);
+        let bell_at = wait.len();
+        let bell = bell.map(Gate::bell);
+        wait.extend(bell.iter().map(|bell| PollFd::new(bell, PollFlags::IN)));
+        let timeout = Timespec::try_from(longest).ok();
+        if rustix::event::poll(&mut wait, timeout.as_ref()).is_err() {
+            return Ready::default();
+        }
+        let is_ready = |at: usize| wait.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        let groups = (fixed..).zip(devices).filter(|(at, _)| is_ready(*at));
+        Ready {
+            mounts: is_ready(4),
+            groups: groups.map(|(_, device)| device).collect(),
+            bell: is_ready(bell_at),
+        }
+    }
+
+    fn on_stall(&mut self) {
+        self.is_stall_told = true;
+        let limit = self.options.stall_limit;
+        self.say(
+            Level::Warn,
+            &format!(
+                "the gate took longer than {limit:?} for one open and was opened for good; from here on files are \
+                 labelled once they are there. Restart to close it again"
+            ),
+        );
+        // What was opened meanwhile has no label yet.
+        self.look();
+    }
+
+    /// Looks at every file.
+    fn look(&mut self) {
+        count(&self.counters.looks);
+        self.recheck();
+        let mut seen = HashSet::new();
+        for root in 0..self.roots.len() {
+            self.scan(root, &mut seen);
+        }
+        // An interrupted look has not seen everything.
+        if !self.control.shall_end() {
+            // What is on a disk that is away may come back with it.
+            let there = self.devices();
+            let stays = |it: &Identity| seen.contains(it) || !there.contains(&it.device());
+            self.labels.retain(|identity, _| stays(identity));
+            self.told.retain(stays);
+        }
+    }
+
+    fn write_metrics(&mut self, now: Instant, at_once: bool) {
+        self.update_gauges();
+        let Some(path) = &self.options.metrics else {
+            return;
+        };
+        let counted = self.counters.now();
+        let (last, when) = self.written;
+        let is_soon = when.is_some_and(|when| now.saturating_duration_since(when) < METRICS_PAUSE);
+        let is_same = when.is_some() && last == counted;
+        if !at_once && (is_soon || is_same) {
+            return;
+        }
+        let had_failed = when.is_some() && last == Counted::default();
+        match counters::write_file(path, &counted) {
+            Ok(()) => self.written = (counted, Some(now)),
+            Err(error) => {
+                if !had_failed {
+                    let path = path.display();
+                    self.say(
+                        Level::Warn,
+                        &format!("cannot write {path}: {error}; trying again"),
+                    );
+                }
+                self.written = (Counted::default(), Some(now));
+            }
+        }
+    }
+
+    fn update_gauges(&self) {
+        use std::sync::atomic::Ordering::Relaxed;
+        let number = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
+        let armed = self.roots.iter().filter(|root| root.armed().is_some());
+        self.counters.pinned.store(number(self.pins.len()), Relaxed);
+        self.counters
+            .directories
+            .store(number(armed.count()), Relaxed);
+    }
+}
+
+/// The shortest time between two writes of the numbers.
+const METRICS_PAUSE: Duration = Duration::from_secs(1);
+
+/// What has something to tell.
+#[derive(Default)]
+struct Ready {
+    mounts: bool,
+    groups: Vec<(u32, u32)>,
+    bell: bool,
+}

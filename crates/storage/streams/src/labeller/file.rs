@@ -1,0 +1,106 @@
+//! One file: which hint it should have, and whether it has it.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use super::{Labeller, Level};
+use crate::counters::count;
+use crate::hint::Hint;
+use crate::pins::Pinned;
+use crate::setter::{ApplyError, Outcome, Wish, apply};
+use crate::tree::{self, Identity};
+
+impl Labeller<'_> {
+    /// Gives the file `name` in `dir`, whose path is `path`, its hint.
+    pub(super) fn label(&mut self, dir: BorrowedFd<'_>, name: &OsStr, path: &Path, seen: Identity) {
+        let view = std::sync::Arc::clone(&self.view);
+        let Some(rule) = view.decide(path) else {
+            return;
+        };
+        if rule.hint == Hint::NotSet {
+            return;
+        }
+        // Its inode has not left memory since it got its hint.
+        if self.pins.holds(&seen) && self.labels.get(&seen) == Some(&rule.hint) {
+            return;
+        }
+        let (file, identity, _) = match tree::open_file(dir, name) {
+            Ok(opened) => opened,
+            // Gone, or something else by now.
+            Err(Errno::NOENT | Errno::NXIO | Errno::LOOP | Errno::STALE) => return,
+            Err(error) => return self.refuse(path, seen, &ApplyError::Refused(error)),
+        };
+        let ours = self.labels.get(&identity).copied();
+        let wish = Wish {
+            hint: rule.hint,
+            force: rule.force,
+            ours,
+        };
+        match apply(&*self.setter, file.as_fd(), wish) {
+            Ok(Outcome::Left) => return,
+            Ok(Outcome::Had) => {}
+            Ok(Outcome::Kept(other)) => {
+                self.labels.remove(&identity);
+                if self.told.insert(identity) {
+                    count(&self.counters.kept);
+                    let text = format!(
+                        "{} keeps the hint `{other}`, which is not ours; {} wants `{}` ({})",
+                        path.display(),
+                        rule.origin,
+                        rule.hint,
+                        "force = true overwrites it"
+                    );
+                    self.say(Level::Detail, &text);
+                }
+                return;
+            }
+            Ok(Outcome::Set) => self.on_set(path, rule.hint, ours, &rule.origin.to_string()),
+            Err(error) => return self.refuse(path, identity, &error),
+        }
+        self.labels.insert(identity, rule.hint);
+        if !self.options.once && self.pins.pin(file.as_fd(), identity) == Pinned::Full {
+            self.tell_full();
+        }
+    }
+
+    fn on_set(&self, path: &Path, hint: Hint, ours: Option<Hint>, origin: &str) {
+        let path = path.display();
+        if ours == Some(hint) {
+            count(&self.counters.lost);
+            count(&self.counters.reapplied);
+            self.say(
+                Level::Detail,
+                &format!("{path} had lost its hint, {hint} again ({origin})"),
+            );
+        } else {
+            count(&self.counters.set);
+            self.say(Level::Detail, &format!("{path} {hint} ({origin})"));
+        }
+    }
+
+    fn refuse(&mut self, path: &Path, identity: Identity, error: &ApplyError) {
+        self.labels.remove(&identity);
+        if self.told.insert(identity) {
+            count(&self.counters.refused);
+            self.say(
+                Level::Warn,
+                &format!("{} gets no hint: {error}", path.display()),
+            );
+        }
+    }
+
+    fn tell_full(&mut self) {
+        if !std::mem::replace(&mut self.is_full_told, true) {
+            let text = format!(
+                "{} files are pinned, which is what fs.inotify.max_user_watches leaves us; the others get lost hints \
+                 back at the next look, every {:?}",
+                self.pins.len(),
+                self.options.look
+            );
+            self.say(Level::Warn, &text);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Routes: what becomes of a hint between a file and the flash, per mount, on this kernel and this device.
+//!
+//! Everything is read from proc and sysfs below a given root; nothing is asked of a device. docs/streams.md has the
+//! measurements behind the decisions.
+
+mod decide;
+mod disk;
+mod mounts;
+mod plan;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::labeller::Level;
+
+pub use disk::{Bus, Disk};
+pub use mounts::Mount;
+pub use plan::{Class, classes, plan};
+
+#[cfg(test)]
+mod tests;
+
+/// proc and sysfs, of this machine or of another one.
+#[derive(Debug, Clone)]
+pub struct System {
+    root: PathBuf,
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self::at("/")
+    }
+}
+
+/// Major and minor number of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Kernel(pub u32, pub u32);
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Linux {}.{}", self.0, self.1)
+    }
+}
+
+/// The way a hint takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// The streams directive of NVMe, up to Linux 5.17.
+    Directive,
+    /// SCSI's group number.
+    Scsi,
+    /// UFS, which is SCSI to the kernel.
+    Ufs,
+    /// F2FS on a drive with flexible data placement.
+    F2fs,
+    /// A zoned XFS, which puts files of one class into one zone.
+    ZonedXfs,
+    /// A block device without a file system, written with O_DIRECT.
+    Raw,
+    /// None: hints are accepted and go nowhere.
+    Nowhere,
+}
+
+impl Route {
+    /// Its name, for people and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Directive => "NVMe streams directive",
+            Self::Scsi => "SCSI streams",
+            Self::Ufs => "UFS",
+            Self::F2fs => "F2FS with FDP",
+            Self::ZonedXfs => "XFS zoned",
+            Self::Raw => "raw block device with FDP",
+            Self::Nowhere => "none",
+        }
+    }
+}
+
+/// How sure it is that hints have an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// They decide where data are put.
+    Yes,
+    /// Kernel and file system pass them on; whether the drive takes them cannot be seen from here.
+    Unproven,
+    /// They do nothing.
+    No,
+}
+
+impl Reach {
+    /// A word for JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::Unproven => "unproven",
+            Self::No => "no",
+        }
+    }
+}
+
+/// What becomes of hints in one directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The directory.
+    pub dir: PathBuf,
+    /// Its mount.
+    pub mount: Mount,
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The disk below, when there is one.
+    pub disk: Option<Disk>,
+    /// The way that hints take.
+    pub route: Route,
+    /// Whether they have an effect.
+    pub reach: Reach,
+    /// Why, in a sentence.
+    pub why: String,
+    /// What else could be done here, or should be known.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// One line: where hints go, and when they go nowhere, that first.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        let place = format!(
+            "{} ({}, {})",
+            self.dir.display(),
+            self.ground(),
+            self.kernel
+        );
+        match self.reach {
+            Reach::No if self.disk.is_some() => {
+                format!("hints stop at the block layer on {place}: {}", self.why)
+            }
+            Reach::No => format!("hints reach nothing on {place}: {}", self.why),
+            Reach::Unproven => format!(
+                "hints go by {} on {place}, if the drive takes them: {}",
+                self.route.name(),
+                self.why
+            ),
+            Reach::Yes => format!("hints go by {} on {place}: {}", self.route.name(), self.why),
+        }
+    }
+
+    fn ground(&self) -> String {
+        match &self.disk {
+            None => self.mount.kind.clone(),
+            Some(disk) => format!("{} on {}", self.mount.kind, disk.name),
+        }
+    }
+
+    /// How much somebody should care about the headline.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self.reach {
+            Reach::Yes => Level::Info,
+            Reach::Unproven | Reach::No => Level::Warn,
+        }
+    }
+
+    /// Why labels here would be lost even on the way to the file system, and where to label instead.
+    #[must_use]
+    pub fn obstacle(&self) -> Option<String> {
+        if self.mount.kind != "overlay" {
+            return None;
+        }
+        let upper = self.mount.option("upperdir");
+        let upper = upper.map_or_else(
+            || "the overlay's upper directory".to_owned(),
+            |dir| format!("{dir} (the overlay's upper directory)"),
+        );
+        Some(format!(
+            "an overlay keeps hints to itself, they never reach the file system below; run this on the host and give it \
+             {upper}, or put the data on a volume and give it that"
+        ))
+    }
+}
+
+/// Why nothing is known of a directory.
+#[derive(Debug, thiserror::Error)]
+pub enum RouteError {
+    /// There is no such directory, or something in proc cannot be read.
+    #[error("cannot look at {}: {error}", path.display())]
+    Read {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The kernel's release has no version.
+    #[error("cannot read a version in `{0}`")]
+    Kernel(String),
+    /// No mount covers it.
+    #[error("no mount in {}/proc/self/mountinfo covers {}", root.display(), path.display())]
+    NoMount {
+        /// The directory.
+        path: PathBuf,
+        /// The root of the system that was asked.
+        root: PathBuf,
+    },
+}
+
+impl System {
+    /// The system whose proc and sys are below `root`.
+    #[must_use]
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn read(&self, path: &str) -> Result<String, RouteError> {
+        let path = self.root.join(path);
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(error) => Err(RouteError::Read { path, error }),
+        }
+    }
+
+    /// The kernel's version.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn kernel(&self) -> Result<Kernel, RouteError> {
+        let release = self.read("proc/sys/kernel/osrelease")?;
+        let mut numbers = release.trim().split(|c: char| !c.is_ascii_digit());
+        let mut number = || numbers.next()?.parse().ok();
+        match (number(), number()) {
+            (Some(major), Some(minor)) => Ok(Kernel(major, minor)),
+            _ => Err(RouteError::Kernel(release.trim().to_owned())),
+        }
+    }
+
+    /// What is mounted, in the order in which it was.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn mounts(&self) -> Result<Vec<Mount>, RouteError> {
+        Ok(mounts::parse(&self.read("proc/self/mountinfo")?))
+    }
+}
+
+/// What becomes of hints on files in `path`, a directory or a block device.
+///
+/// # Errors
+/// When it does not exist or proc cannot be read.
+pub fn probe(system: &System, path: &Path) -> Result<Report, RouteError> {
+    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+    let fail = |error| RouteError::Read {
+        path: path.to_owned(),
+        error,
+    };
+    let dir = path.canonicalize().map_err(fail)?;
+    let stat = dir.metadata().map_err(fail)?;
+    let kernel = system.kernel()?;
+    let mounts = system.mounts()?;
+    // The last of several mounts at one place covers the others.
+    let covering = mounts
+        .into_iter()
+        .rev()
+        .filter(|mount| dir.starts_with(&mount.point));
+    let mount = covering.max_by_key(|mount| mount.point.as_os_str().len());
+    let mount = mount.ok_or_else(|| RouteError::NoMount {
+        path: dir.clone(),
+        root: system.root.clone(),
+    })?;
+    if stat.file_type().is_block_device() {
+        let device = (
+            rustix::fs::major(stat.rdev()),
+            rustix::fs::minor(stat.rdev()),
+        );
+        let disk = disk::find(system, device, None);
+        return Ok(decide::raw(dir, mount, kernel, disk));
+    }
+    let disk = disk::find(system, mount.device, Some(&mount.source));
+    let zoned = mount.kind == "xfs" && mounts::is_zoned(system, &mount);
+    Ok(decide::mounted(system, dir, mount, kernel, disk, zoned))
+}

@@ -1,0 +1,219 @@
+//! From kernel, file system and disk to the route.
+
+use std::path::PathBuf;
+
+use super::disk::{Bus, Disk};
+use super::{Kernel, Mount, Reach, Report, Route, System};
+
+/// The last kernel with the streams directive.
+const LAST_DIRECTIVE: Kernel = Kernel(5, 17);
+/// The first kernel that has hints at all.
+const FIRST_HINTS: Kernel = Kernel(4, 13);
+/// Hints in the block layer again, for SCSI.
+const SCSI: Kernel = Kernel(6, 9);
+/// XFS puts files into zones by their hints.
+const ZONED_XFS: Kernel = Kernel(6, 15);
+/// Write streams, for block devices that are written directly.
+const WRITE_STREAMS: Kernel = Kernel(6, 16);
+/// ext4 passes hints of buffered writes on: not in 6.12, in 6.18.
+const EXT4_BUFFERED: Kernel = Kernel(6, 18);
+/// F2FS maps hints to write streams.
+const F2FS: Kernel = Kernel(7, 2);
+
+/// A decision: the route, whether it reaches, and why.
+type Decision = (Route, Reach, String);
+
+/// What becomes of hints on a mounted file system.
+pub(super) fn mounted(
+    system: &System,
+    dir: PathBuf,
+    mount: Mount,
+    kernel: Kernel,
+    disk: Option<Disk>,
+    zoned: bool,
+) -> Report {
+    let (route, reach, why) = match &disk {
+        None => (Route::Nowhere, Reach::No, diskless(&mount.kind)),
+        Some(disk) => on_disk(system, &mount, kernel, disk, zoned),
+    };
+    let mut notes = Vec::new();
+    if let Some(disk) = disk.as_ref().filter(|_| reach == Reach::No) {
+        notes = instead(kernel, disk);
+    }
+    let is_late_ext4 = mount.kind == "ext4" && (SCSI..EXT4_BUFFERED).contains(&kernel);
+    if reach != Reach::No && is_late_ext4 {
+        notes.push("ext4 passes hints of direct writes on; for buffered ones it does so only in later kernels (6.18 does, 6.12 does not)".to_owned());
+    }
+    Report {
+        dir,
+        mount,
+        kernel,
+        disk,
+        route,
+        reach,
+        why,
+        notes,
+    }
+}
+
+/// What becomes of hints on a block device that is written without a file system.
+pub(super) fn raw(dir: PathBuf, mount: Mount, kernel: Kernel, disk: Option<Disk>) -> Report {
+    let streams = disk.as_ref().and_then(|disk| disk.max_write_streams);
+    let (route, reach, why) = match streams {
+        Some(streams @ 1..) if kernel >= WRITE_STREAMS => (
+            Route::Raw,
+            Reach::Yes,
+            format!(
+                "direct writes with hint N go to stream N; the drive has {streams}, and drops higher ones in silence; \
+                 buffered writes have none"
+            ),
+        ),
+        _ if kernel < WRITE_STREAMS => nowhere("block devices take hints from Linux 6.16 on"),
+        _ => nowhere("the drive has no write streams (queue/max_write_streams is 0)"),
+    };
+    Report {
+        dir,
+        mount,
+        kernel,
+        disk,
+        route,
+        reach,
+        why,
+        notes: Vec::new(),
+    }
+}
+
+fn nowhere(why: &str) -> Decision {
+    (Route::Nowhere, Reach::No, why.to_owned())
+}
+
+fn diskless(kind: &str) -> String {
+    match kind {
+        "tmpfs" | "ramfs" | "devtmpfs" => format!("{kind} keeps files in memory, not on a drive"),
+        "overlay" => "an overlay keeps hints to itself".to_owned(),
+        kind if kind.starts_with("nfs")
+            || matches!(kind, "cifs" | "smb3" | "ceph" | "9p" | "virtiofs") =>
+        {
+            format!("{kind} keeps files on another machine, and sends no hints there")
+        }
+        kind if kind.starts_with("fuse") => format!("{kind} has no hints"),
+        kind => format!("there is no disk under this {kind}"),
+    }
+}
+
+fn on_disk(system: &System, mount: &Mount, kernel: Kernel, disk: &Disk, zoned: bool) -> Decision {
+    // A file system that places by hint needs nothing of the device.
+    if zoned && kernel >= ZONED_XFS {
+        return if mount.has("nolifetime") {
+            nowhere("this zoned XFS is mounted with nolifetime; mount it with lifetime")
+        } else {
+            let why = "files of one class share zones (long and extreme are one class)";
+            (Route::ZonedXfs, Reach::Yes, why.to_owned())
+        };
+    }
+    match &disk.bus {
+        Bus::Loop(file) => {
+            let file = file.as_ref().map_or_else(String::new, |file| {
+                format!(
+                    "; the hint of the file behind it ({}) is what counts",
+                    file.display()
+                )
+            });
+            nowhere(&format!("a loop device drops hints{file}"))
+        }
+        Bus::Stacked(below) => nowhere(&format!(
+            "device mapper and md pass no streams on to {}",
+            if below.is_empty() {
+                "their disks".to_owned()
+            } else {
+                below.join(", ")
+            }
+        )),
+        Bus::Nvme => nvme(system, mount, kernel, disk),
+        Bus::Scsi | Bus::Ufs => scsi(kernel, disk),
+        Bus::Other => nowhere(&format!("the driver of {} knows no hints", disk.name)),
+    }
+}
+
+fn nvme(system: &System, mount: &Mount, kernel: Kernel, disk: &Disk) -> Decision {
+    if kernel < FIRST_HINTS {
+        return nowhere("there are no hints before Linux 4.13");
+    }
+    if kernel <= LAST_DIRECTIVE {
+        if !disk.has_directive {
+            let is_rebased = system
+                .read("proc/sys/kernel/osrelease")
+                .is_ok_and(|release| release.contains(".el9"));
+            return nowhere(if is_rebased {
+                "this kernel's NVMe driver comes from a later one, without the streams directive"
+            } else {
+                "the NVMe driver was not told to use streams; load nvme_core with streams=1 (on the kernel's command line: \
+                 nvme_core.streams=1)"
+            });
+        }
+        let why = format!(
+            "streams=1 is set; the drive must have 4 streams to spare: NSSA in `nvme dir-receive /dev/{} -D 1 -O 1 -H`",
+            disk.name
+        );
+        return (Route::Directive, Reach::Unproven, why);
+    }
+    if kernel < SCSI {
+        return nowhere("Linux 5.18 to 6.8 accept hints and pass none on to drives");
+    }
+    let streams = disk.max_write_streams.unwrap_or(0);
+    if streams == 0 {
+        return nowhere(if kernel < WRITE_STREAMS {
+            "NVMe takes no hints before Linux 6.16"
+        } else {
+            "the drive has no write streams (queue/max_write_streams is 0 or missing: no FDP, or it is off)"
+        });
+    }
+    if mount.kind != "f2fs" {
+        return nowhere(&format!(
+            "the drive has {streams} write streams, but {} does not map hints to them",
+            mount.kind
+        ));
+    }
+    if kernel < F2FS {
+        return nowhere("F2FS maps hints to write streams from Linux 7.2 on");
+    }
+    let why =
+        format!("short, extreme and all others are three of the drive's {streams} write streams");
+    (Route::F2fs, Reach::Yes, why)
+}
+
+fn scsi(kernel: Kernel, disk: &Disk) -> Decision {
+    let route = if disk.bus == Bus::Ufs {
+        Route::Ufs
+    } else {
+        Route::Scsi
+    };
+    if kernel < SCSI {
+        return nowhere("SCSI and UFS take hints from Linux 6.9 on");
+    }
+    let why = "hints travel as group numbers; the drive must have permanent streams (`sg_stream_ctl --get` counts them)";
+    (route, Reach::Unproven, why.to_owned())
+}
+
+/// What would work on this kernel and disk.
+fn instead(kernel: Kernel, disk: &Disk) -> Vec<String> {
+    let mut notes = Vec::new();
+    if disk.bus == Bus::Nvme {
+        notes.push(
+            "works on any kernel: a drive with FDP, cut into one namespace for each class; `saiga streams check DIR --rules \
+             RULES --plan` prints the commands"
+                .to_owned(),
+        );
+        if kernel >= F2FS && disk.max_write_streams.is_some_and(|streams| streams > 0) {
+            notes.push("works on this kernel and drive: F2FS, which has three classes".to_owned());
+        }
+    }
+    if kernel >= ZONED_XFS && !matches!(disk.bus, Bus::Loop(_)) {
+        notes.push(
+            "works on this kernel with any SSD: XFS that is made with `mkfs.xfs -r zoned=1` (xfsprogs 6.15), which puts \
+             files of one class into one zone; measure it with your database first"
+                .to_owned(),
+        );
+    }
+    notes
+}

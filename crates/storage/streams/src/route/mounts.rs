@@ -1,0 +1,127 @@
+//! `/proc/self/mountinfo`, proc_pid_mountinfo(5), and what `/proc/self/mountstats` says of zones.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+
+use super::System;
+
+/// A mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Where.
+    pub point: PathBuf,
+    /// The kind of file system.
+    pub kind: String,
+    /// What is mounted, as the file system names it.
+    pub source: String,
+    /// The number of its device; that of btrfs and others is nobody else's.
+    pub device: (u32, u32),
+    /// Options of the mount and of the file system.
+    pub options: Vec<String>,
+}
+
+impl Mount {
+    /// The value of an option, if it has one.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&str> {
+        let mut pairs = self
+            .options
+            .iter()
+            .filter_map(|option| option.split_once('='));
+        pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    /// Whether it has an option.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.options.iter().any(|option| option == name)
+    }
+}
+
+/// Reads mountinfo; lines that make no sense are no mounts.
+pub(super) fn parse(text: &str) -> Vec<Mount> {
+    text.lines().filter_map(line).collect()
+}
+
+fn line(line: &str) -> Option<Mount> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut before = before.split(' ').skip(2);
+    let (major, minor) = before.next()?.split_once(':')?;
+    let _root = before.next()?;
+    let point = unescape(before.next()?);
+    let options = before.next()?;
+    let mut after = after.split(' ');
+    let kind = after.next()?.to_owned();
+    let source = unescape(after.next()?).into_string().ok()?;
+    let own = after.next().unwrap_or_default();
+    let options = options.split(',').chain(own.split(','));
+    Some(Mount {
+        point: PathBuf::from(point),
+        kind,
+        source,
+        device: (major.parse().ok()?, minor.parse().ok()?),
+        options: options.map(str::to_owned).collect(),
+    })
+}
+
+/// `\040` and its like are a byte in octal.
+fn unescape(word: &str) -> OsString {
+    let mut bytes = Vec::new();
+    let mut rest = word.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let octal = after.get(..3).filter(|_| *first == b'\\');
+        let value =
+            octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        match value {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(3..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    OsString::from_vec(bytes)
+}
+
+/// Whether an XFS allocates by zones: its statistics list them.
+pub(super) fn is_zoned(system: &System, mount: &Mount) -> bool {
+    let Ok(text) = system.read("proc/self/mountstats") else {
+        return false;
+    };
+    let point = mount.point.to_string_lossy();
+    let begins = format!(" mounted on {point} with fstype xfs");
+    let mut lines = text
+        .lines()
+        .skip_while(|line| !line.contains(&begins))
+        .skip(1);
+    lines
+        .by_ref()
+        .take_while(|line| !line.starts_with("device "))
+        .any(|line| line.contains("zone"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_all_kinds_are_read() {
+        let text = "\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard\n\
+40 22 0:35 / /my\\040data rw master:2 propagate_from:1 - tmpfs none rw,size=4k\n\
+nonsense\n\
+41 22 0:36 / /c rw - overlay overlay rw,lowerdir=/l,upperdir=/u,workdir=/w\n";
+        let mounts = parse(text);
+        assert_eq!(mounts.len(), 3);
+        assert_eq!(mounts[0].device, (254, 0));
+        assert!(mounts[0].has("relatime") && mounts[0].has("discard"));
+        assert_eq!(mounts[1].point, PathBuf::from("/my data"));
+        assert_eq!(mounts[1].kind, "tmpfs");
+        assert_eq!(mounts[2].option("upperdir"), Some("/u"));
+        assert_eq!(mounts[2].option("nothing"), None);
+    }
+}

@@ -1,0 +1,310 @@
+//! Machines that are made of files: every route, on the kernels between which the answers change.
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+
+/// A machine with one disk, on which `dir` is mounted.
+struct Machine {
+    root: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new(release: &str, kind: &str, options: &str, disk: &str) -> Self {
+        let machine = Self {
+            root: tempfile::tempdir().unwrap(),
+        };
+        machine.file("proc/sys/kernel/osrelease", release);
+        let dir = machine.dir();
+        fs::create_dir(&dir).unwrap();
+        let (device, source) = if disk.is_empty() {
+            ("0:40", "none")
+        } else {
+            ("259:1", "/dev/x")
+        };
+        let line = format!(
+            "1 0 8:1 / / rw - ext4 /dev/root rw\n2 1 {device} / {} rw - {kind} {source} {options}\n",
+            dir.display()
+        );
+        machine.file("proc/self/mountinfo", &line);
+        if !disk.is_empty() {
+            let folder = machine.path(&format!("sys/devices/pci/{disk}"));
+            fs::create_dir_all(folder.join("queue")).unwrap();
+            let numbers = machine.path("sys/dev/block");
+            fs::create_dir_all(&numbers).unwrap();
+            std::os::unix::fs::symlink(&folder, numbers.join("259:1")).unwrap();
+        }
+        machine
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join(name)
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.path("data")
+    }
+
+    fn file(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Says how many write streams the disk takes.
+    fn streams(self, disk: &str, count: u32) -> Self {
+        let name = format!("sys/devices/pci/{disk}/queue/max_write_streams");
+        self.file(&name, &format!("{count}\n"));
+        self
+    }
+
+    fn report(&self) -> Report {
+        probe(&System::at(self.root.path()), &self.dir()).unwrap()
+    }
+}
+
+#[test]
+fn the_matrix() {
+    let nvme = "nvme0n1";
+    for (release, kind, streams, route, reach) in [
+        ("4.12.0", "ext4", None, Route::Nowhere, Reach::No),
+        (
+            "5.10.0-60.18.oe2203",
+            "xfs",
+            None,
+            Route::Nowhere,
+            Reach::No,
+        ),
+        ("5.18.0", "ext4", None, Route::Nowhere, Reach::No),
+        ("6.1.0-13-amd64", "ext4", None, Route::Nowhere, Reach::No),
+        ("6.12.9", "f2fs", None, Route::Nowhere, Reach::No),
+        ("6.16.0", "f2fs", Some(8), Route::Nowhere, Reach::No),
+        ("7.2.12", "ext4", Some(8), Route::Nowhere, Reach::No),
+        ("7.2.12", "xfs", Some(8), Route::Nowhere, Reach::No),
+        ("7.2.12", "btrfs", Some(8), Route::Nowhere, Reach::No),
+        ("7.2.12", "f2fs", Some(8), Route::F2fs, Reach::Yes),
+        ("7.2.12", "f2fs", Some(0), Route::Nowhere, Reach::No),
+        ("7.2.12", "f2fs", None, Route::Nowhere, Reach::No),
+    ] {
+        let mut machine = Machine::new(release, kind, "rw", nvme);
+        if let Some(count) = streams {
+            machine = machine.streams(nvme, count);
+        }
+        let report = machine.report();
+        assert_eq!(
+            (report.route, report.reach),
+            (route, reach),
+            "{release} {kind}: {}",
+            report.why
+        );
+        if reach == Reach::No {
+            let headline = report.headline();
+            assert!(
+                headline.starts_with("hints stop at the block layer on "),
+                "{headline}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_streams_directive_must_be_switched_on() {
+    let machine = Machine::new("5.10.0", "xfs", "rw", "nvme0n1");
+    let report = machine.report();
+    assert!(
+        report.why.contains("load nvme_core with streams=1"),
+        "{}",
+        report.why
+    );
+    machine.file("sys/module/nvme_core/parameters/streams", "Y\n");
+    let report = machine.report();
+    assert_eq!(
+        (report.route, report.reach),
+        (Route::Directive, Reach::Unproven)
+    );
+    assert!(report.why.contains("NSSA"), "{}", report.why);
+    let machine = Machine::new("5.14.0-427.el9.x86_64", "xfs", "rw", "nvme0n1");
+    assert!(machine.report().why.contains("comes from a later one"));
+}
+
+#[test]
+fn scsi_and_ufs_take_hints_from_6_9_on() {
+    for (release, disk, route, reach) in [
+        ("6.8.0", "sda", Route::Nowhere, Reach::No),
+        ("6.9.0", "sda", Route::Scsi, Reach::Unproven),
+        ("6.9.0", "ufshcd0/sda", Route::Ufs, Reach::Unproven),
+    ] {
+        let report = Machine::new(release, "ext4", "rw", disk).report();
+        assert_eq!(
+            (report.route, report.reach),
+            (route, reach),
+            "{release} {disk}"
+        );
+    }
+    let notes = |release| Machine::new(release, "ext4", "rw", "sda").report().notes;
+    assert!(notes("6.12.0")[0].contains("ext4 passes hints of direct writes on"));
+    assert_eq!(notes("6.18.0"), Vec::<String>::new());
+}
+
+#[test]
+fn a_zoned_xfs_places_by_hint_on_any_disk() {
+    let stats = |machine: &Machine| {
+        let dir = machine.dir().display().to_string();
+        let text = format!(
+            "device /dev/other mounted on / with fstype ext4\ndevice /dev/x mounted on {dir} with fstype xfs\n\tzone 3, wp 7, hint SHORT\n"
+        );
+        machine.file("proc/self/mountstats", &text);
+    };
+    for (release, options, reach) in [
+        ("6.15.0", "rw", Reach::Yes),
+        ("6.14.0", "rw", Reach::No),
+        ("6.15.0", "rw,nolifetime", Reach::No),
+    ] {
+        let machine = Machine::new(release, "xfs", options, "vda");
+        assert_eq!(machine.report().reach, Reach::No, "not zoned");
+        stats(&machine);
+        assert_eq!(machine.report().reach, reach, "{release} {options}");
+    }
+}
+
+#[test]
+fn what_lies_between_is_named() {
+    let loops = Machine::new("7.2.0", "ext4", "rw", "loop3");
+    loops.file("sys/devices/pci/loop3/loop/backing_file", "/srv/image\n");
+    assert!(
+        loops
+            .report()
+            .headline()
+            .contains("the file behind it (/srv/image) is what counts")
+    );
+    let stacked = Machine::new("7.2.0", "ext4", "rw", "dm-0").streams("dm-0", 0);
+    stacked.file("sys/devices/pci/dm-0/slaves/nvme0n1", "");
+    assert!(
+        stacked
+            .report()
+            .why
+            .contains("pass no streams on to nvme0n1")
+    );
+    let virtio = Machine::new("7.2.0", "ext4", "rw", "vda").report();
+    assert!(virtio.why.contains("the driver of vda knows no hints"));
+    for (kind, why) in [
+        ("tmpfs", "in memory"),
+        ("nfs4", "on another machine"),
+        ("fuse.sshfs", "has no hints"),
+        ("zfs", "there is no disk under this zfs"),
+    ] {
+        let report = Machine::new("7.2.0", kind, "rw", "").report();
+        assert_eq!(report.reach, Reach::No);
+        let headline = report.headline();
+        assert!(
+            headline.starts_with("hints reach nothing on "),
+            "{headline}"
+        );
+        assert!(headline.contains(why), "{headline}");
+    }
+}
+
+#[test]
+fn a_partition_is_on_its_disk() {
+    let machine = Machine::new("7.2.0", "f2fs", "rw", "nvme0n1/nvme0n1p2").streams("nvme0n1", 4);
+    machine.file("sys/devices/pci/nvme0n1/nvme0n1p2/partition", "2\n");
+    let report = machine.report();
+    assert_eq!(report.disk.unwrap().name, "nvme0n1");
+    assert_eq!(report.route, Route::F2fs);
+}
+
+/// btrfs has a device number of its own; the source names the disk.
+#[test]
+fn a_file_system_with_a_number_of_its_own_is_found_by_its_source() {
+    let machine = Machine::new("7.2.0", "btrfs", "rw", "nvme0n1").streams("nvme0n1", 4);
+    fs::remove_file(machine.path("sys/dev/block/259:1")).unwrap();
+    assert_eq!(machine.report().disk, None);
+    let names = machine.path("sys/class/block");
+    fs::create_dir_all(&names).unwrap();
+    std::os::unix::fs::symlink(machine.path("sys/devices/pci/nvme0n1"), names.join("x")).unwrap();
+    assert_eq!(machine.report().disk.unwrap().name, "nvme0n1");
+}
+
+#[test]
+fn an_overlay_is_refused_with_the_place_to_label_instead() {
+    let options = "rw,lowerdir=/l,upperdir=/var/lib/docker/overlay2/abc/diff,workdir=/w";
+    let obstacle = Machine::new("6.18.0", "overlay", options, "")
+        .report()
+        .obstacle();
+    let obstacle = obstacle.unwrap();
+    assert!(
+        obstacle.contains("give it /var/lib/docker/overlay2/abc/diff"),
+        "{obstacle}"
+    );
+    assert_eq!(
+        Machine::new("6.18.0", "ext4", "rw", "vda")
+            .report()
+            .obstacle(),
+        None
+    );
+}
+
+#[test]
+fn a_raw_device_takes_hints_from_6_16_on() {
+    let mount = Mount {
+        point: "/dev".into(),
+        kind: "devtmpfs".to_owned(),
+        source: "devtmpfs".to_owned(),
+        device: (0, 5),
+        options: Vec::new(),
+    };
+    let disk = |streams| Disk {
+        name: "nvme0n1".to_owned(),
+        bus: Bus::Nvme,
+        max_write_streams: streams,
+        has_directive: false,
+    };
+    for (kernel, streams, route) in [
+        (Kernel(6, 15), Some(5), Route::Nowhere),
+        (Kernel(6, 16), Some(5), Route::Raw),
+        (Kernel(6, 16), Some(0), Route::Nowhere),
+        (Kernel(6, 16), None, Route::Nowhere),
+    ] {
+        let path = Path::new("/dev/nvme0n1").to_owned();
+        let report = decide::raw(path, mount.clone(), kernel, Some(disk(streams)));
+        assert_eq!(report.route, route, "{kernel} {streams:?}");
+    }
+}
+
+#[test]
+fn nonsense_is_an_error_that_names_the_file() {
+    let machine = Machine::new("nonsense", "ext4", "rw", "vda");
+    let error = probe(&System::at(machine.root.path()), &machine.dir()).unwrap_err();
+    assert_eq!(error.to_string(), "cannot read a version in `nonsense`");
+    let empty = tempfile::tempdir().unwrap();
+    let error = probe(&System::at(empty.path()), empty.path()).unwrap_err();
+    assert!(error.to_string().contains("osrelease"), "{error}");
+}
+
+#[test]
+fn the_plan_names_every_class_once_with_its_handle() {
+    let rules = crate::rules::builtin::find("mysql").unwrap();
+    let bytes = std::collections::BTreeMap::from([(0, 3 << 30)]);
+    let classes = classes(&rules, &bytes);
+    let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "doublewrite",
+            "redo",
+            "temporary",
+            "data",
+            "log",
+            "undo",
+            "cold"
+        ]
+    );
+    let plan = plan("nvme3", &classes);
+    assert!(plan.contains(
+        "# doublewrite: 6 GiB for **/#ib_*.{dblwr,bdblwr}\n\
+         nvme create-ns /dev/nvme3 --nsze=1572864 --ncap=1572864 --block-size=4096 --endg-id=1 --nphndls=1 --phndls=0\n"
+    ), "{plan}");
+    assert!(plan.contains("--phndls=6\n") && !plan.contains("--phndls=7"));
+    assert!(plan.contains("mkfs.xfs -L redo /dev/nvme3n2\n"));
+}

@@ -1,0 +1,260 @@
+//! Rules in astream's grammar, read as astream reads them: `REGEX STREAM` in each line.
+//!
+//! REGEX is a POSIX extended regular expression, searched in the absolute path; STREAM is the value of the hint. What
+//! astream passes over in silence (all behind an empty line, lines of one word, numbers that the kernel refuses) is
+//! passed over here too, and is a [`Warning`].
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Origin, Pattern, Problem, Rule, Rules, RulesError, Warning, ere};
+use crate::hint::Hint;
+
+/// The longest line, in bytes.
+pub const LINE_LIMIT: usize = 1023;
+/// The most rules of one file.
+pub const RULE_LIMIT: usize = 256;
+
+/// Reads rules from the bytes of the file at `path`.
+///
+/// # Errors
+/// What astream refuses, too, with its line.
+pub fn parse(path: &Path, bytes: &[u8]) -> Result<(Rules, Vec<Warning>), RulesError> {
+    let source: Arc<str> = Arc::from(path.display().to_string());
+    let mut rules = Vec::new();
+    let mut warnings = Vec::new();
+    let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+    for (line, content) in (1..).zip(lines.iter().copied()) {
+        let wrong = |problem| RulesError::Line {
+            path: path.to_owned(),
+            line,
+            problem,
+        };
+        let mut warn = |text: String| {
+            warnings.push(Warning {
+                path: path.to_owned(),
+                line,
+                text,
+            });
+        };
+        if content.is_empty() {
+            let rest = lines.len() - line;
+            if rest > 0 {
+                warn(format!(
+                    "astream stops at an empty line: {rest} lines behind it are not read"
+                ));
+            }
+            break;
+        }
+        if content.len() > LINE_LIMIT {
+            return Err(wrong(Problem::Long(content.len())));
+        }
+        match read_line(content).map_err(wrong)? {
+            None => warn("astream wants `REGEX STREAM`: a line of one word is not read".to_owned()),
+            Some((pattern, number)) => {
+                if rules.len() == RULE_LIMIT {
+                    return Err(wrong(Problem::Many));
+                }
+                if let Some(doubt) = doubt(number) {
+                    warn(doubt);
+                }
+                let hint = u64::try_from(number).ok().and_then(Hint::from_raw);
+                rules.push(Rule {
+                    why: format!("stream {number} of astream's rule file"),
+                    pattern,
+                    hint: hint.unwrap_or(Hint::NotSet),
+                    stream: None,
+                    force: false,
+                    origin: Origin {
+                        source: Arc::clone(&source),
+                        line,
+                        is_builtin: false,
+                    },
+                });
+            }
+        }
+    }
+    if rules.is_empty() {
+        return Err(RulesError::Empty(path.to_owned()));
+    }
+    Ok((Rules { about: None, rules }, warnings))
+}
+
+/// The pattern and the stream of one line; `None` for fewer than two words.
+fn read_line(content: &[u8]) -> Result<Option<(Pattern, i64)>, Problem> {
+    let words: Vec<&[u8]> = content
+        .split(|byte| *byte == b' ')
+        .filter(|word| !word.is_empty())
+        .collect();
+    let (expression, stream) = match words.as_slice() {
+        [] | [_] => return Ok(None),
+        [expression, stream] => (*expression, *stream),
+        more => return Err(Problem::Words(more.len())),
+    };
+    let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let number = atoi(stream);
+    if number == 0 && stream.strip_suffix(b"\r").unwrap_or(stream) != b"0" {
+        return Err(Problem::Stream(shown(stream)));
+    }
+    let text = shown(expression);
+    match ere::compile(expression) {
+        Ok(regex) => Ok(Some((Pattern::Search { text, regex }, number))),
+        Err(error) => Err(Problem::Ere { text, error }),
+    }
+}
+
+/// The number at the beginning, as the C library reads it; 0 when there is none.
+fn atoi(word: &[u8]) -> i64 {
+    let text = word.trim_ascii_start();
+    let (sign, digits) = match text {
+        [b'-', digits @ ..] => (-1, digits),
+        [b'+', digits @ ..] => (1, digits),
+        digits => (1, digits),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    let value = digits.fold(0_i64, |value, byte| {
+        value
+            .saturating_mul(10)
+            .saturating_add(i64::from(byte - b'0'))
+    });
+    sign * value
+}
+
+fn doubt(number: i64) -> Option<String> {
+    match number {
+        0 => Some("stream 0 is no hint: files that match are left as they are".to_owned()),
+        1 => Some(
+            "stream 1 says that the lifetime is not known: drives treat it as no hint; the streams are 2 to 5"
+                .to_owned(),
+        ),
+        2..=5 => None,
+        other => Some(format!(
+            "stream {other} is no hint, the kernel refuses it: files that match are left as they are; the streams are 2 to 5"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::Place;
+
+    fn read(text: &str) -> Result<(Rules, Vec<String>), String> {
+        let (rules, warnings) =
+            parse(Path::new("rules"), text.as_bytes()).map_err(|error| error.to_string())?;
+        Ok((rules, warnings.iter().map(ToString::to_string).collect()))
+    }
+
+    fn hint(rules: &Rules, absolute: &str) -> Option<Hint> {
+        let place = Place {
+            relative: Path::new("x"),
+            absolute: Path::new(absolute),
+        };
+        rules.find(&place).map(|(_, rule)| rule.hint)
+    }
+
+    /// The rules that astream's own manual gives for MySQL.
+    #[test]
+    fn the_documented_rules_are_read_as_they_are() {
+        let text = "/data/mysql/ib_logfile 2\n/data/mysql/ibdata1$ 3\n/data/mysql/undo 4\n/data/mysql/mysql-bin 5\n";
+        let (rules, warnings) = read(text).unwrap();
+        assert_eq!(warnings, Vec::<String>::new());
+        for (path, expected) in [
+            ("/data/mysql/ib_logfile0", Some(Hint::Short)),
+            ("/data/mysql/ibdata1", Some(Hint::Medium)),
+            ("/data/mysql/ibdata10", None),
+            ("/data/mysql/undo_001", Some(Hint::Long)),
+            ("/data/mysql/mysql-bin.000001", Some(Hint::Extreme)),
+            ("/else/data/mysql/undo_001", Some(Hint::Long)),
+            ("/data/mysql/shop/t.ibd", None),
+        ] {
+            assert_eq!(hint(&rules, path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_first_match_decides_also_when_it_leaves_the_file() {
+        let (rules, _) = read("keep 0\na 2\n").unwrap();
+        assert_eq!(hint(&rules, "/keep/a"), Some(Hint::NotSet));
+    }
+
+    #[test]
+    fn what_astream_drops_in_silence_is_a_warning() {
+        let (rules, warnings) = read("a 2\nlonely\nb 3\n\nc 4\nd 5\n").unwrap();
+        assert_eq!(rules.rules.len(), 2);
+        assert_eq!(
+            warnings,
+            [
+                "rules:2: astream wants `REGEX STREAM`: a line of one word is not read",
+                "rules:4: astream stops at an empty line: 2 lines behind it are not read",
+            ]
+        );
+        for (line, part) in [
+            ("a 1", "drives treat it as no hint"),
+            ("a 0", "stream 0 is no hint"),
+            ("a -3", "stream -3 is no hint, the kernel refuses it"),
+            ("a 99", "stream 99 is no hint, the kernel refuses it"),
+            ("a 4294967298", "stream 4294967298 is no hint"),
+        ] {
+            let (rules, warnings) = read(line).unwrap();
+            assert!(warnings[0].contains(part), "{line}: {warnings:?}");
+            assert_ne!(hint(&rules, "/a"), Some(Hint::Short), "{line}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_as_the_c_library_reads_them() {
+        for (word, expected) in [
+            ("2", 2),
+            ("+2", 2),
+            ("02", 2),
+            ("2abc", 2),
+            ("2\r", 2),
+            ("\t2", 2),
+        ] {
+            let (rules, _) = read(&format!("a {word}\n")).unwrap();
+            assert_eq!(rules.rules[0].hint.raw(), expected, "{word:?}");
+        }
+        let (rules, _) = read("a   4   \n").unwrap();
+        assert_eq!(rules.rules[0].hint, Hint::Long);
+    }
+
+    #[test]
+    fn what_astream_refuses_is_refused_by_line() {
+        let long = format!("{} 2\n", "a".repeat(1022));
+        let many = "a 2\n".repeat(257);
+        for (text, expected) in [
+            (
+                "a 2\n/my data/b 3\n",
+                "rules:2: failed to parse the rule: 3 words",
+            ),
+            (
+                "a x\n",
+                "rules:1: failed to parse the rule: the stream `x` is no number",
+            ),
+            (
+                "a 00\n",
+                "rules:1: failed to parse the rule: the stream `00` is no number",
+            ),
+            (
+                "a\t2 b\n",
+                "rules:1: failed to parse the rule: the stream `b` is no number",
+            ),
+            (
+                "(a 2\n",
+                "rules:1: cannot read the regular expression `(a`: a `(` is not closed",
+            ),
+            (
+                &long,
+                "rules:1: 1024 bytes; 1023 is astream's limit for a line",
+            ),
+            (&many, "rules:257: more than 256 rules"),
+            ("", "rules has no rule"),
+            ("lonely\n", "rules has no rule"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with(expected), "{text:?}: {error}");
+        }
+    }
+}

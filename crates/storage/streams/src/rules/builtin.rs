@@ -1,0 +1,37 @@
+//! The sets that are built in: the files in `sets/`, one for each database.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Origin, Rules, file};
+
+const SETS: [(&str, &str); 6] = [
+    ("mysql", include_str!("../../sets/mysql.toml")),
+    ("mariadb", include_str!("../../sets/mariadb.toml")),
+    ("postgres", include_str!("../../sets/postgres.toml")),
+    ("opengauss", include_str!("../../sets/opengauss.toml")),
+    ("redis", include_str!("../../sets/redis.toml")),
+    ("rocksdb", include_str!("../../sets/rocksdb.toml")),
+];
+
+/// The names of the sets.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    SETS.iter().map(|(name, _)| *name).collect()
+}
+
+/// The set with this name.
+#[must_use]
+pub fn find(name: &str) -> Option<Rules> {
+    let (name, text) = SETS.iter().find(|(known, _)| *known == name)?;
+    let origin = Origin {
+        source: Arc::from(*name),
+        line: 0,
+        is_builtin: true,
+    };
+    // A test reads every set, so none fails here.
+    file::parse_from(Path::new(name), text, &origin).ok()
+}
+
+#[cfg(test)]
+mod tests;

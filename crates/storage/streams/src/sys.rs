@@ -1,0 +1,113 @@
+//! System calls that rustix does not have: write-lifetime hints, fanotify, files by handle. All unsafe code of this crate.
+#![expect(
+    unsafe_code,
+    reason = "fcntl with hints, fanotify and open_by_handle_at have no safe wrapper"
+)]
+
+use std::ffi::c_int;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+
+use rustix::io::Errno;
+
+/// `linux/fcntl.h`: F_LINUX_SPECIFIC_BASE + 11.
+const F_GET_RW_HINT: c_int = 1035;
+/// `linux/fcntl.h`: F_LINUX_SPECIFIC_BASE + 12.
+const F_SET_RW_HINT: c_int = 1036;
+
+/// A file handle has at most this many bytes (`MAX_HANDLE_SZ`).
+pub(crate) const HANDLE_LIMIT: usize = 128;
+
+fn errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+fn done(answer: c_int) -> Result<(), Errno> {
+    if answer == -1 { Err(errno()) } else { Ok(()) }
+}
+
+fn owned(answer: c_int) -> Result<OwnedFd, Errno> {
+    done(answer)?;
+    // SAFETY: the call answered with a new descriptor that nobody else knows.
+    Ok(unsafe { OwnedFd::from_raw_fd(answer) })
+}
+
+/// The hint of an open file's inode.
+pub(crate) fn rw_hint(file: BorrowedFd<'_>) -> Result<u64, Errno> {
+    let mut raw: u64 = 0;
+    // SAFETY: F_GET_RW_HINT writes one u64, for which the pointer is valid.
+    done(unsafe { libc::fcntl(file.as_raw_fd(), F_GET_RW_HINT, &raw mut raw) })?;
+    Ok(raw)
+}
+
+/// Sets the hint of an open file's inode. The kernel reads all 64 bits of what it is given.
+pub(crate) fn set_rw_hint(file: BorrowedFd<'_>, raw: u64) -> Result<(), Errno> {
+    // SAFETY: F_SET_RW_HINT reads one u64, for which the pointer is valid.
+    done(unsafe { libc::fcntl(file.as_raw_fd(), F_SET_RW_HINT, &raw const raw) })
+}
+
+/// A new fanotify group.
+pub(crate) fn fanotify_init(flags: u32, event_flags: u32) -> Result<OwnedFd, Errno> {
+    // SAFETY: takes numbers only.
+    owned(unsafe { libc::fanotify_init(flags, event_flags) })
+}
+
+/// Adds a mark on the open directory `dir`, or on its file system, as `flags` say.
+pub(crate) fn fanotify_mark(
+    group: BorrowedFd<'_>,
+    flags: u32,
+    mask: u64,
+    dir: BorrowedFd<'_>,
+) -> Result<(), Errno> {
+    // SAFETY: a null path means the directory itself (fanotify_mark(2)).
+    done(unsafe {
+        libc::fanotify_mark(
+            group.as_raw_fd(),
+            flags,
+            mask,
+            dir.as_raw_fd(),
+            std::ptr::null(),
+        )
+    })
+}
+
+/// `struct file_handle` with room for the largest.
+#[repr(C)]
+struct FileHandle {
+    bytes: u32,
+    kind: c_int,
+    handle: [u8; HANDLE_LIMIT],
+}
+
+/// Opens the directory with this handle on the file system of `mount` as a place (O_PATH).
+pub(crate) fn open_by_handle(
+    mount: BorrowedFd<'_>,
+    kind: c_int,
+    handle: &[u8],
+) -> Result<OwnedFd, Errno> {
+    let mut whole = FileHandle {
+        bytes: u32::try_from(handle.len()).map_err(|_| Errno::INVAL)?,
+        kind,
+        handle: [0; HANDLE_LIMIT],
+    };
+    let room = whole.handle.get_mut(..handle.len()).ok_or(Errno::INVAL)?;
+    room.copy_from_slice(handle);
+    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    let pointer = (&raw mut whole).cast::<libc::file_handle>();
+    // SAFETY: `whole` begins as struct file_handle does and holds as many bytes as it says.
+    owned(unsafe { libc::open_by_handle_at(mount.as_raw_fd(), pointer, flags) })
+}
+
+/// Takes a descriptor that the kernel put into an event; `None` when it put none there.
+///
+/// The number must come from an event that was read just now, and be taken once.
+pub(crate) fn event_file(raw: c_int) -> Option<OwnedFd> {
+    // SAFETY: the kernel installed this descriptor for the reader of the event, who is our caller.
+    (raw >= 0).then(|| unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+/// Makes `place` another descriptor of what `by` is, in one step: its number never is free meanwhile.
+pub(crate) fn replace(place: &impl AsFd, by: &impl AsFd) -> Result<(), Errno> {
+    let (place, by) = (place.as_fd().as_raw_fd(), by.as_fd().as_raw_fd());
+    // SAFETY: the owner of `place` goes on owning an open descriptor with that number.
+    done(unsafe { libc::dup3(by, place, libc::O_CLOEXEC) })
+}
