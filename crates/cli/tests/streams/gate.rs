@@ -70,6 +70,22 @@ fn wait_until_held(pid: u32) {
 }
 
 #[test]
+fn a_labeller_that_is_killed_lets_everybody_through() {
+    for kind in ["ext4", "xfs"] {
+        let mut site = Site::new();
+        let data = site.disk(kind);
+        let labeller = site.labeller(&data, &["--rules", "mysql", "--mode", "gate"]);
+        // Stopped, it answers nobody, and neither does its watchdog.
+        labeller.signal("STOP");
+        let opener = opener(&data.join("ibdata1"));
+        wait_until_held(opener.id());
+        labeller.signal("KILL");
+        let out = opener.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&out.stdout), "open\n");
+    }
+}
+
+#[test]
 fn the_watchdog_opens_a_gate_that_stalls() {
     let mut site = Site::new();
     let data = site.disk("ext4");

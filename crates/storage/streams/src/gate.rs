@@ -3,7 +3,8 @@
 //! FAN_OPEN_PERM on single directories. One thread answers and does nothing else: it opens no file, takes no lock
 //! that is held over a system call on a file, and writes no log. A second one opens the gate for good when the first has
 //! been at one open for too long: it puts /dev/null in the place of the fanotify descriptor, which lets everybody
-//! through. When the process dies, however it dies, the kernel does the same.
+//! through. When the process dies, however it dies, the kernel does the same; for that the gate's descriptor has the
+//! [`NUMBER`] above all others.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -22,6 +23,14 @@ use crate::setter::{Outcome, Setter, Wish, apply};
 use crate::sys;
 use crate::tree;
 use crate::view::View;
+
+/// The number of the gate's descriptor, or one below the limit.
+///
+/// An open that waits pins the marks of *all* groups on its way (`fsnotify_prepare_user_wait`, fs/notify/mark.c), also
+/// that of the queue of names; that group's end waits until they are let go. A process that dies gives up its descriptors
+/// from the highest on (`task_work_run`). So were the gate below the queue, the queue would wait for the open, the open for
+/// the gate, and the gate for the queue, for ever: seen on Linux 6.18.
+pub(crate) const NUMBER: i32 = 1000;
 
 /// What the threads share.
 struct Shared {
@@ -70,7 +79,7 @@ impl Gate {
             .write(true)
             .open("/dev/null")?;
         let shared = Arc::new(Shared {
-            group: sys::fanotify_init(flags, files)?,
+            group: numbered(&sys::fanotify_init(flags, files)?)?,
             null: null.into(),
             view: RwLock::default(),
             setter,
@@ -133,6 +142,13 @@ impl Drop for Gate {
     }
 }
 
+fn numbered(group: &OwnedFd) -> io::Result<OwnedFd> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let last = limit.and_then(|limit| i32::try_from(limit.saturating_sub(1)).ok());
+    let number = last.map_or(NUMBER, |last| last.min(NUMBER));
+    Ok(rustix::io::fcntl_dupfd_cloexec(group, number)?)
+}
+
 fn ring(bell: &OwnedFd) {
     // It fails only when it has been rung 2^64 - 2 times.
     let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
@@ -146,8 +162,8 @@ impl Shared {
     /// Lets everybody through, now and later.
     fn open(&self) {
         self.is_open.store(true, Ordering::Release);
-        // No new waiters; then an answer to each that waits, whoever has read its event. Closing alone should do, but
-        // Linux 6.18 was seen to leave a waiter behind.
+        // No new waiters; then an answer to each that waits, whoever has read its event: closing alone does nothing as
+        // long as the other thread sleeps on the descriptor.
         let flush = libc::FAN_MARK_FLUSH;
         let _ = sys::fanotify_mark(self.group.as_fd(), flush, 0, rustix::fs::CWD);
         let held = self.held.load(Ordering::Acquire);

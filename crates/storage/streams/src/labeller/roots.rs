@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rustix::fs::inotify::WatchFlags;
 use rustix::io::Errno;
 
 use super::{Database, Labeller, Level, Options, RunError};
-use crate::gate::Gate;
+use crate::gate::{self, Gate};
 use crate::lock::Lock;
 use crate::route::{self, Report};
 use crate::sys;
@@ -463,6 +463,10 @@ fn watch_file_system(dir: BorrowedFd<'_>) -> Result<std::os::fd::OwnedFd, Errno>
         libc::FAN_CLASS_NOTIF | libc::FAN_REPORT_DFID_NAME | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK;
     let files = (libc::O_RDONLY | libc::O_CLOEXEC).cast_unsigned();
     let group = sys::fanotify_init(flags, files)?;
+    if group.as_raw_fd() >= gate::NUMBER {
+        // It would not end before the gate when this process is killed.
+        return Err(Errno::MFILE);
+    }
     let mask = libc::FAN_CREATE | libc::FAN_MOVED_TO | libc::FAN_ONDIR;
     let mark = libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM;
     sys::fanotify_mark(group.as_fd(), mark, mask, dir)?;
