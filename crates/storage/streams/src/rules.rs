@@ -1,6 +1,6 @@
 //! Rules: which file gets which hint, and why.
 //!
-//! Rules come in sets: those that are built in ([`builtin`]), files in TOML ([`file`]), files in astream's grammar
+//! Rules come in sets: those that are built in ([`builtin`]), files in TOML ([`mod@file`]), files in astream's grammar
 //! ([`astream`]). The first rule that matches a file decides.
 
 pub mod astream;
