@@ -19,7 +19,7 @@ use saiga_experiment::campaign::Claim;
 use saiga_experiment::file::Experiment;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::output;
-use saiga_snapshot::{Options, Progress, Snapshot};
+use saiga_snapshot::{Options, Progress, Snapshot, TakeError};
 use saiga_tpcc::props::Props;
 
 use crate::exit;
@@ -184,9 +184,20 @@ fn take_if_missing(restore: &Snapshotted) -> anyhow::Result<()> {
         false => ControlFlow::Continue(()),
     };
     exit::say(&format!("taking the snapshot {}", dir.display()));
-    saiga_snapshot::take(parts, dir, &Options::default(), &report)
-        .with_context(|| format!("cannot take the snapshot {}", dir.display()))?;
-    Ok(())
+    saiga_snapshot::take(parts, dir, &Options::default(), &report).map_err(|error| {
+        let is_linked = matches!(error, TakeError::LinkedFiles(_));
+        let told = anyhow::Error::new(error);
+        told.context(format!(
+            "cannot take the snapshot {}{}",
+            dir.display(),
+            if is_linked {
+                " (taken by `saiga snapshot take --leave-linked-files` beforehand it is used as it is)"
+            } else {
+                ""
+            }
+        ))
+    })
+    .map(drop)
 }
 
 /// What has no meaning for TPC-C.

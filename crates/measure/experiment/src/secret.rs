@@ -24,10 +24,10 @@ const SECRET: [&str; 9] = [
 ];
 /// Programs that take a password behind `-p` without a blank; of others it may be a port.
 const ATTACHED: [&str; 5] = ["mysql", "maria", "mycli", "percona", "sshpass"];
-/// Words of `find` that begin as `-p` and are longer.
-const NO_PASSWORDS: [&str; 6] = ["-print", "-print0", "-printf", "-path", "-perm", "-prune"];
-/// What stands before a password: options, commands of Redis, SQL.
-const ANNOUNCING: [&str; 5] = ["-a", "auth", "requirepass", "masterauth", "password"];
+/// Programs that take a password behind `-a`; of others it is a flag, as `cp -a`.
+const WITH_A: [&str; 3] = ["redis", "valkey", "memtier"];
+/// What stands before a password: commands of Redis, SQL.
+const ANNOUNCING: [&str; 4] = ["auth", "requirepass", "masterauth", "password"];
 
 /// Whether a variable, an option or a setting of this name holds a secret: `PGPASSWORD`,
 /// `masterauth`, `--mysql-password`.
@@ -108,6 +108,8 @@ struct Reader {
     identified: bool,
     /// A program that takes `-pPASSWORD` was named.
     attaches: bool,
+    /// A program that takes `-a PASSWORD` was named.
+    takes_a: bool,
 }
 
 impl Reader {
@@ -140,22 +142,21 @@ impl Reader {
         let program = Path::new(word).file_name().unwrap_or_default();
         let program = program.to_string_lossy();
         self.attaches |= ATTACHED.iter().any(|known| program.contains(known));
+        self.takes_a |= WITH_A.iter().any(|known| program.starts_with(known));
         let small = word.to_ascii_lowercase();
         self.identified |= small == "identified";
         self.announced = match small.strip_prefix("--") {
             Some(name) => !name.contains('=') && !name.starts_with("no-") && is_secret(name),
             None if small == "by" => std::mem::take(&mut self.identified),
+            None if word == "-a" => self.takes_a,
             None => ANNOUNCING.contains(&small.as_str()),
         };
     }
 
     /// `-pPASSWORD`.
     fn is_attached(&self, word: &str) -> bool {
-        let Some(value) = word.strip_prefix("-p").filter(|value| !value.is_empty()) else {
-            return false;
-        };
-        let is_number = value.chars().all(|c| c.is_ascii_digit());
-        !NO_PASSWORDS.contains(&word) && (self.attaches || !is_number)
+        let value = word.strip_prefix("-p").unwrap_or_default();
+        !value.is_empty() && self.attaches
     }
 }
 
@@ -242,6 +243,10 @@ mod tests {
             ("mysql -uroot -p123456 -P3306", "mysql -uroot -p*** -P3306"),
             ("pgbench -p5432 -T 9", "pgbench -p5432 -T 9"),
             (
+                "cp -a /bak/100w /d && mkdir -pv /x && cp -pr a b",
+                "cp -a /bak/100w /d && mkdir -pv /x && cp -pr a b",
+            ),
+            (
                 "PGPASSWORD=x psql -c 'select 1'",
                 "PGPASSWORD=*** psql -c 'select 1'",
             ),
@@ -286,7 +291,7 @@ mod tests {
         let all = [
             "env",
             "PGPASSWORD=a b",
-            "x",
+            "redis-cli",
             "--password=c d",
             "-a",
             "e f",
@@ -300,7 +305,7 @@ mod tests {
             [
                 "env",
                 "PGPASSWORD=***",
-                "x",
+                "redis-cli",
                 "--password=***",
                 "-a",
                 "***",

@@ -77,13 +77,15 @@ fn figures(kind: &Kind) -> Vec<String> {
     }
 }
 
-/// Keys and values of the props files; their passwords are masked.
+/// Keys and values of the props files, of our own form also what it says as options of a run; their
+/// passwords are masked.
 fn props(job: &Job) -> Value {
     let files = job.core.props.iter().map(|props| {
         let entries = props.entries.iter();
-        let entries: Map<String, Value> = entries
+        let mut entries: Map<String, Value> = entries
             .map(|(key, value)| (key.clone(), json!(value)))
             .collect();
+        entries.insert("options".to_owned(), json!(props.options));
         (props.path.display().to_string(), Value::Object(entries))
     });
     Value::Object(files.collect())

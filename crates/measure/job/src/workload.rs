@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -337,7 +338,12 @@ impl Core {
             return Ok(None);
         };
         fs::create_dir_all(results).map_err(Failure::impossible)?;
-        let taken = fs::read_dir(results).map_err(Failure::impossible)?.count();
+        let entries = fs::read_dir(results).map_err(Failure::impossible)?;
+        // A load that was killed leaves its file.
+        let is_folder = |entry: &io::Result<fs::DirEntry>| {
+            (entry.as_ref()).is_ok_and(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        };
+        let taken = entries.filter(is_folder).count();
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let arm: String = arm.chars().map(plain).collect();
         Ok(Some(results.join(format!("{:04}-{arm}", taken + 1))))
@@ -464,8 +470,11 @@ impl Workload for Job {
     fn begin(&self, interrupt: &Interrupt) -> Result<(), Failure> {
         self.around(Side::Before, interrupt)?;
         match &self.core.file.restore.how {
-            How::Snapshot { snapshot, .. } => snapshots::check(snapshot, interrupt),
-            How::None | How::Logical(_) | How::FlushAll => Ok(()),
+            // One that is not there yet is made, or mounted, by a hook of an arm.
+            How::Snapshot { snapshot, .. } if snapshot.exists() => {
+                snapshots::check(snapshot, interrupt)
+            }
+            How::Snapshot { .. } | How::None | How::Logical(_) | How::FlushAll => Ok(()),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use saiga_snapshot::Snapshot;
 use saiga_tpcc::props::Engine;
 
 use super::super::options::Args;
@@ -51,6 +52,13 @@ pub(super) struct Snapshotted {
     pub(super) dir: PathBuf,
 }
 
+/// Whether a snapshot that is there leaves files out to which links lead: whoever took it had to say
+/// so.
+fn leaves_linked_files(dir: &Path) -> bool {
+    let strays = Snapshot::open(dir).map(|held| saiga_snapshot::linked_files(&held));
+    matches!(strays, Ok(Ok(strays)) if !strays.is_empty())
+}
+
 impl Sheet {
     /// As TOML.
     pub(super) fn toml(&self, args: &Args) -> String {
@@ -79,6 +87,9 @@ impl Sheet {
             key(&mut text, "kind", &quoted("snapshot"));
             key(&mut text, "parts", &list(&paths(parts)));
             key(&mut text, "snapshot", &path(dir));
+            if leaves_linked_files(dir) {
+                key(&mut text, "linked_files", &quoted("leave"));
+            }
         }
         text
     }

@@ -27,6 +27,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// What a workload says of itself. What was null when the campaign began was not known then: a hook
 /// may make it before the first run.
 const FACTS: &str = "facts";
+const PROGRAMS: &str = "facts.programs";
 /// The variable that names libraries of ours.
 const PRELOAD: &str = "LD_PRELOAD";
 
@@ -163,6 +164,15 @@ fn mixed(before: u64, bytes: &[u8]) -> u64 {
     })
 }
 
+/// Whether nobody could tell this fact when the campaign began: a hook may make programs and
+/// snapshots afterwards.
+fn was_unknown(place: &str, old: Option<&Value>) -> bool {
+    match old {
+        Some(old) => place.starts_with(FACTS) && old.is_null(),
+        None => place == PROGRAMS,
+    }
+}
+
 /// Every place in which two values differ.
 fn differ(place: &str, there: &Value, here: &Value, found: &mut Vec<String>) {
     let inside = |name: &str| match place {
@@ -173,7 +183,7 @@ fn differ(place: &str, there: &Value, here: &Value, found: &mut Vec<String>) {
         (Value::Object(old), Value::Object(new)) => {
             let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
             for name in names {
-                if place == FACTS && old.get(name) == Some(&Value::Null) {
+                if was_unknown(place, old.get(name)) {
                     continue;
                 }
                 let [old, new] = [old, new].map(|side| side.get(name).unwrap_or(&Value::Null));
@@ -196,6 +206,19 @@ fn differ(place: &str, there: &Value, here: &Value, found: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_hook_makes_after_the_beginning_is_no_difference() {
+        let facts = |programs: Value, steps: &str| {
+            Identity::from_facts(json!({"facts": {"programs": programs, "steps": steps}}))
+        };
+        let old = facts(json!({"server": null}), "one");
+        let new = facts(json!({"server": "12", "/build/tool": "34"}), "one");
+        assert_eq!(old.differences(&new), None);
+        let changed = facts(json!({"server": "13", "/build/tool": "34"}), "one");
+        assert!(new.differences(&changed).is_some());
+        assert!(old.differences(&facts(json!({}), "two")).is_some());
+    }
 
     #[test]
     fn differences_are_named_by_their_place() {

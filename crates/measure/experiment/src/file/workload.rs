@@ -144,6 +144,10 @@ impl Workload {
     #[must_use]
     pub fn metrics(&self, of_props: &[String]) -> Vec<Metric> {
         match &self.kind {
+            // A rate that is asked for takes the place of pauses that a props file has.
+            Kind::Tpcc { options, .. } if options.iter().any(|word| word.starts_with("--rate")) => {
+                tpcc_metrics(options)
+            }
             Kind::Tpcc { options, .. } => tpcc_metrics(&[of_props, options.as_slice()].concat()),
             Kind::Redis { .. } => Vec::new(),
             Kind::Command { metrics, .. } => metrics
