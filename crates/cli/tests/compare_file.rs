@@ -557,7 +557,7 @@ fn passwords_stay_out_of_results() {
         )
         .replace(
             "echo rate 12.5'",
-            &format!("echo rate 12.5' --mysql-password={secret} -a {secret}"),
+            &format!("echo rate 12.5' --mysql-password={secret} redis-cli -a {secret}"),
         );
     let hooks = format!(
         "[hooks]\nbefore_run = {{ command = \"REDISCLI_AUTH={secret} false\", on_failure = \"ignore\" }}\n"
