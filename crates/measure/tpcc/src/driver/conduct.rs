@@ -70,7 +70,7 @@ pub enum End {
     Done,
     /// The user wanted it.
     Interrupted,
-    /// Nothing was done for too long while connections were down.
+    /// Nothing was done for too long while connections were down, or open again without an answer.
     GaveUp,
     /// Not one transaction succeeded.
     Hopeless,
@@ -254,7 +254,7 @@ impl Course {
 #[derive(Debug, Clone, Copy)]
 struct Hope {
     sums: Sums,
-    /// Connections are down, and nothing was done since.
+    /// Connections are down, or open again without an answer, and nothing was done since.
     down_since_us: Option<u64>,
     terminals: u64,
 }
@@ -482,6 +482,9 @@ fn enter(ledger: &mut Ledger, mut samples: &[Sample], turns: &[Turn]) {
         match way {
             Way::Lost => ledger.on_lost(*at_us),
             Way::Opened => ledger.on_opened(),
+            Way::Begun => ledger.on_begun(*at_us),
+            Way::Ended => ledger.on_ended(),
+            Way::Left => ledger.on_left(),
         }
         samples = later;
     }

@@ -25,6 +25,8 @@ const REST_MOST_US: u64 = 1_000_000;
 /// One connection and how it is looked after.
 pub(super) struct Hands {
     connection: Option<Box<dyn Connection>>,
+    /// Open again, and not asked for anything yet.
+    is_untried: bool,
     /// Waits are drawn apart from inputs, which stay reproducible.
     rng: Rng,
     shared: Arc<Shared>,
@@ -53,6 +55,7 @@ impl Hands {
         shared.on_connected();
         Self {
             connection: Some(connection),
+            is_untried: false,
             rng: Rng::with_seed(seed),
             shared,
             desk,
@@ -78,6 +81,7 @@ impl Hands {
                     self.shared.on_connected();
                     self.desk.put_turn(self.shared.clock.now_us(), Way::Opened);
                     self.connection = Some(connection);
+                    self.is_untried = true;
                 }
                 Err(error) => {
                     self.shared.note(error.to_string());
@@ -91,6 +95,16 @@ impl Hands {
 
     /// Performs a transaction with the connection that [`ready`](Self::ready) provided.
     pub(super) fn perform(&mut self, input: &Input) -> Done {
+        if !std::mem::take(&mut self.is_untried) {
+            return self.try_until_over(input);
+        }
+        self.desk.put_turn(self.shared.clock.now_us(), Way::Begun);
+        let done = self.try_until_over(input);
+        self.desk.put_turn(self.shared.clock.now_us(), Way::Ended);
+        done
+    }
+
+    fn try_until_over(&mut self, input: &Input) -> Done {
         let mut retries = 0;
         loop {
             let Some(connection) = &mut self.connection else {
@@ -161,6 +175,15 @@ impl Hands {
         let wait_us = self.rng.u64(longest_us / 2..=longest_us);
         let at_us = self.shared.clock.now_us().saturating_add(wait_us);
         self.shared.wait_until(at_us, self.until);
+    }
+}
+
+impl Drop for Hands {
+    /// Who ends without a connection wants none: it would look like one that stays down.
+    fn drop(&mut self) {
+        if self.connection.is_none() {
+            self.desk.put_turn(self.shared.clock.now_us(), Way::Left);
+        }
     }
 }
 

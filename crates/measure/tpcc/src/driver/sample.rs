@@ -121,11 +121,11 @@ pub(super) struct Sheet {
     pub(super) samples: Vec<Sample>,
     /// Rows of the result file of deliveries.
     pub(super) delivered: Vec<Delivered>,
-    /// Connections that were lost, and opened again, each with its time.
+    /// What became of connections that were lost, each with its time.
     pub(super) turns: Vec<Turn>,
 }
 
-/// A connection that was lost or opened again; of one instant the losses come first.
+/// A change of a connection; of one instant the losses come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Turn {
     pub(super) at_us: u64,
@@ -135,8 +135,16 @@ pub(super) struct Turn {
 /// What became of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Way {
+    /// It was lost in a transaction.
     Lost,
+    /// It is open again.
     Opened,
+    /// The first transaction since it is open again begins.
+    Begun,
+    /// That transaction has ended; when the connection is lost in it, this follows the loss.
+    Ended,
+    /// It is down, and nobody opens it any more.
+    Left,
 }
 
 impl Desk {

@@ -211,11 +211,15 @@ fn a_lost_connection_leaves_one_unknown_outcome_and_is_opened_again() {
         .lone_terminal(0, hands, None, shared, Arc::clone(&world.desk))
         .work();
     let Sheet { samples, turns, .. } = world.sheet();
-    let [lost, opened] = turns[..] else {
+    let [lost, opened, begun, ended] = turns[..] else {
         panic!("{turns:?}")
     };
     assert_eq!((samples[0].ending, lost.at_us), (Ending::Unknown, MS));
     assert_eq!((lost.way, opened.way), (Way::Lost, Way::Opened));
+    // It is on trial for its first transaction.
+    assert_eq!((begun.way, ended.way), (Way::Begun, Way::Ended));
+    let first = (samples[1].began_us, samples[1].ended_us);
+    assert_eq!((begun.at_us, ended.at_us), first);
     assert!(opened.at_us <= samples[1].began_us && opened.at_us > 350 * MS);
     assert!(samples[1..].iter().all(Sample::is_done) && samples.len() > 50);
     // Three waits of half to all of 100, 200 and 400 ms, and a rest: none of it is in a latency.
@@ -255,6 +259,43 @@ fn a_number_of_transactions_is_kept() {
     let world = World::new(MS, u64::MAX - clock::SECOND_US, Vec::new());
     let length = Length::PerTerminal(17);
     assert_eq!(world.work(&Setup { length, ..setup() }, None).len(), 17);
+}
+
+/// Nobody opens it again: it must not count as one that is down.
+#[test]
+fn a_connection_that_is_lost_in_the_last_transaction_is_not_wanted_any_more() {
+    let world = World::new(MS, u64::MAX - clock::SECOND_US, vec![step(MS, Err(lost()))]);
+    let (hands, shared) = (world.hands(Until::Run), Arc::clone(&world.shared));
+    let length = Length::PerTerminal(1);
+    Setup { length, ..setup() }
+        .lone_terminal(0, hands, None, shared, Arc::clone(&world.desk))
+        .work();
+    let Sheet { samples, turns, .. } = world.sheet();
+    assert_eq!((samples.len(), samples[0].ending), (1, Ending::Unknown));
+    let ways: Vec<Way> = turns.iter().map(|turn| turn.way).collect();
+    assert_eq!(ways, [Way::Lost, Way::Left]);
+}
+
+/// A server that drops everybody at the first statement: the loss is told before the trial is over.
+#[test]
+fn a_connection_that_is_lost_on_trial_is_down_again() {
+    let world = World::new(
+        MS,
+        u64::MAX - clock::SECOND_US,
+        vec![step(MS, Err(lost())); 2],
+    );
+    let (hands, shared) = (world.hands(Until::Run), Arc::clone(&world.shared));
+    let length = Length::PerTerminal(3);
+    Setup { length, ..setup() }
+        .lone_terminal(0, hands, None, shared, Arc::clone(&world.desk))
+        .work();
+    let ways: Vec<Way> = world.sheet().turns.iter().map(|turn| turn.way).collect();
+    let (first, again) = (
+        [Way::Lost, Way::Opened, Way::Begun],
+        [Way::Lost, Way::Ended],
+    );
+    let last = [Way::Opened, Way::Begun, Way::Ended];
+    assert_eq!(ways, [&first[..], &again, &last].concat());
 }
 
 #[test]
@@ -385,6 +426,10 @@ fn what_cannot_be_carried_out_by_the_end_of_the_drain_stays_in_the_queue() {
     world.script.close_for(u32::MAX);
     carry_out(&queue, &mut hands, &world.shared, &world.desk);
     assert!(world.shared.is_over(Until::Drain));
-    assert_eq!((queue.abandon(), world.sheet().samples.len()), (1, 1));
+    drop(hands);
+    let Sheet { samples, turns, .. } = world.sheet();
+    assert_eq!((queue.abandon(), samples.len()), (1, 1));
+    let ways: Vec<Way> = turns.iter().map(|turn| turn.way).collect();
+    assert_eq!(ways, [Way::Lost, Way::Left]);
     let _ = &world.clock;
 }

@@ -28,7 +28,9 @@ pub struct Gaps {
     down: u32,
     /// The most of them since the last transaction was done.
     most_down: u32,
-    /// Since when nothing was done and connections were lost.
+    /// Connections that are open again and have not ended the first transaction they were asked for.
+    on_trial: u32,
+    /// Since when nothing was done and connections were lost, or on trial.
     since_us: Option<u64>,
 }
 
@@ -42,7 +44,7 @@ impl Gaps {
         self.last_done_us = at_us;
         // Those that are down already belong to the gap that may begin.
         self.most_down = self.down;
-        self.since_us = (self.down > 0).then_some(at_us);
+        self.since_us = self.is_waiting().then_some(at_us);
     }
 
     /// A connection was lost.
@@ -57,10 +59,34 @@ impl Gaps {
         self.down = self.down.saturating_sub(1);
     }
 
-    /// While connections are down: since when nothing was done after the first of them was lost.
+    /// A connection that was lost is not wanted any more.
+    pub fn on_left(&mut self) {
+        self.down = self.down.saturating_sub(1);
+    }
+
+    /// The first transaction on a connection that is open again begins: a log-in proves little, who
+    /// answers it may still be silent to every statement.
+    pub fn on_begun(&mut self, at_us: u64) {
+        self.on_trial += 1;
+        self.since_us.get_or_insert(at_us.max(self.last_done_us));
+    }
+
+    /// That transaction has ended, in whatever way; a loss is told besides.
+    pub fn on_ended(&mut self) {
+        self.on_trial = self.on_trial.saturating_sub(1);
+    }
+
+    /// While connections are down, or open again and without an answer: since when nothing was done
+    /// after the first of them was lost.
     #[must_use]
     pub fn down_since_us(&self) -> Option<u64> {
-        self.since_us.filter(|_| self.down > 0)
+        self.since_us.filter(|_| self.is_waiting())
+    }
+
+    /// One that is open again and was not asked for anything yet does not count: its terminal may
+    /// think for longer than a fail-over takes.
+    fn is_waiting(&self) -> bool {
+        self.down > 0 || self.on_trial > 0
     }
 
     /// All of a run that ends at `end_us`.
@@ -185,6 +211,61 @@ mod tests {
         gaps.on_done(99 * S);
         gaps.on_lost(100 * S);
         assert_eq!(gaps.down_since_us(), Some(100 * S));
+    }
+
+    /// A proxy, or a primary that hangs: every log-in succeeds, and every first statement blocks.
+    #[test]
+    fn who_lets_everybody_in_and_answers_nobody_is_down_all_the_same() {
+        let mut gaps = Gaps::default();
+        gaps.on_done(4 * S);
+        gaps.on_lost(5 * S);
+        gaps.on_lost(6 * S);
+        for at in [7 * S, 8 * S] {
+            gaps.on_opened();
+            gaps.on_begun(at);
+        }
+        assert_eq!(gaps.down_since_us(), Some(5 * S));
+        // One of them is lost in its first transaction, and tries once more.
+        gaps.on_lost(30 * S);
+        gaps.on_ended();
+        gaps.on_opened();
+        gaps.on_begun(31 * S);
+        assert_eq!(gaps.down_since_us(), Some(5 * S));
+        // It is answered, with an error: the other one still is not.
+        gaps.on_ended();
+        assert_eq!(gaps.down_since_us(), Some(5 * S));
+        // A commit ends the pause, and the next one begins.
+        gaps.on_done(33 * S);
+        assert_eq!(gaps.down_since_us(), Some(33 * S));
+        gaps.on_ended();
+        assert_eq!(gaps.down_since_us(), None);
+        // Nothing was lost since: no gap.
+        assert_eq!(gaps.finish(50 * S), [gap(4 * S, 33 * S, 2)]);
+    }
+
+    /// Others have committed between its log-in and its first transaction, and then hang with it.
+    #[test]
+    fn a_first_transaction_without_an_answer_begins_a_pause() {
+        let mut gaps = Gaps::default();
+        gaps.on_lost(S);
+        gaps.on_opened();
+        gaps.on_done(2 * S);
+        assert_eq!(gaps.down_since_us(), None);
+        gaps.on_begun(7 * S);
+        assert_eq!(gaps.down_since_us(), Some(7 * S));
+    }
+
+    #[test]
+    fn a_connection_that_nobody_wants_any_more_is_not_down() {
+        let mut gaps = Gaps::default();
+        gaps.on_done(S);
+        gaps.on_lost(2 * S);
+        gaps.on_left();
+        assert_eq!(gaps.down_since_us(), None);
+        gaps.on_done(2 * S + 1);
+        gaps.on_done(9 * S); // Slow, and nothing is down.
+        // The pause in which it was lost is one all the same.
+        assert_eq!(gaps.finish(9 * S), [gap(S, 2 * S + 1, 1)]);
     }
 
     #[test]

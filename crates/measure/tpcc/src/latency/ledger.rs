@@ -117,6 +117,21 @@ impl Ledger {
         self.gaps.on_opened();
     }
 
+    /// The first transaction on a connection that is open again begins.
+    pub fn on_begun(&mut self, at_us: u64) {
+        self.gaps.on_begun(at_us);
+    }
+
+    /// That transaction has ended.
+    pub fn on_ended(&mut self) {
+        self.gaps.on_ended();
+    }
+
+    /// A connection that was lost is not wanted any more.
+    pub fn on_left(&mut self) {
+        self.gaps.on_left();
+    }
+
     /// Sums over all phases so far.
     #[must_use]
     pub fn sums(&self) -> Sums {

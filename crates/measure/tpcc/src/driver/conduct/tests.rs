@@ -241,6 +241,36 @@ fn losses_are_entered_between_the_transactions_around_them() {
 }
 
 #[test]
+fn a_connection_counts_until_it_is_answered_or_not_wanted_any_more() {
+    let s = SECOND_US;
+    let interval = Interval {
+        from_us: Some(0),
+        to_us: u64::MAX,
+    };
+    let down_since = |ways: &[Way]| {
+        let mut ledger = Ledger::new(interval, false);
+        let turns: Vec<Turn> = (2..)
+            .zip(ways)
+            .map(|(at_s, way)| Turn {
+                at_us: at_s * s,
+                way: *way,
+            })
+            .collect();
+        enter(&mut ledger, &[order(0, s)], &turns);
+        ledger.gaps.down_since_us()
+    };
+    for (ways, since_us) in [
+        (&[Way::Lost][..], Some(2 * s)),
+        (&[Way::Lost, Way::Left], None),
+        (&[Way::Lost, Way::Opened], None),
+        (&[Way::Lost, Way::Opened, Way::Begun], Some(2 * s)),
+        (&[Way::Lost, Way::Opened, Way::Begun, Way::Ended], None),
+    ] {
+        assert_eq!(down_since(ways), since_us, "{ways:?}");
+    }
+}
+
+#[test]
 fn what_is_late_is_due_and_neither_done_nor_under_way() {
     let pace = Pace::Open {
         per_min: 60.0,

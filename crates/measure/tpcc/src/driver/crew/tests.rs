@@ -1,8 +1,8 @@
 //! Whole runs on threads, against a server that is a number: it goes down and comes back by what it
 //! was asked, not by the clock.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -49,6 +49,8 @@ struct Server {
     /// Attempts to connect that it refuses from then on.
     refuses: AtomicU64,
     down: AtomicBool,
+    /// Who holds it keeps it from answering once it has gone down.
+    tongue: Mutex<()>,
     /// It refuses everything that it is asked.
     broken: bool,
 }
@@ -88,6 +90,9 @@ impl Connection for Link {
             let what = "no such table".to_owned();
             return Err(SqlError::Unexpected { what });
         }
+        if server.dies_at > 0 && server.done.load(Ordering::SeqCst) >= server.dies_at {
+            drop(server.tongue.lock());
+        }
         let number = server.done.fetch_add(1, Ordering::SeqCst) + 1;
         if number == server.dies_at {
             server.down.store(true, Ordering::SeqCst);
@@ -105,6 +110,9 @@ struct Counting {
     delivered: usize,
     unknown: usize,
     stop: Option<Arc<Server>>,
+    /// The user's patience with a run that should have ended by itself.
+    most: Option<Duration>,
+    is_too_long: bool,
 }
 
 impl Watch for Counting {
@@ -113,6 +121,7 @@ impl Watch for Counting {
         self.stop
             .as_ref()
             .is_some_and(|server| server.done.load(Ordering::SeqCst) > 500)
+            || self.is_too_long
     }
 
     fn take(&mut self, samples: &[Sample], delivered: &[Delivered]) {
@@ -124,7 +133,9 @@ impl Watch for Counting {
             .count();
     }
 
-    fn tell(&mut self, _now: &Now) {}
+    fn tell(&mut self, now: &Now) {
+        self.is_too_long = self.most.is_some_and(|most| now.elapsed >= most);
+    }
 }
 
 fn run(setup: Setup, server: &Arc<Server>, watch: &mut Counting) -> super::super::Measured {
@@ -180,6 +191,30 @@ fn a_server_that_dies_and_comes_back_costs_one_transaction_of_unknown_outcome() 
     assert_eq!((watch.samples, done), (1500, 1499));
     let errors: u64 = measured.troubles.iter().map(|(_, count)| count).sum();
     assert_eq!(errors, 4, "{:?}", measured.troubles);
+}
+
+/// A fail-over behind a proxy that lets everybody in: without a number of seconds to last, nothing
+/// else ends the run.
+#[test]
+fn a_server_that_lets_everybody_in_again_and_answers_nobody_is_given_up() {
+    let server = Arc::new(Server {
+        dies_at: 30,
+        ..Server::default()
+    });
+    let held = server.tongue.lock().unwrap();
+    let patience = Setup {
+        drain: Duration::ZERO,
+        give_up: Duration::from_secs(1),
+        ..setup(1, 100)
+    };
+    let mut watch = Counting {
+        most: Some(Duration::from_secs(20)),
+        ..Counting::default()
+    };
+    let measured = run(patience, &server, &mut watch);
+    drop(held);
+    let ended = (measured.end, measured.lost, measured.unanswered);
+    assert_eq!(ended, (End::GaveUp, 1, 1));
 }
 
 #[test]
