@@ -51,8 +51,6 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         return describe(engine, args);
     }
-    // Without it there would be nothing to compare, and nothing is made yet.
-    library::find()?;
     let dir = out(&args)?;
     output::claim_folder(dir)?;
     let real = dir.canonicalize().context("cannot tell where --out is")?;
