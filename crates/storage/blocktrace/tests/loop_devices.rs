@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::process::Command;
 
 use saiga_blocktrace::{Device, Event, HintMeter, Operation, Options, Tap, Via};
 use saiga_disks::{Disks, run};
@@ -253,4 +254,53 @@ fn a_device_that_cannot_be_is_refused() {
         error.contains("no device with one of these numbers"),
         "{error}"
     );
+}
+
+#[test]
+fn addresses_on_a_partition_count_from_the_beginning_of_the_disk() {
+    let disks = Disks::new();
+    let image = disks.path("disk.img");
+    File::create(&image).unwrap().set_len(64 * MIB).unwrap();
+    let words = ["--find", "--show", "--partscan", image.to_str().unwrap()];
+    let attached = Command::new("losetup").args(words).output().unwrap();
+    let disk = String::from_utf8(attached.stdout)
+        .unwrap()
+        .trim()
+        .to_owned();
+    let _guard = Attached(disk.clone());
+    // Its second half, in sectors of 512 bytes.
+    run("addpart", &[&disk, "1", "65536", "65536"]);
+    let half = OpenOptions::new()
+        .write(true)
+        .open(format!("{disk}p1"))
+        .unwrap();
+    let number = half.metadata().unwrap().rdev();
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let device = Device { major, minor };
+    assert_eq!(device.start_bytes().unwrap(), 32 * MIB);
+    assert_eq!(device.length_bytes().unwrap(), 32 * MIB);
+    let whole = device.disk().unwrap();
+    assert_ne!(whole, device);
+    assert_eq!(whole.length_bytes().unwrap(), 64 * MIB);
+    assert_eq!(device.disk_and_partitions().unwrap(), [whole, device]);
+    let mut tap = tap(device, Via::Bpf);
+    half.write_all_at(&[7; 8192], 4096).unwrap();
+    half.sync_all().unwrap();
+    let told: Vec<_> = events(&mut tap)
+        .iter()
+        .map(|event| (event.device, event.address, event.len))
+        .collect();
+    let begin = 32 * MIB + 4096;
+    assert!(told.iter().all(|(by, ..)| *by == device), "{told:?}");
+    assert_eq!(told.first().map(|(_, address, _)| *address), Some(begin));
+    assert_eq!(told.iter().map(|(_, _, len)| len).sum::<u64>(), 8192);
+}
+
+/// Detached also by a test that fails.
+struct Attached(String);
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.0]).output();
+    }
 }

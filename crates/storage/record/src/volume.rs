@@ -77,6 +77,8 @@ pub enum VolumeError {
 #[derive(Debug)]
 pub struct Volume {
     dir: PathBuf,
+    /// `/dev/loop3`.
+    device: String,
     is_mounted: bool,
 }
 
@@ -87,6 +89,14 @@ pub struct Leftover {
     pub what: String,
     /// The command that removes it.
     pub remedy: String,
+    /// Where it is mounted, if it is.
+    pub point: Option<PathBuf>,
+}
+
+impl Leftover {
+    fn is_at(&self, dir: &Path) -> bool {
+        self.point.as_deref() == Some(dir)
+    }
 }
 
 impl Volume {
@@ -96,6 +106,15 @@ impl Volume {
     /// Nothing of it is left then.
     pub fn make(options: &VolumeOptions) -> Result<Self, VolumeError> {
         let (dir, below) = check(&options.dir)?;
+        let left = leftovers(&options.image_dir)
+            .into_iter()
+            .find(|left| left.is_at(&dir));
+        if let Some(left) = left {
+            return Err(VolumeError::Dir {
+                why: format!("{}; remove it with: {}", left.what, left.remedy),
+                dir,
+            });
+        }
         let image = Image::new(options)?;
         let device = attach(&image.0)?;
         // It exists as long as it is attached, and needs no name any more.
@@ -103,7 +122,11 @@ impl Volume {
         let made = make_file_system(options.file_system, &device)
             .and_then(|()| mount(options.file_system, &device, &dir));
         let is_mounted = made.is_ok();
-        let volume = Self { dir, is_mounted };
+        let volume = Self {
+            dir,
+            device: device.clone(),
+            is_mounted,
+        };
         // From here on the device goes with its last user; at once, if it has none.
         let detached = program("losetup", &["-d", &device]);
         made?;
@@ -132,12 +155,8 @@ impl Volume {
         let began = Instant::now();
         loop {
             match rustix::mount::unmount(dir, UnmountFlags::empty()) {
-                Ok(()) => return Ok(None),
-                Err(Errno::BUSY) if began.elapsed() < BUSY => {
-                    let pause = Timespec::try_from(PAUSE).ok();
-                    // A signal only makes the pause shorter.
-                    let _ = poll(&mut [], pause.as_ref());
-                }
+                Ok(()) => return Ok(self.outlived()),
+                Err(Errno::BUSY) if began.elapsed() < BUSY => pause(),
                 Err(Errno::BUSY) => break,
                 Err(error) => return Err(fail(error)),
             }
@@ -146,6 +165,30 @@ impl Volume {
         rustix::mount::unmount(dir, UnmountFlags::DETACH).map_err(fail)?;
         Ok(Some(users))
     }
+
+    /// Waits until the loop device is free; answers who has it, if it does not come to that.
+    fn outlived(&self) -> Option<String> {
+        let name = self.device.trim_start_matches("/dev/");
+        let path = format!("/sys/block/{name}/loop/backing_file");
+        let began = Instant::now();
+        let is_ours = || {
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            text.contains(&format!("{PREFIX}{}.img", std::process::id()))
+        };
+        while is_ours() {
+            if began.elapsed() > BUSY {
+                return Some("another mount namespace".to_owned());
+            }
+            pause();
+        }
+        None
+    }
+}
+
+fn pause() {
+    let pause = Timespec::try_from(PAUSE).ok();
+    // A signal only makes it shorter.
+    let _ = poll(&mut [], pause.as_ref());
 }
 
 impl Drop for Volume {
@@ -169,17 +212,20 @@ pub fn leftovers(image_dir: &Path) -> Vec<Leftover> {
             continue;
         }
         let points = mounts.iter().filter(|mount| mount.source == device);
-        let points: Vec<String> = points
-            .map(|mount| mount.point.display().to_string())
-            .collect();
+        let points: Vec<&PathBuf> = points.map(|mount| &mount.point).collect();
         found.extend(points.iter().map(|point| Leftover {
-            what: format!("{point} is the volume of a recording that was killed"),
-            remedy: format!("umount {point}"),
+            what: format!(
+                "{} is the volume of a recording that was killed",
+                point.display()
+            ),
+            remedy: format!("umount {}", point.display()),
+            point: Some((*point).clone()),
         }));
         if points.is_empty() {
             found.push(Leftover {
                 what: format!("{device} is the loop device of a recording that was killed"),
                 remedy: format!("losetup -d {device}"),
+                point: None,
             });
         }
     }
@@ -192,6 +238,7 @@ pub fn leftovers(image_dir: &Path) -> Vec<Leftover> {
                     image.display()
                 ),
                 remedy: format!("rm {}", image.display()),
+                point: None,
             });
         }
     }
