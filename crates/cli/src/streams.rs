@@ -2,6 +2,7 @@
 //! they would be worth.
 
 mod check;
+mod record;
 mod rules;
 mod run;
 mod simulate;
@@ -24,6 +25,8 @@ enum Verb {
     Check(check::Args),
     /// Prints a set of rules as TOML, or lists the sets that are built in
     Rules(rules::Args),
+    /// Records which blocks a database writes, and of which of its files, for `simulate`
+    Record(Box<record::Args>),
     /// Predicts write amplification on a simulated SSD
     Simulate(simulate::Args),
 }
@@ -34,6 +37,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Verb::Run(args) => run::run(args),
         Verb::Check(args) => check::run(&args),
         Verb::Rules(args) => rules::run(&args),
+        Verb::Record(args) => record::run(*args),
         Verb::Simulate(args) => simulate::run(&args),
     }
 }

@@ -43,6 +43,7 @@ fn help_is_as_committed() {
         "streams",
         "streams run",
         "streams check",
+        "streams record",
         "streams rules",
         "streams simulate",
     ] {

@@ -6,6 +6,8 @@ mod check;
 mod faults;
 mod files;
 mod gate;
+mod record;
+mod record_loop;
 mod redis;
 mod rules;
 mod site;

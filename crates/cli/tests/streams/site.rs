@@ -1,8 +1,4 @@
 //! Disks that only this thread's mount namespace knows, and a labeller on them whose lines are waited for.
-#![expect(
-    unsafe_code,
-    reason = "unshare(2) has no safe wrapper: other threads would rely on what they share with this one"
-)]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -10,9 +6,10 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use saiga_disks::Disks;
+pub(crate) use saiga_disks::run;
 use saiga_streams::hint::Hint;
 use saiga_streams::setter::{Fcntl, Setter as _};
 
@@ -21,63 +18,34 @@ use crate::support::{Installation, text};
 /// A folder for disks and a `saiga`.
 pub(crate) struct Site {
     pub(crate) saiga: Installation,
-    folder: tempfile::TempDir,
-    mounted: Vec<PathBuf>,
-    /// One test at a time: they drop the host's caches and count loop devices, inodes and queues.
-    _turn: MutexGuard<'static, ()>,
+    disks: Disks,
 }
-
-static TURN: Mutex<()> = Mutex::new(());
 
 impl Site {
     pub(crate) fn new() -> Self {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the test's thread has opened nothing by a path relative to its working directory.
-        let unshared =
-            unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) };
-        unshared.expect("mounting needs root");
-        run("mount", &["--make-rprivate", "/"]);
-        Self {
-            saiga: Installation::bare(),
-            folder: tempfile::tempdir().unwrap(),
-            mounted: Vec::new(),
-            _turn: turn,
-        }
+        // First, for it waits for its turn.
+        let disks = Disks::new();
+        let saiga = Installation::bare();
+        Self { saiga, disks }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().canonicalize().unwrap().join(name)
+        self.disks.path(name)
     }
 
     /// A file system of `kind` in a file, mounted.
     pub(crate) fn disk(&mut self, kind: &str) -> PathBuf {
-        let place = self.path(kind);
-        let image = self.path(&format!("{kind}.img"));
-        fs::File::create(&image)
-            .unwrap()
-            .set_len(400 << 20)
-            .unwrap();
-        let quiet = if kind == "xfs" { "-q" } else { "-qF" };
-        run(&format!("/usr/sbin/mkfs.{kind}"), &[quiet, text(&image)]);
-        fs::create_dir(&place).unwrap();
-        self.mount(kind);
-        place
+        self.disks.disk(kind)
     }
 
     /// Mounts a disk of this site once more.
     pub(crate) fn mount(&mut self, kind: &str) {
-        let (place, image) = (self.path(kind), self.path(&format!("{kind}.img")));
-        run("mount", &["-o", "loop", text(&image), text(&place)]);
-        self.mounted.push(place);
+        self.disks.mount(kind);
     }
 
     /// Mounts something without a disk at `name`.
     pub(crate) fn mount_as(&mut self, kind: &str, options: &str, name: &str) -> PathBuf {
-        let place = self.path(name);
-        fs::create_dir_all(&place).unwrap();
-        run("mount", &["-t", kind, "-o", options, "none", text(&place)]);
-        self.mounted.push(place.clone());
-        place
+        self.disks.mount_as(kind, options, name)
     }
 
     /// `saiga streams VERB` with locks of its own.
@@ -96,15 +64,7 @@ impl Site {
     }
 }
 
-impl Drop for Site {
-    fn drop(&mut self) {
-        for place in self.mounted.iter().rev() {
-            let _ = Command::new("umount").arg("-l").arg(place).output();
-        }
-    }
-}
-
-/// `saiga streams run`, killed with the test.
+/// `saiga streams run`, or another verb that goes on, killed with the test.
 pub(crate) struct Labeller {
     pub(crate) child: Child,
     lines: Receiver<String>,
@@ -112,7 +72,7 @@ pub(crate) struct Labeller {
 }
 
 impl Labeller {
-    fn spawn(command: &mut Command) -> Self {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child = command.spawn().unwrap();
         let (send, lines) = channel();
         let stderr = BufReader::new(child.stderr.take().unwrap());
@@ -192,10 +152,4 @@ pub(crate) fn metric(path: &Path, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("no {name} in {text}"))
         .parse()
         .unwrap()
-}
-
-pub(crate) fn run(program: &str, words: &[&str]) {
-    let output = Command::new(program).args(words).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {words:?}: {said}");
 }

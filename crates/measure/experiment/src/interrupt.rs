@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Exit code after the second signal, as shells report a death by SIGINT.
 const EXIT_AFTER_SECOND: i32 = 130;
@@ -38,6 +38,23 @@ impl Interrupt {
             // In this order: the flag is not yet set when the first signal comes through.
             let second = Arc::clone(&raised);
             signal_hook::flag::register_conditional_shutdown(signal, EXIT_AFTER_SECOND, second)?;
+            signal_hook::flag::register(signal, Arc::clone(&raised))?;
+            signal_hook::low_level::pipe::register(signal, ring.try_clone()?)?;
+        }
+        Ok(Self {
+            raised,
+            wake: Some(wake),
+        })
+    }
+
+    /// Takes over SIGINT, SIGTERM and SIGHUP for good: a second one ends nothing, for the end has to be orderly.
+    ///
+    /// # Errors
+    /// The system call that failed: out of descriptors, usually.
+    pub fn on_signals_for_good() -> io::Result<Self> {
+        let raised = Arc::new(AtomicBool::new(false));
+        let (wake, ring) = UnixStream::pair()?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&raised))?;
             signal_hook::low_level::pipe::register(signal, ring.try_clone()?)?;
         }

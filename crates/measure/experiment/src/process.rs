@@ -366,6 +366,12 @@ impl Child {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
+    /// Whether it has ended and is reaped, so that its number may be somebody else's.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
     /// User and system time that all its threads used so far, to the nanosecond.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub mod route;
 pub mod rules;
 pub mod setter;
 mod sys;
-mod tree;
+pub mod tree;
 mod view;
 
 pub use hint::Hint;

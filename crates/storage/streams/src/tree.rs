@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 /// What a file is, whatever it is called. An inode number that is used again comes with another birth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Identity {
+pub struct Identity {
     device: (u32, u32),
     inode: u64,
     born: (i64, u32),
@@ -32,25 +32,31 @@ impl Identity {
     }
 
     /// The device that holds it.
-    pub(crate) fn device(&self) -> (u32, u32) {
+    #[must_use]
+    pub fn device(&self) -> (u32, u32) {
         self.device
     }
 
     /// Its number there.
-    pub(crate) fn inode(&self) -> u64 {
+    #[must_use]
+    pub fn inode(&self) -> u64 {
         self.inode
     }
 }
 
 /// What was found in a tree.
-pub(crate) enum Found<'a> {
+pub enum Found<'a> {
     /// A directory that is entered next.
     Directory(BorrowedFd<'a>),
-    /// A regular file: its directory, its name there, what it is, its size.
+    /// A regular file.
     File {
+        /// Its directory.
         dir: BorrowedFd<'a>,
+        /// Its name there.
         name: &'a OsStr,
+        /// What it is.
         identity: Identity,
+        /// Its size.
         bytes: u64,
     },
     /// A link to a directory, or a directory on another file system.
@@ -58,34 +64,36 @@ pub(crate) enum Found<'a> {
 }
 
 /// Called with each thing and its path below the start; ends the walk by breaking.
-pub(crate) type Visit<'a> = dyn FnMut(&Path, Found<'_>) -> ControlFlow<()> + 'a;
+pub type Visit<'a> = dyn FnMut(&Path, Found<'_>) -> ControlFlow<()> + 'a;
 
 /// What could not be looked at on the way.
 #[derive(Debug)]
-pub(crate) struct Unseen {
-    pub(crate) path: PathBuf,
-    pub(crate) error: Errno,
+pub struct Unseen {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Why not.
+    pub error: Errno,
 }
 
 /// The number of an error that came by way of std.
-pub(crate) fn errno(error: &std::io::Error) -> Errno {
+pub fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 /// Opens a directory by path.
-pub(crate) fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
+pub fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(CWD, path, flags, Mode::empty())
 }
 
 /// Opens a directory by its name in another one; a link is none.
-pub(crate) fn open_child(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
+pub fn open_child(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(dir, name, flags, Mode::empty())
 }
 
 /// Opens a regular file for reading, and nothing else: opening a pipe or a tape has consequences.
-pub(crate) fn open_file(dir: BorrowedFd<'_>, name: &OsStr) -> Result<(File, Identity, u64), Errno> {
+pub fn open_file(dir: BorrowedFd<'_>, name: &OsStr) -> Result<(File, Identity, u64), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let place = rustix::fs::openat(dir, name, flags, Mode::empty())?;
     let stat = stat_open(place.as_fd())?;
@@ -103,18 +111,18 @@ pub(crate) fn open_file(dir: BorrowedFd<'_>, name: &OsStr) -> Result<(File, Iden
 }
 
 /// A path that leads to an open file, whatever has become of its name.
-pub(crate) fn own_path(file: BorrowedFd<'_>) -> PathBuf {
+pub fn own_path(file: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// The path under which the kernel knows an open file now.
-pub(crate) fn known_path(file: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
+pub fn known_path(file: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
     let path = rustix::fs::readlink(own_path(file), Vec::new())?;
     Ok(PathBuf::from(OsStr::from_bytes(path.as_bytes())))
 }
 
 /// What an open file or directory is.
-pub(crate) fn identity(file: BorrowedFd<'_>) -> Result<Identity, Errno> {
+pub fn identity(file: BorrowedFd<'_>) -> Result<Identity, Errno> {
     Ok(Identity::of(&stat_open(file)?))
 }
 
@@ -128,16 +136,19 @@ fn kind(stat: &Statx) -> FileType {
 }
 
 /// What stands under a name in a directory.
-pub(crate) enum Entry {
+pub enum Entry {
+    /// A regular file and its size.
     File(Identity, u64),
+    /// A directory.
     Directory,
     /// A link to a directory, or a directory on another file system.
     Elsewhere,
+    /// Something else.
     Other,
 }
 
 /// Looks at one name; a link is followed to see whether a directory is behind it.
-pub(crate) fn look(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Entry, Errno> {
+pub fn look(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Entry, Errno> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     let stat = rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted)?;
     Ok(match kind(&stat) {
@@ -166,7 +177,7 @@ pub(crate) fn look(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Entry, Errno> {
 /// Visits everything below `dir`, whose own path below the start is `prefix`, and answers with what it could not see.
 ///
 /// Names that vanish meanwhile are nothing.
-pub(crate) fn walk(dir: BorrowedFd<'_>, prefix: &Path, visit: &mut Visit<'_>) -> Vec<Unseen> {
+pub fn walk(dir: BorrowedFd<'_>, prefix: &Path, visit: &mut Visit<'_>) -> Vec<Unseen> {
     let mut unseen = Vec::new();
     // Whether the visitor ended the walk is known to the visitor.
     let _ = enter(dir, prefix, visit, &mut unseen);

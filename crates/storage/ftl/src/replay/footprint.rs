@@ -219,8 +219,11 @@ mod tests {
 
     fn footprint(mut rows: Vec<Row>) -> Result<Footprint, FootprintError> {
         rows.sort_by_key(|row| row.t_ns);
-        let files = Vec::new();
-        Footprint::of(&Trace { files, rows }, 4096)
+        let trace = Trace {
+            rows,
+            ..Trace::default()
+        };
+        Footprint::of(&trace, 4096)
     }
 
     #[test]

@@ -1,0 +1,111 @@
+//! A recording in words and numbers.
+
+use std::path::Path;
+use std::time::Duration;
+
+use saiga_ftl::replay::FEW_WRITES_PER_PAGE;
+use saiga_record::Tally;
+
+use crate::table::Table;
+use crate::units;
+
+/// Kinds of files that are shown.
+const KINDS: usize = 10;
+
+/// The line that changes while it is recorded.
+pub(super) fn line(tally: &Tally) -> String {
+    let lost = if tally.lost > 0 {
+        format!(", {} EVENTS LOST", tally.lost)
+    } else {
+        String::new()
+    };
+    format!(
+        "{}: {} written, {} discarded, {} of no file{lost}",
+        units::time(Duration::from_nanos(tally.duration_ns)),
+        units::bytes(tally.total.written),
+        units::bytes(tally.total.discarded),
+        share(tally.no_file.written, tally.total.written),
+    )
+}
+
+/// The table in the end.
+pub(super) fn text(out: &Path, directories: &[String], tally: &Tally) -> String {
+    let mut text = format!("{}: {} rows, {}\n", out.display(), tally.rows, line(tally));
+    text.push_str(&format!(
+        "{} were there before\n",
+        units::bytes(tally.present)
+    ));
+    if let Some(writes) = tally.writes_per_page() {
+        text.push_str(&format!("{writes:.2} writes per page that was written\n"));
+    }
+    let mut table = Table::new(["written", "share", "files"]);
+    let mut row = |bytes: u64, name: &str| {
+        table.row([
+            units::bytes(bytes),
+            share(bytes, tally.total.written),
+            name.to_owned(),
+        ]);
+    };
+    let kinds = tally.kinds(directories);
+    for (name, bytes) in kinds.iter().take(KINDS) {
+        row(*bytes, name);
+    }
+    let others: u64 = kinds.iter().skip(KINDS).map(|(_, bytes)| bytes).sum();
+    if others > 0 {
+        row(others, &format!("{} other kinds", kinds.len() - KINDS));
+    }
+    row(
+        tally.no_file.written,
+        "(no file: metadata, journal, what was gone too soon)",
+    );
+    text + &table.to_string()
+}
+
+/// What makes a trace worth less.
+pub(super) fn warnings(tally: &Tally) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if tally.lost > 0 {
+        warnings.push(format!(
+            "{} EVENTS WERE LOST: the trace has holes, and what is simulated with it is wrong; record again with a larger \
+             --buffer",
+            tally.lost
+        ));
+    }
+    match tally.writes_per_page() {
+        None => warnings.push("warning: nothing was written, so there is nothing to simulate".to_owned()),
+        Some(writes) if writes < FEW_WRITES_PER_PAGE => warnings.push(format!(
+            "warning: {writes:.2} writes per page are few: repeated, such a trace looks better than it is; record \
+             longer, until it is {FEW_WRITES_PER_PAGE} or more"
+        )),
+        Some(_) => {}
+    }
+    warnings
+}
+
+fn share(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "0.0 %".to_owned();
+    }
+    format!("{:.1} %", part as f64 * 100.0 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_said_loudly_and_few_writes_at_all() {
+        let mut tally = Tally::default();
+        assert_eq!(warnings(&tally).len(), 1);
+        assert!(warnings(&tally)[0].contains("nothing was written"));
+        tally.lost = 7;
+        assert!(warnings(&tally)[0].contains("7 EVENTS WERE LOST"));
+        assert!(line(&tally).contains("7 EVENTS LOST"));
+    }
+
+    #[test]
+    fn shares_of_nothing_are_nothing() {
+        assert_eq!(share(1, 0), "0.0 %");
+        assert_eq!(share(1, 3), "33.3 %");
+    }
+}

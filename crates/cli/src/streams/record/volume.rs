@@ -1,0 +1,157 @@
+//! `--loop`: a file system for one recording, what is loaded into it before, and what is asked of it after.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::process::{CommandLine, Waited};
+use saiga_record::{FileSystem, Options, Volume, VolumeOptions, leftovers};
+
+use super::target::{End, ending, start, stop};
+use crate::exit;
+
+/// Between two looks whether a shell has ended.
+const PAUSE: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Kind {
+    Xfs,
+    Ext4,
+}
+
+/// A mounted file system that goes when this does.
+pub(super) struct Ground {
+    volume: Volume,
+    dir: PathBuf,
+}
+
+impl Ground {
+    pub(super) fn make(
+        args: &super::Args,
+        bytes: u64,
+        options: &Options,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Self> {
+        let [dir] = &options.dirs[..] else {
+            anyhow::bail!(
+                "--loop is mounted at one directory; {} are given",
+                options.dirs.len()
+            );
+        };
+        // Before anything is made: it would be found out after the data are loaded.
+        anyhow::ensure!(
+            options.out.symlink_metadata().is_err(),
+            "{} exists already; name another file, or remove it",
+            options.out.display()
+        );
+        let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
+        anyhow::ensure!(
+            !options.out.starts_with(&dir),
+            "{} would go with the file system at {}; name another file",
+            options.out.display(),
+            dir.display()
+        );
+        for left in leftovers(&args.image_dir) {
+            exit::say(&format!(
+                "warning: {}; remove it with: {}",
+                left.what, left.remedy
+            ));
+        }
+        let volume = Volume::make(&VolumeOptions {
+            bytes,
+            file_system: match args.fs {
+                Kind::Xfs => FileSystem::Xfs,
+                Kind::Ext4 => FileSystem::Ext4,
+            },
+            image_dir: args.image_dir.clone(),
+            dir: dir.clone(),
+        })?;
+        let ground = Self { volume, dir };
+        if let Some(text) = &args.prepare {
+            match ground.shell(text, interrupt).context("--prepare")? {
+                End::Wanted => {}
+                End::Failed(how) => anyhow::bail!("--prepare: {how}; nothing was recorded"),
+            }
+        }
+        Ok(ground)
+    }
+
+    /// The end of it all; whether what was asked for afterwards went well.
+    pub(super) fn leave(self, after: Option<&str>, interrupt: &Interrupt) -> anyhow::Result<bool> {
+        let mut is_well = true;
+        if let Some(text) = after.filter(|_| !interrupt.raised()) {
+            if let End::Failed(how) = self.shell(text, interrupt).context("--after")? {
+                exit::say(&format!("--after: {how}; the trace is kept"));
+                is_well = false;
+            }
+        }
+        if let Some(users) = self.volume.remove()? {
+            exit::say(&format!(
+                "warning: {} is still used by {users}; its file system goes when they end",
+                self.dir.display()
+            ));
+        }
+        Ok(is_well)
+    }
+
+    /// Runs a line of a shell in the directory.
+    fn shell(&self, text: &str, interrupt: &Interrupt) -> anyhow::Result<End> {
+        let mut command = CommandLine::new("sh", ["-c", text]);
+        command.directory = Some(self.dir.clone());
+        let mut child = start(&command)?;
+        loop {
+            match child.wait(PAUSE, interrupt)? {
+                Waited::Ended(ended) => return Ok(ending(ended.status)),
+                Waited::TimeOver => {}
+                Waited::Interrupted => {
+                    stop(&mut child)?;
+                    anyhow::bail!("interrupted");
+                }
+            }
+        }
+    }
+}
+
+/// `8GiB`, `512 MiB`.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is no size; use a number with its unit, such as 8GiB");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim_start() {
+        "KiB" => 10,
+        "MiB" => 20,
+        "GiB" => 30,
+        "TiB" => 40,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number
+        .checked_mul(1 << shift)
+        .filter(|bytes| *bytes > 0 && *bytes <= 1 << 50)
+        .ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, expected) in [
+            ("8GiB", Some(8 << 30)),
+            ("512 MiB", Some(512 << 20)),
+            ("4KiB", Some(4096)),
+            ("1TiB", Some(1 << 40)),
+            ("0GiB", None),
+            ("8", None),
+            ("8GB", None),
+            ("-8GiB", None),
+            ("", None),
+            ("99999999TiB", None),
+        ] {
+            assert_eq!(size(text).ok(), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! `saiga streams record` on disks of this test: every byte under its file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::BufReader;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::fs::inotify;
+use saiga_ftl::trace::{self, Op, Trace};
+
+use crate::site::{Labeller, Site, run};
+use crate::support::{said, text};
+
+const MIB: u64 = 1 << 20;
+
+pub(crate) fn read(path: &Path) -> Trace {
+    trace::read(BufReader::new(File::open(path).unwrap())).unwrap()
+}
+
+/// Bytes of the rows that do something with a file.
+pub(crate) fn bytes(trace: &Trace, op: Op, path: &Path) -> u64 {
+    let number = trace.files.iter().position(|file| file == text(path));
+    let rows = trace.rows.iter().filter(|row| row.op == op);
+    let rows = rows.filter(|row| row.file.map(|file| file as usize) == number);
+    number.map_or(0, |_| rows.map(|row| row.len).sum())
+}
+
+/// Writes zeroes to a file and to its disk.
+fn write(path: &Path, at: u64, length: u64) {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .unwrap();
+    file.write_all_at(&vec![at as u8; usize::try_from(length).unwrap()], at)
+        .unwrap();
+    file.sync_all().unwrap();
+}
+
+/// Knows when somebody else has looked at a file.
+struct Looked(OwnedFd);
+
+impl Looked {
+    /// Waits until a file was looked at twice from now on: then one look was after everything that was done before.
+    fn wait(path: &Path) {
+        let fd = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+        inotify::add_watch(&fd, path, inotify::WatchFlags::CLOSE_NOWRITE).unwrap();
+        let looked = Self(fd);
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut reader = inotify::Reader::new(&looked.0, &mut buffer);
+        for _ in 0..2 {
+            reader.next().unwrap();
+        }
+    }
+}
+
+/// A process that does nothing until it is dropped.
+struct Idle(Child);
+
+impl Idle {
+    fn new(dir: &Path) -> Self {
+        Self(
+            Command::new("sleep")
+                .arg("1000")
+                .current_dir(dir)
+                .spawn()
+                .unwrap(),
+        )
+    }
+
+    fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn recording(site: &Site, words: &[&str]) -> Labeller {
+    let mut command = site.streams(&[&["record"], words].concat());
+    let mut recording = Labeller::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));
+    recording.wait_for("recording writes to ");
+    recording
+}
+
+#[test]
+fn every_byte_is_given_to_the_file_that_it_was_written_to() {
+    for kind in ["xfs", "ext4"] {
+        let mut site = Site::new();
+        let disk = site.disk(kind);
+        let dir = disk.join("data");
+        fs::create_dir(&dir).unwrap();
+        // On the same disk: our own writes are nobody's.
+        let out = disk.join("trace.csv");
+        write(&dir.join("old"), 0, 2 * MIB);
+        let mut idle = Idle::new(&dir);
+        let pid = idle.0.id().to_string();
+        // Without a directory it is that of the process.
+        let mut recording = recording(&site, &["--out", text(&out), "--pid", &pid]);
+        write(&dir.join("a"), 0, 3 * MIB);
+        Looked::wait(&dir.join("a"));
+        fs::rename(dir.join("a"), dir.join("b")).unwrap();
+        Looked::wait(&dir.join("b"));
+        write(&dir.join("b"), 4096, MIB);
+        Looked::wait(&dir.join("b"));
+        fs::remove_file(dir.join("b")).unwrap();
+        write(&dir.join("old"), 8192, MIB / 2);
+        idle.end();
+        assert_eq!(
+            recording.child.wait().unwrap().code(),
+            Some(0),
+            "{:?}",
+            recording.said
+        );
+        recording.wait_for(&format!("process {pid} has ended"));
+        let trace = read(&out);
+        assert_eq!(trace.directories, [text(&dir)]);
+        let names = ["old", "a", "b"].map(|name| dir.join(name));
+        let written = names.each_ref().map(|path| bytes(&trace, Op::Write, path));
+        assert_eq!(written, [MIB / 2, 3 * MIB, MIB], "{kind}");
+        let present = names
+            .each_ref()
+            .map(|path| bytes(&trace, Op::Present, path));
+        assert_eq!(present, [2 * MIB, 0, 0], "{kind}");
+        assert_eq!(trace.files.len(), 3, "{:?}", trace.files);
+        let metadata: u64 = trace
+            .rows
+            .iter()
+            .filter(|row| row.file.is_none())
+            .map(|row| row.len)
+            .sum();
+        assert!(metadata < 8 * MIB, "{kind} {metadata}");
+        assert_eq!(out.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let simulated = said(&mut site.streams(&["simulate", "--trace", text(&out)]));
+        assert_eq!(simulated.code, Some(0), "{}", simulated.stderr);
+    }
+}
+
+#[test]
+fn a_real_redis_is_recorded_and_simulated() {
+    let mut site = Site::new();
+    let dir = site.disk("ext4");
+    let (out, socket) = (site.path("trace.csv"), site.path("redis.sock"));
+    let script = format!(
+        "redis-server --port 0 --unixsocket {0} --dir {1} --appendonly yes --appendfsync always --save '' >/dev/null &
+         until redis-cli -s {0} ping 2>/dev/null | grep -q PONG; do :; done
+         redis-benchmark -s {0} -q -t set -n 3000 -r 1000 -d 512 >/dev/null &&
+         redis-cli -s {0} shutdown nosave && wait",
+        text(&socket),
+        text(&dir)
+    );
+    let said = said(&mut site.streams(&[
+        "record",
+        "--out",
+        text(&out),
+        text(&dir),
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ]));
+    assert_eq!(said.code, Some(0), "{} {}", said.stdout, said.stderr);
+    assert!(
+        said.stdout
+            .contains("appendonlydir/appendonly.aof.N.incr.aof"),
+        "{}",
+        said.stdout
+    );
+    let log = dir.join("appendonlydir/appendonly.aof.1.incr.aof");
+    let written = bytes(&read(&out), Op::Write, &log);
+    // Each write goes to the disk by itself, and takes a block at least.
+    assert!(written >= log.metadata().unwrap().len(), "{written}");
+    let words = ["simulate", "--trace", text(&out)];
+    assert_eq!(
+        crate::support::said(&mut site.streams(&words)).code,
+        Some(0)
+    );
+}
+
+#[test]
+fn a_link_to_another_disk_is_followed_and_its_addresses_come_after() {
+    let mut site = Site::new();
+    let (dir, other) = (site.disk("ext4"), site.disk("xfs"));
+    let out = site.path("trace.csv");
+    std::os::unix::fs::symlink(&other, dir.join("pg_wal")).unwrap();
+    let script = "cd \"$0\" && dd if=/dev/zero of=pg_wal/x bs=64k count=4 conv=fsync && dd if=/dev/zero of=y bs=64k count=2 conv=fsync";
+    let command = [
+        "record",
+        "--out",
+        text(&out),
+        text(&dir),
+        "--",
+        "sh",
+        "-c",
+        script,
+        text(&dir),
+    ];
+    let said = said(&mut site.streams(&command));
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(
+        said.stderr
+            .contains(&format!("begin at {} in the trace", 400 * MIB)),
+        "{}",
+        said.stderr
+    );
+    let trace = read(&out);
+    let link = dir.join("pg_wal/x");
+    assert_eq!(bytes(&trace, Op::Write, &link), 256 << 10);
+    assert_eq!(bytes(&trace, Op::Write, &dir.join("y")), 128 << 10);
+    let number = trace
+        .files
+        .iter()
+        .position(|file| file == text(&link))
+        .unwrap();
+    let mut rows = trace
+        .rows
+        .iter()
+        .filter(|row| row.file.map(|file| file as usize) == Some(number));
+    assert!(rows.all(|row| row.lba >= 400 * MIB));
+}
+
+#[test]
+fn a_program_that_fails_leaves_its_trace_and_a_failure() {
+    let mut site = Site::new();
+    let dir = site.disk("ext4");
+    let out = site.path("trace.csv");
+    let script = "dd if=/dev/zero of=\"$0\"/a bs=4k count=8 conv=fsync; exit 3";
+    let said = said(&mut site.streams(&[
+        "record",
+        "--out",
+        text(&out),
+        text(&dir),
+        "--",
+        "sh",
+        "-c",
+        script,
+        text(&dir),
+    ]));
+    assert_eq!(said.code, Some(1));
+    assert!(
+        said.stderr
+            .contains("the program failed (exit status: 3); the trace is kept"),
+        "{}",
+        said.stderr
+    );
+    assert!(
+        said.stderr.contains("writes per page are few"),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(bytes(&read(&out), Op::Write, &dir.join("a")), 32 << 10);
+}
+
+#[test]
+fn signals_end_the_recording_and_the_program_with_its_children() {
+    for signal in ["INT", "TERM"] {
+        let mut site = Site::new();
+        let dir = site.disk("ext4");
+        let out = site.path("trace.csv");
+        let script = "dd if=/dev/zero of=\"$0\"/a bs=4k count=8 conv=fsync; sleep 1000 & echo started $! >&2; wait";
+        let mut recording = recording(
+            &site,
+            &[
+                "--out",
+                text(&out),
+                text(&dir),
+                "--",
+                "sh",
+                "-c",
+                script,
+                text(&dir),
+            ],
+        );
+        let line = recording.wait_for("started ");
+        let child = line.split_whitespace().last().unwrap().to_owned();
+        recording.signal(signal);
+        assert_eq!(
+            recording.child.wait().unwrap().code(),
+            Some(0),
+            "{:?}",
+            recording.said
+        );
+        recording.wait_for("ending the program and the recording");
+        let state = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        let is_dead = state.is_empty() || state.contains(") Z ") || state.contains(") X ");
+        assert!(is_dead, "{state}");
+        assert_eq!(bytes(&read(&out), Op::Write, &dir.join("a")), 32 << 10);
+    }
+}
+
+#[test]
+fn a_trace_with_holes_is_kept_but_no_success() {
+    let mut site = Site::new();
+    let dir = site.disk("ext4");
+    let out = site.path("trace.csv");
+    let script = "dd if=/dev/zero of=\"$0\"/a bs=4k count=20000 oflag=direct";
+    let words = [
+        "record",
+        "--out",
+        text(&out),
+        "--buffer",
+        "4KiB",
+        text(&dir),
+        "--",
+        "sh",
+        "-c",
+        script,
+        text(&dir),
+    ];
+    let said = said(&mut site.streams(&words));
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    assert!(
+        said.stderr.contains(" EVENTS WERE LOST: "),
+        "{}",
+        said.stderr
+    );
+    assert!(!read(&out).rows.is_empty());
+}
+
+#[test]
+fn tracefs_does_where_bpf_is_not_wanted() {
+    let mut site = Site::new();
+    let dir = site.disk("xfs");
+    let out = site.path("trace.csv");
+    let script = "dd if=/dev/zero of=\"$0\"/a bs=64k count=8 conv=fsync";
+    let words = [
+        "record",
+        "--out",
+        text(&out),
+        "--via",
+        "tracefs",
+        text(&dir),
+        "--",
+        "sh",
+        "-c",
+        script,
+        text(&dir),
+    ];
+    let said = said(&mut site.streams(&words));
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert_eq!(bytes(&read(&out), Op::Write, &dir.join("a")), 512 << 10);
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused_and_nothing_is_left() {
+    let mut site = Site::new();
+    let disk = site.disk("ext4");
+    let memory = site.mount_as("tmpfs", "size=4m", "memory");
+    let folder = site.path("folder");
+    fs::create_dir(&folder).unwrap();
+    let (file, out) = (disk.join("file"), folder.join("trace.csv"));
+    fs::write(&file, "x").unwrap();
+    fs::create_dir(disk.join("inner")).unwrap();
+    let (disk, memory, file) = (
+        text(&disk).to_owned(),
+        text(&memory).to_owned(),
+        text(&file).to_owned(),
+    );
+    let inner = format!("{disk}/inner");
+    let out = text(&out);
+    for (words, expected) in [
+        (
+            &["--out", &file, &disk, "--", "true"][..],
+            "/file exists already",
+        ),
+        (
+            &["--out", out, "/no/such", "--", "true"],
+            "cannot open /no/such",
+        ),
+        (&["--out", out, &file, "--", "true"], "is no directory"),
+        (&["--out", out, &memory, "--", "true"], "tmpfs is memory"),
+        (
+            &["--out", out, &disk, &inner, "--", "true"],
+            "/inner is within ",
+        ),
+        (&["--out", out, &disk], "how long? Give a program"),
+        (&["--out", out, "--", "true"], "which directory? Give DIR"),
+        (
+            &["--out", out, &disk, "--pid", "4194304"],
+            "there is no process 4194304",
+        ),
+        (
+            &["--out", out, &disk, "--for", "0s"],
+            "--for must be longer than nothing",
+        ),
+        (
+            &["--out", out, &disk, "--buffer", "5KiB", "--", "true"],
+            "--buffer: use a power of two",
+        ),
+        (
+            &["--out", out, &disk, "--", "/no/such/program"],
+            "/no/such/program",
+        ),
+        (
+            &["--out", "/no/such/trace", &disk, "--", "true"],
+            "cannot write /no/such/trace",
+        ),
+        (
+            &["--out", out, "--loop", "8", &inner, "--", "true"],
+            "is no size",
+        ),
+        (
+            &["--out", out, "--loop", "300MiB", &disk, "--", "true"],
+            "it is not empty (",
+        ),
+        (
+            &[
+                "--out", out, "--loop", "300MiB", &disk, &inner, "--", "true",
+            ],
+            "mounted at one directory",
+        ),
+        (
+            &["--out", out, "--fs", "ext4", &disk, "--", "true"],
+            "--loop",
+        ),
+    ] {
+        let said = said(&mut site.streams(&[&["record"], words].concat()));
+        assert_eq!(said.code, Some(2), "{words:?}: {}", said.stderr);
+        assert!(said.stderr.contains(expected), "{words:?}: {}", said.stderr);
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+#[test]
+fn without_rights_it_says_what_is_missing() {
+    let mut site = Site::new();
+    let dir = site.disk("ext4");
+    let folder = site.path("folder");
+    fs::create_dir(&folder).unwrap();
+    for open in [&dir, &folder, &folder.join("..")] {
+        fs::set_permissions(open, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let out = folder.join("trace.csv");
+    let saiga: PathBuf = site.saiga.path("bin/saiga");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    command.arg(saiga).args([
+        "streams",
+        "record",
+        "--out",
+        text(&out),
+        text(&dir),
+        "--",
+        "true",
+    ]);
+    let said = said(&mut command);
+    assert_eq!(said.code, Some(2), "{}", said.stderr);
+    for part in [
+        "cannot follow block writes: by BPF, ",
+        "CAP_BPF",
+        "; by tracefs, ",
+    ] {
+        assert!(said.stderr.contains(part), "{}", said.stderr);
+    }
+    run("test", &["!", "-e", text(&out)]);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+}

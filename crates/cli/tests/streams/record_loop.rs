@@ -1,0 +1,212 @@
+//! `saiga streams record --loop`: a file system that is there for one recording, however that ends.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use saiga_ftl::trace::Op;
+
+use crate::record::{bytes, read};
+use crate::site::{Labeller, Site, run};
+use crate::support::{said, text};
+
+/// Where it is mounted, where the image lies, and the trace.
+struct Places {
+    dir: PathBuf,
+    images: PathBuf,
+    out: PathBuf,
+}
+
+impl Places {
+    fn new(site: &Site) -> Self {
+        let [dir, images] = ["data", "images"].map(|name| site.path(name));
+        for path in [&dir, &images] {
+            fs::create_dir(path).unwrap();
+        }
+        let out = site.path("trace.csv");
+        Self { dir, images, out }
+    }
+
+    fn words<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+        let words = [
+            "record",
+            "--out",
+            text(&self.out),
+            "--loop",
+            "320MiB",
+            "--image-dir",
+            text(&self.images),
+        ];
+        [&words[..], &[text(&self.dir)], more].concat()
+    }
+
+    /// Nothing is mounted, no image is left, no loop device has one.
+    fn assert_gone(&self) {
+        assert_eq!(fs::read_dir(&self.dir).unwrap().count(), 0);
+        assert!(!is_mounted(&self.dir));
+        assert_eq!(fs::read_dir(&self.images).unwrap().count(), 0);
+        assert_eq!(loops(&self.images), Vec::<String>::new());
+    }
+}
+
+fn is_mounted(dir: &Path) -> bool {
+    let status = Command::new("mountpoint").arg("-q").arg(dir).status();
+    status.unwrap().success()
+}
+
+/// Loop devices with an image in this folder.
+fn loops(images: &Path) -> Vec<String> {
+    let output = Command::new("losetup")
+        .args(["-l", "-n", "-O", "NAME,BACK-FILE"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let lines = said.lines().filter(|line| line.contains(text(images)));
+    lines
+        .map(|line| line.split_whitespace().next().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_volume_is_made_loaded_recorded_and_taken_away() {
+    for kind in ["xfs", "ext4"] {
+        let site = Site::new();
+        let places = Places::new(&site);
+        std::os::unix::fs::chown(&places.dir, Some(1234), Some(1235)).unwrap();
+        let after = site.path("after");
+        let prepare = "dd if=/dev/zero of=old bs=64k count=16";
+        let command = "cd \"$0\" && dd if=/dev/zero of=new bs=64k count=4 conv=fsync";
+        let after_text = format!("stat -c '%u:%g %n' . new > {}", text(&after));
+        let dir = text(&places.dir);
+        let words = places.words(&[
+            "--fs",
+            kind,
+            "--prepare",
+            prepare,
+            "--after",
+            &after_text,
+            "--",
+            "sh",
+            "-c",
+            command,
+            dir,
+        ]);
+        let said = said(&mut site.streams(&words));
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        places.assert_gone();
+        let trace = read(&places.out);
+        assert_eq!(
+            bytes(&trace, Op::Present, &places.dir.join("old")),
+            1 << 20,
+            "{kind}"
+        );
+        assert_eq!(
+            bytes(&trace, Op::Write, &places.dir.join("old")),
+            0,
+            "{kind}"
+        );
+        assert_eq!(
+            bytes(&trace, Op::Write, &places.dir.join("new")),
+            256 << 10,
+            "{kind}"
+        );
+        assert_eq!(fs::read_to_string(after).unwrap(), "1234:1235 .\n0:0 new\n");
+    }
+}
+
+#[test]
+fn nothing_is_left_of_what_fails() {
+    for (more, code, expected) in [
+        (
+            &["--prepare", "exit 4", "--", "true"][..],
+            2,
+            "--prepare: the program failed (exit status: 4); nothing",
+        ),
+        (
+            &["--", "sh", "-c", "exit 5"],
+            1,
+            "the program failed (exit status: 5); the trace is kept",
+        ),
+        (
+            &["--after", "exit 6", "--", "true"],
+            1,
+            "--after: the program failed (exit status: 6)",
+        ),
+        (
+            &["--", "sh", "-c", "kill -9 $$"],
+            1,
+            "the program failed (signal: 9 (SIGKILL))",
+        ),
+        (&["--", "/no/such/program"], 2, "/no/such/program"),
+    ] {
+        let site = Site::new();
+        let places = Places::new(&site);
+        let said = said(&mut site.streams(&places.words(more)));
+        assert_eq!(said.code, Some(code), "{more:?} {}", said.stderr);
+        assert!(said.stderr.contains(expected), "{more:?} {}", said.stderr);
+        places.assert_gone();
+        assert_eq!(places.out.exists(), code == 1, "{more:?}");
+    }
+}
+
+#[test]
+fn signals_take_everything_away_but_the_trace() {
+    let wait = "cd \"$0\"; sleep 1000 & echo started >&2; wait";
+    for (signal, is_recording) in [("INT", true), ("TERM", true), ("HUP", false)] {
+        let site = Site::new();
+        let places = Places::new(&site);
+        let dir = text(&places.dir);
+        let more = if is_recording {
+            ["--", "sh", "-c", wait, dir]
+        } else {
+            [
+                "--prepare",
+                "sleep 1000 & echo started >&2; wait",
+                "--",
+                "true",
+                dir,
+            ]
+        };
+        let mut command = site.streams(&places.words(&more));
+        let mut recording = Labeller::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));
+        recording.wait_for("started");
+        recording.signal(signal);
+        let code = if is_recording { 0 } else { 2 };
+        let ended = recording.child.wait().unwrap().code();
+        assert_eq!(ended, Some(code), "{signal}");
+        places.assert_gone();
+        assert_eq!(places.out.exists(), is_recording);
+    }
+}
+
+#[test]
+fn what_a_kill_leaves_is_named_by_the_next_recording() {
+    let site = Site::new();
+    let places = Places::new(&site);
+    let words = places.words(&["--", "sh", "-c", "echo started >&2; exec sleep 1000"]);
+    let mut command = site.streams(&words);
+    let mut recording = Labeller::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));
+    recording.wait_for("started");
+    recording.signal("KILL");
+    recording.child.wait().unwrap();
+    assert!(is_mounted(&places.dir));
+    assert_eq!(fs::read_dir(&places.images).unwrap().count(), 0);
+    let next = said(&mut site.streams(&words));
+    assert_eq!(next.code, Some(2), "{}", next.stderr);
+    let remedy = format!("umount {}", text(&places.dir));
+    assert!(next.stderr.contains(&remedy), "{}", next.stderr);
+    // Elsewhere it is said, and in nobody's way.
+    let other = site.path("other");
+    fs::create_dir(&other).unwrap();
+    let mut elsewhere = places.words(&["--", "true"]);
+    for word in &mut elsewhere {
+        if *word == text(&places.dir) {
+            *word = text(&other);
+        }
+    }
+    let elsewhere = said(&mut site.streams(&elsewhere));
+    assert_eq!(elsewhere.code, Some(0), "{}", elsewhere.stderr);
+    assert!(elsewhere.stderr.contains(&remedy), "{}", elsewhere.stderr);
+    run("umount", &[text(&places.dir)]);
+    places.assert_gone();
+}

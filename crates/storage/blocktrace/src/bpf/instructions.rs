@@ -1,0 +1,268 @@
+//! BPF instructions by name, and jumps to labels.
+//!
+//! Format: linux/bpf.h, Documentation/bpf/standardization/instruction-set.rst. Only what the two programs here need.
+
+/// One instruction: operation, registers, offset and immediate in the order of `struct bpf_insn`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Instruction {
+    operation: u8,
+    /// Destination in the low four bits, source in the high ones (the other way round on big-endian machines).
+    registers: u8,
+    offset: i16,
+    immediate: i32,
+}
+
+const _: () = assert!(size_of::<Instruction>() == 8, "as bpf(2) reads it");
+
+/// A register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Reg {
+    /// What calls answer, and the program.
+    R0 = 0,
+    R1 = 1,
+    R2 = 2,
+    R3 = 3,
+    R4 = 4,
+    /// Calls leave this one and the next alone.
+    R7 = 7,
+    R8 = 8,
+    /// The end of the stack, which lies below it.
+    Stack = 10,
+}
+
+/// How much memory is moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Width {
+    Word = 0x00,
+    Double = 0x18,
+}
+
+/// A function of the kernel (`enum bpf_func_id`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub(super) enum Helper {
+    MapLookup = 1,
+    MapUpdate = 2,
+    KtimeGetNs = 5,
+    CurrentPidTgid = 14,
+    ProbeReadKernel = 113,
+    RingbufOutput = 130,
+}
+
+/// A comparison of a register with a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Is {
+    Equal = 0x10,
+    NotEqual = 0x50,
+}
+
+/// A place in the program that jumps lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Label(usize);
+
+/// A program that is being written.
+#[derive(Debug, Default)]
+pub(super) struct Assembler {
+    code: Vec<Instruction>,
+    /// For each label the number of the instruction behind it, once that is known.
+    places: Vec<Option<usize>>,
+    /// Jumps and where they go.
+    jumps: Vec<(usize, Label)>,
+}
+
+// linux/bpf.h, bpf_common.h: class, mode and operation.
+const LDX_MEM: u8 = 0x61;
+const STX_MEM: u8 = 0x63;
+const ST_MEM: u8 = 0x62;
+const ATOMIC_ADD_DOUBLE: u8 = 0xdb;
+const LD_IMM_DOUBLE: u8 = 0x18;
+const MOV_REGISTER: u8 = 0xbf;
+const MOV_NUMBER: u8 = 0xb7;
+const ADD_NUMBER: u8 = 0x07;
+const AND_NUMBER: u8 = 0x57;
+const SHIFT_RIGHT_NUMBER: u8 = 0x77;
+const JUMP: u8 = 0x05;
+/// Compares 32 bits, so that the sign of the immediate does not matter.
+const JUMP_32: u8 = 0x06;
+const CALL: u8 = 0x85;
+const EXIT: u8 = 0x95;
+/// `BPF_PSEUDO_MAP_FD`, as source register of a load: the number is the descriptor of a map.
+const IS_MAP: u8 = 1;
+
+impl Assembler {
+    fn push(&mut self, operation: u8, to: u8, from: u8, offset: i16, immediate: i32) {
+        let registers = if cfg!(target_endian = "big") {
+            to << 4 | from
+        } else {
+            from << 4 | to
+        };
+        self.code.push(Instruction {
+            operation,
+            registers,
+            offset,
+            immediate,
+        });
+    }
+
+    /// `to = *(base + offset)`
+    pub(super) fn load(&mut self, width: Width, to: Reg, base: Reg, offset: i16) {
+        self.push(LDX_MEM | width as u8, to as u8, base as u8, offset, 0);
+    }
+
+    /// `*(base + offset) = from`
+    pub(super) fn store(&mut self, width: Width, base: Reg, offset: i16, from: Reg) {
+        self.push(STX_MEM | width as u8, base as u8, from as u8, offset, 0);
+    }
+
+    /// `*(base + offset) = number`
+    pub(super) fn store_number(&mut self, width: Width, base: Reg, offset: i16, number: i32) {
+        self.push(ST_MEM | width as u8, base as u8, 0, offset, number);
+    }
+
+    /// `*(u64 *)(base + offset) += from`, in one step.
+    pub(super) fn add_atomically(&mut self, base: Reg, offset: i16, from: Reg) {
+        self.push(ATOMIC_ADD_DOUBLE, base as u8, from as u8, offset, 0);
+    }
+
+    /// `to = from`
+    pub(super) fn copy(&mut self, to: Reg, from: Reg) {
+        self.push(MOV_REGISTER, to as u8, from as u8, 0, 0);
+    }
+
+    /// `to = number`
+    pub(super) fn set(&mut self, to: Reg, number: i32) {
+        self.push(MOV_NUMBER, to as u8, 0, 0, number);
+    }
+
+    /// `to += number`
+    pub(super) fn add(&mut self, to: Reg, number: i32) {
+        self.push(ADD_NUMBER, to as u8, 0, 0, number);
+    }
+
+    /// `to &= number`
+    pub(super) fn and(&mut self, to: Reg, number: i32) {
+        self.push(AND_NUMBER, to as u8, 0, 0, number);
+    }
+
+    /// `to >>= bits`, filled with zeroes.
+    pub(super) fn shift_right(&mut self, to: Reg, bits: i32) {
+        self.push(SHIFT_RIGHT_NUMBER, to as u8, 0, 0, bits);
+    }
+
+    /// `to = map`
+    pub(super) fn load_map(&mut self, to: Reg, map: i32) {
+        self.push(LD_IMM_DOUBLE, to as u8, IS_MAP, 0, map);
+        // Such a load has a second half.
+        self.push(0, 0, 0, 0, 0);
+    }
+
+    /// `r0 = helper(r1, ...)`
+    pub(super) fn call(&mut self, helper: Helper) {
+        self.push(CALL, 0, 0, 0, helper as i32);
+    }
+
+    /// `return 0`
+    pub(super) fn end(&mut self) {
+        self.set(Reg::R0, 0);
+        self.push(EXIT, 0, 0, 0, 0);
+    }
+
+    /// A label whose place comes later.
+    pub(super) fn label(&mut self) -> Label {
+        self.places.push(None);
+        Label(self.places.len() - 1)
+    }
+
+    /// Puts a label before the next instruction.
+    pub(super) fn place(&mut self, label: Label) {
+        if let Some(place) = self.places.get_mut(label.0) {
+            *place = Some(self.code.len());
+        }
+    }
+
+    /// Goes on at the label.
+    pub(super) fn jump(&mut self, label: Label) {
+        self.jumps.push((self.code.len(), label));
+        self.push(JUMP, 0, 0, 0, 0);
+    }
+
+    /// Goes on at the label if the lower 32 bits of the register are so.
+    pub(super) fn jump_if(&mut self, register: Reg, is: Is, number: u32, label: Label) {
+        self.jumps.push((self.code.len(), label));
+        let number = number.cast_signed();
+        self.push(JUMP_32 | is as u8, register as u8, 0, 0, number);
+    }
+
+    /// Goes on at the label if all 64 bits of the register are zero, or if they are not.
+    pub(super) fn jump_if_null(&mut self, register: Reg, is: Is, label: Label) {
+        self.jumps.push((self.code.len(), label));
+        self.push(JUMP | is as u8, register as u8, 0, 0, 0);
+    }
+
+    /// The program; `None` when a label has no place, or one that is too far away.
+    pub(super) fn finish(mut self) -> Option<Vec<Instruction>> {
+        for (at, Label(label)) in self.jumps {
+            let place = self.places.get(label).copied().flatten()?;
+            // Jumps count from the instruction behind them, and here they only go forward.
+            let distance = place.checked_sub(at + 1)?;
+            self.code.get_mut(at)?.offset = i16::try_from(distance).ok()?;
+        }
+        Some(self.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes of `bpftool prog dump xlated opcodes` on a little-endian machine.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn instructions_are_as_the_specification_has_them() {
+        let mut code = Assembler::default();
+        let end = code.label();
+        code.load(Width::Double, Reg::R7, Reg::R1, 8);
+        code.store(Width::Word, Reg::Stack, -16, Reg::R8);
+        code.store_number(Width::Double, Reg::Stack, -8, 7);
+        code.jump_if(Reg::R8, Is::NotEqual, 0xffff_fffe, end);
+        code.load_map(Reg::R1, 3);
+        code.call(Helper::MapLookup);
+        code.jump_if_null(Reg::R0, Is::Equal, end);
+        code.add_atomically(Reg::R0, 0, Reg::R8);
+        code.place(end);
+        code.end();
+        let found = code.finish().unwrap();
+        let row = |operation, registers, offset, immediate| Instruction {
+            operation,
+            registers,
+            offset,
+            immediate,
+        };
+        let expected = [
+            row(0x79, 0x17, 8, 0),
+            row(0x63, 0x8a, -16, 0),
+            row(0x7a, 0x0a, -8, 7),
+            row(0x56, 0x08, 5, -2),
+            row(0x18, 0x11, 0, 3),
+            row(0x00, 0x00, 0, 0),
+            row(0x85, 0x00, 0, 1),
+            row(0x15, 0x00, 1, 0),
+            row(0xdb, 0x80, 0, 0),
+            row(0xb7, 0x00, 0, 0),
+            row(0x95, 0x00, 0, 0),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_label_without_a_place_is_no_program() {
+        let mut code = Assembler::default();
+        let nowhere = code.label();
+        code.jump(nowhere);
+        assert_eq!(code.finish(), None);
+    }
+}

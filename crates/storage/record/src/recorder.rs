@@ -1,0 +1,367 @@
+//! The recording: events in, scans beside them, rows of the trace out.
+//!
+//! One thread does it all, in steps that its owner asks for. The kernel keeps events meanwhile; a scan fetches them in
+//! between.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use saiga_blocktrace::{Event, Operation, Tap, TapError, Via};
+use saiga_ftl::trace::{Op, WriteError, Writer};
+use saiga_streams::tree;
+
+use crate::events::Waiting;
+use crate::ground::{Ground, GroundError};
+use crate::output::{Output, OutputError};
+use crate::scan::{OURSELVES, Scanner, now_ns};
+use crate::tally::Tally;
+
+/// Between two scans at least, and so many times as long as the last one took.
+const SCAN_PAUSE: Duration = Duration::from_millis(250);
+const SCAN_SHARE: u32 = 20;
+/// Rows that are not cut off by a page of the file's buffer.
+const BUFFER: usize = 1 << 20;
+
+/// What is recorded, and where to.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Directories of databases.
+    pub dirs: Vec<PathBuf>,
+    /// The trace; it must not exist.
+    pub out: PathBuf,
+    /// Room for events that wait in the kernel: a power of two.
+    pub buffer_bytes: u32,
+    /// The way by which events come, if only one will do.
+    pub via: Option<Via>,
+}
+
+/// Why there is no recording, or no more of it.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// A directory cannot be recorded.
+    #[error(transparent)]
+    Ground(#[from] GroundError),
+    /// A directory cannot be opened.
+    #[error("cannot open {}: {error}", path.display())]
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// A file would have two names.
+    #[error("{} is within {}: give the outer one only", inner.display(), outer.display())]
+    Nested {
+        /// The one that is too much.
+        inner: PathBuf,
+        /// The other.
+        outer: PathBuf,
+    },
+    /// The kernel tells no writes.
+    #[error(transparent)]
+    Tap(#[from] TapError),
+    /// The trace's file cannot be made.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// The trace cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// A recording that goes on. Dropped without [`finish`](Self::finish), it leaves nothing.
+#[derive(Debug)]
+pub struct Recorder {
+    dirs: Vec<PathBuf>,
+    scanner: Scanner,
+    taps: Taps,
+    waiting: Waiting,
+    writer: Writer<BufWriter<File>>,
+    output: Output,
+    began_ns: u64,
+    /// The time of the last row.
+    last_ns: u64,
+    next_scan: Instant,
+    tally: Tally,
+}
+
+/// One source of events for each file system.
+#[derive(Debug)]
+struct Taps {
+    open: Vec<Tap>,
+    buffer_bytes: u32,
+    via: Option<Via>,
+    /// The first thing that went wrong while a scan was going on.
+    failed: Option<TapError>,
+}
+
+impl Taps {
+    /// One more for each new file system.
+    fn follow(&mut self, grounds: &mut dyn Iterator<Item = &Ground>) -> Result<(), TapError> {
+        for ground in grounds.skip(self.open.len()) {
+            self.open.push(Tap::open(&saiga_blocktrace::Options {
+                devices: vec![ground.device],
+                buffer_bytes: self.buffer_bytes,
+                via: self.via,
+            })?);
+        }
+        Ok(())
+    }
+
+    fn fetch(&mut self, waiting: &mut Waiting) {
+        for tap in &mut self.open {
+            if let Err(error) = tap.read(&mut |event| waiting.push(event)) {
+                self.failed.get_or_insert(error);
+            }
+        }
+    }
+
+    fn lost(&self) -> Result<u64, TapError> {
+        self.open.iter().map(Tap::lost).sum()
+    }
+}
+
+impl Recorder {
+    /// Looks where everything is, and begins.
+    ///
+    /// # Errors
+    /// A directory cannot be recorded, the kernel tells no writes, or the trace cannot be written.
+    pub fn begin(options: &Options) -> Result<Self, RecordError> {
+        let output = Output::new(&options.out)?;
+        let dirs = canonical(&options.dirs)?;
+        let mut scanner = Scanner::new(dirs.clone(), output.writer()?)?;
+        let mut taps = Taps {
+            open: Vec::new(),
+            buffer_bytes: options.buffer_bytes,
+            via: options.via,
+            failed: None,
+        };
+        taps.follow(&mut scanner.spaces().iter().map(|space| &space.ground))?;
+        // What was written before gets its place now, and is no part of the recording.
+        sync(&dirs);
+        let mut waiting = Waiting::default();
+        let began_ns = now_ns();
+        let scan = scanner.scan(&mut || ())?;
+        taps.follow(&mut scanner.spaces().iter().map(|space| &space.ground))?;
+        let mut writer = Writer::new(BufWriter::with_capacity(BUFFER, output.writer()?))?;
+        for dir in &dirs {
+            writer.directory(&dir.to_string_lossy())?;
+        }
+        let mut tally = Tally::default();
+        for owned in scan.map.ranges() {
+            if owned.is_written
+                && let Some(name) = scanner.name(owned.file)
+            {
+                writer.row(
+                    0,
+                    owned.start,
+                    owned.end - owned.start,
+                    Op::Present,
+                    Some(&name),
+                )?;
+                tally.present += owned.end - owned.start;
+            }
+        }
+        waiting.learn(scan);
+        Ok(Self {
+            dirs,
+            scanner,
+            taps,
+            waiting,
+            writer,
+            output,
+            began_ns,
+            last_ns: 0,
+            next_scan: Instant::now() + SCAN_PAUSE,
+            tally,
+        })
+    }
+
+    /// The directories, as the trace names them.
+    #[must_use]
+    pub fn directories(&self) -> Vec<String> {
+        self.dirs
+            .iter()
+            .map(|dir| dir.to_string_lossy().into_owned())
+            .collect()
+    }
+
+    /// The file systems that are followed.
+    pub fn grounds(&self) -> impl Iterator<Item = &Ground> {
+        self.scanner.spaces().iter().map(|space| &space.ground)
+    }
+
+    /// Why events do not come by the best way, if they do not.
+    #[must_use]
+    pub fn why_not_bpf(&self) -> Option<String> {
+        let why = self.taps.open.iter().find_map(Tap::why_not_bpf);
+        why.map(ToString::to_string)
+    }
+
+    /// What people should know and were not told yet.
+    pub fn remarks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.scanner.remarks)
+    }
+
+    /// Fetches what has come and, from time to time, looks where everything is. Call it several times a second.
+    ///
+    /// # Errors
+    /// The kernel tells no writes any more, or the trace cannot be written.
+    pub fn step(&mut self) -> Result<(), RecordError> {
+        self.fetch()?;
+        if Instant::now() >= self.next_scan {
+            self.scan()?;
+            for event in self.waiting.ripe() {
+                self.record(&event)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What has been recorded so far; what waits for its owner is not in it.
+    ///
+    /// # Errors
+    /// The kernel does not say what was lost.
+    pub fn tally(&mut self) -> Result<&Tally, RecordError> {
+        self.tally.lost = self.taps.lost()?;
+        self.tally.duration_ns = now_ns().saturating_sub(self.began_ns);
+        Ok(&self.tally)
+    }
+
+    /// Writes what is in memory to the drive, which is recorded, too, and gives the trace its name.
+    ///
+    /// # Errors
+    /// The trace cannot be written; it is gone then.
+    pub fn finish(mut self) -> Result<(Tally, Vec<String>), RecordError> {
+        sync(&self.dirs);
+        self.fetch()?;
+        let end_ns = now_ns();
+        self.tally()?;
+        // The first sees what was there at the end, the second what got its place late.
+        self.scan()?;
+        self.scan()?;
+        for event in self.waiting.before(end_ns) {
+            self.record(&event)?;
+        }
+        let mut remarks = self.remarks();
+        let (placeless, shared) = self.scanner.oddities();
+        for (bytes, what) in [
+            (
+                placeless,
+                "have no place of their own on the drive (inline, compressed) and are not told",
+            ),
+            (
+                shared,
+                "are shared by several files (reflinks); the first one has them",
+            ),
+        ] {
+            if bytes > 0 {
+                remarks.push(format!("{bytes} bytes of the files {what}"));
+            }
+        }
+        drop(self.taps);
+        self.writer.finish()?;
+        self.output.keep()?;
+        Ok((self.tally, remarks))
+    }
+
+    fn fetch(&mut self) -> Result<(), RecordError> {
+        self.taps.fetch(&mut self.waiting);
+        self.taps
+            .failed
+            .take()
+            .map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    fn scan(&mut self) -> Result<(), RecordError> {
+        let began = Instant::now();
+        let (taps, waiting) = (&mut self.taps, &mut self.waiting);
+        let scan = self.scanner.scan(&mut || taps.fetch(waiting))?;
+        self.waiting.learn(scan);
+        self.taps
+            .follow(&mut self.scanner.spaces().iter().map(|space| &space.ground))?;
+        self.next_scan = Instant::now() + SCAN_PAUSE.max(began.elapsed() * SCAN_SHARE);
+        self.fetch()
+    }
+
+    /// Writes the rows of one event: one for each file that it belongs to.
+    fn record(&mut self, event: &Event) -> Result<(), RecordError> {
+        let address = self.scanner.address(event.device, event.address);
+        let range = address.and_then(|from| Some(from..from.checked_add(event.len)?));
+        let Some(range) = range.filter(|_| event.t_ns >= self.began_ns) else {
+            return Ok(());
+        };
+        self.last_ns = self.last_ns.max(event.t_ns - self.began_ns);
+        for (range, owner) in self.waiting.owners(event, range) {
+            if owner == Some(OURSELVES) {
+                match event.operation {
+                    Operation::Write => self.tally.own.written += event.len,
+                    Operation::Discard => self.tally.own.discarded += event.len,
+                }
+                continue;
+            }
+            let name = owner.and_then(|number| self.scanner.name(number));
+            self.row(event.operation, &range, name.as_ref())?;
+        }
+        Ok(())
+    }
+
+    fn row(
+        &mut self,
+        operation: Operation,
+        range: &Range<u64>,
+        name: Option<&Arc<str>>,
+    ) -> Result<(), RecordError> {
+        let op = match operation {
+            Operation::Write => {
+                self.tally.write(range, name);
+                Op::Write
+            }
+            Operation::Discard => {
+                self.tally.discard(range, name.is_some());
+                Op::Discard
+            }
+        };
+        let length = range.end - range.start;
+        Ok(self.writer.row(
+            self.last_ns,
+            range.start,
+            length,
+            op,
+            name.map(|name| &**name),
+        )?)
+    }
+}
+
+/// Directories by their real paths, none within another.
+fn canonical(dirs: &[PathBuf]) -> Result<Vec<PathBuf>, RecordError> {
+    let real = dirs.iter().map(|dir| {
+        let open = |error| RecordError::Open {
+            path: dir.clone(),
+            error,
+        };
+        dir.canonicalize().map_err(open)
+    });
+    let real: Vec<PathBuf> = real.collect::<Result<_, _>>()?;
+    for (number, inner) in real.iter().enumerate() {
+        let mut others = real.iter().enumerate();
+        let outer = others.find(|(other, outer)| *other != number && inner.starts_with(outer));
+        if let Some((_, outer)) = outer {
+            return Err(RecordError::Nested {
+                inner: inner.clone(),
+                outer: outer.clone(),
+            });
+        }
+    }
+    Ok(real)
+}
+
+/// Writes what is in memory of these file systems. What cannot be written is the database's to find out.
+fn sync(dirs: &[PathBuf]) {
+    for dir in dirs {
+        let _ = tree::open_dir(Path::new(dir)).and_then(rustix::fs::syncfs);
+    }
+}

@@ -1,0 +1,152 @@
+//! What a recording adds up to.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use saiga_ftl::trace::{Trace, kind_of};
+
+/// Bytes of a page, as the simulator counts them by default.
+const PAGE: u64 = 4096;
+/// Pages of one part of the set of written pages: a bit for each in 4 KiB.
+const PART: u64 = 32_768;
+
+/// Bytes by what was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Written {
+    /// Written.
+    pub written: u64,
+    /// Discarded.
+    pub discarded: u64,
+}
+
+/// What has been recorded so far.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// All of it.
+    pub total: Written,
+    /// What belongs to no file of the directories.
+    pub no_file: Written,
+    /// Our own output, which is not in the trace.
+    pub own: Written,
+    /// Bytes that held data when the recording began.
+    pub present: u64,
+    /// Rows of the trace.
+    pub rows: u64,
+    /// Events that were lost.
+    pub lost: u64,
+    /// From begin to end, in nanoseconds.
+    pub duration_ns: u64,
+    files: HashMap<Arc<str>, u64>,
+    pages: Pages,
+}
+
+/// Pages that were written at least once, and how often in sum.
+#[derive(Debug, Clone, Default)]
+struct Pages {
+    parts: HashMap<u64, Vec<u64>>,
+    written: u64,
+    distinct: u64,
+}
+
+impl Pages {
+    fn write(&mut self, range: &Range<u64>) {
+        for page in range.start / PAGE..range.end.div_ceil(PAGE) {
+            self.written += 1;
+            let part = self.parts.entry(page / PART).or_default();
+            // 64 pages in each number.
+            part.resize(512, 0);
+            let place = usize::try_from(page % PART / 64).unwrap_or_default();
+            if let Some(bits) = part.get_mut(place) {
+                let bit = 1_u64 << (page % 64);
+                self.distinct += u64::from(*bits & bit == 0);
+                *bits |= bit;
+            }
+        }
+    }
+}
+
+impl Tally {
+    /// Counts a write.
+    pub(crate) fn write(&mut self, range: &Range<u64>, file: Option<&Arc<str>>) {
+        let bytes = range.end - range.start;
+        self.rows += 1;
+        self.total.written += bytes;
+        self.pages.write(range);
+        match file {
+            None => self.no_file.written += bytes,
+            Some(file) => *self.files.entry(Arc::clone(file)).or_default() += bytes,
+        }
+    }
+
+    /// Counts a discard.
+    pub(crate) fn discard(&mut self, range: &Range<u64>, is_of_file: bool) {
+        let bytes = range.end - range.start;
+        self.rows += 1;
+        self.total.discarded += bytes;
+        if !is_of_file {
+            self.no_file.discarded += bytes;
+        }
+    }
+
+    /// How often a page was written that was written at all, in the mean; `None` if none was.
+    #[must_use]
+    pub fn writes_per_page(&self) -> Option<f64> {
+        let Pages {
+            written, distinct, ..
+        } = self.pages;
+        (distinct > 0).then(|| written as f64 / distinct as f64)
+    }
+
+    /// Bytes written by kind of file (names below `directories`, without their numbers), most first.
+    #[must_use]
+    pub fn kinds(&self, directories: &[String]) -> Vec<(String, u64)> {
+        let trace = Trace {
+            directories: directories.to_vec(),
+            ..Trace::default()
+        };
+        let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+        for (file, bytes) in &self.files {
+            *kinds.entry(kind_of(trace.place(file))).or_default() += bytes;
+        }
+        let mut kinds: Vec<(String, u64)> = kinds.into_iter().collect();
+        kinds.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        kinds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_counted_once_and_as_often_as_they_are_written() {
+        let mut tally = Tally::default();
+        assert_eq!(tally.writes_per_page(), None);
+        let far = 1 << 40;
+        for range in [0..8192, 4096..4608, far..far + 4096, far..far + 4096] {
+            tally.write(&range, None);
+        }
+        let expected = 5.0 / 3.0;
+        assert!((tally.writes_per_page().unwrap() - expected).abs() < 1e-9);
+        assert_eq!(tally.total.written, 8192 + 512 + 8192);
+        assert_eq!(tally.no_file, tally.total);
+    }
+
+    #[test]
+    fn kinds_are_names_below_the_directories_without_numbers() {
+        let mut tally = Tally::default();
+        for (name, bytes) in [
+            ("/db/binlog.000001", 512),
+            ("/db/binlog.000002", 1024),
+            ("/db/t.ibd", 1024),
+        ] {
+            tally.write(&(0..bytes), Some(&name.into()));
+        }
+        let found = tally.kinds(&["/db".to_owned()]);
+        assert_eq!(
+            found,
+            [("binlog.N".to_owned(), 1536), ("t.ibd".to_owned(), 1024)]
+        );
+    }
+}

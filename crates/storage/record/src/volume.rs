@@ -1,0 +1,410 @@
+//! A file system in a file: for machines whose drive shall not be traced, or has others' data on it.
+//!
+//! A sparse image, a loop device, a file system that is mounted at a given directory. The image has no name once it is
+//! attached, and the loop device goes with the last mount: what a killed process leaves is one mount, and nothing after a
+//! restart of the machine.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{Timespec, poll};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags};
+use saiga_streams::route::System;
+
+/// Images are called so.
+const PREFIX: &str = "saiga-record-";
+/// How long whoever has just been ended may still hold the file system.
+const BUSY: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A file system that can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileSystem {
+    /// XFS.
+    Xfs,
+    /// ext4.
+    Ext4,
+}
+
+/// What to make, and where.
+#[derive(Debug, Clone)]
+pub struct VolumeOptions {
+    /// How large.
+    pub bytes: u64,
+    /// Of which kind.
+    pub file_system: FileSystem,
+    /// Where the image lies.
+    pub image_dir: PathBuf,
+    /// Where it is mounted: an empty directory, whose owner and mode it gets.
+    pub dir: PathBuf,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum VolumeError {
+    /// The directory is not one to mount at.
+    #[error("{} cannot be used for --loop: {why}", dir.display())]
+    Dir {
+        /// Which.
+        dir: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A file or a call failed.
+    #[error("cannot {what}: {error}")]
+    Call {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A program failed, or is not there.
+    #[error("{program} failed: {said}")]
+    Program {
+        /// Which.
+        program: String,
+        /// What it said.
+        said: String,
+    },
+}
+
+/// A mounted volume; unmounted when it is dropped.
+#[derive(Debug)]
+pub struct Volume {
+    dir: PathBuf,
+    /// `/dev/loop3`.
+    device: String,
+    is_mounted: bool,
+}
+
+/// What a recording that was killed has left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    /// What it is.
+    pub what: String,
+    /// The command that removes it.
+    pub remedy: String,
+    /// Where it is mounted, if it is.
+    pub point: Option<PathBuf>,
+}
+
+impl Leftover {
+    fn is_at(&self, dir: &Path) -> bool {
+        self.point.as_deref() == Some(dir)
+    }
+}
+
+impl Volume {
+    /// Makes and mounts one.
+    ///
+    /// # Errors
+    /// Nothing of it is left then.
+    pub fn make(options: &VolumeOptions) -> Result<Self, VolumeError> {
+        let (dir, below) = check(&options.dir)?;
+        let left = leftovers(&options.image_dir)
+            .into_iter()
+            .find(|left| left.is_at(&dir));
+        if let Some(left) = left {
+            return Err(VolumeError::Dir {
+                why: format!("{}; remove it with: {}", left.what, left.remedy),
+                dir,
+            });
+        }
+        let image = Image::new(options)?;
+        let device = attach(&image.0)?;
+        // It exists as long as it is attached, and needs no name any more.
+        drop(image);
+        let made = make_file_system(options.file_system, &device)
+            .and_then(|()| mount(options.file_system, &device, &dir));
+        let is_mounted = made.is_ok();
+        let volume = Self {
+            dir,
+            device: device.clone(),
+            is_mounted,
+        };
+        // From here on the device goes with its last user; at once, if it has none.
+        let detached = program("losetup", &["-d", &device]);
+        made?;
+        detached?;
+        take_after(&volume.dir, &below)?;
+        Ok(volume)
+    }
+
+    /// Unmounts it, with which everything goes. If somebody holds it, it goes with them, and they are named.
+    ///
+    /// # Errors
+    /// It cannot be unmounted at all.
+    pub fn remove(mut self) -> Result<Option<String>, VolumeError> {
+        self.unmount()
+    }
+
+    fn unmount(&mut self) -> Result<Option<String>, VolumeError> {
+        if !std::mem::take(&mut self.is_mounted) {
+            return Ok(None);
+        }
+        let dir = &self.dir;
+        let fail = |error: Errno| VolumeError::Call {
+            what: format!("unmount {0}; try umount {0}", dir.display()),
+            error: error.into(),
+        };
+        let began = Instant::now();
+        loop {
+            match rustix::mount::unmount(dir, UnmountFlags::empty()) {
+                Ok(()) => return Ok(self.outlived()),
+                Err(Errno::BUSY) if began.elapsed() < BUSY => pause(),
+                Err(Errno::BUSY) => break,
+                Err(error) => return Err(fail(error)),
+            }
+        }
+        let users = users(dir);
+        rustix::mount::unmount(dir, UnmountFlags::DETACH).map_err(fail)?;
+        Ok(Some(users))
+    }
+
+    /// Waits until the loop device is free; answers who has it, if it does not come to that.
+    fn outlived(&self) -> Option<String> {
+        let name = self.device.trim_start_matches("/dev/");
+        let path = format!("/sys/block/{name}/loop/backing_file");
+        let began = Instant::now();
+        let is_ours = || {
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            text.contains(&format!("{PREFIX}{}.img", std::process::id()))
+        };
+        while is_ours() {
+            if began.elapsed() > BUSY {
+                return Some("another mount namespace".to_owned());
+            }
+            pause();
+        }
+        None
+    }
+}
+
+fn pause() {
+    let pause = Timespec::try_from(PAUSE).ok();
+    // A signal only makes it shorter.
+    let _ = poll(&mut [], pause.as_ref());
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `remove`.
+        let _ = self.unmount();
+    }
+}
+
+/// What recordings that were killed have left, of which an image may lie in `image_dir`.
+#[must_use]
+pub fn leftovers(image_dir: &Path) -> Vec<Leftover> {
+    let mut found = Vec::new();
+    let mounts = System::default().mounts().unwrap_or_default();
+    for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+        let device = format!("/dev/{}", entry.file_name().to_string_lossy());
+        let backing = fs::read_to_string(entry.path().join("loop/backing_file"));
+        let backing = backing.unwrap_or_default();
+        let image = backing.trim_end().trim_end_matches(" (deleted)");
+        if !is_orphan(Path::new(image)) {
+            continue;
+        }
+        let points = mounts.iter().filter(|mount| mount.source == device);
+        let points: Vec<&PathBuf> = points.map(|mount| &mount.point).collect();
+        found.extend(points.iter().map(|point| Leftover {
+            what: format!(
+                "{} is the volume of a recording that was killed",
+                point.display()
+            ),
+            remedy: format!("umount {}", point.display()),
+            point: Some((*point).clone()),
+        }));
+        if points.is_empty() {
+            found.push(Leftover {
+                what: format!("{device} is the loop device of a recording that was killed"),
+                remedy: format!("losetup -d {device}"),
+                point: None,
+            });
+        }
+    }
+    for entry in fs::read_dir(image_dir).into_iter().flatten().flatten() {
+        let image = entry.path();
+        if is_orphan(&image) {
+            found.push(Leftover {
+                what: format!(
+                    "{} is the image of a recording that was killed",
+                    image.display()
+                ),
+                remedy: format!("rm {}", image.display()),
+                point: None,
+            });
+        }
+    }
+    found
+}
+
+/// Whether it is an image of ours whose process is gone.
+fn is_orphan(image: &Path) -> bool {
+    let name = image.file_name().unwrap_or_default().to_string_lossy();
+    let pid = name
+        .strip_prefix(PREFIX)
+        .and_then(|rest| rest.strip_suffix(".img"));
+    pid.and_then(|pid| pid.parse::<u32>().ok())
+        .is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+}
+
+/// The directory by its real path, and what it is; it must be empty.
+fn check(dir: &Path) -> Result<(PathBuf, fs::Metadata), VolumeError> {
+    let unfit = |why: String| VolumeError::Dir {
+        dir: dir.to_owned(),
+        why,
+    };
+    let real = dir
+        .canonicalize()
+        .map_err(|error| unfit(format!("{error}; make it first")))?;
+    let metadata = real.metadata().map_err(|error| unfit(error.to_string()))?;
+    let mut entries = fs::read_dir(&real).map_err(|error| unfit(error.to_string()))?;
+    if let Some(entry) = entries.next() {
+        let name = entry.map_or_else(|_| "?".into(), |entry| entry.file_name());
+        return Err(unfit(format!(
+            "it is not empty ({}); what is in it would be hidden. Give an empty directory, and load the data with --prepare",
+            name.to_string_lossy()
+        )));
+    }
+    Ok((real, metadata))
+}
+
+/// A sparse file that is removed when this is dropped.
+#[derive(Debug)]
+struct Image(PathBuf);
+
+impl Image {
+    fn new(options: &VolumeOptions) -> Result<Self, VolumeError> {
+        let name = format!("{PREFIX}{}.img", std::process::id());
+        let path = options.image_dir.join(name);
+        let fail = |error| VolumeError::Call {
+            what: format!("make the image {} (--image-dir says where)", path.display()),
+            error,
+        };
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(fail)?;
+        let image = Self(path.clone());
+        file.set_len(options.bytes).map_err(fail)?;
+        Ok(image)
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// The loop device that the image got.
+fn attach(image: &Path) -> Result<String, VolumeError> {
+    let image = image.to_string_lossy();
+    let said = program("losetup", &["--find", "--show", &image])?;
+    Ok(said.trim().to_owned())
+}
+
+fn make_file_system(kind: FileSystem, device: &str) -> Result<(), VolumeError> {
+    match kind {
+        FileSystem::Xfs => program("mkfs.xfs", &["-q", device])?,
+        // All of it now, so that nothing is initialised while the recording runs.
+        FileSystem::Ext4 => program(
+            "mkfs.ext4",
+            &[
+                "-q",
+                "-F",
+                "-E",
+                "lazy_itable_init=0,lazy_journal_init=0",
+                device,
+            ],
+        )?,
+    };
+    Ok(())
+}
+
+fn mount(kind: FileSystem, device: &str, dir: &Path) -> Result<(), VolumeError> {
+    let kind = match kind {
+        FileSystem::Xfs => c"xfs",
+        FileSystem::Ext4 => c"ext4",
+    };
+    // What is deleted is told, so that a simulation can do with it or without.
+    let mounted = rustix::mount::mount(device, dir, kind, MountFlags::NOATIME, c"discard");
+    mounted.map_err(|error| VolumeError::Call {
+        what: format!("mount {device} at {}", dir.display()),
+        error: error.into(),
+    })
+}
+
+/// Gives the new directory owner and mode of the one that it covers, and leaves it as empty as that was.
+fn take_after(dir: &Path, below: &fs::Metadata) -> Result<(), VolumeError> {
+    let fail = |error| VolumeError::Call {
+        what: format!("prepare {}", dir.display()),
+        error,
+    };
+    // Databases want an empty directory.
+    match fs::remove_dir(dir.join("lost+found")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
+        _ => {}
+    }
+    std::os::unix::fs::chown(dir, Some(below.uid()), Some(below.gid())).map_err(fail)?;
+    fs::set_permissions(dir, Permissions::from_mode(below.mode() & 0o7777)).map_err(fail)
+}
+
+/// What a program that must succeed says.
+fn program(name: &str, words: &[&str]) -> Result<String, VolumeError> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new(name)
+        .args(words)
+        // Where they are on Debian, and where a user's PATH does not look.
+        .env("PATH", format!("{path}:/usr/sbin:/sbin"))
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| VolumeError::Call {
+            what: format!("run {name}"),
+            error,
+        })?;
+    if !output.status.success() {
+        return Err(VolumeError::Program {
+            program: format!("{name} {}", words.join(" ")),
+            said: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        });
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Who has something open below a directory.
+fn users(dir: &Path) -> String {
+    let mut users = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.parse::<u32>().is_err() {
+            continue;
+        }
+        let process = entry.path();
+        let open = fs::read_dir(process.join("fd"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut links = open
+            .map(|fd| fd.path())
+            .chain([process.join("cwd"), process.join("root")]);
+        if links.any(|link| fs::read_link(link).is_ok_and(|target| target.starts_with(dir))) {
+            let comm = fs::read_to_string(process.join("comm")).unwrap_or_default();
+            users.push(format!("{} ({name})", comm.trim_end()));
+        }
+    }
+    if users.is_empty() {
+        "somebody".to_owned()
+    } else {
+        users.join(", ")
+    }
+}
