@@ -19,9 +19,9 @@ use rustix::io::Errno;
 
 use crate::counters::{Counters, count};
 use crate::events::{self, Event};
+use crate::opened;
 use crate::setter::{Outcome, Setter, Wish, apply};
 use crate::sys;
-use crate::tree;
 use crate::view::View;
 
 /// The number of the gate's descriptor, or one below the limit.
@@ -249,13 +249,13 @@ impl Shared {
     }
 
     fn label(&self, file: BorrowedFd<'_>) {
-        let Ok(path) = tree::known_path(file) else {
+        let view = Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner));
+        let Some(path) = opened::path(&view, file) else {
             return;
         };
         if self.drill.is_some() && path.file_name() == self.drill.as_deref().map(OsStr::new) {
             self.stall();
         }
-        let view = Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner));
         let Some(rule) = view.decide(&path) else {
             return;
         };

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
 
 use crate::control::Control;
 use crate::counters::{self, Counted, Counters, count};
@@ -87,6 +88,8 @@ pub enum Level {
     Warn,
     /// Begin, end, changes.
     Info,
+    /// Said once: what is there has been looked at, and what appears from now on is labelled.
+    Begun,
     /// Each file.
     Detail,
 }
@@ -120,10 +123,14 @@ pub enum RunError {
     /// Another labeller.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The kernel does not let us watch.
+    /// This process may not watch file systems.
     #[error(
-        "cannot watch file systems: {0}; run as root (fanotify needs CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH)"
+        "labelling files as they appear takes root, or CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH (`saiga streams unit` makes a \
+         service with these and without root); this process lacks {}. --once needs no more than to read the files", .0.join(" and ")
     )]
+    Rights(Vec<&'static str>),
+    /// The kernel does not let us watch.
+    #[error("cannot watch file systems: {0}; in a container, run this on the host")]
     Watch(Errno),
     /// Anything else.
     #[error("cannot begin: {0}")]
@@ -154,6 +161,7 @@ struct Labeller<'a> {
     labels: HashMap<Identity, Hint>,
     /// Files of which it was said already that they are refused, or keep their own hint.
     told: HashSet<Identity>,
+    has_begun: bool,
     is_full_told: bool,
     is_stall_told: bool,
     _locks: Vec<Lock>,
@@ -177,6 +185,9 @@ pub fn run(
     }
     for warning in &loaded.warnings {
         log(Level::Warn, &warning.to_string());
+    }
+    if !options.once {
+        check_rights()?;
     }
     let locks = roots::lock_all(options)?;
     let counters = Arc::new(Counters::default());
@@ -210,6 +221,7 @@ pub fn run(
         mount_points: Vec::new(),
         labels: HashMap::new(),
         told: HashSet::new(),
+        has_begun: false,
         is_full_told: false,
         is_stall_told: false,
         _locks: locks,
@@ -224,6 +236,24 @@ pub fn run(
     Ok(Ended { counted, reports })
 }
 
+/// Whether this process has what fanotify takes, before anything is made.
+fn check_rights() -> Result<(), RunError> {
+    let has = rustix::thread::capabilities(None)
+        .map_err(RunError::Watch)?
+        .effective;
+    let needed = [
+        (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN"),
+        (CapabilitySet::DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH"),
+    ];
+    let lacking = needed.into_iter().filter(|(set, _)| !has.contains(*set));
+    let names: Vec<&str> = lacking.map(|(_, name)| name).collect();
+    if names.is_empty() {
+        Ok(())
+    } else {
+        Err(RunError::Rights(names))
+    }
+}
+
 impl Labeller<'_> {
     fn begin(&mut self) -> Result<(), RunError> {
         self.mount_points = self.points_below();
@@ -236,19 +266,20 @@ impl Labeller<'_> {
                 });
             }
         }
+        self.has_begun = true;
         let counted = self.counters.now();
         let pinned = self.pins.len();
         let way = match self.options.mode {
             Mode::Notify => "as they appear",
             Mode::Gate => "before their first byte",
         };
-        let then = if self.options.once || self.control.shall_end() {
-            String::new()
+        let (level, then) = if self.options.once || self.control.shall_end() {
+            (Level::Info, String::new())
         } else {
-            format!("; labelling files {way}")
+            (Level::Begun, format!("; labelling files {way}"))
         };
         self.say(
-            Level::Info,
+            level,
             &format!(
                 "{} files labelled ({}), {} kept their own hint, {} refused, {pinned} pinned{then}",
                 counted.set,

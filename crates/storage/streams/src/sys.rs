@@ -78,20 +78,56 @@ struct FileHandle {
     handle: [u8; HANDLE_LIMIT],
 }
 
-/// Opens the directory with this handle on the file system of `mount` as a place (O_PATH).
-pub(crate) fn open_by_handle(
-    mount: BorrowedFd<'_>,
-    kind: c_int,
-    handle: &[u8],
-) -> Result<OwnedFd, Errno> {
+/// A file or directory as the kernel names it, on its file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Handle {
+    pub(crate) kind: c_int,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The handle of an open file.
+pub(crate) fn handle_of(file: BorrowedFd<'_>) -> Result<Handle, Errno> {
     let mut whole = FileHandle {
-        bytes: u32::try_from(handle.len()).map_err(|_| Errno::INVAL)?,
-        kind,
+        // HANDLE_LIMIT fits.
+        bytes: u32::try_from(HANDLE_LIMIT).unwrap_or(0),
+        kind: 0,
         handle: [0; HANDLE_LIMIT],
     };
-    let room = whole.handle.get_mut(..handle.len()).ok_or(Errno::INVAL)?;
-    room.copy_from_slice(handle);
-    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    let mut mount = 0;
+    let pointer = (&raw mut whole).cast::<libc::file_handle>();
+    // SAFETY: `whole` begins as struct file_handle does and has the room that it says; the empty path is a constant.
+    done(unsafe {
+        libc::name_to_handle_at(
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            pointer,
+            &raw mut mount,
+            libc::AT_EMPTY_PATH,
+        )
+    })?;
+    let len = usize::try_from(whole.bytes).map_err(|_| Errno::OVERFLOW)?;
+    let bytes = whole.handle.get(..len).ok_or(Errno::OVERFLOW)?;
+    Ok(Handle {
+        kind: whole.kind,
+        bytes: bytes.to_vec(),
+    })
+}
+
+/// Opens what has this handle on the file system of `mount`; `flags` include O_PATH, so nobody is asked and nothing waits.
+pub(crate) fn open_by_handle(
+    mount: BorrowedFd<'_>,
+    handle: &Handle,
+    flags: c_int,
+) -> Result<OwnedFd, Errno> {
+    let Handle { kind, bytes } = handle;
+    let mut whole = FileHandle {
+        bytes: u32::try_from(bytes.len()).map_err(|_| Errno::INVAL)?,
+        kind: *kind,
+        handle: [0; HANDLE_LIMIT],
+    };
+    let room = whole.handle.get_mut(..bytes.len()).ok_or(Errno::INVAL)?;
+    room.copy_from_slice(bytes);
+    let flags = flags | libc::O_CLOEXEC;
     let pointer = (&raw mut whole).cast::<libc::file_handle>();
     // SAFETY: `whole` begins as struct file_handle does and holds as many bytes as it says.
     owned(unsafe { libc::open_by_handle_at(mount.as_raw_fd(), pointer, flags) })
