@@ -122,6 +122,44 @@ fn the_watchdog_opens_a_gate_that_stalls() {
     assert_eq!(metric(&metrics, "gate_active"), 0);
 }
 
+/// A container sees its volume by a mount of its own, under another path.
+#[test]
+fn an_open_through_another_mount_waits_for_its_label_too() {
+    for kind in ["ext4", "xfs"] {
+        let mut site = Site::new();
+        let disk = site.disk(kind);
+        let (data, elsewhere) = (disk.join("data"), site.path("elsewhere"));
+        fs::create_dir_all(data.join("shop")).unwrap();
+        fs::create_dir(&elsewhere).unwrap();
+        let metrics = site.path("saiga.prom");
+        let more = [
+            "--rules",
+            "mysql",
+            "--mode",
+            "gate",
+            "--metrics",
+            text(&metrics),
+        ];
+        let mut labeller = site.labeller(&data, &more);
+        let script = "mount --bind \"$1\" \"$2\" && : >\"$2/ibdata1\" && : >\"$2/shop/t.ibd\"";
+        let words = [
+            "--mount",
+            "sh",
+            "-ec",
+            script,
+            "sh",
+            text(&data),
+            text(&elsewhere),
+        ];
+        run("unshare", &words);
+        for name in ["ibdata1", "shop/t.ibd"] {
+            assert_eq!(hint(&data.join(name)), Hint::Long, "{kind} {name}");
+        }
+        assert_eq!(labeller.end(), Some(0));
+        assert_eq!(metric(&metrics, "labels_gated_total"), 2, "{kind}");
+    }
+}
+
 #[test]
 fn only_the_given_directories_have_a_gate() {
     let mut site = Site::new();

@@ -7,8 +7,11 @@ mod faults;
 mod files;
 mod gate;
 mod redis;
+mod rights;
 mod rules;
 mod site;
+mod stop;
+mod unit;
 
 #[path = "../support/mod.rs"]
 mod support;
