@@ -153,6 +153,34 @@ fn a_rule_that_matches_nothing_is_named() {
 }
 
 #[test]
+fn metrics_that_cannot_be_written_are_said_once_and_tried_again() {
+    let mut site = Site::new();
+    let data = site.disk("ext4");
+    let folder = site.path("metrics");
+    let metrics = folder.join("saiga.prom");
+    let more = ["--rules", "mysql", "--metrics", text(&metrics)];
+    let mut labeller = site.labeller(&data, &more);
+    labeller.wait_for("saiga.prom: No such file or directory (os error 2); trying again");
+    for number in 0..3 {
+        fs::write(data.join(format!("undo_{number}")), "").unwrap();
+        labeller.wait_for(&format!("undo_{number} medium"));
+    }
+    fs::create_dir(&folder).unwrap();
+    while !metrics.exists() {
+        std::thread::yield_now();
+    }
+    assert_eq!(labeller.end(), Some(0));
+    assert_eq!(metric(&metrics, "labels_set_total"), 3);
+    let rest = labeller.rest();
+    labeller.said.extend(rest);
+    let told = labeller
+        .said
+        .iter()
+        .filter(|line| line.contains("trying again"));
+    assert_eq!(told.count(), 1, "{:#?}", labeller.said);
+}
+
+#[test]
 fn a_log_in_a_file_goes_on_after_a_rotation() {
     let mut site = Site::new();
     let data = site.disk("ext4");

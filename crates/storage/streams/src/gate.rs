@@ -32,6 +32,9 @@ use crate::view::View;
 /// the gate, and the gate for the queue, for ever: seen on Linux 6.18.
 pub(crate) const NUMBER: i32 = 1000;
 
+/// The watchdog looks at least this often.
+const LONGEST_NAP: Duration = Duration::from_millis(250);
+
 /// What the threads share.
 struct Shared {
     group: OwnedFd,
@@ -47,6 +50,8 @@ struct Shared {
     held: AtomicI32,
     /// Raised when the gate shall end.
     end: OwnedFd,
+    /// Set when the labeller shall end, which may wait at this gate with an open of its own.
+    shall_end: Arc<AtomicBool>,
     is_open: AtomicBool,
     /// Raised when the watchdog has opened the gate.
     bell: OwnedFd,
@@ -67,6 +72,7 @@ impl Gate {
         counters: Arc<Counters>,
         limit: Duration,
         drill: Option<OsString>,
+        shall_end: Arc<AtomicBool>,
     ) -> io::Result<Self> {
         let flags = libc::FAN_CLASS_CONTENT
             | libc::FAN_CLOEXEC
@@ -88,6 +94,7 @@ impl Gate {
             since: AtomicU64::new(0),
             held: AtomicI32::new(-1),
             end: event()?,
+            shall_end,
             is_open: AtomicBool::new(false),
             bell: event()?,
             pid: rustix::process::getpid().as_raw_nonzero().get(),
@@ -284,14 +291,16 @@ impl Shared {
     /// The thread that watches the other one.
     fn watch(&self, limit: Duration) {
         let limit_us = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
-        let nap = Timespec::try_from(limit / 4).unwrap_or(Timespec {
-            tv_sec: 0,
-            tv_nsec: 250_000_000,
-        });
+        let nap = Timespec::try_from(LONGEST_NAP.min(limit / 4)).unwrap_or_default();
         loop {
             let mut end = [PollFd::new(&self.end, PollFlags::IN)];
             let polled = rustix::event::poll(&mut end, Some(&nap));
             if self.is_open.load(Ordering::Acquire) || matches!(polled, Ok(1..)) {
+                return;
+            }
+            // A signal has interrupted the nap: who handles it here is this thread.
+            if self.shall_end.load(Ordering::Acquire) {
+                self.open();
                 return;
             }
             let since = self.since.load(Ordering::Acquire);

@@ -32,6 +32,7 @@ use crate::pins::{self, Pins, Watches};
 use crate::route::{Report, System};
 use crate::rules::RulesError;
 use crate::setter::Setter;
+use crate::sys;
 use crate::tree::Identity;
 use crate::view::View;
 
@@ -195,12 +196,15 @@ pub fn run(
         Mode::Notify => None,
         Mode::Gate => {
             let (setter, counters) = (Arc::clone(&setter), Arc::clone(&counters));
-            let gate = Gate::new(setter, counters, options.stall_limit, options.drill.clone());
+            let (limit, drill) = (options.stall_limit, options.drill.clone());
+            let gate = Gate::new(setter, counters, limit, drill, control.end_flag());
             Some(gate.map_err(|error| {
                 RunError::Watch(Errno::from_io_error(&error).unwrap_or(Errno::IO))
             })?)
         }
     };
+    // We may wait at our own gate, where no signal wakes us: the gate's threads take them.
+    let _signals = gate.as_ref().map(|_| sys::leave_signals());
     let root = options.system.root();
     let mut labeller = Labeller {
         options,

@@ -141,6 +141,34 @@ pub(crate) fn event_file(raw: c_int) -> Option<OwnedFd> {
     (raw >= 0).then(|| unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
+/// Signals that this thread leaves to others, until this is dropped.
+pub(crate) struct LeftSignals(libc::sigset_t);
+
+/// From now on another thread handles SIGTERM, SIGINT and SIGHUP.
+pub(crate) fn leave_signals() -> LeftSignals {
+    // SAFETY: an empty set is made below; all zeroes are a valid value until then.
+    let mut ours: libc::sigset_t = unsafe { std::mem::zeroed() };
+    let mut before = ours;
+    // SAFETY: the pointer is valid for a signal set.
+    unsafe { libc::sigemptyset(&raw mut ours) };
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        // SAFETY: as above, and the set has been made.
+        unsafe { libc::sigaddset(&raw mut ours, signal) };
+    }
+    // SAFETY: both pointers are valid for signal sets; only this thread's mask changes.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const ours, &raw mut before) };
+    LeftSignals(before)
+}
+
+impl Drop for LeftSignals {
+    fn drop(&mut self) {
+        // SAFETY: the set is what the kernel answered with; nothing is asked for.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut())
+        };
+    }
+}
+
 /// Makes `place` another descriptor of what `by` is, in one step: its number never is free meanwhile.
 pub(crate) fn replace(place: &impl AsFd, by: &impl AsFd) -> Result<(), Errno> {
     let (place, by) = (place.as_fd().as_raw_fd(), by.as_fd().as_raw_fd());
