@@ -27,6 +27,7 @@ mod status;
 mod streams;
 mod table;
 mod top;
+mod unit_file;
 mod units;
 mod waf;
 mod writer;

@@ -8,6 +8,7 @@ mod dropin;
 mod environment;
 mod file;
 mod obstacle;
+pub(crate) mod own;
 mod plan;
 mod privileges;
 mod reach;
@@ -193,7 +194,7 @@ fn below(root: &Path, path: &str) -> PathBuf {
 }
 
 /// As systemctl: a name without a type is a service's. Nothing that leads out of a folder.
-fn full_name(name: &str) -> anyhow::Result<String> {
+pub(crate) fn full_name(name: &str) -> anyhow::Result<String> {
     let may = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(may) {
         bail!("{name:?} is not the name of a unit");

@@ -2,10 +2,14 @@
 //! they would be worth.
 
 mod check;
+mod log;
+mod notify;
 mod record;
 mod rules;
 mod run;
 mod simulate;
+mod stop;
+mod unit;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -21,6 +25,10 @@ pub(crate) struct Args {
 enum Verb {
     /// Labels the files of databases as they appear, until it is ended
     Run(run::Args),
+    /// Ends the labeller of a directory, or all
+    Stop(stop::Args),
+    /// Prints a systemd unit for a labeller without root, or installs or removes it
+    Unit(unit::Args),
     /// Shows the hint that every file has and should have, and whether hints reach the drive
     Check(check::Args),
     /// Prints a set of rules as TOML, or lists the sets that are built in
@@ -35,6 +43,8 @@ enum Verb {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
         Verb::Run(args) => run::run(args),
+        Verb::Stop(args) => stop::run(&args),
+        Verb::Unit(args) => unit::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Rules(args) => rules::run(&args),
         Verb::Record(args) => record::run(*args),

@@ -42,6 +42,8 @@ fn help_is_as_committed() {
         "waf timer",
         "streams",
         "streams run",
+        "streams stop",
+        "streams unit",
         "streams check",
         "streams record",
         "streams rules",

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 use saiga_streams::control::Control;
+use saiga_streams::holder;
 use saiga_streams::labeller::{self, Database, Level, Mode, Options};
 use saiga_streams::lock::LOCK_DIR;
 use saiga_streams::route::System;
@@ -97,18 +98,21 @@ pub(super) fn stop() -> Result<(), String> {
     }
     let mut text = String::new();
     let read = file.read_to_string(&mut text);
-    let pid = text.trim().parse().ok().and_then(Pid::from_raw);
-    let Some(pid) = pid.filter(|_| read.is_ok()) else {
+    let Some(pid) = holder::pid_in(&text).filter(|_| read.is_ok()) else {
         return Err(format!(
             "a daemon is running, but {PID_FILE} does not say which"
         ));
     };
-    rustix::process::kill_process(pid, Signal::TERM).map_err(|error| {
-        format!(
-            "cannot end the daemon (pid {}): {error}",
-            pid.as_raw_nonzero()
-        )
-    })?;
+    let fail = |error: std::io::Error| {
+        let pid = pid.as_raw_nonzero();
+        format!("cannot end the daemon (pid {pid}): {error}")
+    };
+    // While a daemon starts, the number is still that of the last one.
+    let Some(process) = holder::process_with(pid, Path::new(PID_FILE)).map_err(fail)? else {
+        return Err("a daemon is starting or ending just now; try again".to_owned());
+    };
+    rustix::process::pidfd_send_signal(&process, Signal::TERM)
+        .map_err(|error| fail(error.into()))?;
     rustix::fs::flock(&file, FlockOperation::LockExclusive)
         .map_err(|error| format!("cannot wait for the daemon's end: {error}"))?;
     let _ = writeln!(std::io::stdout(), "stopped");
@@ -158,7 +162,7 @@ pub(super) fn serve(start: &Start) -> Result<(), String> {
         if level == Level::Warn && !syslog.is_detached.get() {
             let _ = writeln!(std::io::stderr(), "astream: warning: {text}");
         }
-        if level == Level::Info && text.contains("; labelling files ") {
+        if level == Level::Begun {
             syslog.detach();
         }
     })
@@ -198,7 +202,7 @@ impl Syslog {
         // Facility LOG_USER (1 << 3) with the severity.
         let (own, priority) = match level {
             Level::Detail => (1, 8 + 7),
-            Level::Info => (2, 8 + 6),
+            Level::Info | Level::Begun => (2, 8 + 6),
             Level::Warn => (3, 8 + 4),
         };
         if own < self.level {

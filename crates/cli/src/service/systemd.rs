@@ -24,7 +24,7 @@ impl Manager {
     }
 
     /// Makes it read units again.
-    fn reload(&self) -> anyhow::Result<()> {
+    pub(super) fn reload(&self) -> anyhow::Result<()> {
         let (program, arguments) = self.systemctl.split_first().context("a command line")?;
         let mut reload = Command::new(program);
         reload.args(arguments).arg("daemon-reload");

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use rustix::io::Errno;
 use saiga_streams::check::{self, Row, Standing};
 use saiga_streams::hint::Hint;
 use saiga_streams::route::{self, Reach, Report, System};
@@ -45,6 +46,9 @@ pub(super) struct Args {
     system: PathBuf,
 }
 
+/// What helps somebody who may not read.
+const AS_ROOT: &str = "; run this as root (or with CAP_DAC_READ_SEARCH)";
+
 /// One directory.
 struct Checked {
     report: Report,
@@ -63,7 +67,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         anyhow::ensure!(dir.is_dir(), "{} is no directory", dir.display());
         let rows = check::check(dir, &rules, &Fcntl);
-        let rows = rows.with_context(|| format!("cannot look at {}", dir.display()))?;
+        let rows = rows.map_err(|error| {
+            let advice = if error == Errno::ACCESS { AS_ROOT } else { "" };
+            anyhow::anyhow!("cannot look at {}: {error}{advice}", dir.display())
+        })?;
         all.push(Checked { report, rows });
     }
     if args.plan {
@@ -82,6 +89,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         for rule in &idle {
             exit::say(&format!("warning: {rule} matches no file"));
+        }
+        let rows = all.iter().flat_map(|checked| &checked.rows);
+        let hidden = Standing::Unseen(Errno::ACCESS);
+        match rows.filter(|row| row.standing == hidden).count() {
+            0 => {}
+            count => exit::say(&format!(
+                "warning: {count} files cannot be read by this user{AS_ROOT}"
+            )),
         }
     }
     let is_well = |checked: &Checked| {

@@ -1,7 +1,7 @@
 //! `saiga streams run`: the labeller in the foreground.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,15 @@ use saiga_streams::lock::LOCK_DIR;
 use saiga_streams::route::{Reach, System};
 use saiga_streams::setter::Fcntl;
 
+use super::log::Log;
+use super::notify;
 use crate::exit;
 
 /// Options of `saiga streams run`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Runs as root in the foreground; log lines go to stderr. SIGHUP, and a changed rule file, make it read its \
-rules again; SIGTERM and SIGINT end it. The first line says what becomes of hints on this kernel and drive.\nExit status: \
+    after_help = "Runs in the foreground, as root or with CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH; log lines go to stderr. SIGHUP, \
+and a changed rule file, make it read its rules again; SIGTERM, SIGINT and `saiga streams stop` end it. The first line says what becomes of hints on this kernel and drive.\nExit status: \
 with --once, 1 when a hint did not take or hints reach nothing here (--any-route does not mind the latter)."
 )]
 pub(super) struct Args {
@@ -54,7 +56,10 @@ pub(super) struct Args {
     /// With --once: do not mind where hints reach nothing
     #[arg(long)]
     any_route: bool,
-    /// Print a line for each file
+    /// Log into this file instead of stderr; a renamed one is begun anew
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Log a line for each file
     #[arg(short, long)]
     verbose: bool,
     /// Stall the gate when a file of this name is opened, to see the watchdog at work
@@ -65,8 +70,9 @@ pub(super) struct Args {
     system: PathBuf,
 }
 
+/// When files are labelled, as a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ModeName {
+pub(super) enum ModeName {
     /// Once they are there
     Notify,
     /// Before the open that makes them returns: not a byte is missed, and each open takes microseconds longer
@@ -86,6 +92,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         metrics,
         lock_dir,
         any_route,
+        log,
         verbose,
         drill,
         system,
@@ -114,17 +121,17 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let control = Control::new().context("cannot begin")?;
     control.on_signals().context("cannot watch for signals")?;
-    let ended = labeller::run(
-        &options,
-        Arc::new(Fcntl),
-        &control,
-        &|level, text| match level {
-            Level::Warn => exit::say(&format!("warning: {text}")),
-            Level::Info => exit::say(text),
-            Level::Detail if verbose => exit::say(text),
-            Level::Detail => {}
-        },
-    )?;
+    let opened = Log::new(log.as_deref(), verbose);
+    let log = opened.with_context(|| {
+        let path = log.as_deref().unwrap_or(Path::new("")).display();
+        format!("cannot log into {path}")
+    })?;
+    let ended = labeller::run(&options, Arc::new(Fcntl), &control, &|level, text| {
+        log.say(level, text);
+        if level == Level::Begun {
+            notify::ready();
+        }
+    })?;
     let reaches = |reach| any_route || reach != Reach::No;
     let is_well =
         ended.counted.refused == 0 && ended.reports.iter().all(|report| reaches(report.reach));

@@ -1,11 +1,13 @@
 //! `saiga waf timer`: systemd units as text, for whoever wants a timer instead of a process that waits.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+
+use crate::unit_file::{command_word, word};
 
 /// Options of `saiga waf timer`.
 #[derive(Debug, clap::Args)]
@@ -96,31 +98,4 @@ WantedBy=timers.target
     );
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A path as a word of a command, where variables are replaced as well.
-fn command_word(path: &Path) -> anyhow::Result<String> {
-    Ok(word(path)?.replace('$', "$$"))
-}
-
-/// A path as a word of a unit file (systemd.syntax, systemd.unit: specifiers).
-fn word(path: &Path) -> anyhow::Result<String> {
-    let text = path
-        .to_str()
-        .filter(|text| !text.chars().any(char::is_control));
-    let text = text.with_context(|| format!("{} cannot be written in a unit", path.display()))?;
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@,=".contains(letter);
-    if text.chars().all(is_plain) {
-        return Ok(text.to_owned());
-    }
-    let mut word = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => word.extend(['\\', letter]),
-            '%' => word.push_str("%%"),
-            _ => word.push(letter),
-        }
-    }
-    word.push('"');
-    Ok(word)
 }

@@ -39,8 +39,8 @@ fn files_get_the_labels_that_its_users_expect() {
         format!("^{}/ib_logfile 2\nundo 4\n", data.display()),
     )
     .unwrap();
-    fs::write(&others, "mysql-bin 5\n").unwrap();
     fs::write(data.join("ib_logfile0"), "there before").unwrap();
+    fs::write(&others, "mysql-bin 5\nlonely\n").unwrap();
     let words = [
         "-i",
         text(&data),
@@ -59,6 +59,11 @@ fn files_get_the_labels_that_its_users_expect() {
             .stderr
             .starts_with("astream: warning: hints stop at the block layer on ")
     );
+    let doubts = started
+        .stderr
+        .matches("astream wants `REGEX STREAM`")
+        .count();
+    assert_eq!(doubts, 1, "{}", started.stderr);
     assert_eq!(
         hint(&data.join("ib_logfile0")),
         Hint::Short,

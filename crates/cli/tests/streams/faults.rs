@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use saiga_streams::hint::Hint;
 
-use crate::site::{Site, hint, metric, run};
+use crate::site::{Labeller, Site, hint, metric, run};
 use crate::support::{said, text};
 
 fn evict() {
@@ -111,17 +111,105 @@ fn dropped_events_lead_to_a_look_at_everything() {
 
 #[test]
 fn a_directory_that_vanishes_and_returns_is_labelled_again() {
+    for mode in ["notify", "gate"] {
+        let mut site = Site::new();
+        let data = site.disk("ext4").join("a/data");
+        fs::create_dir_all(&data).unwrap();
+        let mut labeller = site.labeller(&data, &["--rules", "mysql", "--mode", mode]);
+        fs::remove_dir_all(data.parent().unwrap()).unwrap();
+        labeller.wait_for("data is gone; waiting for it");
+        fs::create_dir_all(&data).unwrap();
+        // The gate may be up in time for it; then there is no line.
+        fs::write(data.join("ibdata1"), "").unwrap();
+        while hint(&data.join("ibdata1")) == Hint::NotSet {
+            std::thread::yield_now();
+        }
+        assert_eq!(hint(&data.join("ibdata1")), Hint::Long);
+        fs::write(data.join("undo_001"), "").unwrap();
+        if mode == "notify" {
+            labeller.wait_for("undo_001 medium");
+        }
+        assert_eq!(hint(&data.join("undo_001")), Hint::Medium, "{mode}");
+        assert_eq!(labeller.end(), Some(0));
+    }
+}
+
+/// A rule of one's own that fits nothing is a mistake; of a built-in set, it is for another version.
+#[test]
+fn a_rule_that_matches_nothing_is_named() {
+    let site = Site::new();
+    let (data, rules) = (site.path("data"), site.path("my.toml"));
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("a"), "").unwrap();
+    let rule = |path: &str| format!("[[rule]]\npath = \"{path}\"\nhint = \"long\"\nwhy = \"w\"\n");
+    fs::write(&rules, rule("a") + &rule("typo*")).unwrap();
+    let out = said(&mut site.streams(&["check", text(&data), "--rules", text(&rules), "mysql"]));
+    assert_eq!(out.code, Some(1));
+    let warning = format!(
+        "saiga: warning: {}:6 `typo*` matches no file\n",
+        rules.display()
+    );
+    assert_eq!(out.stderr, warning);
+}
+
+#[test]
+fn metrics_that_cannot_be_written_are_said_once_and_tried_again() {
     let mut site = Site::new();
-    let data = site.disk("ext4").join("a/data");
-    fs::create_dir_all(&data).unwrap();
-    let mut labeller = site.labeller(&data, &["--rules", "mysql"]);
-    fs::remove_dir_all(data.parent().unwrap()).unwrap();
-    labeller.wait_for("data is gone; waiting for it");
-    fs::create_dir_all(&data).unwrap();
+    let data = site.disk("ext4");
+    let folder = site.path("metrics");
+    let metrics = folder.join("saiga.prom");
+    let more = ["--rules", "mysql", "--metrics", text(&metrics)];
+    let mut labeller = site.labeller(&data, &more);
+    labeller.wait_for("saiga.prom: No such file or directory (os error 2); trying again");
+    for number in 0..3 {
+        fs::write(data.join(format!("undo_{number}")), "").unwrap();
+        labeller.wait_for(&format!("undo_{number} medium"));
+    }
+    fs::create_dir(&folder).unwrap();
+    while !metrics.exists() {
+        std::thread::yield_now();
+    }
+    assert_eq!(labeller.end(), Some(0));
+    assert_eq!(metric(&metrics, "labels_set_total"), 3);
+    let rest = labeller.rest();
+    labeller.said.extend(rest);
+    let told = labeller
+        .said
+        .iter()
+        .filter(|line| line.contains("trying again"));
+    assert_eq!(told.count(), 1, "{:#?}", labeller.said);
+}
+
+#[test]
+fn a_log_in_a_file_goes_on_after_a_rotation() {
+    let mut site = Site::new();
+    let data = site.disk("ext4");
+    let (log, old, locks) = (site.path("log"), site.path("log.1"), site.path("locks"));
+    let words = [
+        "run",
+        text(&data),
+        "-v",
+        "--rules",
+        "mysql",
+        "--log",
+        text(&log),
+        "--lock-dir",
+        text(&locks),
+    ];
+    let mut labeller = Labeller::warning(&mut site.streams(&words));
+    let holds = |path: &std::path::Path, words: &str| {
+        while !fs::read_to_string(path).is_ok_and(|text| text.contains(words)) {
+            std::thread::yield_now();
+        }
+    };
+    holds(&log, "; labelling files as they appear\n");
+    fs::rename(&log, &old).unwrap();
     fs::write(data.join("ibdata1"), "").unwrap();
-    labeller.wait_for("ibdata1 long");
-    fs::write(data.join("undo_001"), "").unwrap();
-    labeller.wait_for("undo_001 medium");
+    holds(&log, "ibdata1 long");
+    assert_eq!(labeller.end(), Some(0));
+    assert!(fs::read_to_string(&log).unwrap().ends_with("Z ended\n"));
+    assert!(!fs::read_to_string(&old).unwrap().contains("ibdata1"));
+    assert!(labeller.rest().is_empty(), "{:?}", labeller.said);
 }
 
 #[test]
@@ -162,7 +250,9 @@ fn a_directory_has_one_labeller_and_another_one_its_own() {
     let second = said(&mut site.streams(&words));
     assert_eq!(second.code, Some(2));
     let pid = first.child.id();
-    let expected = format!("is labelled by another `saiga streams run` (pid {pid}); stop it first");
+    let expected = format!(
+        "is labelled by another `saiga streams run` (pid {pid}); `saiga streams stop` ends it"
+    );
     assert!(second.stderr.contains(&expected), "{}", second.stderr);
     let mut other = site.labeller(&two, &["--rules", "redis"]);
     fs::write(two.join("appendonly.aof"), "").unwrap();
@@ -261,6 +351,14 @@ fn bad_input_is_named_and_nothing_begins() {
         ),
         (&["run", file, "--rules", "mysql"], "it is no directory"),
         (&["run", folder], "--rules"),
+        (
+            &["run", "/proc/sys", "--rules", "mysql"],
+            "its file system cannot be watched (Operation not supported (os error 95)); label it from time to time",
+        ),
+        (
+            &["run", folder, "--rules", "mysql", "--log", folder],
+            "cannot log into ",
+        ),
         (
             &["run", folder, "--rules", "oracle"],
             "there is no rule set `oracle`; use mysql, mariadb,",

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rustix::fs::{AtFlags, Mode, OFlags};
 use saiga_streams::hint::Hint;
 
 use crate::site::{Site, hint, metric, set_hint};
@@ -54,9 +55,36 @@ fn files_are_labelled_wherever_they_come_from() {
         assert_eq!(hint(&data.join("moved/a.ibd")), Hint::Long);
         assert_eq!(hint(&data.parent().unwrap().join("ibdata1")), Hint::NotSet);
 
+        // Made without a name, and given one later.
+        let unnamed = rustix::fs::openat(
+            rustix::fs::CWD,
+            &data,
+            OFlags::TMPFILE | OFlags::WRONLY,
+            Mode::RUSR,
+        )
+        .unwrap();
+        let own = format!(
+            "/proc/self/fd/{}",
+            std::os::fd::AsRawFd::as_raw_fd(&unnamed)
+        );
+        let (from, flags) = (rustix::fs::CWD, AtFlags::SYMLINK_FOLLOW);
+        rustix::fs::linkat(from, own, from, data.join("undo_001"), flags).unwrap();
+        labeller.wait_for("undo_001 medium (");
+        assert_eq!(hint(&data.join("undo_001")), Hint::Medium);
+
+        // A path beyond what astream has room for.
+        let mut deep = data.clone();
+        for _ in 0..5 {
+            deep.push("d".repeat(240));
+            fs::create_dir(&deep).unwrap();
+        }
+        fs::write(deep.join("t.ibd"), "").unwrap();
+        labeller.wait_for("/t.ibd long (");
+        assert_eq!(hint(&deep.join("t.ibd")), Hint::Long);
+
         assert_eq!(labeller.end(), Some(0));
-        assert_eq!(metric(&metrics, "labels_set_total"), 6);
-        assert_eq!(metric(&metrics, "pinned_files"), 6);
+        assert_eq!(metric(&metrics, "labels_set_total"), 8);
+        assert_eq!(metric(&metrics, "pinned_files"), 8);
         assert_eq!(metric(&metrics, "labels_refused_total"), 0);
     }
 }
@@ -107,7 +135,7 @@ fn links_and_mounts_are_followed_as_the_database_sees_them() {
     fs::create_dir_all(data.join("base")).unwrap();
     let memory = site.path("ext4/base");
     site.mount_as("tmpfs", "size=1m", "ext4/base");
-    labeller.wait_for("leads to");
+    labeller.wait_for("is another mount, which is labelled too");
     fs::create_dir(memory.join("5")).unwrap();
     fs::write(memory.join("5/16384"), "").unwrap();
     labeller.wait_for("base/5/16384 long");

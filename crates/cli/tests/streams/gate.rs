@@ -122,6 +122,94 @@ fn the_watchdog_opens_a_gate_that_stalls() {
     assert_eq!(metric(&metrics, "gate_active"), 0);
 }
 
+/// Ended or killed in the middle of an open, with a watchdog that would wait for an hour.
+#[test]
+fn a_labeller_that_ends_within_an_open_lets_it_through() {
+    for signal in ["TERM", "KILL"] {
+        let mut site = Site::new();
+        let data = site.disk("ext4");
+        let drill = ["--stall-limit", "1h", "--drill", "undo_001"];
+        let more = [&["--rules", "mysql", "--mode", "gate"], &drill[..]].concat();
+        let mut labeller = site.labeller(&data, &more);
+        let stalled = opener(&data.join("undo_001"));
+        wait_until_held(stalled.id());
+        let behind = opener(&data.join("undo_002"));
+        wait_until_held(behind.id());
+        labeller.signal(signal);
+        for opener in [stalled, behind] {
+            let out = opener.wait_with_output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&out.stdout), "open\n", "{signal}");
+        }
+        let code = labeller.child.wait().unwrap().code();
+        assert_eq!(code, (signal == "TERM").then_some(0));
+    }
+}
+
+#[test]
+fn the_gate_goes_by_new_rules_once_they_are_read() {
+    let mut site = Site::new();
+    let data = site.disk("xfs");
+    let rules = site.path("my.toml");
+    let write = |hint: &str| {
+        let text = format!("[[rule]]\npath = \"a*\"\nhint = \"{hint}\"\nwhy = \"a test\"\n");
+        let new = rules.with_extension("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(&new, &rules).unwrap();
+    };
+    write("short");
+    let more = ["--rules", text(&rules), "--mode", "gate"];
+    let mut labeller = site.labeller(&data, &more);
+    fs::write(data.join("a1"), "").unwrap();
+    assert_eq!(hint(&data.join("a1")), Hint::Short);
+    write("long");
+    labeller.wait_for("1 rules read again and applied");
+    fs::write(data.join("a2"), "").unwrap();
+    assert_eq!(hint(&data.join("a2")), Hint::Long);
+    write("nonsense");
+    labeller.wait_for("the old rules stay: ");
+    fs::write(data.join("a3"), "").unwrap();
+    assert_eq!(hint(&data.join("a3")), Hint::Long);
+    assert_eq!(labeller.end(), Some(0));
+}
+
+/// A container sees its volume by a mount of its own, under another path.
+#[test]
+fn an_open_through_another_mount_waits_for_its_label_too() {
+    for kind in ["ext4", "xfs"] {
+        let mut site = Site::new();
+        let disk = site.disk(kind);
+        let (data, elsewhere) = (disk.join("data"), site.path("elsewhere"));
+        fs::create_dir_all(data.join("shop")).unwrap();
+        fs::create_dir(&elsewhere).unwrap();
+        let metrics = site.path("saiga.prom");
+        let more = [
+            "--rules",
+            "mysql",
+            "--mode",
+            "gate",
+            "--metrics",
+            text(&metrics),
+        ];
+        let mut labeller = site.labeller(&data, &more);
+        let script = "mount --bind \"$1\" \"$2\" && : >\"$2/ibdata1\" && : >\"$2/shop/t.ibd\"";
+        let words = [
+            "--mount",
+            "sh",
+            "-ec",
+            script,
+            "sh",
+            text(&data),
+            text(&elsewhere),
+        ];
+        run("unshare", &words);
+        for name in ["ibdata1", "shop/t.ibd"] {
+            assert_eq!(hint(&data.join(name)), Hint::Long, "{kind} {name}");
+        }
+        assert_eq!(labeller.end(), Some(0));
+        assert_eq!(metric(&metrics, "labels_gated_total"), 2, "{kind}");
+    }
+}
+
 #[test]
 fn only_the_given_directories_have_a_gate() {
     let mut site = Site::new();

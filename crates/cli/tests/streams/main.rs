@@ -9,8 +9,11 @@ mod gate;
 mod record;
 mod record_loop;
 mod redis;
+mod rights;
 mod rules;
 mod site;
+mod stop;
+mod unit;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -86,7 +86,7 @@ impl Drop for Idle {
 
 fn recording(site: &Site, words: &[&str]) -> Labeller {
     let mut command = site.streams(&[&["record"], words].concat());
-    let mut recording = Labeller::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));
+    let mut recording = Labeller::warning(command.stdout(Stdio::null()));
     recording.wait_for("recording writes to ");
     recording
 }

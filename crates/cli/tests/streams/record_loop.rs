@@ -168,7 +168,7 @@ fn signals_take_everything_away_but_the_trace() {
             ]
         };
         let mut command = site.streams(&places.words(&more));
-        let mut recording = Labeller::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));
+        let mut recording = Labeller::warning(command.stdout(Stdio::null()));
         recording.wait_for("started");
         recording.signal(signal);
         let code = if is_recording { 0 } else { 2 };
@@ -185,7 +185,7 @@ fn what_a_kill_leaves_is_named_by_the_next_recording() {
     let places = Places::new(&site);
     let words = places.words(&["--", "sh", "-c", "echo started >&2; exec sleep 1000"]);
     let mut command = site.streams(&words);
-    let mut recording = Labeller::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));
+    let mut recording = Labeller::warning(command.stdout(Stdio::null()));
     recording.wait_for("started");
     recording.signal("KILL");
     recording.child.wait().unwrap();

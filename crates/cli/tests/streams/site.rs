@@ -1,7 +1,7 @@
 //! Disks that only this thread's mount namespace knows, and a labeller on them whose lines are waited for.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -58,7 +58,7 @@ impl Site {
         let locks = self.path("locks");
         let words = ["run", text(dir), "-v", "--lock-dir", text(&locks)];
         let mut command = self.streams(&[&words, more].concat());
-        let mut labeller = Labeller::spawn(command.stderr(Stdio::piped()));
+        let mut labeller = Labeller::warning(&mut command);
         labeller.wait_for("; labelling files ");
         labeller
     }
@@ -72,12 +72,24 @@ pub(crate) struct Labeller {
 }
 
 impl Labeller {
-    pub(crate) fn spawn(command: &mut Command) -> Self {
-        let mut child = command.spawn().unwrap();
+    /// One whose standard error is listened to.
+    pub(crate) fn warning(command: &mut Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = child.stderr.take().unwrap();
+        Self::listen(child, stderr)
+    }
+
+    /// Something in its place whose standard output is listened to.
+    pub(crate) fn telling(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let stdout = child.stdout.take().unwrap();
+        Self::listen(child, stdout)
+    }
+
+    fn listen(child: Child, said: impl Read + Send + 'static) -> Self {
         let (send, lines) = channel();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
         std::thread::spawn(move || {
-            for line in stderr.lines().map_while(Result::ok) {
+            for line in BufReader::new(said).lines().map_while(Result::ok) {
                 if send.send(line).is_err() {
                     return;
                 }
@@ -112,6 +124,11 @@ impl Labeller {
             doing();
             self.said.extend(self.lines.try_iter());
         }
+    }
+
+    /// What it said to its end and nobody has waited for.
+    pub(crate) fn rest(&mut self) -> Vec<String> {
+        self.lines.iter().collect()
     }
 
     pub(crate) fn signal(&self, name: &str) {

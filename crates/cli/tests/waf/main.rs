@@ -221,6 +221,43 @@ fn a_full_disk_costs_samples_and_nothing_else() {
     );
 }
 
+/// One that runs says it once, and once more when it is over; its first look may already find no room.
+#[test]
+fn a_watcher_outlives_a_full_disk() {
+    let saiga = Installation::bare();
+    let drive = Drive::new(&saiga, "drive", "SN1");
+    drive.counts(0, 0);
+    let disk = saiga.path("disk");
+    fs::create_dir(&disk).unwrap();
+    let script = r#"
+        set -eu
+        mount -t tmpfs -o size=256k tmpfs "$DISK"
+        head -c 300000 /dev/zero >"$DISK/ballast" 2>/dev/null || true
+        "$SAIGA" waf watch --every 1s --file "$DISK/waf.db" "$DRIVE" >"$SAID" 2>"$SAID.err" &
+        trap 'kill %1 2>/dev/null || true' EXIT
+        until grep -q "its disk is full; tried again at each interval" "$SAID.err"; do :; done
+        rm "$DISK/ballast"
+        until grep -q "first sample" "$SAID"; do :; done
+        until grep -q "again$" "$SAID.err"; do :; done
+        head -c 300000 /dev/zero >"$DISK/ballast" 2>/dev/null || true
+        until [ "$(grep -c "its disk is full" "$SAID.err")" = 2 ]; do :; done
+        rm "$DISK/ballast"
+        until [ "$(grep -c "again$" "$SAID.err")" = 2 ]; do :; done
+        kill $!
+        wait $!
+        trap - EXIT
+        cat "$SAID.err"
+    "#;
+    let mut command = Command::new("unshare");
+    command.args(["-m", "timeout", "60", "sh", "-c", script]);
+    command.env("SAIGA", saiga.path("bin/saiga"));
+    command.env("SAID", saiga.path("said"));
+    command.env("DISK", &disk).env("DRIVE", &drive.folder);
+    let said = said(&mut command);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(said.stdout.lines().count(), 4, "{said:?}");
+}
+
 #[test]
 fn a_probe_says_why_and_a_recording_stands_for_its_drive() {
     let saiga = Installation::bare();
@@ -288,6 +325,24 @@ fn the_units_of_a_timer_are_text() {
     assert!(units.contains(&command), "{units}");
     assert!(units.contains("OnUnitActiveSec=600s\n"), "{units}");
     assert!(units.contains("StateDirectory=saiga\n"), "{units}");
+    // systemd takes both.
+    let (service, timer) = units
+        .split_once("# /etc/systemd/system/saiga-waf.timer\n")
+        .unwrap();
+    for (name, text) in [("service", service), ("timer", timer)] {
+        fs::write(saiga.path(&format!("saiga-waf.{name}")), text).unwrap();
+    }
+    let mut verify = Command::new("systemd-analyze");
+    verify
+        .arg("verify")
+        .arg(saiga.path("saiga-waf.service"))
+        .arg(saiga.path("saiga-waf.timer"));
+    let verified = said(&mut verify);
+    assert_eq!(
+        (verified.code, verified.stderr.as_str()),
+        (Some(0), ""),
+        "{units}"
+    );
     let own = must(&saiga, &["timer", "--file", "/srv/my waf/waf.db", "nvme0"]);
     assert!(own.contains("ReadWritePaths=\"/srv/my waf\"\n"), "{own}");
     assert!(!Path::new("/etc/systemd/system/saiga-waf.timer").exists());

@@ -62,6 +62,11 @@ impl Control {
         let _ = (&self.bell).write(&[1]);
     }
 
+    /// What is set when the end is asked for.
+    pub(crate) fn end_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.end)
+    }
+
     pub(crate) fn shall_end(&self) -> bool {
         self.end.load(Ordering::Acquire)
     }

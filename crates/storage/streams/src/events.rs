@@ -5,19 +5,12 @@
 use std::ffi::{OsStr, OsString, c_int};
 use std::os::unix::ffi::OsStrExt as _;
 
-use crate::sys::HANDLE_LIMIT;
+use crate::sys::{HANDLE_LIMIT, Handle};
 
 /// Bytes of `struct fanotify_event_metadata`.
 const HEADER: usize = 24;
 /// Bytes of a record before its file handle: header (4), file system id (8).
 const RECORD_HEADER: usize = 12;
-
-/// A directory as the kernel names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Handle {
-    pub(crate) kind: c_int,
-    pub(crate) bytes: Vec<u8>,
-}
 
 /// One event.
 #[derive(Debug, PartialEq, Eq)]

@@ -19,9 +19,9 @@ use rustix::io::Errno;
 
 use crate::counters::{Counters, count};
 use crate::events::{self, Event};
+use crate::opened;
 use crate::setter::{Outcome, Setter, Wish, apply};
 use crate::sys;
-use crate::tree;
 use crate::view::View;
 
 /// The number of the gate's descriptor, or one below the limit.
@@ -31,6 +31,9 @@ use crate::view::View;
 /// from the highest on (`task_work_run`). So were the gate below the queue, the queue would wait for the open, the open for
 /// the gate, and the gate for the queue, for ever: seen on Linux 6.18.
 pub(crate) const NUMBER: i32 = 1000;
+
+/// The watchdog looks at least this often.
+const LONGEST_NAP: Duration = Duration::from_millis(250);
 
 /// What the threads share.
 struct Shared {
@@ -47,6 +50,8 @@ struct Shared {
     held: AtomicI32,
     /// Raised when the gate shall end.
     end: OwnedFd,
+    /// Set when the labeller shall end, which may wait at this gate with an open of its own.
+    shall_end: Arc<AtomicBool>,
     is_open: AtomicBool,
     /// Raised when the watchdog has opened the gate.
     bell: OwnedFd,
@@ -67,6 +72,7 @@ impl Gate {
         counters: Arc<Counters>,
         limit: Duration,
         drill: Option<OsString>,
+        shall_end: Arc<AtomicBool>,
     ) -> io::Result<Self> {
         let flags = libc::FAN_CLASS_CONTENT
             | libc::FAN_CLOEXEC
@@ -88,6 +94,7 @@ impl Gate {
             since: AtomicU64::new(0),
             held: AtomicI32::new(-1),
             end: event()?,
+            shall_end,
             is_open: AtomicBool::new(false),
             bell: event()?,
             pid: rustix::process::getpid().as_raw_nonzero().get(),
@@ -249,13 +256,13 @@ impl Shared {
     }
 
     fn label(&self, file: BorrowedFd<'_>) {
-        let Ok(path) = tree::known_path(file) else {
+        let view = Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner));
+        let Some(path) = opened::path(&view, file) else {
             return;
         };
         if self.drill.is_some() && path.file_name() == self.drill.as_deref().map(OsStr::new) {
             self.stall();
         }
-        let view = Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner));
         let Some(rule) = view.decide(&path) else {
             return;
         };
@@ -284,14 +291,16 @@ impl Shared {
     /// The thread that watches the other one.
     fn watch(&self, limit: Duration) {
         let limit_us = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
-        let nap = Timespec::try_from(limit / 4).unwrap_or(Timespec {
-            tv_sec: 0,
-            tv_nsec: 250_000_000,
-        });
+        let nap = Timespec::try_from(LONGEST_NAP.min(limit / 4)).unwrap_or_default();
         loop {
             let mut end = [PollFd::new(&self.end, PollFlags::IN)];
             let polled = rustix::event::poll(&mut end, Some(&nap));
             if self.is_open.load(Ordering::Acquire) || matches!(polled, Ok(1..)) {
+                return;
+            }
+            // A signal has interrupted the nap: who handles it here is this thread.
+            if self.shall_end.load(Ordering::Acquire) {
+                self.open();
                 return;
             }
             let since = self.since.load(Ordering::Acquire);

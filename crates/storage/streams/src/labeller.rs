@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
 
 use crate::control::Control;
 use crate::counters::{self, Counted, Counters, count};
@@ -31,6 +32,7 @@ use crate::pins::{self, Pins, Watches};
 use crate::route::{Report, System};
 use crate::rules::RulesError;
 use crate::setter::Setter;
+use crate::sys;
 use crate::tree::Identity;
 use crate::view::View;
 
@@ -87,6 +89,8 @@ pub enum Level {
     Warn,
     /// Begin, end, changes.
     Info,
+    /// Said once: what is there has been looked at, and what appears from now on is labelled.
+    Begun,
     /// Each file.
     Detail,
 }
@@ -120,10 +124,14 @@ pub enum RunError {
     /// Another labeller.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The kernel does not let us watch.
+    /// This process may not watch file systems.
     #[error(
-        "cannot watch file systems: {0}; run as root (fanotify needs CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH)"
+        "labelling files as they appear takes root, or CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH (`saiga streams unit` makes a \
+         service with these and without root); this process lacks {}. --once needs no more than to read the files", .0.join(" and ")
     )]
+    Rights(Vec<&'static str>),
+    /// The kernel does not let us watch.
+    #[error("cannot watch file systems: {0}; in a container, run this on the host")]
     Watch(Errno),
     /// Anything else.
     #[error("cannot begin: {0}")]
@@ -154,6 +162,7 @@ struct Labeller<'a> {
     labels: HashMap<Identity, Hint>,
     /// Files of which it was said already that they are refused, or keep their own hint.
     told: HashSet<Identity>,
+    has_begun: bool,
     is_full_told: bool,
     is_stall_told: bool,
     _locks: Vec<Lock>,
@@ -178,18 +187,24 @@ pub fn run(
     for warning in &loaded.warnings {
         log(Level::Warn, &warning.to_string());
     }
+    if !options.once {
+        check_rights()?;
+    }
     let locks = roots::lock_all(options)?;
     let counters = Arc::new(Counters::default());
     let gate = match options.mode {
         Mode::Notify => None,
         Mode::Gate => {
             let (setter, counters) = (Arc::clone(&setter), Arc::clone(&counters));
-            let gate = Gate::new(setter, counters, options.stall_limit, options.drill.clone());
+            let (limit, drill) = (options.stall_limit, options.drill.clone());
+            let gate = Gate::new(setter, counters, limit, drill, control.end_flag());
             Some(gate.map_err(|error| {
                 RunError::Watch(Errno::from_io_error(&error).unwrap_or(Errno::IO))
             })?)
         }
     };
+    // We may wait at our own gate, where no signal wakes us: the gate's threads take them.
+    let _signals = gate.as_ref().map(|_| sys::leave_signals());
     let root = options.system.root();
     let mut labeller = Labeller {
         options,
@@ -210,6 +225,7 @@ pub fn run(
         mount_points: Vec::new(),
         labels: HashMap::new(),
         told: HashSet::new(),
+        has_begun: false,
         is_full_told: false,
         is_stall_told: false,
         _locks: locks,
@@ -224,6 +240,24 @@ pub fn run(
     Ok(Ended { counted, reports })
 }
 
+/// Whether this process has what fanotify takes, before anything is made.
+fn check_rights() -> Result<(), RunError> {
+    let has = rustix::thread::capabilities(None)
+        .map_err(RunError::Watch)?
+        .effective;
+    let needed = [
+        (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN"),
+        (CapabilitySet::DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH"),
+    ];
+    let lacking = needed.into_iter().filter(|(set, _)| !has.contains(*set));
+    let names: Vec<&str> = lacking.map(|(_, name)| name).collect();
+    if names.is_empty() {
+        Ok(())
+    } else {
+        Err(RunError::Rights(names))
+    }
+}
+
 impl Labeller<'_> {
     fn begin(&mut self) -> Result<(), RunError> {
         self.mount_points = self.points_below();
@@ -236,19 +270,20 @@ impl Labeller<'_> {
                 });
             }
         }
+        self.has_begun = true;
         let counted = self.counters.now();
         let pinned = self.pins.len();
         let way = match self.options.mode {
             Mode::Notify => "as they appear",
             Mode::Gate => "before their first byte",
         };
-        let then = if self.options.once || self.control.shall_end() {
-            String::new()
+        let (level, then) = if self.options.once || self.control.shall_end() {
+            (Level::Info, String::new())
         } else {
-            format!("; labelling files {way}")
+            (Level::Begun, format!("; labelling files {way}"))
         };
         self.say(
-            Level::Info,
+            level,
             &format!(
                 "{} files labelled ({}), {} kept their own hint, {} refused, {pinned} pinned{then}",
                 counted.set,

@@ -1,14 +1,19 @@
 //! One labeller for one directory: a lock file that is named after what the directory is, not after its path.
+//!
+//! Labellers of several users cannot share a directory for their locks: each has its own in the common one, and looks
+//! for the same lock in all of them.
 
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-use crate::tree::Identity;
+use crate::tree::{self, Identity};
 
 /// Where locks are, when nobody says otherwise.
 pub const LOCK_DIR: &str = "/run/saiga";
@@ -23,7 +28,7 @@ pub(crate) struct Lock {
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another labeller is at work there.
-    #[error("{} is labelled by another `saiga streams run`{}; stop it first", dir.display(), holder(.pid))]
+    #[error("{} is labelled by another `saiga streams run`{}; `saiga streams stop` ends it", dir.display(), holder(.pid))]
     Taken {
         /// The directory.
         dir: PathBuf,
@@ -42,7 +47,7 @@ pub enum LockError {
         /// What.
         path: PathBuf,
         /// Why.
-        error: std::io::Error,
+        error: io::Error,
     },
 }
 
@@ -65,9 +70,7 @@ impl Lock {
         if !stat.is_dir() || stat.uid() != ours || stat.mode() & 0o022 != 0 {
             return Err(LockError::Open(place.to_owned()));
         }
-        let (major, minor) = identity.device();
-        let name = format!("streams-{major}-{minor}-{}.lock", identity.inode());
-        let path = place.join(name);
+        let path = place.join(name(identity));
         let mut file = File::options()
             .read(true)
             .write(true)
@@ -77,25 +80,96 @@ impl Lock {
             .custom_flags(libc::O_NOFOLLOW)
             .open(&path)
             .map_err(fail(&path))?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                let mut text = String::new();
-                let _ = file.read_to_string(&mut text);
-                return Err(LockError::Taken {
-                    dir: dir.to_owned(),
-                    pid: text.lines().next().and_then(|line| line.parse().ok()),
-                });
-            }
-            Err(error) => return Err(fail(&path)(error.into())),
+        let is_free = lock(&file, FlockOperation::NonBlockingLockExclusive);
+        if !is_free.map_err(fail(&path))? {
+            return Err(taken(dir, &file));
         }
-        // What is in it is for people; the lock is what counts.
-        let written = file
-            .set_len(0)
+        for other in kin(place, &path).map_err(fail(place))? {
+            let file = open(&other).map_err(fail(&other))?;
+            if !lock(&file, FlockOperation::NonBlockingLockShared).map_err(fail(&other))? {
+                return Err(taken(dir, &file));
+            }
+        }
+        // What is in it says where to look; the lock is what counts.
+        let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+        let mut text = format!("{}\n", std::process::id()).into_bytes();
+        text.extend(dir.as_os_str().as_encoded_bytes());
+        text.push(b'\n');
+        let written = (file.set_len(0))
             .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}\n{}", std::process::id(), dir.display()));
+            .and_then(|()| file.write_all(&text));
         written.map_err(fail(&path))?;
         Ok(Self { _file: file })
+    }
+}
+
+fn name(identity: Identity) -> OsString {
+    let (major, minor) = identity.device();
+    format!("streams-{major}-{minor}-{}.lock", identity.inode()).into()
+}
+
+/// The name of the lock for the directory at `dir`, if it is there.
+pub(crate) fn name_of(dir: &Path) -> Option<OsString> {
+    let open = tree::open_dir(dir).ok()?;
+    Some(name(tree::identity(open.as_fd()).ok()?))
+}
+
+/// Takes the lock of an open file; `false` when somebody has it.
+fn lock(file: &File, how: FlockOperation) -> io::Result<bool> {
+    match rustix::fs::flock(file, how) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn taken(dir: &Path, mut file: &File) -> LockError {
+    let mut text = String::new();
+    let _ = file.read_to_string(&mut text);
+    LockError::Taken {
+        dir: dir.to_owned(),
+        pid: text.lines().next().and_then(|line| line.parse().ok()),
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    File::options().read(true).custom_flags(flags).open(path)
+}
+
+/// Locks of this name in the directories beside `place`, below it, and above it where that is [`LOCK_DIR`].
+fn kin(place: &Path, own: &Path) -> io::Result<Vec<PathBuf>> {
+    let above = place.parent().filter(|above| *above == Path::new(LOCK_DIR));
+    let mut all = files(above.unwrap_or(place))?;
+    all.retain(|path| path.file_name() == own.file_name() && path != own);
+    Ok(all)
+}
+
+/// All locks in `place` and in the directories there, in order; none when there is no such place.
+pub(crate) fn files(place: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for path in names(place)? {
+        if path.symlink_metadata().is_ok_and(|stat| stat.is_dir()) {
+            // What another user keeps to itself cannot be looked at.
+            found.extend(names(&path).unwrap_or_default());
+        } else {
+            found.push(path);
+        }
+    }
+    found.retain(|path| {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        let is_file = path.symlink_metadata().is_ok_and(|stat| stat.is_file());
+        is_file && name.starts_with(b"streams-") && name.ends_with(b".lock")
+    });
+    found.sort();
+    Ok(found)
+}
+
+fn names(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    match std::fs::read_dir(dir) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
     }
 }
 
@@ -124,13 +198,24 @@ mod tests {
         let second = take(&place, &link).unwrap_err();
         let pid = std::process::id();
         assert!(
-            second.contains(&format!("(pid {pid}); stop it first")),
+            second.contains(&format!("(pid {pid}); `saiga streams stop` ends it")),
             "{second}"
         );
         let other = take(&place, folder.path());
         assert!(other.is_ok());
         drop(first);
         assert!(take(&place, &link).is_ok());
+    }
+
+    #[test]
+    fn a_lock_of_another_user_is_found_beside_ones_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("locks");
+        let first = take(&place.join("unit"), folder.path()).unwrap();
+        let second = take(&place, folder.path()).unwrap_err();
+        assert!(second.contains("is labelled by another"), "{second}");
+        drop(first);
+        assert!(take(&place, folder.path()).is_ok());
     }
 
     #[test]

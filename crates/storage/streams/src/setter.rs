@@ -75,11 +75,21 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
     /// The kernel refuses.
-    #[error("{0}")]
+    #[error("{0}{advice}", advice = advice(*.0))]
     Refused(#[from] Errno),
     /// The kernel accepted it, and there is another one.
     #[error("the hint was accepted, but `{0}` is read back")]
     NotTaken(Hint),
+}
+
+fn advice(error: Errno) -> &'static str {
+    match error {
+        // fs/fcntl.c from 7.2 on.
+        Errno::PERM => {
+            "; from Linux 7.2 on that takes its owner or CAP_FOWNER, and the file must not be immutable"
+        }
+        _ => "",
+    }
 }
 
 /// Puts the hint on an open file, if it may, and reads it back.

@@ -78,20 +78,56 @@ struct FileHandle {
     handle: [u8; HANDLE_LIMIT],
 }
 
-/// Opens the directory with this handle on the file system of `mount` as a place (O_PATH).
-pub(crate) fn open_by_handle(
-    mount: BorrowedFd<'_>,
-    kind: c_int,
-    handle: &[u8],
-) -> Result<OwnedFd, Errno> {
+/// A file or directory as the kernel names it, on its file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Handle {
+    pub(crate) kind: c_int,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The handle of an open file.
+pub(crate) fn handle_of(file: BorrowedFd<'_>) -> Result<Handle, Errno> {
     let mut whole = FileHandle {
-        bytes: u32::try_from(handle.len()).map_err(|_| Errno::INVAL)?,
-        kind,
+        // HANDLE_LIMIT fits.
+        bytes: u32::try_from(HANDLE_LIMIT).unwrap_or(0),
+        kind: 0,
         handle: [0; HANDLE_LIMIT],
     };
-    let room = whole.handle.get_mut(..handle.len()).ok_or(Errno::INVAL)?;
-    room.copy_from_slice(handle);
-    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    let mut mount = 0;
+    let pointer = (&raw mut whole).cast::<libc::file_handle>();
+    // SAFETY: `whole` begins as struct file_handle does and has the room that it says; the empty path is a constant.
+    done(unsafe {
+        libc::name_to_handle_at(
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            pointer,
+            &raw mut mount,
+            libc::AT_EMPTY_PATH,
+        )
+    })?;
+    let len = usize::try_from(whole.bytes).map_err(|_| Errno::OVERFLOW)?;
+    let bytes = whole.handle.get(..len).ok_or(Errno::OVERFLOW)?;
+    Ok(Handle {
+        kind: whole.kind,
+        bytes: bytes.to_vec(),
+    })
+}
+
+/// Opens what has this handle on the file system of `mount`; `flags` include O_PATH, so nobody is asked and nothing waits.
+pub(crate) fn open_by_handle(
+    mount: BorrowedFd<'_>,
+    handle: &Handle,
+    flags: c_int,
+) -> Result<OwnedFd, Errno> {
+    let Handle { kind, bytes } = handle;
+    let mut whole = FileHandle {
+        bytes: u32::try_from(bytes.len()).map_err(|_| Errno::INVAL)?,
+        kind: *kind,
+        handle: [0; HANDLE_LIMIT],
+    };
+    let room = whole.handle.get_mut(..bytes.len()).ok_or(Errno::INVAL)?;
+    room.copy_from_slice(bytes);
+    let flags = flags | libc::O_CLOEXEC;
     let pointer = (&raw mut whole).cast::<libc::file_handle>();
     // SAFETY: `whole` begins as struct file_handle does and holds as many bytes as it says.
     owned(unsafe { libc::open_by_handle_at(mount.as_raw_fd(), pointer, flags) })
@@ -103,6 +139,34 @@ pub(crate) fn open_by_handle(
 pub(crate) fn event_file(raw: c_int) -> Option<OwnedFd> {
     // SAFETY: the kernel installed this descriptor for the reader of the event, who is our caller.
     (raw >= 0).then(|| unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+/// Signals that this thread leaves to others, until this is dropped.
+pub(crate) struct LeftSignals(libc::sigset_t);
+
+/// From now on another thread handles SIGTERM, SIGINT and SIGHUP.
+pub(crate) fn leave_signals() -> LeftSignals {
+    // SAFETY: an empty set is made below; all zeroes are a valid value until then.
+    let mut ours: libc::sigset_t = unsafe { std::mem::zeroed() };
+    let mut before = ours;
+    // SAFETY: the pointer is valid for a signal set.
+    unsafe { libc::sigemptyset(&raw mut ours) };
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        // SAFETY: as above, and the set has been made.
+        unsafe { libc::sigaddset(&raw mut ours, signal) };
+    }
+    // SAFETY: both pointers are valid for signal sets; only this thread's mask changes.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const ours, &raw mut before) };
+    LeftSignals(before)
+}
+
+impl Drop for LeftSignals {
+    fn drop(&mut self) {
+        // SAFETY: the set is what the kernel answered with; nothing is asked for.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut())
+        };
+    }
 }
 
 /// Makes `place` another descriptor of what `by` is, in one step: its number never is free meanwhile.

@@ -126,6 +126,14 @@ pub fn identity(file: BorrowedFd<'_>) -> Result<Identity, Errno> {
     Ok(Identity::of(&stat_open(file)?))
 }
 
+/// The file system of an open file, and the mount by which it was opened (from Linux 5.8 on).
+pub(crate) fn whereabouts(file: BorrowedFd<'_>) -> Result<((u32, u32), Option<u64>), Errno> {
+    let stat = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
+    let has_mount = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+    let device = (stat.stx_dev_major, stat.stx_dev_minor);
+    Ok((device, has_mount.then_some(stat.stx_mnt_id)))
+}
+
 fn stat_open(file: BorrowedFd<'_>) -> Result<Statx, Errno> {
     let flags = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, flags)

@@ -19,6 +19,10 @@ pub(crate) struct Branch {
     pub(crate) rules: Arc<Rules>,
     /// Which database it belongs to.
     pub(crate) database: usize,
+    /// Its file system.
+    pub(crate) device: (u32, u32),
+    /// The mount by which we see it.
+    pub(crate) mount: Option<u64>,
 }
 
 /// All branches.
@@ -66,6 +70,8 @@ mod tests {
             prefix: prefix.into(),
             rules: Arc::new(builtin::find(set).unwrap()),
             database: 0,
+            device: (8, 1),
+            mount: None,
         }
     }
 

@@ -1,8 +1,9 @@
-//! Where counters of host and flash writes come from: five places, the finest first.
+//! Where counters of host and flash writes come from: six places, the finest first, and what is unproven last.
 //!
 //! Each source looks at what the drive says of itself before it believes a page, and names what it missed. All
 //! counters become bytes in 128 bits, with the step by which the drive counts. Deliberately absent: differences.
 
+mod boot;
 mod endurance;
 mod fdp;
 mod huawei;
@@ -35,6 +36,8 @@ pub enum Source {
     Intel,
     /// Endurance group information, log 09h.
     Endurance,
+    /// SMART of OCP's boot SSDs, log C0h, beside SMART, log 02h.
+    Boot,
 }
 
 /// Host and flash writes since ever, in bytes.
@@ -56,13 +59,14 @@ pub struct Steps {
 }
 
 impl Source {
-    /// All, in the order in which they are tried: from bytes to gigabytes.
-    pub const ALL: [Self; 5] = [
+    /// All, in the order in which they are tried: from bytes to gigabytes, then what is unproven.
+    pub const ALL: [Self; 6] = [
         Self::Fdp,
         Self::Ocp,
         Self::Huawei,
         Self::Intel,
         Self::Endurance,
+        Self::Boot,
     ];
 
     /// One word, as on the command line and in files.
@@ -74,6 +78,7 @@ impl Source {
             Self::Huawei => "huawei",
             Self::Intel => "intel",
             Self::Endurance => "endurance",
+            Self::Boot => "ocp-boot",
         }
     }
 
@@ -86,6 +91,7 @@ impl Source {
             Self::Huawei => "Huawei ES3000 (log C0h)",
             Self::Intel => "Intel additional SMART (log CAh)",
             Self::Endurance => "endurance group (log 09h)",
+            Self::Boot => "OCP boot SSD SMART (log C0h, unproven) with SMART (log 02h)",
         }
     }
 
@@ -98,6 +104,7 @@ impl Source {
             Self::Huawei => huawei::STEPS,
             Self::Intel => intel::STEPS,
             Self::Endurance => endurance::STEPS,
+            Self::Boot => boot::STEPS,
         }
     }
 
@@ -108,6 +115,7 @@ impl Source {
             Self::Huawei => huawei::read(drive, identity),
             Self::Intel => intel::read(drive, identity),
             Self::Endurance => endurance::read(drive, identity),
+            Self::Boot => boot::read(drive, identity),
         }
     }
 }
@@ -120,7 +128,7 @@ impl fmt::Display for Source {
 
 /// Not the name of a source.
 #[derive(Debug, thiserror::Error)]
-#[error("no source is called {name:?}; there are fdp, ocp, huawei, intel and endurance")]
+#[error("no source is called {name:?}; there are fdp, ocp, huawei, intel, endurance and ocp-boot")]
 pub struct UnknownSource {
     name: String,
 }

@@ -8,8 +8,8 @@ use rustix::io::Errno;
 
 use super::{Labeller, Level};
 use crate::counters::count;
-use crate::events::{self, Event, Handle};
-use crate::sys;
+use crate::events::{self, Event};
+use crate::sys::{self, Handle};
 use crate::tree::{self, Entry};
 
 /// Reads of one queue before something else is looked at: signals must not wait for a busy file system.
@@ -75,7 +75,8 @@ impl Labeller<'_> {
 
     fn on_name(&mut self, mount: &OwnedFd, dir: &Handle, name: &OsStr, is_dir: bool) {
         // A directory that is gone takes its names with it.
-        let Ok(dir) = sys::open_by_handle(mount.as_fd(), dir.kind, &dir.bytes) else {
+        let as_place = libc::O_PATH | libc::O_DIRECTORY;
+        let Ok(dir) = sys::open_by_handle(mount.as_fd(), dir, as_place) else {
             return;
         };
         let Ok(place) = tree::known_path(dir.as_fd()) else {

@@ -48,6 +48,7 @@ pub(super) struct Armed {
     /// Without links.
     pub(super) dir: PathBuf,
     identity: Identity,
+    mount: Option<u64>,
     watch: i32,
     is_stale: bool,
 }
@@ -91,6 +92,14 @@ fn unfit(dir: &Path, problem: impl ToString) -> RunError {
     }
 }
 
+/// An error of opening, with what helps against it.
+fn advised(error: Errno) -> String {
+    match error {
+        Errno::ACCESS => format!("{error}; run this as root (or with CAP_DAC_READ_SEARCH)"),
+        error => error.to_string(),
+    }
+}
+
 /// Where hints go from each directory.
 pub(super) fn survey(options: &Options) -> Result<Vec<Report>, RunError> {
     let mut reports = Vec::new();
@@ -110,7 +119,7 @@ pub(super) fn survey(options: &Options) -> Result<Vec<Report>, RunError> {
 pub(super) fn lock_all(options: &Options) -> Result<Vec<Lock>, RunError> {
     let mut taken = HashSet::new();
     let locks = options.databases.iter().map(|Database { dir, .. }| {
-        let open = tree::open_dir(dir).map_err(|error| unfit(dir, error))?;
+        let open = tree::open_dir(dir).map_err(|error| unfit(dir, advised(error)))?;
         let identity = tree::identity(open.as_fd()).map_err(|error| unfit(dir, error))?;
         if !taken.insert(identity) {
             return Err(unfit(dir, "it is given twice"));
@@ -209,7 +218,9 @@ impl Labeller<'_> {
         match root.problem().map(str::to_owned) {
             None => true,
             Some(problem) => {
-                if Some(&problem) != old.as_ref() {
+                // At the beginning this is the error with which it ends.
+                let is_news = self.has_begun && Some(&problem) != old.as_ref();
+                if is_news {
                     let text = format!("{}: {problem}", root.path.display());
                     self.say(Level::Warn, &text);
                 }
@@ -228,6 +239,7 @@ impl Labeller<'_> {
             return Err(ArmError::Problem(problem));
         }
         let identity = tree::identity(open.as_fd()).map_err(|error| ArmError::of(&error))?;
+        let whereabouts = tree::whereabouts(open.as_fd()).map_err(|error| ArmError::of(&error))?;
         let flags = WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF | WatchFlags::ONLYDIR;
         let watch = self.own.add(&tree::own_path(open.as_fd()), flags);
         let watch =
@@ -239,6 +251,7 @@ impl Labeller<'_> {
         Ok(Armed {
             dir,
             identity,
+            mount: whereabouts.1,
             watch,
             is_stale: false,
         })
@@ -247,11 +260,14 @@ impl Labeller<'_> {
     /// Shows the gate and ourselves which rules hold where.
     pub(super) fn publish(&mut self) {
         let branches = self.roots.iter().filter_map(|root| {
+            let armed = root.armed()?;
             Some(Branch {
-                dir: root.armed()?.dir.clone(),
+                dir: armed.dir.clone(),
                 prefix: root.prefix.clone(),
                 rules: Arc::clone(self.loaded.rules.get(root.database)?),
                 database: root.database,
+                device: armed.identity.device(),
+                mount: armed.mount,
             })
         });
         self.view = Arc::new(View {
@@ -358,11 +374,15 @@ impl Labeller<'_> {
         });
         let number = self.roots.len() - 1;
         if self.arm(number) {
-            let text = format!(
-                "{} leads to {}, which is labelled too",
-                path.display(),
-                dir.display()
-            );
+            let text = if dir == path {
+                format!("{} is another mount, which is labelled too", path.display())
+            } else {
+                format!(
+                    "{} leads to {}, which is labelled too",
+                    path.display(),
+                    dir.display()
+                )
+            };
             self.say(Level::Info, &text);
             self.publish();
             self.scan(number, &mut HashSet::new());

@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
+mod boot;
+
 use super::*;
 use crate::identity::identify;
+use boot::boot;
 
 /// A drive that answers every question with the same bytes, except that it says which drive it is.
 struct Babbler {
@@ -405,6 +408,30 @@ fn the_endurance_group_counts_thousand_millions() {
     assert!(matches!(short, Err(Unusable::Short { needed: 96, .. })));
 }
 
+/// Wherever a page ends, a source answers or refuses.
+#[test]
+fn pages_may_end_anywhere() {
+    for (mut drive, page, source, needed) in [
+        (fdp(), Page::Fdp(1), Source::Fdp, 32),
+        (ocp(), C0, Source::Ocp, 512),
+        (huawei(), C0, Source::Huawei, 0x1d8),
+        (intel(), Page::VendorCa, Source::Intel, 36),
+        (endurance(), Page::Endurance(2), Source::Endurance, 96),
+        (boot(), C0, Source::Boot, 512),
+    ] {
+        let whole = drive.pages.get(&page).unwrap().clone();
+        for length in 0..=whole.len() {
+            drive.pages.insert(page, whole[..length].to_vec());
+            let read = drive.read(source);
+            assert_eq!(
+                read.is_ok(),
+                length >= needed,
+                "{source} {length}: {read:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn pages_of_ones_and_absurd_counters_are_refused() {
     let all = [
@@ -414,6 +441,8 @@ fn pages_of_ones_and_absurd_counters_are_refused() {
         (huawei(), C0, Source::Huawei),
         (intel(), Page::VendorCa, Source::Intel),
         (endurance(), Page::Endurance(2), Source::Endurance),
+        (boot(), C0, Source::Boot),
+        (boot(), Page::Smart, Source::Boot),
     ];
     for (mut drive, page, source) in all {
         let blank = vec![0xff; 512];
@@ -429,6 +458,8 @@ fn pages_of_ones_and_absurd_counters_are_refused() {
         (ocp(), Page::Smart, 48, Source::Ocp),
         (endurance(), Page::Endurance(2), 64, Source::Endurance),
         (endurance(), Page::Endurance(2), 80, Source::Endurance),
+        (boot(), C0, 0, Source::Boot),
+        (boot(), C0, 16, Source::Boot),
     ] {
         put(drive.pages.get_mut(&page).unwrap(), at, &[0xff; 16]);
         let error = drive.read(source).unwrap_err();
@@ -520,6 +551,7 @@ fn each_source_gives_its_reason() {
             "huawei: vendor 1b36h, model \"QEMU NVMe Ctrl\": this layout is that of Huawei's ES3000 (19e5h, HWE...)",
             "intel: vendor 1b36h, model \"QEMU NVMe Ctrl\": this layout is that of Intel, Solidigm, DapuStor and Memblaze (8086h, 025eh, 1e3bh, 1c5fh)",
             "endurance: the drive reports no endurance group",
+            "ocp-boot: the recording has no log-c0.bin",
         ]
     );
 }

@@ -1,0 +1,27 @@
+//! Where a file is that somebody opens, by our paths: the opener may see it by others.
+//!
+//! The kernel names an opened file as its opener sees it. Below one of our own mounts that is our path, too. A container
+//! has mounts of its own, and so has a service with a sandbox: then the file is looked up by its handle on our mount,
+//! which says how it is called there. Neither opens the file.
+
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::PathBuf;
+
+use crate::sys;
+use crate::tree;
+use crate::view::{Branch, View};
+
+/// The path of an open file on one of our mounts; `None` when it is on none of them.
+pub(crate) fn path(view: &View, file: BorrowedFd<'_>) -> Option<PathBuf> {
+    let (device, mount) = tree::whereabouts(file).ok()?;
+    let here = |branch: &&Branch| branch.device == device;
+    let mut branches = view.branches.iter().filter(here);
+    if mount.is_some() && branches.any(|branch| branch.mount == mount) {
+        return tree::known_path(file).ok();
+    }
+    let dir = &view.branches.iter().find(here)?.dir;
+    let dir = tree::open_dir(dir).ok()?;
+    let handle = sys::handle_of(file).ok()?;
+    let same = sys::open_by_handle(dir.as_fd(), &handle, libc::O_PATH).ok()?;
+    tree::known_path(same.as_fd()).ok()
+}
