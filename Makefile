@@ -47,12 +47,14 @@ test:
 loom:
 	tools/loom
 
-# The long tests: kill -9 a thousand times, a hundred thousand connections. And those with MySQL and QEMU, which they look
-# for in target/mysql and target/qemu wherever the rest is built.
+# The long tests: kill -9 a thousand times, a hundred thousand connections. And those with MySQL, QEMU, Ansible and Slurm,
+# which they look for in target/mysql and so on wherever the rest is built.
 soak:
 	tools/setup test
 	tools/mysql target/mysql
 	tools/qemu target/qemu
+	tools/ansible target/ansible
+	tools/slurm target/slurm
 	$(MAKE) build
 	SAIGA_LIBRARY=$(library) SAIGA_SOAK=1 $(CARGO) test --workspace --features $(soak) --locked -- --nocapture
 

@@ -3,7 +3,7 @@
 #SBATCH --ntasks-per-node=1
 #SBATCH --exclusive
 # sbatch --nodes=4 --export=ALL,PROPS=/shared/props.conf examples/tpcc-hosts/slurm.sh
-# The folder from which it is submitted must be shared by all nodes.
+# from the folder that holds examples, which must be shared by all nodes.
 set -eu
 here="${SLURM_SUBMIT_DIR:?}/examples/tpcc-hosts"
 export HOSTS="${SLURM_JOB_NUM_NODES:?}" SEED="${SEED:-1}" OUT="$PWD/tpcc-${SLURM_JOB_ID:?}/parts"

@@ -215,3 +215,69 @@ fn options_that_do_not_go_together_are_refused() {
         assert!(said.contains(message), "{more:?}: {said}");
     }
 }
+
+/// Snapshot and data are made by a hook, which is called again when the campaign goes on.
+const MADE: &str = r#"
+[plan]
+pairs = 1
+seed = 1
+max_foreign_cores = 100
+[[server]]
+name = "none"
+command = "sleep 1000"
+ready = { command = "true" }
+stop = { signal = "KILL" }
+[[arm]]
+name = "a"
+[[arm]]
+name = "b"
+[workload]
+kind = "command"
+command = "sh -c 'echo rate 12.5'"
+[[workload.metric]]
+name = "rate_per_s"
+regex = 'rate ([0-9.]+)'
+unit = "1/s"
+better = "higher"
+[restore]
+kind = "snapshot"
+parts = ["${HERE}/data"]
+snapshot = "${HERE}/snapshot"
+[hooks]
+before_experiment = "echo more >> ${HERE}/data/table && rm -rf ${HERE}/snapshot && ${HERE}/bin/saiga snapshot take ${HERE}/data --to ${HERE}/snapshot"
+before_run = "test -e ${HERE}/go || mkdir ${HERE}/once"
+"#;
+
+#[test]
+fn a_snapshot_that_a_hook_makes_again_is_no_other_plan() {
+    let test = Marked::new();
+    fs::create_dir(test.path("data")).unwrap();
+    fs::write(test.path("e.toml"), MADE).unwrap();
+    let (file, out) = (test.text("e.toml"), test.text("out"));
+    let words = ["compare", &file, "--out", &out];
+    let taken = |line: &str| {
+        fs::write(test.path("data/table"), line).unwrap();
+        if test.path("snapshot").exists() {
+            fs::remove_dir_all(test.path("snapshot")).unwrap();
+        }
+        let (data, snapshot) = (test.text("data"), test.text("snapshot"));
+        let taken = test.said(&mut test.saiga(&["snapshot", "take", &data, "--to", &snapshot]));
+        assert_eq!(taken.code, Some(0), "{taken:?}");
+    };
+    taken("first\n");
+    // The second run cannot be made.
+    let said = test.said(&mut test.saiga(&words));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let resume = [&words[..], &["--resume"]].concat();
+    fs::create_dir(test.path("go")).unwrap();
+    // By nobody's hook.
+    taken("other\n");
+    let told = format!("{out}/campaign.jsonl is of another plan (facts.snapshot: ");
+    test.assert_refused(&resume, &told);
+    taken("first\nmore\n");
+    let said = test.said(&mut test.saiga(&resume));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let table = fs::read_to_string(test.path("data/table")).unwrap();
+    assert_eq!(table, "first\nmore\nmore\n", "it was called again");
+    test.assert_nothing_left();
+}

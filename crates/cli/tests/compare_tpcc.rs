@@ -234,6 +234,34 @@ fn one_command_compares_on_a_private_server() {
     test.assert_nothing_left();
 }
 
+/// Whatever is missing before the first step: there is no trace of the attempt.
+#[test]
+fn what_cannot_begin_leaves_nothing_behind() {
+    let test = Marked::new();
+    let out = test.text("out");
+    let private = ["compare", "tpcc", "--engine", "mariadb", "--out", &out];
+    let told = test.refused(&mut test.saiga(&private));
+    assert!(told.contains("libsaiga.so"), "{told}");
+    assert!(!test.path("out").exists());
+    // Nor in a folder that is there.
+    fs::create_dir(test.path("out")).unwrap();
+    test.refused(&mut test.saiga(&private));
+    props(&test, "1", RUN);
+    let file = test.text("props");
+    let line = ["--arm-a", "/no/such/mysqld", "--arm-b", "sleep 1"];
+    let words = [
+        &["compare", "tpcc", "--props", &file, "--out", &out],
+        &line[..],
+    ]
+    .concat();
+    let told = test.refused(&mut test.saiga(&words));
+    assert!(
+        told.contains("not on this machine: program /no/such/mysqld"),
+        "{told}"
+    );
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
+}
+
 /// A server that is wanted on a port, or in a directory, where another one is.
 #[test]
 fn nothing_is_started_or_restored_over_a_running_server() {
@@ -393,6 +421,9 @@ fn hints_of_the_props_file_become_server_and_restore() {
     assert!(said.stderr.contains(told), "{}", said.stderr);
 
     let (data, backup) = (test.text("data"), test.text("backup"));
+    let said = shown(&test, &["--snapshot", &backup]);
+    has_line(&said, &format!("saiga snapshot take {data} --to {backup}"));
+    assert!(!test.path("backup").exists());
     let taken = test.said(&mut test.saiga(&["snapshot", "take", &data, "--to", &backup]));
     assert_eq!(taken.code, Some(0), "{taken:?}");
     let said = shown(&test, &[]);

@@ -3,6 +3,7 @@
 //! What the options say becomes an experiment file, `experiment.toml` in `--out`, which is then run
 //! as any other; the user can go on from it. Without props files the server is private.
 
+mod draft;
 mod private;
 mod servers;
 mod text;
@@ -18,7 +19,6 @@ use anyhow::{Context, bail};
 use saiga_experiment::campaign::Claim;
 use saiga_experiment::file::Experiment;
 use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::output;
 use saiga_snapshot::{Options, Progress, Snapshot, TakeError};
 use saiga_tpcc::props::Props;
 
@@ -28,6 +28,7 @@ use super::file::Prepared;
 use super::options::{Args, TopologyName};
 use super::plan::this_tool;
 use super::{file, out};
+use draft::Draft;
 use text::{Sheet, Snapshotted};
 
 /// What the options become.
@@ -60,16 +61,23 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let told = sheet.toml(&args);
     let file = parsed(&args, &told)?;
     if args.dry_run {
+        if let Some(restore) = sheet.restore.as_ref().filter(|one| !one.is_there()) {
+            preface(&format!(
+                "# once: take the snapshot\n{}\n\n",
+                restore.line()
+            ))?;
+        }
         return file::campaign(file, args);
     }
     let dir = out(&args)?;
-    output::claim_folder(dir)?;
+    // Dropped after the claim, without which there is no campaign.
+    let mut draft = Draft::in_folder(dir)?;
     let claim = Claim::take(dir, args.course.begin())?;
     check_goes_on(&claim, dir, &[(EXPERIMENT, &told)])?;
     if let Some(restore) = &sheet.restore {
         take_if_missing(restore)?;
     }
-    output::write_file(dir, EXPERIMENT, &told)?;
+    draft.write(EXPERIMENT, &told)?;
     let prepared = Prepared {
         claim: Some(claim),
         makes_data_anew: false,
@@ -175,7 +183,7 @@ fn restored(args: &Args, props: &[Props]) -> anyhow::Result<Option<Snapshotted>>
 /// Takes the snapshot that every run is to begin with; refuses while a server is at work.
 fn take_if_missing(restore: &Snapshotted) -> anyhow::Result<()> {
     let Snapshotted { parts, dir } = restore;
-    if Snapshot::open(dir).is_ok() {
+    if restore.is_there() {
         return Ok(());
     }
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;

@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::results::Record;
 use saiga_trials::witness::await_some;
+use saiga_trials::{leash, sys};
 
 use crate::marked::{Marked, Said, send};
 use crate::system::{OWNER, PASSWORD, System};
@@ -17,6 +18,9 @@ use crate::system::{OWNER, PASSWORD, System};
 pub(crate) const TERMINALS: u32 = 10;
 /// Of the props file, for each terminal.
 pub(crate) const TRANSACTIONS: u32 = 30;
+
+/// What another host is called.
+pub(crate) const ELSEWHERE: &str = "elsewhere";
 
 /// The part of a props file that is the same for all systems, with the comments that it has in
 /// real life.
@@ -107,6 +111,27 @@ impl Bench {
     pub(crate) fn spawn(&self, step: &str, more: &[&str]) -> Child {
         let mut command = self.command(step, more);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    /// A step in the background on what looks like another host: who is on this one sees no process of
+    /// that name.
+    pub(crate) fn spawn_elsewhere(&self, step: &str, more: &[&str]) -> Child {
+        let here = self.command(step, more);
+        let mut command = Command::new("unshare");
+        if !sys::is_root() {
+            command.args(["--user", "--map-root-user"]);
+        }
+        let script = format!("hostname {ELSEWHERE} && exec \"$0\" \"$@\"");
+        command.args(["--uts", "sh", "-c", &script]);
+        command.arg(here.get_program()).args(here.get_args());
+        let variables = here.get_envs();
+        command
+            .env_clear()
+            .envs(variables.filter_map(|(name, value)| Some((name, value?))));
+        command.current_dir(self.path(""));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        leash::arm(&mut command, saiga_trials::Signal::Terminate);
         command.spawn().unwrap()
     }
 

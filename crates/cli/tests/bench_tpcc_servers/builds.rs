@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use rustix::process::Signal;
 use saiga_trials::scale::{Dice, by_scale, seed};
 use saiga_trials::witness::await_some;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, ELSEWHERE};
+use crate::marked::send;
 use crate::system::lasting;
 
 /// A warehouse is being loaded.
@@ -16,11 +18,17 @@ const TABLES: &str =
     "select count(*) from information_schema.tables where table_name like 'bmsql%'";
 
 pub(crate) fn one_that_is_killed_is_recognised_and_completed(bench: &Bench) {
-    let mut build = bench.spawn("build", &["--seed", "7"]);
+    let mut build = bench.spawn_elsewhere("build", &["--seed", "7"]);
     await_some(
         || (bench.number(TABLES) == 10 && bench.number(LOADING) == 1).then_some(()),
         || "no warehouse is loaded".to_owned(),
     );
+    // It lives, though nobody here can see that.
+    send(&build, Signal::STOP);
+    let said = bench.said("build", &["--resume"]);
+    let wanted = format!("is being loaded by process {ELSEWHERE}:{} (", build.id());
+    let is_refused = said.code == Some(2) && said.stderr.contains(&wanted);
+    assert!(is_refused, "{said:?}");
     build.kill().unwrap();
     build.wait().unwrap();
     is_recognised(bench);

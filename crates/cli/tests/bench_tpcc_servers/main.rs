@@ -26,6 +26,7 @@ fn the_whole_job(mut bench: Bench, last: fn(&mut Bench)) {
     obstacles::a_server_without_room_is_named_before_the_start(&bench);
     obstacles::a_user_without_rights_on_a_table_learns_which(&bench);
     stalls::a_server_that_stands_still_shows_in_the_latency(&bench);
+    stalls::a_server_that_stands_still_for_good_is_given_up(&bench);
     kills::a_client_that_is_killed_leaves_consistent_tables(&bench);
     kills::a_server_that_is_killed_is_a_gap_and_counts_nothing_twice(&mut bench);
     last(&mut bench);

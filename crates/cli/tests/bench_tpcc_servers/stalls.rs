@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use saiga_tpcc::latency::{Phase, TrackName};
 use saiga_tpcc::spec::deck::Kind;
+use saiga_trials::witness::await_some;
 
-use crate::bench::{Bench, record};
+use crate::bench::{Bench, TERMINALS, record};
 use crate::books::{Books, total};
+use crate::system::lasting;
 
 /// How long it stands still.
 const STALL: Duration = Duration::from_secs(2);
@@ -23,7 +25,7 @@ pub(crate) fn a_server_that_stands_still_shows_in_the_latency(bench: &Bench) {
     let open = ["--rate", &rate, "--arrivals", "fixed", "--for", &length];
     let run = bench.spawn("run", &[&open[..], &["--no-check", "--out", &out]].concat());
     bench.await_orders(orders);
-    bench.system.stand_still(STALL);
+    bench.system.stand_still(|| lasting(STALL));
     let output = run.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let record = record(Path::new(&out));
@@ -43,5 +45,42 @@ pub(crate) fn a_server_that_stands_still_shows_in_the_latency(bench: &Bench) {
     let due = PER_SECOND * half_us / 1_000_000 - 1;
     assert!(waited + record.backlog >= due, "{waited} of {due}");
     books.agree(bench, &record);
+    bench.must_hold();
+}
+
+/// No connection is lost, so nobody would notice but by the time that passes.
+pub(crate) fn a_server_that_stands_still_for_good_is_given_up(bench: &Bench) {
+    let (orders, out) = (bench.orders(), bench.fresh_out());
+    let patience = ["--give-up", "2s", "--drain", "100ms"];
+    let words = [&["--for", "1h", "--no-check", "--out", &out], &patience[..]].concat();
+    let run = bench.spawn("run", &words);
+    bench.await_orders(orders + 20);
+    let ended = bench.system.stand_still(|| run.wait_with_output());
+    let output = ended.unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    for told in [
+        "Term-00, Measured tpmC (NewOrders) = ",
+        "answered nobody for too long (--give-up)",
+    ] {
+        assert!(said.contains(told), "{said}");
+    }
+    let record = record(Path::new(&out));
+    assert_eq!(
+        (&record.end[..], record.unanswered),
+        ("gave up", u64::from(TERMINALS))
+    );
+    assert!(total(&record, |track| track.committed) > 20, "{said}");
+    let [gap] = &record.gaps[..] else {
+        panic!("not one gap: {:?}", record.gaps)
+    };
+    assert_eq!((gap.lost, gap.to_us), (0, record.interval_us.1));
+    assert!(gap.to_us - gap.from_us >= 2_000_000, "{gap:?}");
+    // What was under way ends with its sessions.
+    let sessions = bench.system.sessions();
+    let alone = || (bench.number(&sessions) == 1).then_some(());
+    await_some(alone, || {
+        "sessions of a run that is over are left".to_owned()
+    });
     bench.must_hold();
 }

@@ -170,8 +170,18 @@ impl System {
         *server = standby;
     }
 
-    /// SIGSTOP to all of its processes for so long, from when the last of them stands still.
-    pub(crate) fn stand_still(&self, time: Duration) {
+    /// How many sessions its owner has, the one that asks included.
+    pub(crate) fn sessions(&self) -> String {
+        let (list, user) = match self {
+            Self::MariaDb(_) => ("information_schema.processlist", "user"),
+            Self::Postgres(_) => ("pg_stat_activity", "usename"),
+        };
+        format!("select count(*) from {list} where {user} = '{OWNER}'")
+    }
+
+    /// SIGSTOP to all of its processes until what is to happen meanwhile has, from when the last of
+    /// them stands still.
+    pub(crate) fn stand_still<T>(&self, meanwhile: impl FnOnce() -> T) -> T {
         let processes = match self {
             Self::MariaDb(server) => vec![server.pid()],
             Self::Postgres(server) => server.processes(),
@@ -184,10 +194,11 @@ impl System {
             let stands = || stands_still(*pid).then_some(());
             await_some(stands, || format!("{pid} does not stop"));
         }
-        lasting(time);
+        let happened = meanwhile();
         for pid in &processes {
             let _ = sys::signal(*pid, Signal::Continue);
         }
+        happened
     }
 }
 

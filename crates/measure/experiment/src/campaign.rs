@@ -10,19 +10,21 @@
 
 mod identity;
 mod lines;
+mod lock;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::result::Run;
 
 pub use identity::{Identity, contents};
 use lines::Damage;
+use lock::{Locked, locked};
 
 /// The file's name in the folder of the results.
 pub const FILE: &str = "campaign.jsonl";
@@ -123,6 +125,10 @@ enum Entry {
         arm: String,
         settings: Settings,
     },
+    /// What the workload says of itself once hooks have made what they make before the first run.
+    Made {
+        facts: Value,
+    },
     /// The last runs are half a visit and do not count.
     Void {
         runs: usize,
@@ -144,7 +150,7 @@ pub struct Recorded {
 }
 
 /// The campaign of a folder, taken before anything is written there; no other process can take it
-/// meanwhile.
+/// meanwhile. Dropped before it is that of a plan, it leaves what was there.
 #[derive(Debug)]
 pub struct Claim {
     dir: PathBuf,
@@ -177,6 +183,10 @@ pub struct Campaign {
     recorded: Vec<Run>,
     /// What servers said of their settings, by arm.
     settings: BTreeMap<String, Settings>,
+    /// What the workload said of itself when this process took the campaign.
+    facts: Value,
+    /// What it said last of what hooks have made.
+    made: Option<Value>,
     finished: bool,
 }
 
@@ -213,7 +223,7 @@ impl Claim {
         let path = dir.join(FILE);
         let mut file = locked(&path)?;
         let mut bytes = Vec::new();
-        if let Err(error) = file.0.read_to_end(&mut bytes) {
+        if let Err(error) = file.file.read_to_end(&mut bytes) {
             return Err(CampaignError::Io { path, error });
         }
         let contents = lines::read(&bytes).map_err(|damage| damaged(&path, damage))?;
@@ -272,7 +282,7 @@ impl Claim {
         else {
             return Campaign::anew(path.clone(), file, &dir, identity).map_err(io(path));
         };
-        if let Some(differences) = there.differences(identity) {
+        if let Some(differences) = there.differences(steps.made.as_ref(), identity) {
             return Err(CampaignError::Different { path, differences });
         }
         let campaign = Campaign {
@@ -281,6 +291,8 @@ impl Claim {
             recorded: runs_of(&steps.replay),
             replay: steps.replay,
             settings: steps.settings,
+            facts: identity.of_workload().clone(),
+            made: steps.made,
             finished: steps.finished,
             file,
         };
@@ -306,6 +318,8 @@ impl Campaign {
             replay: VecDeque::new(),
             recorded: Vec::new(),
             settings: BTreeMap::new(),
+            facts: identity.of_workload().clone(),
+            made: None,
             finished: false,
         };
         made.cut_torn(0)?;
@@ -317,7 +331,7 @@ impl Campaign {
 
     /// A line that was cut off in the middle goes: only `length` bytes stay.
     fn cut_torn(&self, length: usize) -> io::Result<()> {
-        let mut file = &self.file.0;
+        let mut file = &self.file.file;
         file.set_len(u64::try_from(length).unwrap_or(u64::MAX))?;
         file.seek(SeekFrom::End(0)).map(drop)
     }
@@ -413,6 +427,21 @@ impl Campaign {
         self.append(&Entry::Settings { arm, settings })
     }
 
+    /// Keeps what the workload says of itself now that hooks have made what they make before the first
+    /// run, if they have changed any of it.
+    pub(crate) fn keep_facts(
+        &mut self,
+        now: &BTreeMap<String, Value>,
+    ) -> Result<(), CampaignError> {
+        let facts = json!(now);
+        let is_known = facts == self.facts || self.made.as_ref() == Some(&facts);
+        if self.finished || is_known {
+            return Ok(());
+        }
+        self.made = Some(facts.clone());
+        self.append(&Entry::Made { facts })
+    }
+
     /// The plan is done: the record holds nothing beyond it.
     pub(crate) fn check_end(&mut self) -> Result<(), CampaignError> {
         match self.replay.front() {
@@ -448,45 +477,11 @@ impl Campaign {
 
     fn write(&mut self, entry: &Entry) -> io::Result<()> {
         let (line, check) = lines::line(entry, self.check)?;
-        self.file.0.write_all(line.as_bytes())?;
-        self.file.0.sync_data()?;
+        self.file.unused = None;
+        self.file.file.write_all(line.as_bytes())?;
+        self.file.file.sync_data()?;
         self.check = check;
         Ok(())
-    }
-}
-
-/// A file that only this process works on.
-#[derive(Debug)]
-struct Locked(File);
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        // Closing would not do: a child between fork and exec holds the same lock. When even this
-        // fails, the end of this process frees it.
-        let _ = flock(&self.0, FlockOperation::Unlock);
-    }
-}
-
-/// The file, made if need be.
-fn locked(path: &Path) -> Result<Locked, CampaignError> {
-    let path = path.to_owned();
-    let opened = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path);
-    let file = match opened {
-        Ok(file) => file,
-        Err(error) => return Err(CampaignError::Io { path, error }),
-    };
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Locked(file)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(CampaignError::InUse { path }),
-        Err(errno) => Err(CampaignError::Io {
-            path,
-            error: errno.into(),
-        }),
     }
 }
 
@@ -496,12 +491,15 @@ struct Steps {
     replay: VecDeque<(usize, Entry)>,
     /// They belong to no place in the order.
     settings: BTreeMap<String, Settings>,
+    /// Nor does this.
+    made: Option<Value>,
     finished: bool,
 }
 
 fn steps(entries: Vec<Entry>) -> Result<Steps, Damage> {
     let mut replay: VecDeque<(usize, Entry)> = VecDeque::new();
     let mut settings = BTreeMap::new();
+    let mut made = None;
     let mut finished = false;
     for (index, entry) in entries.into_iter().enumerate() {
         // The plan is line 1.
@@ -520,6 +518,7 @@ fn steps(entries: Vec<Entry>) -> Result<Steps, Damage> {
                 arm,
                 settings: said,
             } => drop(settings.insert(arm, said)),
+            Entry::Made { facts } => made = Some(facts),
             Entry::Void { runs } => {
                 for _ in 0..runs {
                     let Some((_, Entry::Ran(_))) = replay.pop_back() else {
@@ -533,6 +532,7 @@ fn steps(entries: Vec<Entry>) -> Result<Steps, Damage> {
     Ok(Steps {
         replay,
         settings,
+        made,
         finished,
     })
 }
@@ -543,6 +543,7 @@ fn runs_of(replay: &VecDeque<(usize, Entry)>) -> Vec<Run> {
         Entry::Plan(_)
         | Entry::Calibrated(_)
         | Entry::Settings { .. }
+        | Entry::Made { .. }
         | Entry::Void { .. }
         | Entry::Finished { .. } => None,
     };

@@ -165,6 +165,8 @@ pub fn execute_with<W: Workload>(
     };
     engine.recall();
     let begun = workload.begin(interrupt);
+    let begun =
+        begun.and_then(|()| engine.record(|campaign| campaign.keep_facts(&workload.facts())));
     let done = begun.and_then(|()| engine.rounds(visits));
     // What was begun is ended, whatever happened between; the first failure is the cause.
     let done = done.and(workload.end());

@@ -25,7 +25,9 @@ const SECRET: [&str; 9] = [
 /// Programs that take a password behind `-p` without a blank; of others it may be a port.
 const ATTACHED: [&str; 5] = ["mysql", "maria", "mycli", "percona", "sshpass"];
 /// Programs that take a password behind `-a`; of others it is a flag, as `cp -a`.
-const WITH_A: [&str; 3] = ["redis", "valkey", "memtier"];
+const WITH_A: [&str; 4] = ["redis", "valkey", "keydb", "memtier"];
+/// The program that takes a password behind a `-p` that stands alone; of others it may be a port.
+const WITH_P: &str = "sshpass";
 /// What stands before a password: commands of Redis, SQL.
 const ANNOUNCING: [&str; 4] = ["auth", "requirepass", "masterauth", "password"];
 
@@ -68,6 +70,9 @@ pub fn line(text: &str) -> String {
         let (end, word) = first_word(rest);
         let masked = reader.shown(&word);
         let as_it_was = &rest[..end];
+        if ends_command(as_it_was) {
+            reader = Reader::default();
+        }
         if masked == word {
             shown.push_str(as_it_was);
         } else if masked != MASK && as_it_was.contains(['\'', '"']) {
@@ -78,6 +83,12 @@ pub fn line(text: &str) -> String {
         rest = &rest[end..];
     }
     shown
+}
+
+/// Whether the shell begins another command behind this word.
+fn ends_command(word: &str) -> bool {
+    let is_plain = !word.contains(['\'', '"', '\\']);
+    matches!(word, "&&" | "||" | "|" | "&") || (is_plain && word.ends_with(';'))
 }
 
 /// Where the first word of a shell's line ends, and the word without its quotes.
@@ -106,17 +117,23 @@ struct Reader {
     is_text: bool,
     /// SQL's IDENTIFIED was there, whose BY is to come.
     identified: bool,
+    /// It was the last word.
+    by: bool,
     /// A program that takes `-pPASSWORD` was named.
     attaches: bool,
     /// A program that takes `-a PASSWORD` was named.
     takes_a: bool,
+    /// A program that takes `-p PASSWORD` was named.
+    takes_p: bool,
 }
 
 impl Reader {
     fn shown(&mut self, word: &str) -> String {
         let announced = std::mem::take(&mut self.announced);
+        let by = std::mem::take(&mut self.by);
         let is_text = std::mem::replace(&mut self.is_text, word == "-c");
-        if announced && word == "=" {
+        // SET PASSWORD = '...', IDENTIFIED BY PASSWORD '...'
+        if announced && (word == "=" || by && word.eq_ignore_ascii_case("password")) {
             self.announced = true;
             return word.to_owned();
         }
@@ -143,12 +160,18 @@ impl Reader {
         let program = program.to_string_lossy();
         self.attaches |= ATTACHED.iter().any(|known| program.contains(known));
         self.takes_a |= WITH_A.iter().any(|known| program.starts_with(known));
+        self.takes_p |= program == WITH_P;
         let small = word.to_ascii_lowercase();
         self.identified |= small == "identified";
         self.announced = match small.strip_prefix("--") {
             Some(name) => !name.contains('=') && !name.starts_with("no-") && is_secret(name),
-            None if small == "by" => std::mem::take(&mut self.identified),
+            None if small == "by" => {
+                self.by = std::mem::take(&mut self.identified);
+                self.by
+            }
             None if word == "-a" => self.takes_a,
+            // What it starts has its own.
+            None if word == "-p" => std::mem::take(&mut self.takes_p),
             None => ANNOUNCING.contains(&small.as_str()),
         };
     }
@@ -242,6 +265,16 @@ mod tests {
             ),
             ("mysql -uroot -p123456 -P3306", "mysql -uroot -p*** -P3306"),
             ("pgbench -p5432 -T 9", "pgbench -p5432 -T 9"),
+            (
+                "mysqladmin -px shutdown && mkdir -pv /a && cp -a /b /c; redis-cli -a x",
+                "mysqladmin -p*** shutdown && mkdir -pv /a && cp -a /b /c; redis-cli -a ***",
+            ),
+            ("mysql -e 'a;' -px; ls -px", "mysql -e 'a;' -p*** ls -px"),
+            ("sshpass -p x ssh -p 22 h", "sshpass -p *** ssh -p 22 h"),
+            (
+                "mysql -e \"ALTER USER a IDENTIFIED BY PASSWORD '*AB'\"",
+                "mysql -e 'ALTER USER a IDENTIFIED BY PASSWORD ***'",
+            ),
             (
                 "cp -a /bak/100w /d && mkdir -pv /x && cp -pr a b",
                 "cp -a /bak/100w /d && mkdir -pv /x && cp -pr a b",

@@ -50,7 +50,7 @@ pub(crate) fn of(job: &Job) -> BTreeMap<String, Value> {
         ("programs".to_owned(), programs(job)),
     ]);
     if let How::Snapshot { snapshot, .. } = &file.restore.how
-        && !job.makes_data_anew
+        && !job.core.makes_data_anew.get()
     {
         let held = Snapshot::open(snapshot).ok();
         let fingerprint = held.map(|held| held.fingerprint());

@@ -43,6 +43,8 @@ pub(crate) struct Campaign<'a> {
     pub(crate) tool: &'a Path,
     /// What hooks of rule `ignore` did not do.
     pub(crate) ignored: &'a RefCell<Vec<String>>,
+    /// Whether the data go when the process ends.
+    pub(crate) makes_data_anew: bool,
 }
 
 /// The state of one run.
@@ -244,5 +246,12 @@ fn restore(campaign: Campaign<'_>, step: &Step, interrupt: &Interrupt) -> Result
     if *step == Step::Verify {
         return snapshots::verify(snapshot, parts, interrupt);
     }
-    snapshots::restore(snapshot, parts, *reflink, *linked_files, interrupt)
+    let keeps_data = !campaign.makes_data_anew;
+    snapshots::restore(
+        snapshot,
+        parts,
+        (*reflink, *linked_files),
+        keeps_data,
+        interrupt,
+    )
 }

@@ -62,12 +62,12 @@ pub(crate) fn check(snapshot: &Path, interrupt: &Interrupt) -> Result<(), Failur
 }
 
 /// Makes `parts` what `snapshot` holds; refuses while a process is at work in one of them. An
-/// interrupted restore is finished or refused by the next one.
+/// interrupted restore is finished or refused by the next one, where somebody `keeps_data`.
 pub(crate) fn restore(
     snapshot: &Path,
     parts: &[PathBuf],
-    reflink: Reflink,
-    linked_files: LinkedFiles,
+    (reflink, linked_files): (Reflink, LinkedFiles),
+    keeps_data: bool,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let snapshot = open(snapshot, parts)?;
@@ -79,14 +79,8 @@ pub(crate) fn restore(
         ..Options::default()
     };
     let report = |_: Progress| unless(interrupt);
-    saiga_snapshot::restore(&snapshot, &options, &report).map_err(|error| {
-        // Whoever interrupts it must know what became of the data.
-        if matches!(error, RestoreError::Half { .. }) {
-            Failure::impossible(error)
-        } else {
-            told(interrupt, error)
-        }
-    })?;
+    saiga_snapshot::restore(&snapshot, &options, &report)
+        .map_err(|error| unrestored(error, keeps_data, interrupt))?;
     if linked_files == LinkedFiles::Leave {
         return Ok(());
     }
@@ -156,11 +150,43 @@ fn unless(interrupt: &Interrupt) -> ControlFlow<()> {
     }
 }
 
+/// Whoever interrupts a restore must know what became of the data, if there are any afterwards.
+fn unrestored(error: RestoreError, keeps_data: bool, interrupt: &Interrupt) -> Failure {
+    let is_half = matches!(error, RestoreError::Half { .. });
+    if is_half && keeps_data {
+        return Failure::impossible(error);
+    }
+    if let RestoreError::Half { why, .. } = error {
+        return told(interrupt, *why);
+    }
+    told(interrupt, error)
+}
+
 /// What ended because the user wished it is no fault.
 fn told(interrupt: &Interrupt, error: impl std::error::Error + Send + Sync + 'static) -> Failure {
     if interrupt.raised() {
         Failure::Interrupted
     } else {
         Failure::impossible(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_half_restored_is_told_when_it_stays() {
+        let half = || RestoreError::Half {
+            dirs: vec![PathBuf::from("/data")],
+            why: Box::new(RestoreError::Cancelled),
+        };
+        let said = |keeps_data| unrestored(half(), keeps_data, &Interrupt::never()).to_string();
+        assert!(
+            said(true).contains("/data is half restored"),
+            "{}",
+            said(true)
+        );
+        assert_eq!(said(false), "interrupted");
     }
 }

@@ -1,6 +1,6 @@
 //! [`Job`]: an experiment file as the engine sees it.
 
-use std::cell::RefCell;
+use std::cell::{self, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -37,8 +37,6 @@ pub struct Job {
     pub(crate) private: Option<RedisWorkload>,
     /// Saiga's, if it is there.
     pub(crate) library: Option<PathBuf>,
-    /// Whether the snapshot is made again by every process, of data that follow from a seed.
-    pub(crate) makes_data_anew: bool,
 }
 
 /// What all runs have in common.
@@ -56,6 +54,8 @@ pub(crate) struct Core {
     /// What they said in an earlier process of the same campaign.
     recalled: RefCell<BTreeMap<usize, BTreeMap<String, String>>>,
     ignored: RefCell<Vec<String>>,
+    /// Whether every process makes the data and their snapshot, from a seed, and removes them.
+    pub(crate) makes_data_anew: cell::Cell<bool>,
 }
 
 /// Why an experiment cannot be run here.
@@ -137,24 +137,23 @@ impl Job {
             settings: RefCell::default(),
             recalled: RefCell::default(),
             ignored: RefCell::default(),
+            makes_data_anew: cell::Cell::new(false),
         };
         let core = Rc::new(core);
         Ok(Self {
             core,
             private,
             library: library.map(Path::to_owned),
-            makes_data_anew: false,
         })
     }
 
     /// The same where every process makes the data and their snapshot anew, alike but for what a
-    /// server writes by itself: their fingerprint does not tell one campaign from another.
+    /// server writes by itself, and removes them: their fingerprint does not tell one campaign from
+    /// another, and nobody is told of what a restore has left half done.
     #[must_use]
     pub fn on_data_made_anew(self) -> Self {
-        Self {
-            makes_data_anew: true,
-            ..self
-        }
+        self.core.makes_data_anew.set(true);
+        self
     }
 
     /// One that can be run on `machine`; TPC-C leaves what it measured in folders of `results`.
@@ -339,11 +338,12 @@ impl Core {
         };
         fs::create_dir_all(results).map_err(Failure::impossible)?;
         let entries = fs::read_dir(results).map_err(Failure::impossible)?;
-        // A load that was killed leaves its file.
-        let is_folder = |entry: &io::Result<fs::DirEntry>| {
-            (entry.as_ref()).is_ok_and(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        // Behind the last one: who removes one of them must not have another take its number.
+        let number = |entry: io::Result<fs::DirEntry>| -> Option<u32> {
+            let name = entry.ok()?.file_name();
+            name.to_str()?.split_once('-')?.0.parse().ok()
         };
-        let taken = entries.filter(is_folder).count();
+        let taken = entries.filter_map(number).max().unwrap_or(0);
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let arm: String = arm.chars().map(plain).collect();
         Ok(Some(results.join(format!("{:04}-{arm}", taken + 1))))
@@ -375,6 +375,7 @@ impl Core {
             file: &self.file,
             tool: &self.tool,
             ignored: &self.ignored,
+            makes_data_anew: self.makes_data_anew.get(),
         }
     }
 }

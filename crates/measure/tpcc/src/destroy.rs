@@ -71,6 +71,9 @@ pub fn look(
         }
         State::Begun(ledger) => {
             build::check_nobody_loads(ledger, who).map_err(DestroyError::Refused)?;
+            let jobs = ledger.jobs(|_| true);
+            build::check_nobody_holds(session, ledger, &jobs, who)
+                .map_err(DestroyError::Refused)?;
         }
         State::Torn { .. } | State::Blank | State::Complete(_) => {}
     }

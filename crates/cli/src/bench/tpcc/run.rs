@@ -136,6 +136,10 @@ fn reason(record: &Record) -> Option<String> {
         "interrupted" => {
             Some("interrupted; the figures are of what was measured until then".to_owned())
         }
+        "gave up" if record.lost_connections == 0 => Some(format!(
+            "given up, the server answered nobody for too long (--give-up) though no connection was lost: \
+             it stands still, or waits for a lock or for room on a disk; {first}"
+        )),
         "gave up" => Some(format!(
             "given up, the server did not come back in time (--give-up); {first}"
         )),

@@ -16,8 +16,8 @@ use anyhow::{Context, bail};
 use saiga_experiment::campaign::Claim;
 use saiga_experiment::file::Experiment;
 use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::port;
 use saiga_experiment::process::{CommandLine, Waited, quoted};
-use saiga_experiment::{output, port};
 use saiga_snapshot::{Unseen, check_not_running};
 use saiga_sql::{Engine, Private, TPCC_SQL};
 use saiga_tpcc::props;
@@ -28,6 +28,7 @@ use crate::{exit, library};
 use super::super::file::Prepared;
 use super::super::options::{Args, ArmName};
 use super::super::{file, out};
+use super::draft::Draft;
 use super::servers::{goal, kernel_and_saiga};
 use super::text::{Line, Server, Sheet, Snapshotted};
 use super::{EXPERIMENT, check_goes_on, milliseconds, parsed, preface, take_if_missing, this_tool};
@@ -52,7 +53,8 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         return describe(engine, args);
     }
     let dir = out(&args)?;
-    output::claim_folder(dir)?;
+    // Dropped after the claim, without which there is no campaign.
+    let mut draft = Draft::in_folder(dir)?;
     let real = dir.canonicalize().context("cannot tell where --out is")?;
     // Nothing is written, made or removed before: another process may be at work with it.
     let claim = Claim::take(&real, args.course.begin())?;
@@ -69,10 +71,12 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let experiment = parsed(&args, &told)?;
     let props = plan.props_text();
     check_goes_on(&claim, &real, &[(PROPS, &props), (EXPERIMENT, &told)])?;
+    // Without it there would be nothing to compare, and nothing is made yet.
+    let library = library::find()?;
     let folder = Folder::make(&plan.folder)?;
-    output::write_file(&real, PROPS, &props)?;
-    output::write_file(&real, EXPERIMENT, &told)?;
-    let tool = tool_for(&private, &folder.0, &interrupt)?;
+    draft.write(PROPS, &props)?;
+    draft.write(EXPERIMENT, &told)?;
+    let tool = tool_for(&private, &library, &folder.0, &interrupt)?;
     plan.prepare(&private, &tool, &interrupt)?;
     let prepared = Prepared {
         claim: Some(claim),
@@ -290,13 +294,22 @@ fn bench(tool: &Path, step: &[&str], props: &Path, interrupt: &Interrupt) -> any
 }
 
 /// This tool, or a copy of it where the server's user cannot reach it: in a closed home, say.
-fn tool_for(private: &Private, folder: &Path, interrupt: &Interrupt) -> anyhow::Result<PathBuf> {
-    let (tool, library) = (this_tool()?, library::find()?);
-    if private.may("-x", &tool, interrupt)? && private.may("-r", &library, interrupt)? {
+fn tool_for(
+    private: &Private,
+    library: &Path,
+    folder: &Path,
+    interrupt: &Interrupt,
+) -> anyhow::Result<PathBuf> {
+    let tool = this_tool()?;
+    if private.may("-x", &tool, interrupt)? && private.may("-r", library, interrupt)? {
         return Ok(tool);
     }
     let (bin, lib) = (folder.join("bin"), folder.join("lib/saiga"));
-    for (dir, from, name) in [(bin, &tool, "saiga"), (lib, &library, library::LIBSAIGA)] {
+    let from_to = [
+        (bin, tool.as_path(), "saiga"),
+        (lib, library, library::LIBSAIGA),
+    ];
+    for (dir, from, name) in from_to {
         fs::create_dir_all(&dir)?;
         let copy = dir.join(name);
         fs::copy(from, &copy).with_context(|| format!("cannot copy {}", from.display()))?;

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use saiga_experiment::process;
 use saiga_snapshot::Snapshot;
 use saiga_tpcc::props::Engine;
 
@@ -50,6 +51,24 @@ pub(super) struct Line {
 pub(super) struct Snapshotted {
     pub(super) parts: Vec<PathBuf>,
     pub(super) dir: PathBuf,
+}
+
+impl Snapshotted {
+    /// Whether it was taken.
+    pub(super) fn is_there(&self) -> bool {
+        Snapshot::open(&self.dir).is_ok()
+    }
+
+    /// What takes it, for a shell.
+    pub(super) fn line(&self) -> String {
+        let shown = |path: &PathBuf| process::quoted(&path.to_string_lossy());
+        let parts: Vec<String> = self.parts.iter().map(shown).collect();
+        format!(
+            "saiga snapshot take {} --to {}",
+            parts.join(" "),
+            shown(&self.dir)
+        )
+    }
 }
 
 /// Whether a snapshot that is there leaves files out to which links lead: whoever took it had to say

@@ -108,19 +108,41 @@ impl Identity {
         self.facts.get("seed")?.as_u64()
     }
 
-    /// In what `now` differs, as `name: there, here`; `None` when it does not.
-    pub(super) fn differences(&self, now: &Self) -> Option<String> {
+    /// What the workload says of itself.
+    pub(super) fn of_workload(&self) -> &Value {
+        &self.facts[FACTS]
+    }
+
+    /// The same plan, of which hooks have made `facts`.
+    fn made_into(&self, facts: &Value) -> Value {
+        let mut all = self.facts.clone();
+        all[FACTS] = facts.clone();
+        all
+    }
+
+    /// In what `now` differs, as `name: there, here`; `None` when it does not. What is as hooks of an
+    /// earlier process have `made` it does not differ: they will make it again.
+    pub(super) fn differences(&self, made: Option<&Value>, now: &Self) -> Option<String> {
         if self.hash == now.hash {
             return None;
         }
         let mut found = Vec::new();
         differ("", &self.facts, &now.facts, &mut found);
+        if let Some(made) = made {
+            let mut others = Vec::new();
+            differ("", &self.made_into(made), &now.facts, &mut others);
+            let is_other = |place: &str| others.iter().any(|(other, _)| other == place);
+            found.retain(|(place, _)| is_other(place));
+        }
         if found.is_empty() {
             return None;
         }
         let more = found.len().saturating_sub(NAMED);
-        found.truncate(NAMED);
-        let mut text = found.join("; ");
+        let texts = found.iter().take(NAMED);
+        let texts: Vec<String> = texts
+            .map(|(place, values)| format!("{place}: {values}"))
+            .collect();
+        let mut text = texts.join("; ");
         if more > 0 {
             text = format!("{text}; and {more} more");
         }
@@ -173,8 +195,8 @@ fn was_unknown(place: &str, old: Option<&Value>) -> bool {
     }
 }
 
-/// Every place in which two values differ.
-fn differ(place: &str, there: &Value, here: &Value, found: &mut Vec<String>) {
+/// Every place in which two values differ, with both of them.
+fn differ(place: &str, there: &Value, here: &Value, found: &mut Vec<(String, String)>) {
     let inside = |name: &str| match place {
         "" => name.to_owned(),
         _ => format!("{place}.{name}"),
@@ -196,10 +218,11 @@ fn differ(place: &str, there: &Value, here: &Value, found: &mut Vec<String>) {
             }
         }
         (Value::Array(old), Value::Array(new)) => {
-            found.push(format!("{place}: {} there, {} here", old.len(), new.len()));
+            let lengths = format!("{} there, {} here", old.len(), new.len());
+            found.push((place.to_owned(), lengths));
         }
         _ if there == here => {}
-        _ => found.push(format!("{place}: {there} there, {here} here")),
+        _ => found.push((place.to_owned(), format!("{there} there, {here} here"))),
     }
 }
 
@@ -214,10 +237,25 @@ mod tests {
         };
         let old = facts(json!({"server": null}), "one");
         let new = facts(json!({"server": "12", "/build/tool": "34"}), "one");
-        assert_eq!(old.differences(&new), None);
+        assert_eq!(old.differences(None, &new), None);
         let changed = facts(json!({"server": "13", "/build/tool": "34"}), "one");
-        assert!(new.differences(&changed).is_some());
-        assert!(old.differences(&facts(json!({}), "two")).is_some());
+        assert!(new.differences(None, &changed).is_some());
+        assert!(old.differences(None, &facts(json!({}), "two")).is_some());
+    }
+
+    #[test]
+    fn what_a_hook_makes_again_may_be_as_before_it_or_as_it_left_it() {
+        let of = |snapshot: &str, steps: &str| {
+            Identity::from_facts(json!({"facts": {"snapshot": snapshot, "steps": steps}}))
+        };
+        let (old, made) = (of("old", "one"), of("made", "one"));
+        let differences = |now: &Identity| old.differences(Some(made.of_workload()), now);
+        assert_eq!(differences(&old), None);
+        assert_eq!(differences(&made), None);
+        let told = "facts.snapshot: \"old\" there, \"third\" here";
+        assert_eq!(differences(&of("third", "one")).as_deref(), Some(told));
+        let told = "facts.steps: \"one\" there, \"two\" here";
+        assert_eq!(differences(&of("made", "two")).as_deref(), Some(told));
     }
 
     #[test]
@@ -225,12 +263,12 @@ mod tests {
         let old = Identity::from_facts(json!({
             "seed": 1, "pairs": 6, "cells": [{"id": "a"}], "arms": [{"env": {"X": "1"}}],
         }));
-        assert_eq!(old.differences(&old.clone()), None);
+        assert_eq!(old.differences(None, &old.clone()), None);
         let new = Identity::from_facts(json!({
             "seed": 2, "pairs": 6, "cells": [{"id": "a"}, {"id": "b"}], "arms": [{"env": {}}],
         }));
         assert_eq!(
-            old.differences(&new).unwrap(),
+            old.differences(None, &new).unwrap(),
             "arms[0].env.X: \"1\" there, null here; cells: 1 there, 2 here; seed: 1 there, 2 here"
         );
     }
@@ -239,10 +277,10 @@ mod tests {
     fn what_was_not_known_at_the_beginning_is_no_difference() {
         let with = |snapshot: Value| Identity::from_facts(json!({"facts": {"snapshot": snapshot}}));
         let (unknown, one, other) = (with(Value::Null), with(json!("a")), with(json!("b")));
-        assert_eq!(unknown.differences(&one), None);
-        let said = one.differences(&other).unwrap();
+        assert_eq!(unknown.differences(None, &one), None);
+        let said = one.differences(None, &other).unwrap();
         assert_eq!(said, "facts.snapshot: \"a\" there, \"b\" here");
-        assert!(one.differences(&unknown).is_some());
+        assert!(one.differences(None, &unknown).is_some());
     }
 
     #[test]
@@ -270,7 +308,7 @@ mod tests {
             let facts = names.map(|name| (name.to_owned(), json!(value)));
             Identity::from_facts(Value::Object(facts.into_iter().collect()))
         };
-        let said = all(1).differences(&all(2)).unwrap();
+        let said = all(1).differences(None, &all(2)).unwrap();
         assert_eq!(
             said,
             "a: 1 there, 2 here; b: 1 there, 2 here; c: 1 there, 2 here; and 2 more"

@@ -223,3 +223,28 @@ fn any_other_damage_is_refused_with_its_line() {
         assert_eq!(text(dir.path()), lines, "{damage}: nothing is changed");
     }
 }
+
+/// A hook makes the data once more each time that the campaign goes on.
+#[test]
+fn what_hooks_have_made_may_be_found_when_it_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let of = |snapshot: &str| Identity::from_facts(json!({"facts": {"snapshot": snapshot}}));
+    let facts = |snapshot: &str| BTreeMap::from([("snapshot".to_owned(), json!(snapshot))]);
+    let open = |snapshot: &str| Campaign::open(dir.path(), &of(snapshot), Begin::Resume);
+    let mut campaign = open("old").unwrap();
+    for made in ["old", "first", "first"] {
+        campaign.keep_facts(&facts(made)).unwrap();
+    }
+    drop(campaign);
+    assert_eq!(text(dir.path()).len(), 2, "said once");
+    let mut campaign = open("first").unwrap();
+    campaign.add_run(&run(0), false).unwrap();
+    campaign.keep_facts(&facts("second")).unwrap();
+    drop(campaign);
+    let error = open("third").unwrap_err().to_string();
+    assert!(
+        error.contains("facts.snapshot: \"old\" there, \"third\" here"),
+        "{error}"
+    );
+    assert_eq!(open("second").unwrap().recorded(), [run(0)]);
+}

@@ -142,6 +142,17 @@ pub enum BuildError {
         /// Its number.
         pid: u32,
     },
+    /// A process whose session is open loads, on whatever host.
+    #[error(
+        "{} is being loaded by process {} (its session holds a lock in the server); let it end, or stop \
+         it; if its host is gone, end that session in the server", place_of_job(*.job), owner::shown(.by)
+    )]
+    Held {
+        /// Its job.
+        job: u32,
+        /// Its mark, as [`owner::here`] has it.
+        by: String,
+    },
     /// A part of the warehouses is asked for.
     #[error(
         "warehouses {first} to {last} of {warehouses} are a part of a load (loadidbegin, \

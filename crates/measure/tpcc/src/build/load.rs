@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::plan::Asked;
-use super::{Build, BuildError, Event, population, stopped};
+use super::{Build, BuildError, Event, hold, population, stopped};
 use crate::db::rows::Rows;
 use crate::db::{Session, SqlError};
 use crate::population::{Population, Sink};
@@ -130,6 +130,13 @@ impl Crew<'_> {
         if !state::take(session, job, self.build.who)? {
             return Ok(());
         }
+        hold::hold(session, job);
+        let loaded = self.tables_of(session, job);
+        hold::release(session, job);
+        loaded
+    }
+
+    fn tables_of(&self, session: &mut dyn Session, job: u32) -> Result<(), BuildError> {
         let tables = if job == 0 {
             &[Table::Item][..]
         } else {
@@ -243,8 +250,10 @@ pub(super) fn take_back(
     asked: &Asked,
     who: &str,
 ) -> Result<(), BuildError> {
+    let taken = within(&ledger.jobs(|job| matches!(job, Job::Taken(_))), asked);
+    hold::check_nobody_holds(session, ledger, &taken, who)?;
     let mut left = Vec::new();
-    for job in within(&ledger.jobs(|job| matches!(job, Job::Taken(_))), asked) {
+    for job in taken {
         let Some(Job::Taken(by)) = ledger.jobs.get(&job) else {
             continue;
         };

@@ -7,6 +7,7 @@
 
 pub mod csv;
 mod error;
+mod hold;
 mod load;
 pub mod owner;
 mod plan;
@@ -16,6 +17,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use error::{BuildError, FailedStep, Half};
+pub(crate) use hold::check_nobody_holds;
 pub(crate) use plan::check_nobody_loads;
 pub use plan::{Asked, Part};
 pub use steps::{Begin, Failed, run_script};

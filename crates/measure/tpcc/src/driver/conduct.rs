@@ -61,6 +61,8 @@ pub struct Now {
     pub queued: u64,
     /// Open connections, and how many there should be.
     pub connections: (u32, u32),
+    /// For how long nothing was done although it was wanted, and for how long that may last.
+    pub unserved: Option<(Duration, Duration)>,
 }
 
 /// Why a run ended.
@@ -70,7 +72,7 @@ pub enum End {
     Done,
     /// The user wanted it.
     Interrupted,
-    /// Nothing was done for too long while connections were down, or open again without an answer.
+    /// Nothing was done for too long while connections were down, or had no answer.
     GaveUp,
     /// Not one transaction succeeded.
     Hopeless,
@@ -238,13 +240,13 @@ impl Course {
     fn look_for_hope(&mut self, now_us: u64, hope: Hope) {
         let Hope {
             sums,
-            down_since_us,
+            unserved_since_us,
             terminals,
         } = hope;
         if sums.done == 0 && sums.failed >= HOPELESS.max(terminals) {
             self.stop(now_us, End::Hopeless);
         }
-        if down_since_us.is_some_and(|since| now_us.saturating_sub(since) >= self.give_up_us) {
+        if unserved_since_us.is_some_and(|since| now_us.saturating_sub(since) >= self.give_up_us) {
             self.stop(now_us, End::GaveUp);
         }
     }
@@ -254,8 +256,8 @@ impl Course {
 #[derive(Debug, Clone, Copy)]
 struct Hope {
     sums: Sums,
-    /// Connections are down, or open again without an answer, and nothing was done since.
-    down_since_us: Option<u64>,
+    /// Connections are down, or have no answer, and nothing was done since.
+    unserved_since_us: Option<u64>,
     terminals: u64,
 }
 
@@ -349,13 +351,29 @@ impl Conductor {
         let index = usize::try_from(second).unwrap_or(usize::MAX);
         self.ledger.series.set_backlog(index - 1, backlog);
         self.course.look_for_steadiness(second, &self.ledger.series);
+        let unserved_since_us = self.unserved_since_us();
         let hope = Hope {
             sums: self.ledger.sums(),
-            down_since_us: self.ledger.gaps.down_since_us(),
+            unserved_since_us,
             terminals: self.crew.terminals.len() as u64,
         };
+        let was = self.course.end;
         self.course.look_for_hope(now_us, hope);
-        watch.tell(&self.now(second, backlog));
+        if was != End::GaveUp && self.course.end == End::GaveUp {
+            self.ledger.gaps.give_up();
+        }
+        let unserved_us = unserved_since_us.map(|since| now_us.saturating_sub(since));
+        let now = Now {
+            unserved: unserved_us.map(|us| (Duration::from_micros(us), self.crew.setup.give_up)),
+            ..self.now(second, backlog)
+        };
+        watch.tell(&now);
+    }
+
+    /// By the books and by what is under way.
+    fn unserved_since_us(&self) -> Option<u64> {
+        let asked = self.crew.desks.iter().filter_map(|desk| desk.asked_us());
+        self.ledger.gaps.unserved_since_us(asked.min())
     }
 
     fn now(&self, second: u64, backlog: u64) -> Now {
@@ -380,6 +398,7 @@ impl Conductor {
                 self.shared.connected(),
                 u32::try_from(self.crew.threads().count()).unwrap_or(u32::MAX),
             ),
+            unserved: None,
         }
     }
 

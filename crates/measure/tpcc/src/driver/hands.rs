@@ -110,7 +110,10 @@ impl Hands {
             let Some(connection) = &mut self.connection else {
                 return self.failed(Ending::Failed, retries);
             };
-            let error = match connection.perform(input, self.shared.date()) {
+            self.desk.on_asked(self.shared.clock.now_us());
+            let answer = connection.perform(input, self.shared.date());
+            self.desk.on_answered();
+            let error = match answer {
                 Ok(outcome) => return self.done(outcome, retries),
                 Err(error) => error,
             };

@@ -57,8 +57,7 @@ pub struct Setup {
     pub max_retries: u16,
     /// How long transactions that are under way, or queued, may take after the end.
     pub drain: Duration,
-    /// The run ends when nothing was done for so long and connections are down, or open again and
-    /// without an answer.
+    /// The run ends when nothing was done for so long and connections are down, or have no answer.
     pub give_up: Duration,
 }
 

@@ -3,6 +3,7 @@
 //! Each terminal has a desk of its own, which the collector empties once a second: on the way of
 //! a transaction there is nothing that two terminals write to.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::delivery::Delivered;
@@ -112,6 +113,8 @@ impl Traits {
 #[derive(Debug, Default)]
 pub(super) struct Desk {
     sheet: Mutex<Sheet>,
+    /// When the server was asked for what it has not answered yet; 0 when nothing is asked.
+    asked_us: AtomicU64,
 }
 
 /// What is on a desk.
@@ -148,6 +151,21 @@ pub(super) enum Way {
 }
 
 impl Desk {
+    /// A transaction is sent, once more or for the first time.
+    pub(super) fn on_asked(&self, at_us: u64) {
+        self.asked_us.store(at_us.max(1), Ordering::Relaxed);
+    }
+
+    /// It has an answer, or its connection is lost.
+    pub(super) fn on_answered(&self) {
+        self.asked_us.store(0, Ordering::Relaxed);
+    }
+
+    /// Since when an answer is missing.
+    pub(super) fn asked_us(&self) -> Option<u64> {
+        Some(self.asked_us.load(Ordering::Relaxed)).filter(|at_us| *at_us > 0)
+    }
+
     pub(super) fn put(&self, sample: Sample) {
         self.sheet().samples.push(sample);
     }

@@ -8,7 +8,8 @@ use crate::driver::clock::SECOND_US;
 /// A shorter pause is none.
 const LEAST_US: u64 = SECOND_US;
 
-/// A time without a single transaction that was done, in which connections were down.
+/// A time without a single transaction that was done, in which connections were down; or all of them
+/// were open, and the run was given up for want of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// When the last transaction before it was done, since the start of the run.
@@ -32,6 +33,8 @@ pub struct Gaps {
     on_trial: u32,
     /// Since when nothing was done and connections were lost, or on trial.
     since_us: Option<u64>,
+    /// Nothing was done for so long that the run ends.
+    is_given_up: bool,
 }
 
 impl Gaps {
@@ -42,6 +45,7 @@ impl Gaps {
         }
         self.end(at_us);
         self.last_done_us = at_us;
+        self.is_given_up = false;
         // Those that are down already belong to the gap that may begin.
         self.most_down = self.down;
         self.since_us = self.is_waiting().then_some(at_us);
@@ -83,6 +87,24 @@ impl Gaps {
         self.since_us.filter(|_| self.is_waiting())
     }
 
+    /// Since when nothing was done although it was wanted: connections are down or on trial, or an
+    /// answer is missing since `asked_us`, the longest of all. One that has none for long does not
+    /// count as long as others are served: it may wait for a lock.
+    #[must_use]
+    pub fn unserved_since_us(&self, asked_us: Option<u64>) -> Option<u64> {
+        let silent_since_us = asked_us.map(|at_us| at_us.max(self.last_done_us));
+        [self.down_since_us(), silent_since_us]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// The run ends because nothing is done any more: that is a gap, whether or not connections were
+    /// lost.
+    pub fn give_up(&mut self) {
+        self.is_given_up = true;
+    }
+
     /// One that is open again and was not asked for anything yet does not count: its terminal may
     /// think for longer than a fail-over takes.
     fn is_waiting(&self) -> bool {
@@ -100,9 +122,10 @@ impl Gaps {
         let Self {
             last_done_us,
             most_down,
+            is_given_up,
             ..
         } = *self;
-        if most_down > 0 && to_us.saturating_sub(last_done_us) >= LEAST_US {
+        if (most_down > 0 || is_given_up) && to_us.saturating_sub(last_done_us) >= LEAST_US {
             self.found.push(Gap {
                 from_us: last_done_us,
                 to_us,
@@ -266,6 +289,37 @@ mod tests {
         gaps.on_done(9 * S); // Slow, and nothing is down.
         // The pause in which it was lost is one all the same.
         assert_eq!(gaps.finish(9 * S), [gap(S, 2 * S + 1, 1)]);
+    }
+
+    #[test]
+    fn who_has_no_answer_is_unserved_as_long_as_nobody_is_served() {
+        let mut gaps = Gaps::default();
+        assert_eq!(gaps.unserved_since_us(None), None);
+        assert_eq!(gaps.unserved_since_us(Some(7)), Some(7));
+        gaps.on_done(4 * S);
+        // Asked before others were served, and after that.
+        assert_eq!(gaps.unserved_since_us(Some(S)), Some(4 * S));
+        assert_eq!(gaps.unserved_since_us(Some(5 * S)), Some(5 * S));
+        // All think.
+        assert_eq!(gaps.unserved_since_us(None), None);
+        gaps.on_lost(6 * S);
+        assert_eq!(gaps.unserved_since_us(Some(8 * S)), Some(6 * S));
+        assert_eq!(gaps.unserved_since_us(Some(5 * S)), Some(5 * S));
+    }
+
+    #[test]
+    fn a_silence_is_a_gap_when_the_run_ends_for_it() {
+        let mut slow = Gaps::default();
+        slow.on_done(2 * S);
+        let mut silent = slow.clone();
+        slow.on_done(9 * S);
+        assert_eq!(slow.finish(9 * S), []);
+        silent.give_up();
+        let mut late = silent.clone();
+        assert_eq!(silent.finish(9 * S), [gap(2 * S, 9 * S, 0)]);
+        // It answers after all, while the run is drained.
+        late.on_done(8 * S);
+        assert_eq!(late.finish(11 * S), [gap(2 * S, 8 * S, 0)]);
     }
 
     #[test]

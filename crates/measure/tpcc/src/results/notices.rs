@@ -32,12 +32,15 @@ fn notice(text: String, cause: Option<&str>, action: Option<&str>) -> Notice {
 /// Times without service, connections that were lost, and looks that are missing.
 fn service(record: &Record) -> Vec<Notice> {
     let gap = |gap: &crate::latency::Gap| {
+        let connections = match gap.lost {
+            0 => "all connections were open and had no answer".to_owned(),
+            lost => format!("{lost} connections were down"),
+        };
         let text = format!(
-            "no service for {:.1} s, from {:.1} s to {:.1} s after the start; {} connections were down",
+            "no service for {:.1} s, from {:.1} s to {:.1} s after the start; {connections}",
             seconds(gap.to_us - gap.from_us),
             seconds(gap.from_us),
             seconds(gap.to_us),
-            gap.lost
         );
         notice(text, None, None)
     };

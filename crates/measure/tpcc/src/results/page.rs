@@ -91,7 +91,7 @@ fn answer(record: &Record) -> Answer {
         ),
         "gave up" => (
             Tone::Worse,
-            "Given up: the server was gone for too long. This is what was measured until then."
+            "Given up: the server served nobody for too long. This is what was measured until then."
                 .to_owned(),
         ),
         _ => (

@@ -6,7 +6,7 @@ use std::thread;
 
 use saiga_tpcc::db::ConnectError;
 
-use crate::mariadb::{Server, free_port, open, run_sql};
+use crate::mariadb::{Server, open, run_sql};
 
 fn refused(url: &str, user: &str, password: &str) -> ConnectError {
     open(url, user, password)
@@ -184,7 +184,7 @@ fn a_host_that_we_may_not_come_from_is_refused_for_good() {
 
 #[test]
 fn a_port_with_nobody_or_somebody_else_is_named() {
-    let port = free_port();
+    let port = saiga_trials::port::free();
     let nobody = refused(&format!("jdbc:mysql://127.0.0.1:{port}/t"), "u", "p");
     assert!(
         matches!(nobody, ConnectError::Unreachable { .. }),

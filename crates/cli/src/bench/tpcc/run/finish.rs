@@ -194,7 +194,7 @@ fn look_after(
         bail!("interrupted");
     }
     if record.end == "gave up" {
-        bail!("the server is gone");
+        bail!("the server was given up");
     }
     if record.unanswered > 0 {
         bail!(

@@ -17,6 +17,8 @@ use crate::panel::Panel;
 
 /// Seconds between two lines where there is no terminal.
 const LINE_PAUSE_S: u64 = 10;
+/// A pause of the server that is worth a word.
+const PAUSE: Duration = Duration::from_secs(3);
 
 /// What the host's rows are marked with.
 const RAMP_UP: &str = "warm-up";
@@ -183,8 +185,18 @@ fn troubles(all: &[&Now]) -> Vec<String> {
         ),
     ];
     let some = counts.into_iter().filter(|(count, _)| *count > 0);
-    some.map(|(count, what)| format!("{count} {what}"))
-        .collect()
+    let counts = some.map(|(count, what)| format!("{count} {what}"));
+    counts.chain(pause(all)).collect()
+}
+
+/// The longest time without service that lasts.
+fn pause(all: &[&Now]) -> Option<String> {
+    let (unserved, most) = all.iter().filter_map(|now| now.unserved).max()?;
+    (unserved >= PAUSE).then(|| {
+        let seconds = |time: Duration| time.as_secs();
+        let (since, most) = (seconds(unserved), seconds(most));
+        format!("nothing done for {since} s, given up after {most} s")
+    })
 }
 
 /// How far all are, by the first one's clock.
@@ -263,6 +275,7 @@ mod tests {
             backlog: 0,
             queued: 0,
             connections: (10, 10),
+            unserved: Some((Duration::from_secs(2), Duration::from_secs(60))),
         };
         assert_eq!(
             line(&[&now]),
@@ -286,6 +299,13 @@ mod tests {
             "{text}"
         );
         assert_eq!(line(&[]), "");
+        let silent = Now {
+            unserved: Some((Duration::from_secs(12), Duration::from_secs(60))),
+            ..now.clone()
+        };
+        let text = line(&[&now, &silent]);
+        let told = "8 retries, nothing done for 12 s, given up after 60 s";
+        assert!(text.ends_with(told), "{text}");
 
         let names = ["a", "b"].map(str::to_owned);
         let shown = campaign(&[&now, &worse], &names).unwrap();

@@ -62,7 +62,7 @@ pub(in crate::bench::tpcc) struct Options {
     /// How long transactions may take that are under way, or queued, at the end [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) drain: Option<Duration>,
-    /// End when the server is gone for so long [default: 60s]
+    /// End when the server is gone, or answers nobody, for so long [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) give_up: Option<Duration>,
     /// Run one part of the terminals, such as 2/3; --out gets worker-2.json for `merge`

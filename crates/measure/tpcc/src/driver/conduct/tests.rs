@@ -195,7 +195,7 @@ fn a_run_is_called_off_when_there_is_no_hope() {
         let mut course = course.clone();
         let hope = Hope {
             sums,
-            down_since_us: is_down.then_some(5 * SECOND_US),
+            unserved_since_us: is_down.then_some(5 * SECOND_US),
             terminals: 50,
         };
         course.look_for_hope(now_s * SECOND_US, hope);

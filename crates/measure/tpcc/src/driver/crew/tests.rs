@@ -46,6 +46,8 @@ struct Server {
     done: AtomicU64,
     /// It goes down for good with this one; 0 for never.
     dies_at: u64,
+    /// It loses no connection when it does, and answers nobody.
+    only_hangs: bool,
     /// Attempts to connect that it refuses from then on.
     refuses: AtomicU64,
     down: AtomicBool,
@@ -93,6 +95,10 @@ impl Connection for Link {
         if server.dies_at > 0 && server.done.load(Ordering::SeqCst) >= server.dies_at {
             drop(server.tongue.lock());
         }
+        if server.only_hangs {
+            server.done.fetch_add(1, Ordering::SeqCst);
+            return Ok(Outcome::Committed);
+        }
         let number = server.done.fetch_add(1, Ordering::SeqCst) + 1;
         if number == server.dies_at {
             server.down.store(true, Ordering::SeqCst);
@@ -104,7 +110,7 @@ impl Connection for Link {
 }
 
 /// Counts what it is shown.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Counting {
     samples: usize,
     delivered: usize,
@@ -113,6 +119,8 @@ struct Counting {
     /// The user's patience with a run that should have ended by itself.
     most: Option<Duration>,
     is_too_long: bool,
+    /// The longest time without service that it is told.
+    unserved: Duration,
 }
 
 impl Watch for Counting {
@@ -134,6 +142,8 @@ impl Watch for Counting {
     }
 
     fn tell(&mut self, now: &Now) {
+        let unserved = now.unserved.map(|(unserved, _)| unserved);
+        self.unserved = self.unserved.max(unserved.unwrap_or_default());
         self.is_too_long = self.most.is_some_and(|most| now.elapsed >= most);
     }
 }
@@ -215,6 +225,38 @@ fn a_server_that_lets_everybody_in_again_and_answers_nobody_is_given_up() {
     drop(held);
     let ended = (measured.end, measured.lost, measured.unanswered);
     assert_eq!(ended, (End::GaveUp, 1, 1));
+}
+
+/// No connection is lost: the server stands still, or waits for a disk.
+#[test]
+fn a_server_that_answers_nobody_any_more_is_given_up_and_the_rest_is_kept() {
+    let server = Arc::new(Server {
+        dies_at: 30,
+        only_hangs: true,
+        ..Server::default()
+    });
+    let held = server.tongue.lock().unwrap();
+    let patience = Setup {
+        drain: Duration::ZERO,
+        give_up: Duration::from_secs(1),
+        ..setup(3, 100)
+    };
+    let mut watch = Counting {
+        most: Some(Duration::from_secs(20)),
+        ..Counting::default()
+    };
+    let measured = run(patience, &server, &mut watch);
+    drop(held);
+    let ended = (measured.end, measured.lost, measured.unanswered);
+    assert_eq!(ended, (End::GaveUp, 0, 3));
+    // Each of them may have been asked before the thirtieth was done.
+    assert!((30..33).contains(&watch.samples), "{}", watch.samples);
+    let [gap] = measured.gaps[..] else {
+        panic!("{:?}", measured.gaps)
+    };
+    assert_eq!((gap.to_us, gap.lost), (measured.interval_us.1, 0));
+    assert_eq!(gap.from_us, measured.last_us);
+    assert!(watch.unserved >= Duration::from_secs(1), "{watch:?}");
 }
 
 #[test]

@@ -1,0 +1,86 @@
+//! What lies in `--out` before a campaign has begun there: it goes again when none does.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use saiga_experiment::campaign;
+use saiga_experiment::output::{self, OutputError};
+
+/// The folder of results and the files in it, as far as they are new. Dropped while the folder holds no
+/// campaign, it removes them.
+#[derive(Debug)]
+pub(super) struct Draft {
+    dir: PathBuf,
+    is_new: bool,
+    files: Vec<PathBuf>,
+}
+
+impl Draft {
+    /// Makes the folder if need be.
+    pub(super) fn in_folder(dir: &Path) -> Result<Self, OutputError> {
+        let is_new = !dir.exists();
+        output::claim_folder(dir)?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            is_new,
+            files: Vec::new(),
+        })
+    }
+
+    /// Writes a file, or replaces one.
+    pub(super) fn write(&mut self, name: &str, text: &str) -> Result<(), OutputError> {
+        let is_new = !self.dir.join(name).exists();
+        let path = output::write_file(&self.dir, name, text)?;
+        self.files.extend(is_new.then_some(path));
+        Ok(())
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if self.dir.join(campaign::FILE).exists() {
+            return;
+        }
+        for file in &self.files {
+            // What cannot be removed can be removed by whoever reads the error that led here.
+            let _ = fs::remove_file(file);
+        }
+        if self.is_new {
+            // Others may have put something there meanwhile.
+            let _ = fs::remove_dir(&self.dir);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_new_goes_unless_a_campaign_has_begun() {
+        let root = tempfile::tempdir().unwrap();
+        let drafted = |name: &str| {
+            let dir = root.path().join(name);
+            let mut draft = Draft::in_folder(&dir).unwrap();
+            draft.write("experiment.toml", "new").unwrap();
+            (dir, draft)
+        };
+        let (dir, draft) = drafted("none");
+        drop(draft);
+        assert!(!dir.exists());
+
+        let (dir, draft) = drafted("shared");
+        fs::write(dir.join("other"), "").unwrap();
+        drop(draft);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+
+        let (dir, draft) = drafted("begun");
+        fs::write(dir.join(campaign::FILE), "").unwrap();
+        drop(draft);
+        drop(drafted("begun"));
+        fs::remove_file(dir.join(campaign::FILE)).unwrap();
+        drop(drafted("begun"));
+        // It was there before.
+        assert!(dir.join("experiment.toml").exists());
+    }
+}

@@ -1,0 +1,151 @@
+//! `ansible.yml`: three hosts by ssh, each with an address, keys, a home and temporary files of its own.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use saiga_trials::parity::Arm;
+use saiga_trials::port;
+use saiga_trials::witness::{Server, Site};
+
+use crate::bench::Bench;
+use crate::system::System;
+use crate::{HOSTS, all_hosts_make_one_run, apart, fetched, repository, site, to_its_end};
+
+/// What a load host is: whatever is below /run and /var/tmp is its own.
+const HOST: &str = "mount -t tmpfs own /run && mkdir /run/sshd && mount -t tmpfs own /var/tmp && \
+                    exec /usr/sbin/sshd -D -e -f \"$0\"";
+
+#[test]
+fn a_playbook_runs_on_three_hosts_and_leaves_one_report() {
+    let bench = Bench::new(System::mariadb());
+    let site = site();
+    keys(&site);
+    fs::create_dir(site.path("bin")).unwrap();
+    symlink(bench.path("bin/saiga"), site.path("bin/saiga")).unwrap();
+    let hosts: Vec<Host> = (1..=HOSTS)
+        .map(|number| Host::start(&site, number))
+        .collect();
+    inventory(&site, &hosts);
+    all_hosts_make_one_run(&bench, |bench| {
+        let outcome = to_its_end(playbook(&site, &bench.path("props.conf")));
+        let said: Vec<String> = hosts.iter().map(|host| host.sshd.said()).collect();
+        assert!(outcome.is_success(), "{outcome:#?}\n{said:#?}");
+        assert!(
+            outcome
+                .stdout
+                .contains("Term-00, Measured tpmC (NewOrders) = "),
+            "{outcome:#?}"
+        );
+        let mut found = fs::read_dir(site.path("results")).unwrap().flatten();
+        let (Some(one), None) = (found.next(), found.next()) else {
+            panic!("not one folder of results")
+        };
+        (outcome, one.path().join("result"))
+    });
+    // Not even beside the playbook.
+    let mut status = Command::new("git");
+    status
+        .args(["status", "--porcelain", "--ignored", "examples"])
+        .current_dir(repository());
+    assert_eq!(
+        String::from_utf8(status.output().unwrap().stdout).unwrap(),
+        ""
+    );
+    bench.assert_nothing_left();
+}
+
+struct Host {
+    address: String,
+    port: u16,
+    sshd: Server,
+}
+
+impl Host {
+    fn start(site: &Site, number: u32) -> Self {
+        let (address, port) = (format!("127.0.1.{number}"), port::free());
+        let at = |name: &str| site.path(name).display().to_string();
+        let home = at(&format!("home-{number}"));
+        fs::create_dir(&home).unwrap();
+        let config = site.write(
+            &format!("sshd-{number}.conf"),
+            format!(
+                "Port {port}\nListenAddress {address}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
+                 StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n\
+                 Subsystem sftp internal-sftp\nSetEnv HOME={home} PATH={}:/usr/bin:/bin\n",
+                at("host"),
+                at("user.pub"),
+                at("bin"),
+            ),
+        );
+        let mut command = apart(site, HOST);
+        command.arg(config);
+        let sshd = site.serve(command);
+        saiga_trials::witness::await_some(
+            || std::net::TcpStream::connect((address.as_str(), port)).ok(),
+            || format!("nobody listens on {address}:{port}: {}", sshd.said()),
+        );
+        Self {
+            address,
+            port,
+            sshd,
+        }
+    }
+}
+
+fn keys(site: &Site) {
+    for name in ["host", "user"] {
+        let mut keygen = site.command("ssh-keygen", Arm::Kernel);
+        keygen
+            .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+            .arg(site.path(name));
+        site.done(keygen);
+    }
+}
+
+/// As an operator's, with what keeps ssh from this host's own settings.
+fn inventory(site: &Site, hosts: &[Host]) {
+    let key = site.read("host.pub");
+    let known = hosts
+        .iter()
+        .map(|host| format!("[{}]:{} {key}", host.address, host.port));
+    site.write("known", known.collect::<String>());
+    let mut text = "[load]\n".to_owned();
+    for (host, number) in hosts.iter().zip(1..) {
+        text += &format!(
+            "load-{number} ansible_host={} ansible_port={}\n",
+            host.address, host.port
+        );
+    }
+    let at = |name: &str| site.path(name).display().to_string();
+    text += &format!(
+        "[load:vars]\nansible_ssh_private_key_file={}\n\
+         ansible_ssh_common_args='-F none -o UserKnownHostsFile={} -o StrictHostKeyChecking=yes'\n",
+        at("user"),
+        at("known")
+    );
+    site.write("hosts", text);
+}
+
+/// The example, with the shortest of runs.
+fn playbook(site: &Site, props: &Path) -> Command {
+    let results = site.path("results");
+    fs::create_dir(&results).unwrap();
+    let mut command = site.command(fetched("ansible", "ansible-playbook"), Arm::Kernel);
+    command.arg("-i").arg(site.path("hosts"));
+    command.arg(repository().join("examples/tpcc-hosts/ansible.yml"));
+    command.args(["-e", &format!("props={}", props.display()), "-e", "flags="]);
+    command
+        .current_dir(&results)
+        .env("PWD", &results)
+        .env("HOME", site.path(""))
+        .env(
+            "PATH",
+            format!("{}:/usr/bin:/bin", site.path("bin").display()),
+        )
+        .env("LC_ALL", "C.UTF-8")
+        // No connection stays open behind the playbook.
+        .env("ANSIBLE_SSH_ARGS", "-o ControlMaster=no");
+    command
+}

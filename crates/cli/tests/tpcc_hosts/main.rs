@@ -1,0 +1,104 @@
+//! The examples for several load hosts as they are, with the programs that they are for: Ansible over ssh, and Slurm.
+//!
+//! `tools/ansible target/ansible` and `tools/slurm target/slurm` fetch those; `make soak` calls them. Load hosts are
+//! processes of this host in namespaces of their own (which takes root), with folders, keys and ports of the test's; with
+//! the namespace goes whatever was started in it.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod ansible;
+#[path = "../bench_tpcc_servers/bench.rs"]
+#[allow(dead_code, reason = "a part of it is used")]
+mod bench;
+#[path = "../bench_tpcc_servers/books.rs"]
+mod books;
+#[path = "../marked/mod.rs"]
+mod marked;
+mod slurm;
+#[path = "../bench_tpcc_servers/system.rs"]
+#[allow(dead_code, reason = "a part of it is used")]
+mod system;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use saiga_trials::bounded::{self, Outcome};
+use saiga_trials::parity::Arm;
+use saiga_trials::sys;
+use saiga_trials::witness::{Evidence, Site};
+
+use bench::{Bench, TERMINALS, TRANSACTIONS, record};
+use books::{Books, total};
+
+/// How many load hosts.
+const HOSTS: u32 = 3;
+/// They begin a minute after they were told, and run for seconds.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// A folder for load hosts.
+fn site() -> Site {
+    assert!(
+        sys::is_root(),
+        "load hosts have namespaces of their own: run as root"
+    );
+    Site::new(Evidence::None)
+}
+
+/// The root of the repository.
+fn repository() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().unwrap()
+}
+
+/// A program that `tools/KIT target/KIT` has put there.
+fn fetched(kit: &str, name: &str) -> PathBuf {
+    let path = repository().join("target").join(kit).join(name);
+    let path_told = path.display();
+    assert!(
+        path.exists(),
+        "{path_told} is missing: run tools/{kit} target/{kit}"
+    );
+    path
+}
+
+/// What runs `script` in namespaces of its own: its first process takes all others along.
+fn apart(site: &Site, script: &str) -> Command {
+    let mut command = site.command("unshare", Arm::Kernel);
+    command.args([
+        "--mount",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        "sh",
+        "-c",
+        script,
+    ]);
+    command
+}
+
+/// Has one warehouse built and run by `play`, which is given a props file and leaves the sum in the folder that it names.
+fn all_hosts_make_one_run(bench: &Bench, play: impl FnOnce(&Bench) -> (Outcome, PathBuf)) {
+    let built = bench.said("build", &[]);
+    assert_eq!(built.code, Some(0), "{built:?}");
+    let books = Books::of(bench);
+    let (outcome, folder) = play(bench);
+    assert!(outcome.is_success(), "{outcome:#?}");
+    let sum = record(&folder);
+    for number in 1..=HOSTS {
+        let part = folder.join(format!("../parts/worker-{number}.json"));
+        assert!(part.exists(), "{}", part.display());
+    }
+    assert_eq!(sum.conditions.terminals, TERMINALS);
+    let done = total(&sum, |track| track.committed + track.rolled_back);
+    assert_eq!(done, i64::from(TERMINALS * TRANSACTIONS));
+    assert_eq!((&sum.end[..], &sum.errors[..]), ("done", &[][..]));
+    // Each did its part, and all of it is in the sum, once.
+    books.agree(bench, &sum);
+    bench.must_hold();
+}
+
+/// Runs it to its end, which must come.
+fn to_its_end(command: Command) -> Outcome {
+    bounded::run(command, LIMIT)
+}
