@@ -9,10 +9,11 @@
 mod classes;
 mod footprint;
 mod player;
+mod sample;
 
 use std::ops::ControlFlow;
 
-pub use classes::Class;
+pub use classes::{Class, MAX_STREAMS};
 pub use footprint::{Footprint, FootprintError, Totals};
 
 use crate::config::{Config, ConfigError, Counting, GcFrontier, Isolation, MAX_HANDLES, Policy};

@@ -9,10 +9,12 @@
 //!
 //! docs/ftl.md has the format in full.
 
+mod kind;
 mod name;
 mod read;
 mod write;
 
+pub use kind::kind_of;
 pub use read::{Fault, ReadError, read};
 pub use write::{WriteError, Writer};
 
@@ -22,14 +24,31 @@ pub const FIRST_LINE: &str = "# saiga block trace 1";
 pub const COLUMNS: &str = "t_ns,lba,len,op,file";
 /// Addresses and lengths are multiples of this many bytes.
 pub const SECTOR_BYTES: u64 = 512;
+/// How a remark begins that names a directory that was recorded; an absolute path follows.
+const DIRECTORY: &str = "# directory ";
 
 /// All rows of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trace {
-    /// The names of files, by the number that rows have.
+    /// The names of files, by the number that rows have; absolute paths where directories are known.
     pub files: Vec<String>,
+    /// The directories of the databases that were recorded.
+    pub directories: Vec<String>,
     /// In order of time.
     pub rows: Vec<Row>,
+}
+
+impl Trace {
+    /// A file's place below the longest directory that holds it; the whole name where none does.
+    #[must_use]
+    pub fn place<'a>(&self, name: &'a str) -> &'a str {
+        let below = |directory: &String| {
+            let rest = name.strip_prefix(directory.trim_end_matches('/'))?;
+            rest.strip_prefix('/').filter(|rest| !rest.is_empty())
+        };
+        let places = self.directories.iter().filter_map(below);
+        places.min_by_key(|place| place.len()).unwrap_or(name)
+    }
 }
 
 /// One request.
@@ -67,5 +86,28 @@ impl Op {
             Self::Write => 'W',
             Self::Discard => 'D',
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_below_the_longest_directory() {
+        let directories = ["/db", "/db/logs/", "/"].map(str::to_owned).into();
+        let trace = Trace {
+            directories,
+            ..Trace::default()
+        };
+        for (name, place) in [
+            ("/db/t.ibd", "t.ibd"),
+            ("/db/logs/bin.1", "bin.1"),
+            ("/dbx/t", "dbx/t"),
+            ("t.ibd", "t.ibd"),
+        ] {
+            assert_eq!(trace.place(name), place);
+        }
+        assert_eq!(Trace::default().place("/db/t"), "/db/t");
     }
 }

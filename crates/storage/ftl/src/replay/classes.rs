@@ -7,21 +7,21 @@
 use std::collections::BTreeMap;
 
 use super::{Footprint, Rules};
-use crate::trace::Op;
+use crate::trace::{Op, kind_of};
 
 /// More names than this are joined by their digits.
 const MAX_NAMES: usize = 48;
 /// More kinds than this are joined by their streams.
 const MAX_KINDS: usize = 160;
-/// Streams that are told apart; no device has as many handles.
-const MAX_STREAMS: usize = 64;
+/// Streams that are told apart; higher numbers are the last one. No device has as many handles.
+pub const MAX_STREAMS: usize = 64;
 /// What belongs to no file.
 const NO_FILE: &str = "(no file)";
 
 /// Pages that are accounted together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
-    /// A file's name, or that of many with `N` for digits.
+    /// A file's place, or that of many with `N` for digits.
     pub name: String,
     /// The stream that the rules gave it.
     pub stream: usize,
@@ -40,12 +40,14 @@ pub(super) struct Classes {
 impl Classes {
     pub(super) fn of(footprint: &Footprint, rules: &dyn Rules) -> Self {
         let names = footprint.files.iter().map(|name| Some(name.as_str()));
+        let places = footprint.places.iter().map(String::as_str).chain([NO_FILE]);
         let written = written(footprint);
         let files: Vec<Class> = names
             .chain([None])
+            .zip(places)
             .zip(written)
-            .map(|(name, written_pages)| Class {
-                name: name.unwrap_or(NO_FILE).to_owned(),
+            .map(|((name, place), written_pages)| Class {
+                name: place.to_owned(),
                 stream: rules.stream_of(name).min(MAX_STREAMS - 1),
                 written_pages,
             })
@@ -56,19 +58,19 @@ impl Classes {
     /// Joins files to no more classes than a device can tell apart.
     fn join(files: &[Class]) -> Self {
         let by_name = sums(files, |file| file.name.clone());
-        let kind_of = |file: &Class| {
+        let name_or_kind = |file: &Class| {
             if by_name.len() > MAX_NAMES {
-                without_digits(&file.name)
+                kind_of(&file.name)
             } else {
                 file.name.clone()
             }
         };
-        let mut kinds: Vec<(Key, u64)> = sums(files, kind_of).into_iter().collect();
+        let mut kinds: Vec<(Key, u64)> = sums(files, name_or_kind).into_iter().collect();
         kinds.sort_by_key(|(_, pages)| std::cmp::Reverse(*pages));
         kinds.truncate(MAX_KINDS);
         kinds.sort();
         let name_of = |file: &Class| {
-            let key = (kind_of(file), file.stream);
+            let key = (name_or_kind(file), file.stream);
             if kinds.binary_search_by(|(kind, _)| kind.cmp(&key)).is_ok() {
                 key.0
             } else {
@@ -159,30 +161,6 @@ fn written(footprint: &Footprint) -> Vec<u64> {
     written
 }
 
-/// `binlog.000012` to `binlog.N`, `pg_wal/00000001000000000000002A` to `pg_wal/N`.
-fn without_digits(name: &str) -> String {
-    let mut short = String::new();
-    let mut rest = name;
-    while let Some(letter) = rest.chars().next() {
-        let end = |is_in: fn(char) -> bool| rest.find(|c| !is_in(c)).unwrap_or(rest.len());
-        let decimal = end(|c| c.is_ascii_digit());
-        let hexadecimal = end(|c| c.is_ascii_digit() || ('A'..='F').contains(&c));
-        let run = if hexadecimal >= 8 {
-            hexadecimal
-        } else {
-            decimal
-        };
-        if run > 0 {
-            short.push('N');
-            rest = &rest[run..];
-        } else {
-            short.push(letter);
-            rest = &rest[letter.len_utf8()..];
-        }
-    }
-    short
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,20 +170,6 @@ mod tests {
             name,
             stream,
             written_pages,
-        }
-    }
-
-    #[test]
-    fn names_lose_their_digits() {
-        for (name, expected) in [
-            ("ibdata1", "ibdataN"),
-            ("binlog.000012", "binlog.N"),
-            ("pg_wal/00000001000000000000002A", "pg_wal/N"),
-            ("base/16384/2619_vm", "base/N/N_vm"),
-            ("FACE", "FACE"),
-            ("é12", "éN"),
-        ] {
-            assert_eq!(without_digits(name), expected);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read as _};
 
-use super::{COLUMNS, FIRST_LINE, Op, Row, SECTOR_BYTES, Trace, name};
+use super::{COLUMNS, DIRECTORY, FIRST_LINE, Op, Row, SECTOR_BYTES, Trace, name};
 
 /// Longest line: the longest path with every byte escaped, and numbers.
 const MAX_LINE_BYTES: u64 = 16 * 1024;
@@ -157,13 +157,28 @@ fn enter(bytes: &[u8], line: u64, trace: &mut Trace) -> Result<(), Fault> {
         1 => Ok(()),
         2 if text == COLUMNS => Ok(()),
         2 => Err(Fault::Columns),
-        _ if text.starts_with('#') => Ok(()),
+        _ if text.starts_with('#') => remark(text, trace),
         _ => {
             let row = row(text, trace)?;
             trace.rows.push(row);
             Ok(())
         }
     }
+}
+
+/// A remark means nothing, unless it names a directory.
+fn remark(text: &str, trace: &mut Trace) -> Result<(), Fault> {
+    let path = text.strip_prefix(DIRECTORY);
+    let Some(path) = path.filter(|path| path.starts_with('/')) else {
+        return Ok(());
+    };
+    let wrong = || Fault::Name {
+        text: path.to_owned(),
+    };
+    trace
+        .directories
+        .push(name::unescape(path).ok_or_else(wrong)?);
+    Ok(())
 }
 
 fn row(text: &str, trace: &mut Trace) -> Result<Row, Fault> {
@@ -277,8 +292,20 @@ mod tests {
         assert_eq!(read(HEAD.as_bytes()).unwrap(), Trace::default());
     }
 
+    #[test]
+    fn remarks_may_name_directories() {
+        let text =
+            format!("{HEAD}# directory /a%20b\n# directory none\n0,0,512,W,-\n# directory /c\n");
+        let trace = read(text.as_bytes()).unwrap();
+        assert_eq!(trace.directories, ["/a b", "/c"]);
+    }
+
     /// The text behind the head, and the message.
     const WRONG: &[(&str, &str)] = &[
+        (
+            "# directory /a%4\n",
+            "line 3: file name \"/a%4\": not empty, and % only as %XX",
+        ),
         (
             "1,0,512\n",
             "line 3: 3 fields; a row has five: t_ns,lba,len,op,file",

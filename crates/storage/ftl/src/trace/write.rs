@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::{COLUMNS, FIRST_LINE, Op, SECTOR_BYTES, name};
+use super::{COLUMNS, DIRECTORY, FIRST_LINE, Op, SECTOR_BYTES, name};
 
 /// Why a row was not written.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +49,15 @@ impl<W: Write> Writer<W> {
             numbers: HashMap::new(),
             before_ns: 0,
         })
+    }
+
+    /// Names a directory, by its absolute path, that was recorded.
+    ///
+    /// # Errors
+    /// The output failed.
+    pub fn directory(&mut self, path: &str) -> Result<(), WriteError> {
+        writeln!(self.out, "{DIRECTORY}{}", name::escape(path))?;
+        Ok(())
     }
 
     /// Writes one row; `file` is `None` for what belongs to no file.
@@ -128,6 +137,16 @@ mod tests {
             }).collect();
             prop_assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn directories_are_read_again() {
+        let mut writer = Writer::new(Vec::new()).unwrap();
+        for path in ["/db/a\n%", "/é"] {
+            writer.directory(path).unwrap();
+        }
+        let text = writer.finish().unwrap();
+        assert_eq!(read(&text[..]).unwrap().directories, ["/db/a\n%", "/é"]);
     }
 
     #[test]
