@@ -5,6 +5,8 @@ mod check;
 mod rules;
 mod run;
 mod simulate;
+mod suggest;
+mod suggested;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -24,6 +26,8 @@ enum Verb {
     Check(check::Args),
     /// Prints a set of rules as TOML, or lists the sets that are built in
     Rules(rules::Args),
+    /// Proposes rules from how long the pages of each file lived
+    Suggest(suggest::Args),
     /// Predicts write amplification on a simulated SSD
     Simulate(simulate::Args),
 }
@@ -34,6 +38,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Verb::Run(args) => run::run(args),
         Verb::Check(args) => check::run(&args),
         Verb::Rules(args) => rules::run(&args),
+        Verb::Suggest(args) => suggest::run(&args),
         Verb::Simulate(args) => simulate::run(&args),
     }
 }

@@ -105,6 +105,8 @@ pub struct Case {
     pub streams: Vec<usize>,
     /// Those that had to share the first handle because there were no more.
     pub without_handle: Vec<usize>,
+    /// Logical pages of the device.
+    pub logical_pages: u32,
     /// What was found.
     pub outcome: Outcome,
 }
@@ -176,6 +178,7 @@ pub fn replay(
         outcome: outcome.ok_or(ReplayError::Interrupted)?,
         classes: classes.into_list(),
         without_handle: streams[served..].to_vec(),
+        logical_pages: device.config().logical_pages,
         streams,
     })
 }

@@ -106,7 +106,7 @@ pub fn suggest(
     if subjects.is_empty() {
         return Err(SuggestError::NoFiles);
     }
-    let has_rest = !skipped.is_empty() || evidence_of_no_file(trace);
+    let has_rest = !skipped.is_empty() || has_nameless_writes(trace);
     let most = options
         .device
         .handles
@@ -133,7 +133,22 @@ pub fn suggest(
     })
 }
 
-fn evidence_of_no_file(trace: &Trace) -> bool {
+/// What is told apart in a trace, without streams, and how long it is in seconds.
+#[must_use]
+pub fn classes(trace: &Trace, page_bytes: u64) -> (Vec<Class>, f64) {
+    let watcher = Watcher::of(trace, page_bytes);
+    let seen_s = watcher.seconds();
+    let places: Vec<String> = trace
+        .files
+        .iter()
+        .map(|name| trace.place(name).to_owned())
+        .collect();
+    let (subjects, _) = subjects::tell_apart(&places, &watcher.evidence(), seen_s);
+    let class = |subject| class(subject, String::new(), &places);
+    (subjects.into_iter().map(class).collect(), seen_s)
+}
+
+fn has_nameless_writes(trace: &Trace) -> bool {
     let is_write = |row: &&saiga_ftl::trace::Row| row.op == saiga_ftl::trace::Op::Write;
     trace
         .rows

@@ -111,8 +111,13 @@ fn kinds_are_told_apart_and_rings_cost_nothing() {
     let case = case.unwrap();
     let measured = &case.outcome.measured;
     for (number, class) in case.classes.iter().enumerate() {
-        let share = measured.moved[number] as f64 / measured.host[number] as f64;
-        assert_eq!(share < 0.01, class.name != "db/t.ibd", "{}: {share}", class.name);
+        let share = measured.moved[number] as f64 / measured.host[number].max(1) as f64;
+        assert_eq!(
+            share < 0.05,
+            class.name != "db/t.ibd",
+            "{}: {share}",
+            class.name
+        );
     }
     assert_eq!(
         maker.suggest(60),
