@@ -41,6 +41,16 @@ pub struct Run {
     pub case: Case,
 }
 
+impl Run {
+    /// Half the range of the intervals of the measurement; `None` when there is one only, because a repetition of the trace
+    /// is longer than that.
+    #[must_use]
+    pub fn half_range(&self) -> Option<f64> {
+        let outcome = &self.case.outcome;
+        (outcome.intervals.len() > outcome.warm_up_intervals + 1).then(|| outcome.spread())
+    }
+}
+
 /// What a placement is called.
 #[must_use]
 pub fn placement_name(placement: Placement) -> &'static str {

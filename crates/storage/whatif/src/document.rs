@@ -159,11 +159,10 @@ fn figure(label: String, run: &Run, tone: Tone) -> Figure {
     Figure {
         label,
         value: format!("{:.3}", run.case.outcome.waf()),
-        detail: format!(
-            "± {:.3}; {}",
-            run.case.outcome.spread(),
-            condition_words(run.condition)
-        ),
+        detail: match run.half_range() {
+            Some(half) => format!("± {half:.3}; {}", condition_words(run.condition)),
+            None => condition_words(run.condition),
+        },
         tone,
     }
 }

@@ -38,7 +38,7 @@ return {
     matrices: count('#victims table'), cdf: count('#lifetimes polyline'), warmUp: count('#warm-up polyline'),
     groups: [...document.querySelectorAll('#comparison .panels caption')].map(c => c.textContent),
     untitled: [...document.querySelectorAll('svg[role=img]')].filter(s => !s.querySelector('title')).length,
-    odd: /NaN|undefined|Infinity/.test(document.body.textContent),
+    odd: /NaN|undefined|Infinity/.test(document.querySelector('main').textContent),
 };
 ";
 
@@ -137,7 +137,7 @@ fn the_page_shows_every_run_and_fits_every_window() {
         );
         // One stream, and two sets in two placements, under two conditions.
         assert_eq!(findings["bars"], json!(10));
-        assert!(findings["dots"].as_u64() >= Some(40), "{findings}");
+        assert!(findings["dots"].as_u64() >= Some(10), "{findings}");
         // Of the first condition: five runs, of which each placement shows three.
         assert_eq!(
             (&findings["matrices"], &findings["warmUp"]),
@@ -171,7 +171,8 @@ fn the_report_can_be_printed_as_text() {
         "placement",
         "intervals",
         "half dead after",
-        "persistently isolated: ",
+        "astream, persistently isolated: ",
+        "mysql-bin.N moved",
         "in the first interval",
         "path = \"#ib_[0-9]*_[0-9]*.dblwr\"",
         "Differences of less than a few percent mean nothing",

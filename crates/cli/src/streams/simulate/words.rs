@@ -136,7 +136,8 @@ fn comparison(runs: &[&Run], all: &[Run]) -> String {
             placement_name(run.placement).to_owned(),
             run.case.streams.len().to_string(),
             format!("{:.3}", run.case.outcome.waf()),
-            format!("{:.3}", run.case.outcome.spread()),
+            run.half_range()
+                .map_or("-".to_owned(), |half| format!("{half:.3}")),
             if run.placement == Placement::OneStream {
                 String::new()
             } else {

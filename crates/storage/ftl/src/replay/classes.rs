@@ -33,17 +33,22 @@ pub struct Class {
 #[derive(Debug)]
 pub(super) struct Classes {
     list: Vec<Class>,
-    /// The class of each file; the last is that of no file.
+    /// The class of each file; the last is that of no file, if there is such data.
     of_file: Vec<u8>,
 }
 
 impl Classes {
     pub(super) fn of(footprint: &Footprint, rules: &dyn Rules) -> Self {
         let names = footprint.files.iter().map(|name| Some(name.as_str()));
+        // What is not there needs no stream.
+        let has_nameless = footprint
+            .requests
+            .iter()
+            .any(|request| request.file.is_none());
         let places = footprint.places.iter().map(String::as_str).chain([NO_FILE]);
         let written = written(footprint);
         let files: Vec<Class> = names
-            .chain([None])
+            .chain(has_nameless.then_some(None))
             .zip(places)
             .zip(written)
             .map(|((name, place), written_pages)| Class {

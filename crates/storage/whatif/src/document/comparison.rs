@@ -34,7 +34,8 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
             Block::Notices(notices.collect()),
             Block::Bars(bars(content.runs)),
             Block::Text(
-                "Dots are the intervals of the measurement, each as long as the device is large; ± is half of their range."
+                "Dots are the intervals of the measurement, whole repetitions of the trace that write the device once or more; ± is half \
+                 of their range, where there are several."
                     .to_owned(),
             ),
             Block::Table(table(content.runs)),
@@ -75,7 +76,10 @@ fn group(runs: &[Run]) -> BarGroup {
                 .position(|one| *one == run.placement)
                 .unwrap_or(0),
             value: outcome.waf(),
-            text: format!("{:.3} ± {:.3}", outcome.waf(), outcome.spread()),
+            text: match run.half_range() {
+                Some(half) => format!("{:.3} ± {half:.3}", outcome.waf()),
+                None => format!("{:.3}", outcome.waf()),
+            },
             dots: measured.iter().map(|interval| interval.waf).collect(),
         }
     };
@@ -101,7 +105,8 @@ fn table(runs: &[Run]) -> Table {
                 placement_name(run.placement).to_owned(),
                 run.case.streams.len().to_string(),
                 format!("{:.3}", run.case.outcome.waf()),
-                format!("{:.3}", run.case.outcome.spread()),
+                run.half_range()
+                    .map_or("–".to_owned(), |half| format!("{half:.3}")),
                 change,
             ];
             rows.push(Row::Cells(cells.map(Cell::new).into()));

@@ -1,6 +1,7 @@
 //! Who is whose victim: pages that were moved, by whose dead pages shared a unit with them.
 
 use saiga_ftl::replay::Class;
+use saiga_ftl::trace::kind_of;
 use saiga_report::model::{Cell, Row};
 
 use super::{
@@ -8,7 +9,7 @@ use super::{
     words,
 };
 
-/// Classes of a matrix; the others are summed up.
+/// Kinds of files in a matrix; the others are summed up.
 const MOST: usize = 8;
 const OTHERS: &str = "all others";
 
@@ -20,10 +21,12 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
         condition_words(condition)
     ))];
     for run in content.runs.iter().filter(|run| run.condition == condition) {
-        blocks.push(match matrix(run) {
-            Some(table) => Block::Table(table),
-            None => Block::Text(format!("{}: nothing was moved.", title(run))),
-        });
+        let moved = run.case.outcome.measured.moved_pages();
+        blocks.push(Block::Text(format!(
+            "{}: {moved} pages were moved.",
+            title(run)
+        )));
+        blocks.extend(matrix(run).map(Block::Table));
     }
     Some(Section {
         id: "victims",
@@ -44,22 +47,20 @@ fn matrix(run: &Run) -> Option<Table> {
     if moved == 0 {
         return None;
     }
-    let shown = most_concerned(&run.case.classes, &measured.charged);
-    let place = |class: usize| {
-        let at = shown.iter().position(|one| *one == class);
+    let (kinds, charged) = by_kind(&run.case.classes, &measured.charged);
+    let shown = most_concerned(&charged);
+    let place = |kind: usize| {
+        let at = shown.iter().position(|one| *one == kind);
         at.unwrap_or(shown.len())
     };
-    let mut names: Vec<String> = shown
-        .iter()
-        .map(|class| run.case.classes[*class].name.clone())
-        .collect();
-    if run.case.classes.len() > shown.len() {
+    let mut names: Vec<String> = shown.iter().map(|kind| kinds[*kind].clone()).collect();
+    if charged.len() > shown.len() {
         names.push(OTHERS.to_owned());
     }
     let mut sums = vec![vec![0.0; shown.len() + 1]; shown.len() + 1];
-    for (died, row) in measured.charged.iter().enumerate() {
-        for (class, pages) in row.iter().enumerate() {
-            sums[place(died)][place(class)] += pages;
+    for (died, row) in charged.iter().enumerate() {
+        for (kind, pages) in row.iter().enumerate() {
+            sums[place(died)][place(kind)] += pages;
         }
     }
     let cell = |pages: &f64| {
@@ -80,21 +81,42 @@ fn matrix(run: &Run) -> Option<Table> {
         .map(|name| (format!("{name} moved"), Align::Right));
     let first = [("what died".to_owned(), Align::Left)];
     Some(Table {
-        caption: format!("{}: {moved} pages were moved", title(run)),
+        caption: format!("Who was moved for whom: {}", title(run)),
         columns: first.into_iter().chain(columns).map(heading).collect(),
         rows: rows.collect(),
     })
 }
 
-/// The classes that killed or were moved most.
-fn most_concerned(classes: &[Class], charged: &[Vec<f64>]) -> Vec<usize> {
-    let concern = |class: usize| {
-        let died: f64 = charged[class].iter().sum();
-        let moved: f64 = charged.iter().map(|row| row[class]).sum();
+/// Kinds of names, and what was moved of each because of each.
+fn by_kind(classes: &[Class], charged: &[Vec<f64>]) -> (Vec<String>, Vec<Vec<f64>>) {
+    let mut kinds: Vec<String> = Vec::new();
+    let mut number_of = Vec::new();
+    for class in classes {
+        let kind = kind_of(&class.name);
+        let known = kinds.iter().position(|known| *known == kind);
+        number_of.push(known.unwrap_or_else(|| {
+            kinds.push(kind);
+            kinds.len() - 1
+        }));
+    }
+    let mut sums = vec![vec![0.0; kinds.len()]; kinds.len()];
+    for (died, row) in number_of.iter().zip(charged) {
+        for (moved, pages) in number_of.iter().zip(row) {
+            sums[*died][*moved] += pages;
+        }
+    }
+    (kinds, sums)
+}
+
+/// The kinds that killed or were moved most.
+fn most_concerned(charged: &[Vec<f64>]) -> Vec<usize> {
+    let concern = |kind: usize| {
+        let died: f64 = charged[kind].iter().sum();
+        let moved: f64 = charged.iter().map(|row| row[kind]).sum();
         died + moved
     };
-    let mut order: Vec<usize> = (0..classes.len())
-        .filter(|class| concern(*class) > 0.0)
+    let mut order: Vec<usize> = (0..charged.len())
+        .filter(|kind| concern(*kind) > 0.0)
         .collect();
     order.sort_by(|a, b| concern(*b).total_cmp(&concern(*a)));
     order.truncate(MOST);
