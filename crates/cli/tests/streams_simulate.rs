@@ -344,7 +344,7 @@ fn bad_input_is_named() {
         ("R", "[[assign]]\nmatch = 'a'\nstream = 1\n".to_owned()),
         ("ODD", "rule = 1\n".to_owned()),
         ("MIXED", "[[rule]]\n[[assign]]\n".to_owned()),
-        ("NAMELESS", format!("{head}1,0,4096,W,-\n")),
+        ("NAMELESS", format!("{head}1,0,4194304,W,-\n")),
     ];
     for (name, contents) in &files {
         fs::write(saiga.path(name), contents).unwrap();

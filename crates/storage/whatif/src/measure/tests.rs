@@ -70,23 +70,23 @@ fn a_ring_is_a_ring_also_when_its_files_take_turns_and_its_last_page_is_rewritte
 
 #[test]
 fn pages_in_place_are_judged_by_their_rate() {
-    for (seconds_each, expected) in [
-        (0.001, Hint::Short),
-        (10.0, Hint::Long),
-        (1e6, Hint::Extreme),
+    for (ns_each, expected) in [
+        (S / 1000, Hint::Short),
+        (10 * S, Hint::Long),
+        (1_000_000 * S, Hint::Extreme),
     ] {
         let mut maker = Maker::new(&["t.ibd"]);
         maker.row(Op::Present, 0, 100, 0);
         for i in 0..400_u64 {
             maker.row(Op::Write, i * 37 % 100, 1, 0);
-            maker.now_ns += (seconds_each * 1e9) as u64;
+            maker.now_ns += ns_each;
         }
         let found = maker.concluded(0);
         assert_eq!(found.behaviour, Behaviour::InPlace, "{found:?}");
         // All pages were there, so that each write was a rewrite: 4 for each page.
         assert_eq!(found.rewrites_per_page, 4.0);
-        assert_eq!((found.hint, found.or), (expected, None), "{seconds_each}");
-        let expected_s = 100.0 * seconds_each;
+        assert_eq!((found.hint, found.or), (expected, None), "{ns_each}");
+        let expected_s = 100.0 * ns_each as f64 / 1e9;
         assert!((median_s(&maker, 0) / expected_s - 1.0).abs() < 0.13);
     }
 }

@@ -1,3 +1,5 @@
+//! Every form of a set, and what it makes of names.
+
 use saiga_ftl::replay::Rules as _;
 use saiga_ftl::trace::Row;
 
