@@ -9,6 +9,8 @@ mod rules;
 mod run;
 mod simulate;
 mod stop;
+mod suggest;
+mod suggested;
 mod unit;
 
 use std::io::Write as _;
@@ -35,6 +37,8 @@ enum Verb {
     Rules(rules::Args),
     /// Records which blocks a database writes, and of which of its files, for `simulate`
     Record(Box<record::Args>),
+    /// Proposes rules from how long the pages of each file lived
+    Suggest(suggest::Args),
     /// Predicts write amplification on a simulated SSD
     Simulate(simulate::Args),
 }
@@ -48,6 +52,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Verb::Check(args) => check::run(&args),
         Verb::Rules(args) => rules::run(&args),
         Verb::Record(args) => record::run(*args),
+        Verb::Suggest(args) => suggest::run(&args),
         Verb::Simulate(args) => simulate::run(&args),
     }
 }

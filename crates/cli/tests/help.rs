@@ -48,6 +48,7 @@ fn help_is_as_committed() {
         "streams record",
         "streams rules",
         "streams simulate",
+        "streams suggest",
     ] {
         let name = verb.replace(' ', "-");
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/help/{name}.txt"));

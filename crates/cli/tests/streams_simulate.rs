@@ -242,10 +242,58 @@ const BAD: &[(&[&str], &str)] = &[
         &["--trace", "EMPTY"],
         "has no writes, so there is nothing to simulate",
     ),
-    (&["--trace", "T", "--rules", "ODD"], "unknown field `rule`"),
     (
-        &["--trace", "T", "--rules", "/no/rules"],
-        "cannot read /no/rules",
+        &["--trace", "T", "--rules", "ODD"],
+        "ODD:1: failed to parse the rule: 3 words",
+    ),
+    (
+        &["--trace", "T", "--rules", "MIXED"],
+        "MIXED: TOML parse error",
+    ),
+    (
+        &["--trace", "T", "--rules", "mysql", "/no/rules"],
+        "cannot read the rules in /no/rules",
+    ),
+    (
+        &["--trace", "T", "--rules", "mysq"],
+        "there is no rule set `mysq`; use none, suggested, astream, mysql,",
+    ),
+    (
+        &["--trace", "T", "--rules", "mysql", "redis", "mysql"],
+        "two rule sets are called mysql",
+    ),
+    (
+        &["--trace", "NAMELESS", "--rules", "suggested"],
+        "writes to no file that a rule could name",
+    ),
+    (&["--trace", "T", "--by", "size"], "invalid value 'size'"),
+    (&["--uniform", "--by", "hint"], "cannot be used with"),
+    (&["--uniform", "--report", "x"], "cannot be used with"),
+    (&["--uniform", "--simulations", "9"], "cannot be used with"),
+    (
+        &["--trace", "T", "--report", "/no/page.html"],
+        "cannot write /no/page.html: there is no directory /no",
+    ),
+    (&["--trace", "T", "--report", "/"], "/ is no name of a file"),
+    (
+        &["--trace", "T", "--report", "/tmp"],
+        "/tmp is a directory; name a file in it",
+    ),
+    (
+        &["--uniform", "--utilisation", "0.7,0.9"],
+        "several values of --utilisation are for --trace",
+    ),
+    (
+        &["--uniform", "--policy", "greedy,fifo"],
+        "several values of --policy are for --trace",
+    ),
+    (
+        &["--trace", "T", "--utilisation", "0.7,x"],
+        "invalid value 'x'",
+    ),
+    (
+        &["--trace", "T", "--utilisation", "0.7,1.2"],
+        "utilisation 1.2: use a share",
     ),
     (
         &["--trace", "T", "--page-bytes", "5000"],
@@ -261,6 +309,30 @@ const BAD: &[(&[&str], &str)] = &[
     ),
 ];
 
+/// The same for `suggest`.
+const BAD_SUGGEST: &[(&[&str], &str)] = &[
+    (&[], "--trace <FILE>"),
+    (&["--trace", "/no/file"], "cannot open /no/file"),
+    (&["--trace", "EMPTY"], "has no writes"),
+    (
+        &["--trace", "NAMELESS"],
+        "writes to no file that a rule could name",
+    ),
+    (
+        &["--trace", "T", "--handles", "0"],
+        "0 handles: use 1 to 128",
+    ),
+    (&["--trace", "T", "--op", "0"], "over-provisioning 0"),
+    (
+        &["--trace", "T", "--utilisation", "2"],
+        "utilisation 2: use a share",
+    ),
+    (
+        &["--trace", "T", "--out", "/no/rules.toml"],
+        "cannot write /no/rules.toml: there is no directory /no",
+    ),
+];
+
 #[test]
 fn bad_input_is_named() {
     let saiga = Installation::bare();
@@ -271,18 +343,26 @@ fn bad_input_is_named() {
         ("EMPTY", format!("{head}1,0,4096,D,-\n")),
         ("R", "[[assign]]\nmatch = 'a'\nstream = 1\n".to_owned()),
         ("ODD", "rule = 1\n".to_owned()),
+        ("MIXED", "[[rule]]\n[[assign]]\n".to_owned()),
+        ("NAMELESS", format!("{head}1,0,4194304,W,-\n")),
     ];
     for (name, contents) in &files {
         fs::write(saiga.path(name), contents).unwrap();
     }
-    for (words, expected) in BAD {
+    let of = |verb: &'static str, all: &'static [(&'static [&'static str], &'static str)]| {
+        all.iter()
+            .map(move |(words, expected)| ([&[verb], *words].concat(), *expected))
+    };
+    let all = of("simulate", BAD).chain(of("suggest", BAD_SUGGEST));
+    for (words, expected) in all {
         let put = |word: &&str| match files.iter().find(|(name, _)| name == word) {
             Some((name, _)) => text(&saiga.path(name)).to_owned(),
             None => (*word).to_owned(),
         };
         let words: Vec<String> = words.iter().map(put).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let out = simulate(&saiga, &words);
+        let words: Vec<&str> = [&["streams"], &words[..]].concat();
+        let out = said(&mut saiga.saiga(&words));
         assert_eq!(
             (out.code, out.stdout.as_str()),
             (Some(2), ""),
@@ -290,4 +370,187 @@ fn bad_input_is_named() {
         );
         assert!(out.stderr.contains(expected), "{words:?}: {out:?}");
     }
+}
+
+#[test]
+fn without_rules_the_database_and_the_trace_decide() {
+    let saiga = Installation::bare();
+    let (plain, mysql) = (saiga.path("plain.csv"), saiga.path("mysql.csv"));
+    fs::write(&plain, trace()).unwrap();
+    let named = trace().replace("1=db/slow.ibd", "1=mysql.ibd");
+    fs::write(&mysql, named).unwrap();
+    for (file, expected) in [
+        (&plain, &["none", "suggested", "suggested"][..]),
+        (
+            &mysql,
+            &["none", "mysql", "mysql", "suggested", "suggested"],
+        ),
+    ] {
+        let found = json(&saiga, &["--trace", text(file), "--simulations", "6"]);
+        let cases = found["cases"].as_array().unwrap();
+        let names: Vec<&str> = cases
+            .iter()
+            .map(|case| case["rules"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, expected);
+        let waf = |case: &Value| case["result"]["waf"].as_f64().unwrap();
+        let last = cases.len() - 1;
+        assert!(
+            waf(&cases[last]) < 0.9 * waf(&cases[0]),
+            "{}",
+            waf(&cases[last])
+        );
+    }
+    let out = must(
+        &saiga,
+        &["--trace", text(&mysql), "--rules", "mysql", "none"],
+    );
+    // The cold table is not written; the two others are half of the bytes each.
+    assert!(
+        out.stdout
+            .contains("mysql: its rules match 156 MiB of 156 MiB written, 100.0 %"),
+        "{out:?}"
+    );
+    assert!(!out.stderr.contains("matches no file"), "{out:?}");
+}
+
+#[test]
+fn hints_are_all_that_some_drives_know() {
+    let saiga = Installation::bare();
+    let file = saiga.path("t.csv");
+    fs::write(&file, trace().replace("1=db/slow.ibd", "1=#ib_1_0.dblwr")).unwrap();
+    let streams = |by: &str| {
+        let found = json(
+            &saiga,
+            &["--trace", text(&file), "--rules", "mysql", "--by", by],
+        );
+        assert_eq!(found["by"], by);
+        found["cases"][1]["streams"].as_array().unwrap().len()
+    };
+    // F2FS has no class of its own for the cold table.
+    assert_eq!(
+        [streams("stream"), streams("hint"), streams("f2fs")],
+        [3, 2, 2]
+    );
+}
+
+#[test]
+fn several_conditions_are_tabulated_and_reported() {
+    let saiga = Installation::bare();
+    let (file, page) = (saiga.path("t.csv"), saiga.path("page.html"));
+    fs::write(&file, trace()).unwrap();
+    let words = [
+        "--trace",
+        text(&file),
+        "--rules",
+        "astream",
+        "--utilisation",
+        "0.7,0.9",
+        "--policy",
+        "greedy",
+        "--policy",
+        "fifo",
+        "--report",
+        text(&page),
+    ];
+    let out = must(&saiga, &words);
+    for expected in [
+        "\n70 % in use, greedy victims\n",
+        "\n90 % in use, fifo victims\n",
+        "astream  persistently isolated",
+    ] {
+        assert!(out.stdout.contains(expected), "{expected}: {out:?}");
+    }
+    assert!(
+        out.stderr.contains(&format!("written: {}", text(&page))),
+        "{out:?}"
+    );
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.starts_with("<!DOCTYPE html>"));
+    for expected in [
+        "70 % in use, fifo",
+        "What would streams gain? t.csv",
+        "db/slow.ibd",
+    ] {
+        assert!(html.contains(expected), "{expected}");
+    }
+    let found = json(&saiga, &words);
+    let cases = found["cases"].as_array().unwrap();
+    let of = |case: &Value| {
+        (
+            case["utilisation"].as_f64().unwrap(),
+            case["policy"].as_str().unwrap().to_owned(),
+        )
+    };
+    let conditions: Vec<_> = cases.iter().step_by(3).map(of).collect();
+    let expected = [
+        (0.7, "greedy"),
+        (0.7, "fifo"),
+        (0.9, "greedy"),
+        (0.9, "fifo"),
+    ];
+    assert_eq!(
+        conditions,
+        expected.map(|(used, policy)| (used, policy.to_owned()))
+    );
+    assert_eq!(
+        (cases.len(), found["devices"].as_array().unwrap().len()),
+        (12, 4)
+    );
+    assert_eq!(found["sets"][0]["matched_bytes"], 20_000 * 4096);
+}
+
+#[test]
+fn what_is_suggested_can_be_simulated_and_read_by_the_labeller() {
+    let saiga = Installation::bare();
+    let (file, rules) = (saiga.path("t.csv"), saiga.path("own.toml"));
+    fs::write(&file, trace()).unwrap();
+    let suggest = |more: &[&str]| {
+        let words = [
+            &[
+                "streams",
+                "suggest",
+                "--trace",
+                text(&file),
+                "--simulations",
+                "30",
+            ],
+            more,
+        ]
+        .concat();
+        let out = said(&mut saiga.saiga(&words));
+        assert_eq!(out.code, Some(0), "{out:?}");
+        out.stdout
+    };
+    let printed = suggest(&[]);
+    let seen = suggest(&["--out", text(&rules)]);
+    assert_eq!(fs::read_to_string(&rules).unwrap(), printed);
+    for expected in [
+        "ib_logfileN",
+        "a ring",
+        "db/slow.ibd",
+        "simulations on a sample of 30500 pages",
+    ] {
+        assert!(seen.contains(expected), "{expected}: {seen}");
+    }
+    let listed = said(&mut saiga.saiga(&["streams", "rules", text(&rules)]));
+    assert_eq!((listed.code, listed.stdout), (Some(0), printed));
+
+    let found: Value = serde_json::from_str(&suggest(&["--json"])).unwrap();
+    let class = |name: &str| {
+        let mut classes = found["classes"].as_array().unwrap().iter();
+        classes.find(|class| class["name"] == name).unwrap().clone()
+    };
+    assert_eq!(class("ib_logfileN")["hint"], "short");
+    assert_eq!(class("ib_logfileN")["behaviour"], "a ring");
+    assert_ne!(
+        class("ib_logfileN")["stream"],
+        class("db/slow.ibd")["stream"]
+    );
+    assert_eq!(class("db/slow.ibd")["lifetime"]["writes"], 20_000);
+
+    let words = ["--trace", text(&file), "--rules", text(&rules)];
+    let own = json(&saiga, &words);
+    assert_eq!(own["cases"][2]["rules"], "own");
+    assert_eq!(own["cases"][2]["result"]["waf"], 1.0, "two rings apart");
 }

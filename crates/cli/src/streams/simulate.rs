@@ -2,10 +2,11 @@
 //!
 //! The simulator is the library's; here are its options and its words.
 
-mod assignment;
+mod json;
 mod outcome;
 mod synthetic;
 mod trace;
+mod words;
 
 use std::io::Write as _;
 use std::num::NonZeroU32;
@@ -13,20 +14,28 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, ValueEnum};
+use saiga_ftl::replay::Options;
 use saiga_ftl::steady::{self, Length};
 use saiga_ftl::{Counting, GcFrontier, Isolation, Policy};
+use saiga_whatif::By;
+use saiga_whatif::document::policy_name;
 use serde_json::Value;
 
 /// What cannot have the options of a trace. (clap waives `requires` for an option whose group has
 /// another member, so that these would be ignored in silence.)
 const SYNTHETIC: [&str; 3] = ["uniform", "hot_cold", "sequential"];
+/// Simulations by which streams are suggested.
+pub(super) const SIMULATIONS: u32 = 300;
 
 /// Options of `saiga streams simulate`.
 #[derive(Debug, clap::Args)]
 #[command(
     group = ArgGroup::new("workload").required(true),
     after_help = "Models pages, units and garbage collection; not time, wear or caches (docs/ftl.md). The same \
-options give the same figures.\nExit status: 2 when there is nothing to simulate."
+options give the same figures.\nSET is none, astream (what its documentation has for MySQL), mysql, mariadb, postgres, opengauss, \
+redis, rocksdb, suggested (from the trace itself), or a file: rules of the labeller, a plain assignment, or astream's grammar \
+(a file of such a name is ./mysql). Without --rules: the set of the database, if the names of the files tell it, and suggested.\n\
+Exit status: 2 when there is nothing to simulate."
 )]
 pub(crate) struct Args {
     /// Random writes, every page alike
@@ -41,9 +50,18 @@ pub(crate) struct Args {
     /// The writes of a recorded trace, repeated
     #[arg(long, group = "workload", value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// With --trace: compare these assignments of files to streams (TOML)
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = SYNTHETIC)]
-    rules: Vec<PathBuf>,
+    /// With --trace: compare these rule sets with one stream for everything
+    #[arg(long, value_name = "SET", num_args = 1.., conflicts_with_all = SYNTHETIC)]
+    rules: Vec<String>,
+    /// With --trace: what tells streams apart
+    #[arg(long, value_enum, default_value = "stream", conflicts_with_all = SYNTHETIC)]
+    by: ByName,
+    /// With --trace: write a page with plots into this file
+    #[arg(long, value_name = "FILE", conflicts_with_all = SYNTHETIC)]
+    report: Option<PathBuf>,
+    /// With --trace: simulations by which suggested streams may be looked for
+    #[arg(long, value_name = "N", default_value_t = SIMULATIONS, conflicts_with_all = SYNTHETIC)]
+    simulations: u32,
     #[command(flatten)]
     device: DeviceArgs,
     /// Logical pages of the device
@@ -82,15 +100,15 @@ struct DeviceArgs {
     /// Spare space as a share of the logical pages
     #[arg(long, value_name = "SHARE", default_value_t = 0.07)]
     op: f64,
-    /// Share of the logical pages that hold data [default: 1, with --trace 0.9]
-    #[arg(long, value_name = "SHARE")]
-    utilisation: Option<f64>,
+    /// Share of the logical pages that hold data; with --trace several, as 0.7,0.9 [default: 1, with --trace 0.9]
+    #[arg(long, value_name = "SHARE", value_delimiter = ',')]
+    utilisation: Vec<f64>,
     /// Pages of a reclaim unit [default: 256, with --trace as many as leave 2048 units]
     #[arg(long, value_name = "N")]
     ru_pages: Option<u32>,
-    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D
-    #[arg(long, value_name = "POLICY", default_value = "greedy", value_parser = policy)]
-    policy: Policy,
+    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D; with --trace several
+    #[arg(long, value_name = "POLICY", default_value = "greedy", value_parser = policy, value_delimiter = ',')]
+    policy: Vec<Policy>,
     /// Whether moved pages have open units of their own or share those of the host
     #[arg(long, value_enum, default_value = "own")]
     gc: GcName,
@@ -141,7 +159,59 @@ enum CountName {
     Whole,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ByName {
+    /// The stream that a rule names, else its hint
+    Stream,
+    /// Hints only, for drives and file systems that know nothing else
+    Hint,
+    /// The classes of F2FS: short, extreme, and all else
+    F2fs,
+}
+
+impl ByName {
+    fn by(self) -> By {
+        match self {
+            Self::Stream => By::Stream,
+            Self::Hint => By::Hint,
+            Self::F2fs => By::F2fs,
+        }
+    }
+}
+
 impl DeviceArgs {
+    /// The one policy of synthetic writes.
+    fn one_policy(&self) -> anyhow::Result<Policy> {
+        match self.policy[..] {
+            [policy] => Ok(policy),
+            _ => anyhow::bail!("several values of --policy are for --trace; give one"),
+        }
+    }
+
+    /// The one utilisation of synthetic writes, or none.
+    fn one_utilisation(&self) -> anyhow::Result<Option<f64>> {
+        match self.utilisation[..] {
+            [] => Ok(None),
+            [utilisation] => Ok(Some(utilisation)),
+            _ => anyhow::bail!("several values of --utilisation are for --trace; give one"),
+        }
+    }
+
+    /// The device that a trace is replayed on, but for what there may be several of.
+    fn options(&self, handles: usize, trim: bool) -> Options {
+        Options {
+            over_provisioning: self.op,
+            unit_pages: self.ru_pages,
+            counting: self.counting(Counting::WholeDevice),
+            gc: self.gc(),
+            handles,
+            trim,
+            length: self.length(),
+            seed: self.seed,
+            ..Options::default()
+        }
+    }
+
     fn length(&self) -> Length {
         Length {
             warm_up: self.warm_up,
@@ -207,7 +277,7 @@ fn hot_cold(text: &str) -> Result<HotCold, String> {
     Ok(HotCold { pages, writes })
 }
 
-fn policy(text: &str) -> Result<Policy, String> {
+pub(super) fn policy(text: &str) -> Result<Policy, String> {
     match text {
         "greedy" => Ok(Policy::Greedy),
         "fifo" => Ok(Policy::Fifo),
@@ -222,16 +292,6 @@ fn policy(text: &str) -> Result<Policy, String> {
                 .map(Policy::Choice)
                 .ok_or_else(|| message.to_owned())
         }
-    }
-}
-
-/// `greedy`, `choice:10`.
-fn policy_name(policy: Policy) -> String {
-    match policy {
-        Policy::Greedy => "greedy".to_owned(),
-        Policy::Fifo => "fifo".to_owned(),
-        Policy::CostBenefit => "cost-benefit".to_owned(),
-        Policy::Choice(samples) => format!("choice:{samples}"),
     }
 }
 

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::{Context as _, bail};
-use saiga_experiment::output;
+use anyhow::bail;
 use saiga_report::{html, text};
 use saiga_waf::series::{Series, series};
 use saiga_waf::store::Store;
 use saiga_waf::{Sample, moment, report};
+
+use crate::outfile;
 
 /// Options of `saiga waf report`.
 #[derive(Debug, clap::Args)]
@@ -90,7 +91,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut is_written = false;
     for (path, content) in files {
         if let (Some(path), Some(content)) = (path, content) {
-            write(path, &content)?;
+            outfile::write(path, &content)?;
             is_written = true;
         }
     }
@@ -156,16 +157,4 @@ fn chosen(args: &Args, file: &Path, samples: Vec<Sample>) -> anyhow::Result<Vec<
 fn as_text(all: &[Series], rows: usize) -> String {
     let document = report::document(all, rows);
     text::render(&document, text::Style::plain())
-}
-
-fn write(path: &Path, content: &str) -> anyhow::Result<()> {
-    let name = path.file_name().and_then(|name| name.to_str());
-    let name = name.with_context(|| format!("{} is no name of a file", path.display()))?;
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        Some(_) | None => Path::new("."),
-    };
-    output::write_file(folder, name, content)?;
-    crate::exit::say(&format!("written: {}", path.display()));
-    Ok(())
 }

@@ -118,6 +118,8 @@ pub enum Block {
     Curves(Curves),
     /// How often which values occurred.
     Histogram(Histogram),
+    /// Values over something else than time, or on a logarithmic axis.
+    Lines(Lines),
 }
 
 /// A warning in plain words.
@@ -244,11 +246,31 @@ pub struct Bars {
     pub caption: String,
     /// Unit of every value.
     pub unit: String,
+    /// What series, values and dots are.
+    pub words: BarWords,
     /// Names of the series; a bar refers to one by its index.
     pub series: Vec<String>,
     /// Panels in reading order.
     pub panels: Vec<BarPanel>,
 }
+
+/// What the parts of a chart of bars are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BarWords {
+    /// One series: `arm`.
+    pub series: &'static str,
+    /// Where a bar ends: `median`.
+    pub value: &'static str,
+    /// Several dots: `runs`.
+    pub dots: &'static str,
+}
+
+/// Arms, the medians of their runs, and the runs.
+pub const RUNS: BarWords = BarWords {
+    series: "arm",
+    value: "median",
+    dots: "runs",
+};
 
 /// Bars that share a scale.
 #[derive(Debug, Clone, PartialEq)]
@@ -358,4 +380,50 @@ pub struct HistogramPanel {
     pub end: String,
     /// Shares of each series by bin, from 0 to 1; the last bin holds all that is longer.
     pub shares: Vec<Vec<f64>>,
+}
+
+/// Lines on one axis across, each panel with a scale from zero upwards.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lines {
+    /// What the chart shows; its accessible name.
+    pub caption: String,
+    /// Names of the series; a line refers to one by its index.
+    pub series: Vec<String>,
+    /// The axis across.
+    pub axis: LineAxis,
+    /// Panels, top to bottom.
+    pub panels: Vec<LinePanel>,
+}
+
+/// An axis across.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LineAxis {
+    /// What is on it, with its unit.
+    pub title: String,
+    /// Its left and right end; both above zero where it is logarithmic.
+    pub ends: [f64; 2],
+    /// Whether equal ratios are equally far apart.
+    pub is_logarithmic: bool,
+    /// Places on it, formatted.
+    pub ticks: Vec<(f64, String)>,
+}
+
+/// Lines that share a scale from zero.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinePanel {
+    /// What is drawn, with its unit.
+    pub title: String,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// Index into [`Lines::series`].
+    pub series: usize,
+    /// Across and up, from left to right.
+    pub points: Vec<[f64; 2]>,
+    /// What it says, in a few words: all that a terminal shows of it.
+    pub text: String,
 }

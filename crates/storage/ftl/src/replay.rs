@@ -9,10 +9,11 @@
 mod classes;
 mod footprint;
 mod player;
+mod sample;
 
 use std::ops::ControlFlow;
 
-pub use classes::Class;
+pub use classes::{Class, MAX_STREAMS};
 pub use footprint::{Footprint, FootprintError, Totals};
 
 use crate::config::{Config, ConfigError, Counting, GcFrontier, Isolation, MAX_HANDLES, Policy};
@@ -104,6 +105,8 @@ pub struct Case {
     pub streams: Vec<usize>,
     /// Those that had to share the first handle because there were no more.
     pub without_handle: Vec<usize>,
+    /// Logical pages of the device.
+    pub logical_pages: u32,
     /// What was found.
     pub outcome: Outcome,
 }
@@ -175,6 +178,7 @@ pub fn replay(
         outcome: outcome.ok_or(ReplayError::Interrupted)?,
         classes: classes.into_list(),
         without_handle: streams[served..].to_vec(),
+        logical_pages: device.config().logical_pages,
         streams,
     })
 }

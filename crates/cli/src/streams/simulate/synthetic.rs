@@ -35,7 +35,7 @@ pub(super) fn simulate(args: &Args) -> anyhow::Result<(String, Value)> {
     };
     let used = used_pages(args)?;
     let parts = parts(kind, used, args.streams)?;
-    let config = config(args, parts.len());
+    let config = config(args, parts.len())?;
     let mut device = Device::new(config.clone())?;
     let mut workload: Box<dyn Workload> = match kind {
         Kind::Sequential => {
@@ -88,7 +88,7 @@ pub(super) fn simulate(args: &Args) -> anyhow::Result<(String, Value)> {
 }
 
 fn used_pages(args: &Args) -> anyhow::Result<u32> {
-    let share = args.device.utilisation.unwrap_or(1.0);
+    let share = args.device.one_utilisation()?.unwrap_or(1.0);
     if !(share > 0.0 && share <= 1.0) {
         bail!("--utilisation {share}: use a share above 0 and at most 1, as 0.9 for 90 %");
     }
@@ -142,23 +142,23 @@ fn parts(kind: Kind, used: u32, streams: u8) -> anyhow::Result<Vec<Part>> {
     Ok((0..streams).map(part).collect())
 }
 
-fn config(args: &Args, classes: usize) -> Config {
+fn config(args: &Args, classes: usize) -> anyhow::Result<Config> {
     let device = &args.device;
     let base = Config {
         counting: device.counting(Counting::ClosedUnits),
-        policy: device.policy,
+        policy: device.one_policy()?,
         gc: device.gc(),
         seed: device.seed,
         ..Config::plain(args.pages, device.op, device.ru_pages.unwrap_or(256))
     };
     if args.streams == 1 {
         // Streams that stay apart from themselves are one stream.
-        return Config {
+        return Ok(Config {
             classes: vec![0; classes],
             ..base
-        };
+        });
     }
-    base.with_streams(classes, args.isolation.isolation())
+    Ok(base.with_streams(classes, args.isolation.isolation()))
 }
 
 fn classes(kind: Kind, parts: &[Part], config: &Config) -> Vec<Class> {

@@ -5,7 +5,7 @@ use saiga_experiment::stats::Method;
 
 use super::{CLIENT_CPU, SERVER_CPU, View, first_seen, is_best, section, words, workloads};
 use crate::model::{
-    Bar, BarGroup, BarPanel, Bars, Block, Forest, ForestGroup, ForestRow, Reach, Section,
+    Bar, BarGroup, BarPanel, Bars, Block, Forest, ForestGroup, ForestRow, RUNS, Reach, Section,
 };
 use crate::number;
 
@@ -235,6 +235,7 @@ fn bars(view: &View, metric: &str) -> Option<Bars> {
     (!panels.is_empty()).then(|| Bars {
         caption: words::metric(metric).title,
         unit: words::unit(metric).to_owned(),
+        words: RUNS,
         series: view
             .result
             .arms

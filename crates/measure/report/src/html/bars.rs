@@ -58,11 +58,12 @@ fn bar_panel(page: &mut Markup, panel: &BarPanel, bars: &Bars) {
 fn bar_row(page: &mut Markup, bar: &Bar, group: &BarGroup, bars: &Bars, axis: &ZeroAxis) {
     let series = bars.series.get(bar.series).map_or("", String::as_str);
     let title = format!(
-        "{series}, {}: {} {}, {} runs",
+        "{series}, {}: {} {}, {} {}",
         group.label,
         bar.text,
         bars.unit,
-        bar.dots.len()
+        bar.dots.len(),
+        bars.words.dots
     );
     page.element("tr", &[], |page| {
         page.leaf("th", &[("scope", "row")], series);

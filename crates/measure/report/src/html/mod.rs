@@ -11,6 +11,7 @@ mod bars;
 mod curves;
 mod forest;
 mod histogram;
+mod lines;
 mod markup;
 
 use crate::model::{Align, Block, Column, Document, Notice, Reach, Row, Section, Table, Tone};
@@ -147,6 +148,7 @@ fn block(page: &mut Markup, block: &Block) {
         Block::Bars(bars) => bars::render(page, bars),
         Block::Curves(curves) => curves::render(page, curves),
         Block::Histogram(histogram) => histogram::render(page, histogram),
+        Block::Lines(lines) => lines::render(page, lines),
     }
 }
 

@@ -8,7 +8,8 @@ mod spark;
 mod table;
 
 use crate::model::{
-    Align, Bars, Block, Curves, Document, Forest, Histogram, Notice, Reach, Row, Section, Tone,
+    Align, Bars, Block, Curves, Document, Forest, Histogram, Lines, Notice, Reach, Row, Section,
+    Tone,
 };
 use crate::number;
 use crate::untrusted::printable;
@@ -124,6 +125,7 @@ impl Page {
             Block::Bars(bars) => self.bars(bars),
             Block::Curves(curves) => self.curves(curves),
             Block::Histogram(histogram) => self.histogram(histogram),
+            Block::Lines(lines) => self.lines(lines),
         }
     }
 
@@ -206,12 +208,30 @@ impl Page {
         self.grid(grid, &[]);
     }
 
+    /// What each line says.
+    fn lines(&mut self, lines: &Lines) {
+        self.gap();
+        self.line(&self.dim(&format!("{}, by {}", lines.caption, lines.axis.title)));
+        let mut grid = Grid::new(vec![Align::Left, Align::Left]);
+        for panel in &lines.panels {
+            grid.group(&panel.title);
+            for line in &panel.lines {
+                let name = lines.series.get(line.series).map_or("", String::as_str);
+                grid.row(vec![
+                    GridCell::new(&format!("  {name}")),
+                    GridCell::new(&line.text),
+                ]);
+            }
+        }
+        self.grid(grid, &[]);
+    }
+
     fn bars(&mut self, bars: &Bars) {
         self.gap();
         self.line(&self.dim(&format!("{}, {}", bars.caption, bars.unit)));
         let mut grid = Grid::new(vec![Align::Left, Align::Left, Align::Right, Align::Right]);
         grid.row(
-            ["", "arm", "median", "runs"]
+            ["", bars.words.series, bars.words.value, bars.words.dots]
                 .into_iter()
                 .map(GridCell::heading)
                 .collect(),

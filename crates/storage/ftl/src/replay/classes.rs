@@ -13,15 +13,15 @@ use crate::trace::{Op, kind_of};
 const MAX_NAMES: usize = 48;
 /// More kinds than this are joined by their streams.
 const MAX_KINDS: usize = 160;
-/// Streams that are told apart; no device has as many handles.
-const MAX_STREAMS: usize = 64;
+/// Streams that are told apart; higher numbers are the last one. No device has as many handles.
+pub const MAX_STREAMS: usize = 64;
 /// What belongs to no file.
 const NO_FILE: &str = "(no file)";
 
 /// Pages that are accounted together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
-    /// A file's name, or that of many with `N` for digits.
+    /// A file's place, or that of many with `N` for digits.
     pub name: String,
     /// The stream that the rules gave it.
     pub stream: usize,
@@ -33,19 +33,26 @@ pub struct Class {
 #[derive(Debug)]
 pub(super) struct Classes {
     list: Vec<Class>,
-    /// The class of each file; the last is that of no file.
+    /// The class of each file; the last is that of no file, if there is such data.
     of_file: Vec<u8>,
 }
 
 impl Classes {
     pub(super) fn of(footprint: &Footprint, rules: &dyn Rules) -> Self {
         let names = footprint.files.iter().map(|name| Some(name.as_str()));
+        // What is not there needs no stream.
+        let has_nameless = footprint
+            .requests
+            .iter()
+            .any(|request| request.file.is_none());
+        let places = footprint.places.iter().map(String::as_str).chain([NO_FILE]);
         let written = written(footprint);
         let files: Vec<Class> = names
-            .chain([None])
+            .chain(has_nameless.then_some(None))
+            .zip(places)
             .zip(written)
-            .map(|(name, written_pages)| Class {
-                name: name.unwrap_or(NO_FILE).to_owned(),
+            .map(|((name, place), written_pages)| Class {
+                name: place.to_owned(),
                 stream: rules.stream_of(name).min(MAX_STREAMS - 1),
                 written_pages,
             })

@@ -6,9 +6,11 @@ use crate::trace::{Op, Row, Trace};
 #[derive(Debug, Clone)]
 pub struct Footprint {
     pub(super) files: Vec<String>,
+    /// Where each is below the directories of the trace.
+    pub(super) places: Vec<String>,
     pub(super) requests: Vec<Request>,
-    pages: u32,
-    totals: Totals,
+    pub(super) pages: u32,
+    pub(super) totals: Totals,
 }
 
 /// What a trace consists of.
@@ -93,6 +95,11 @@ impl Footprint {
         let count = count.ok_or(FootprintError::TooLarge { pages, page_bytes })?;
         let mut footprint = Self {
             files: trace.files.clone(),
+            places: trace
+                .files
+                .iter()
+                .map(|name| trace.place(name).to_owned())
+                .collect(),
             requests: Vec::with_capacity(trace.rows.len()),
             pages: count,
             totals: Totals::default(),

@@ -97,7 +97,10 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 /// A glob: `*` and `?` stay within one name, `**` does not, `[...]` and `{a,b}` are what they are to a shell.
-fn glob(text: &str) -> Result<Pattern, Problem> {
+///
+/// # Errors
+/// It cannot be read, or can match nothing.
+pub fn glob(text: &str) -> Result<Pattern, Problem> {
     let is_odd = |part: Component<'_>| !matches!(part, Component::Normal(_));
     let is_lost = text.is_empty()
         || text.ends_with('/')

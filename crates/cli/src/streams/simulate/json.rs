@@ -1,0 +1,79 @@
+//! What traces came to, for programs.
+
+use saiga_whatif::compare::{placement_name, ratio};
+use saiga_whatif::document::policy_name;
+use saiga_whatif::{By, Joined, Run};
+use serde_json::{Value, json};
+
+use super::super::suggested;
+use super::outcome;
+use super::trace::{Found, devices};
+
+/// All of it; `device` is that of the first condition.
+pub(super) fn json(found: &Found<'_>, by: By) -> anyhow::Result<Value> {
+    let devices = devices(found)?;
+    let runs = found.runs.iter().map(|run| case(run, found.runs));
+    Ok(json!({
+        "trace": trace(found),
+        "device": devices.first(),
+        "devices": devices,
+        "by": by.name(),
+        "sets": found.sets.iter().map(set).collect::<Vec<_>>(),
+        "suggestion": found.suggestion.map(suggested::as_json),
+        "cases": runs.collect::<Vec<_>>(),
+    }))
+}
+
+fn trace(found: &Found<'_>) -> Value {
+    let footprint = found.footprint;
+    let totals = footprint.totals();
+    json!({
+        "path": found.path.display().to_string(),
+        "files": found.trace.files.len(),
+        "directories": found.trace.directories,
+        "duration_s": totals.duration_ns as f64 / 1e9,
+        "writes": totals.writes,
+        "written_bytes": totals.written_bytes,
+        "partial_writes": totals.partial_writes,
+        "discards": totals.discards,
+        "discarded_bytes": totals.discarded_bytes,
+        "page_bytes": found.page_bytes,
+        "footprint_pages": footprint.pages(),
+        "present_pages": totals.present_pages,
+        "written_pages": totals.written_pages,
+        "distinct_written_pages": totals.distinct_written_pages,
+        "writes_per_page": footprint.writes_per_page(),
+    })
+}
+
+fn set(set: &Joined) -> Value {
+    let rules = set.matches.iter().map(|rule| {
+        json!({
+            "pattern": rule.pattern,
+            "stream": rule.stream,
+            "stream_name": set.stream_name(rule.stream),
+            "files": rule.files,
+            "written_bytes": rule.written_bytes,
+        })
+    });
+    json!({
+        "name": set.name,
+        "matched_bytes": set.matched_bytes(),
+        "written_bytes": set.written_bytes,
+        "rules": rules.collect::<Vec<_>>(),
+    })
+}
+
+fn case(run: &Run, runs: &[Run]) -> Value {
+    let case = &run.case;
+    json!({
+        "rules": run.set,
+        "placement": placement_name(run.placement),
+        "utilisation": run.condition.utilisation,
+        "policy": policy_name(run.condition.policy),
+        "streams": case.streams,
+        "streams_without_handle": case.without_handle,
+        "flash_writes_ratio": ratio(runs, run),
+        "result": outcome::as_json(&case.outcome, &case.classes),
+    })
+}

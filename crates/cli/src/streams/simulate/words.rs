@@ -1,0 +1,213 @@
+//! What traces came to, for people.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use saiga_ftl::Device;
+use saiga_ftl::replay::{self, Placement};
+use saiga_whatif::compare::{placement_name, ratio};
+use saiga_whatif::document::policy_name;
+use saiga_whatif::{Condition, Joined, Run};
+
+use super::trace::Found;
+use super::{outcome, percent};
+use crate::table::Table;
+use crate::units;
+
+/// Lines of who was whose victim, for each case.
+const CHARGES: usize = 6;
+
+/// The whole answer.
+pub(super) fn text(found: &Found<'_>) -> anyhow::Result<String> {
+    let mut text = head(found);
+    for set in found.sets {
+        text.push_str(&matched(set));
+    }
+    for condition in found.conditions {
+        let runs = found.runs.iter().filter(|run| run.condition == *condition);
+        let runs: Vec<&Run> = runs.collect();
+        let config = replay::device(found.footprint, &condition.device(found.device))?;
+        let device = Device::new(config.clone())?;
+        if found.conditions.len() > 1 {
+            let used = percent(condition.utilisation);
+            let _ = writeln!(
+                text,
+                "\n{used} in use, {} victims",
+                policy_name(condition.policy)
+            );
+        }
+        text.push_str(&outcome::device_lines(&config, &device));
+        text.push_str(&steadiness(found, *condition, &runs));
+        text.push_str(&comparison(&runs, found.runs));
+    }
+    let first = found.conditions.first();
+    for run in found
+        .runs
+        .iter()
+        .filter(|run| Some(&run.condition) == first)
+    {
+        text.push_str(&victims(run));
+    }
+    for note in notes(found) {
+        let _ = writeln!(text, "\nnote: {note}");
+    }
+    Ok(text)
+}
+
+/// The trace in one line.
+pub(super) fn trace(found: &Found<'_>) -> String {
+    let totals = found.footprint.totals();
+    format!(
+        "trace: {}, {} in {} files",
+        found.path.display(),
+        units::time(Duration::from_nanos(totals.duration_ns)),
+        found.trace.files.len(),
+    )
+}
+
+/// What the trace consists of.
+pub(super) fn head(found: &Found<'_>) -> String {
+    let totals = found.footprint.totals();
+    let mut text = format!(
+        "{}\n{} writes of {}, {} discards of {}\n",
+        trace(found),
+        totals.writes,
+        units::bytes(totals.written_bytes),
+        totals.discards,
+        units::bytes(totals.discarded_bytes),
+    );
+    let _ = writeln!(
+        text,
+        "{} distinct pages of {}, {} of which held data before; {} written by one repetition",
+        found.footprint.pages(),
+        units::bytes(found.page_bytes),
+        totals.present_pages,
+        totals.written_pages,
+    );
+    if totals.partial_writes > 0 {
+        let share = totals.partial_writes as f64 / totals.writes as f64;
+        let _ = writeln!(
+            text,
+            "{} of the writes begin or end within a page, which was then written whole",
+            outcome::percent_rounded(share)
+        );
+    }
+    text
+}
+
+fn matched(set: &Joined) -> String {
+    let (matched, all) = (set.matched_bytes(), set.written_bytes);
+    let share = outcome::percent_rounded(matched as f64 / all.max(1) as f64);
+    let (matched, all) = (units::bytes(matched), units::bytes(all));
+    format!(
+        "{}: its rules match {matched} of {all} written, {share}\n",
+        set.name
+    )
+}
+
+/// How far the steady state was waited for.
+fn steadiness(found: &Found<'_>, condition: Condition, runs: &[&Run]) -> String {
+    let Some(run) = runs.first() else {
+        return String::new();
+    };
+    let [warm_up, measured] = run.case.outcome.repetitions;
+    let pages = (warm_up * found.footprint.totals().written_pages) as f64;
+    let size = f64::from(run.case.logical_pages);
+    format!(
+        "{} in use; the trace was repeated {warm_up} times as warm-up ({:.1} device sizes) and {measured} times measured\n\n",
+        percent(condition.utilisation),
+        (pages / size * 10.0).floor() / 10.0,
+    )
+}
+
+fn comparison(runs: &[&Run], all: &[Run]) -> String {
+    let mut table = Table::new([
+        "rules",
+        "placement",
+        "streams",
+        "WAF",
+        "half range",
+        "writes to flash",
+    ]);
+    for run in runs {
+        let change = ratio(all, run).map_or(0.0, |ratio| (ratio - 1.0) * 100.0);
+        table.row([
+            run.set.clone(),
+            placement_name(run.placement).to_owned(),
+            run.case.streams.len().to_string(),
+            format!("{:.3}", run.case.outcome.waf()),
+            run.half_range()
+                .map_or("-".to_owned(), |half| format!("{half:.3}")),
+            if run.placement == Placement::OneStream {
+                String::new()
+            } else {
+                format!("{change:+.1} %")
+            },
+        ]);
+    }
+    table.to_string()
+}
+
+/// Whose pages were moved because of whom.
+fn victims(run: &Run) -> String {
+    let case = &run.case;
+    let title = format!("\n{}, {}: ", run.set, placement_name(run.placement));
+    let moved = case.outcome.measured.moved_pages();
+    if moved == 0 {
+        return format!("{title}nothing was moved\n");
+    }
+    let mut table = Table::new([
+        "moved",
+        "because these died in the same unit",
+        "share of moved pages",
+    ]);
+    for charge in outcome::charges(&case.outcome, &case.classes)
+        .into_iter()
+        .take(CHARGES)
+    {
+        table.row([
+            charge.moved.to_owned(),
+            charge.died.to_owned(),
+            outcome::percent_rounded(charge.share),
+        ]);
+    }
+    format!("{title}{moved} pages were moved\n{table}")
+}
+
+/// What is to be said of this trace and these sets.
+pub(super) fn notes(found: &Found<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let writes = found.footprint.writes_per_page();
+    if writes < replay::FEW_WRITES_PER_PAGE {
+        notes.push(format!(
+            "the trace writes its pages {writes:.1} times in the mean. Repeated, that looks like a ring, and write \
+             amplification comes out too low; record at least {} times as long",
+            (replay::FEW_WRITES_PER_PAGE / writes).ceil()
+        ));
+    }
+    let first = found.conditions.first();
+    let runs = found
+        .runs
+        .iter()
+        .filter(|run| Some(&run.condition) == first);
+    for run in runs.filter(|run| run.placement == Placement::InitiallyIsolated) {
+        if !run.case.without_handle.is_empty() {
+            notes.push(format!(
+                "{}: streams {:?} shared the first handle, for the device has {}",
+                run.set, run.case.without_handle, found.device.handles
+            ));
+        }
+    }
+    let doubts = found.suggestion.map_or(0, |suggestion| {
+        let classes = suggestion.classes.iter();
+        classes
+            .filter(|class| class.conclusion.or.is_some())
+            .count()
+    });
+    if doubts > 0 {
+        notes.push(format!(
+            "the trace is too short to tell the hints of {doubts} kinds of files apart; `saiga streams suggest --out FILE` says which"
+        ));
+    }
+    notes
+}

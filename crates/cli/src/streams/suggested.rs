@@ -1,0 +1,152 @@
+//! What a trace suggests, for `simulate` and `suggest`: the search with its progress, the classes as a table and as JSON.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anyhow::Context as _;
+use saiga_experiment::interrupt::Interrupt;
+use saiga_ftl::replay::{Footprint, Options};
+use saiga_ftl::trace::{self, Trace};
+use saiga_whatif::measure::Age;
+use saiga_whatif::suggest::{self, Class, SuggestError, Suggestion};
+use serde_json::{Value, json};
+
+use crate::table::Table;
+use crate::{exit, units};
+
+/// Classes of a table; what is written less is summed up.
+const ROWS: usize = 30;
+/// Simulations between two words about them.
+const WORD_EVERY: u32 = 50;
+
+/// Reads a trace.
+pub(super) fn read(path: &Path) -> anyhow::Result<Trace> {
+    let shown = path.display();
+    let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
+    trace::read(BufReader::new(file)).with_context(|| format!("{shown}"))
+}
+
+/// Suggests rules, and says on stderr how far it is.
+pub(super) fn suggest(
+    trace: &Trace,
+    footprint: &Footprint,
+    device: &Options,
+    page_bytes: u64,
+    simulations: u32,
+    interrupt: &Interrupt,
+) -> Result<Suggestion, SuggestError> {
+    let options = suggest::Options {
+        device: device.clone(),
+        page_bytes,
+        simulations,
+    };
+    let report = &mut |made: u32, most: u32| {
+        if made.is_multiple_of(WORD_EVERY) {
+            exit::say(&format!(
+                "looking for streams: {made} simulations of {most} at most"
+            ));
+        }
+        if interrupt.raised() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    suggest::suggest(trace, footprint, &options, report)
+}
+
+/// What was seen of each class.
+pub(super) fn table(classes: &[Class], seen_s: f64) -> String {
+    let mut table = Table::new([
+        "file",
+        "written",
+        "bytes",
+        "half dead after",
+        "hint",
+        "stream",
+        "",
+    ]);
+    for class in classes.iter().take(ROWS) {
+        table.row([
+            class.name.clone(),
+            class.conclusion.words().to_owned(),
+            units::bytes(class.evidence.written_bytes),
+            age(class.evidence.lifetimes.quantile(0.5)),
+            class.conclusion.hint.to_string(),
+            class.stream.clone(),
+            class.conclusion.doubt(seen_s).unwrap_or_default(),
+        ]);
+    }
+    let mut text = table.to_string();
+    if let Some(left) = classes.len().checked_sub(ROWS).filter(|left| *left > 0) {
+        text.push_str(&format!("{left} more, which are written less\n"));
+    }
+    text
+}
+
+fn age(age: Option<Age>) -> String {
+    match age {
+        None => "-".to_owned(),
+        Some(Age::Known(seconds)) => format!("{seconds:.3} s"),
+        Some(Age::MoreThan(seconds)) => format!("more than {seconds:.0} s"),
+    }
+}
+
+/// All that was suggested.
+pub(super) fn as_json(suggestion: &Suggestion) -> Value {
+    let classes = suggestion.classes.iter().map(|class| {
+        let Class {
+            name,
+            files,
+            evidence,
+            conclusion,
+            stream,
+        } = class;
+        let quantile = |share| {
+            let age = evidence.lifetimes.quantile(share);
+            match age {
+                None => Value::Null,
+                Some(Age::Known(seconds)) => json!({ "s": seconds, "is_lower_bound": false }),
+                Some(Age::MoreThan(seconds)) => json!({ "s": seconds, "is_lower_bound": true }),
+            }
+        };
+        json!({
+            "name": name,
+            "files": files,
+            "stream": stream,
+            "hint": conclusion.hint.name(),
+            "or_hint": conclusion.or.map(|hint| hint.name()),
+            "behaviour": conclusion.words(),
+            "written_bytes": evidence.written_bytes,
+            "pages": evidence.pages,
+            "rewrites_per_page": conclusion.rewrites_per_page,
+            "rewrites_per_hour": conclusion.rewrites_per_h,
+            "lifetime": {
+                "quarter": quantile(0.25),
+                "median": quantile(0.5),
+                "three_quarters": quantile(0.75),
+                "writes": evidence.lifetimes.count(),
+                "ends_seen": evidence.lifetimes.ended(),
+            },
+            "doubt": conclusion.doubt(suggestion.seen_s),
+        })
+    });
+    let searched = suggestion.searched.as_ref().map(|searched| {
+        json!({
+            "simulations": searched.simulations,
+            "sample_pages": searched.pages,
+            "waf_one_stream": searched.none,
+            "waf_by_lifetime": searched.start,
+            "waf_found": searched.found,
+        })
+    });
+    json!({
+        "seconds": suggestion.seen_s,
+        "classes": classes.collect::<Vec<_>>(),
+        "search": searched,
+        "files_outside": suggestion.skipped,
+        "rules": suggestion.rules.to_toml(),
+    })
+}

@@ -1,0 +1,144 @@
+//! A trace scaled down: some of its pages, chosen by their numbers, and all that happens to them.
+//!
+//! Each page stays with the same probability, so that rings remain rings of fewer pages, hot pages keep their share of the
+//! writes, and what follows what is as it was (spatial sampling, as SHARDS does with caches).
+
+use super::footprint::{Footprint, Request, Totals};
+use crate::trace::Op;
+
+impl Footprint {
+    /// About `pages` pages of the trace and their requests; the whole trace when it has no more.
+    #[must_use]
+    pub fn sampled(&self, pages: u32) -> Self {
+        if pages >= self.pages() {
+            return self.clone();
+        }
+        let share = f64::from(pages) / f64::from(self.pages());
+        // Before each page, how many stay.
+        let mut ranks = Vec::with_capacity(self.pages() as usize + 1);
+        let mut rank = 0_u32;
+        for page in 0..self.pages() {
+            ranks.push(rank);
+            rank += u32::from(stays(page, share));
+        }
+        ranks.push(rank);
+        let mut sample = Self {
+            requests: Vec::new(),
+            pages: rank,
+            files: self.files.clone(),
+            places: self.places.clone(),
+            totals: Totals {
+                duration_ns: self.totals().duration_ns,
+                ..Totals::default()
+            },
+        };
+        let mut is_written = vec![false; rank as usize];
+        for request in &self.requests {
+            let [first, end] =
+                [request.first, request.first + request.pages].map(|page| ranks[page as usize]);
+            if first < end {
+                sample.count(request.op, end - first);
+                if request.op == Op::Write {
+                    is_written[first as usize..end as usize].fill(true);
+                }
+                sample.requests.push(Request {
+                    first,
+                    pages: end - first,
+                    ..*request
+                });
+            }
+        }
+        sample.totals.distinct_written_pages =
+            is_written.iter().filter(|is_written| **is_written).count() as u64;
+        if sample.totals.writes == 0 {
+            return self.clone();
+        }
+        sample
+    }
+
+    fn count(&mut self, op: Op, pages: u32) {
+        let pages = u64::from(pages);
+        let totals = &mut self.totals;
+        match op {
+            Op::Write => {
+                totals.writes += 1;
+                totals.written_pages += pages;
+            }
+            Op::Present => totals.present_pages += pages,
+            Op::Discard => totals.discards += 1,
+        }
+    }
+}
+
+/// Whether a page is in a sample of this share.
+fn stays(page: u32, share: f64) -> bool {
+    // The finaliser of SplitMix64: neighbours have nothing in common.
+    let mut hash = u64::from(page).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    hash ^= hash >> 31;
+    (hash >> 32) as f64 / 4_294_967_296.0 < share
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{Row, Trace};
+
+    #[test]
+    fn a_sample_has_its_share_of_each_file() {
+        let mut trace = Trace {
+            files: vec!["ring".to_owned(), "table".to_owned()],
+            ..Trace::default()
+        };
+        let mut row = |op, page: u64, pages: u64, file| {
+            trace.rows.push(Row {
+                t_ns: 0,
+                lba: page * 4096,
+                len: pages * 4096,
+                op,
+                file: Some(file),
+            });
+        };
+        row(Op::Present, 10_000, 30_000, 1);
+        for turn in 0..3 {
+            (0..100).for_each(|i| row(Op::Write, i * 100, 100, 0));
+            row(Op::Write, 10_000 + turn * 1000, 1000, 1);
+        }
+        row(Op::Discard, 0, 10_000, 0);
+        let whole = Footprint::of(&trace, 4096).unwrap();
+        let sample = whole.sampled(8000);
+        let near = |found: u64, expected: u64| {
+            assert!(
+                found.abs_diff(expected) * 20 < expected,
+                "{found} is far from {expected}"
+            );
+        };
+        near(sample.pages().into(), 8000);
+        near(sample.totals().written_pages, 6600);
+        near(sample.totals().distinct_written_pages, 2600);
+        near(sample.totals().present_pages, 6000);
+        assert_eq!(whole.sampled(40_000).pages(), 40_000);
+        // The ring is written from its first page to its last, three times.
+        let of_ring = |request: &&Request| request.op == Op::Write && request.file == Some(0);
+        let ring = sample.requests.iter().filter(of_ring);
+        let ends: Vec<u32> = ring.map(|request| request.first + request.pages).collect();
+        let breaks = ends.windows(2).filter(|pair| pair[1] < pair[0]).count();
+        assert_eq!(breaks, 2);
+    }
+
+    #[test]
+    fn a_sample_without_writes_is_none() {
+        let mut trace = Trace::default();
+        let row = |op, lba, len| Row {
+            t_ns: 0,
+            lba,
+            len,
+            op,
+            file: None,
+        };
+        trace.rows = vec![row(Op::Present, 0, 4096 << 20), row(Op::Write, 0, 4096)];
+        let footprint = Footprint::of(&trace, 4096).unwrap();
+        assert_eq!(footprint.sampled(16).pages(), 1 << 20);
+    }
+}

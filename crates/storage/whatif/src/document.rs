@@ -1,0 +1,194 @@
+//! The report for people: what each rule set gains, whose pages are moved because of whom, how long they live, and under
+//! which assumptions.
+
+mod assumptions;
+mod comparison;
+mod lifetimes;
+mod rules;
+mod victims;
+mod warm_up;
+
+use saiga_ftl::Policy;
+use saiga_ftl::replay::{Options, Placement};
+use saiga_report::Document;
+use saiga_report::model::{
+    Align, Block, Column, Figure, Notice, Reach, Section, Table, Tone, Verdict,
+};
+
+use crate::compare::{Condition, Run, placement_name, ratio};
+use crate::sets::Joined;
+use crate::suggest::{Class, Suggestion};
+use crate::words;
+
+/// A change of less is none: what differs so little may be the size of the units (docs/ftl.md).
+const NO_CHANGE: f64 = 0.02;
+
+/// What a report is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Content<'a> {
+    /// What the trace is called.
+    pub name: &'a str,
+    /// The trace in a sentence: time, bytes, files.
+    pub trace: &'a str,
+    /// Names with their values: trace and device.
+    pub facts: &'a [(String, String)],
+    /// What is to be said of this trace.
+    pub notes: &'a [String],
+    /// All runs; one stream first.
+    pub runs: &'a [Run],
+    /// The sets that were compared.
+    pub sets: &'a [Joined],
+    /// What was told apart in the trace, and how long it is in seconds.
+    pub classes: &'a [Class],
+    /// See `classes`.
+    pub seen_s: f64,
+    /// What was suggested, if it was.
+    pub suggestion: Option<&'a Suggestion>,
+    /// The device.
+    pub device: &'a Options,
+}
+
+/// The document.
+#[must_use]
+pub fn document(content: &Content<'_>) -> Document {
+    let sections = [
+        comparison::section(content),
+        victims::section(content),
+        lifetimes::section(content),
+        warm_up::section(content),
+        rules::section(content),
+        assumptions::section(content),
+    ];
+    Document {
+        title: format!("What would streams gain? {}", content.name),
+        subtitle: content.trace.to_owned(),
+        verdict: verdict(content),
+        figures: figures(content),
+        pointers: Vec::new(),
+        sections: sections.into_iter().flatten().collect(),
+        origin: "Made by saiga streams simulate: a simulation, no measurement of a drive; docs/ftl.md says how it was validated."
+            .to_owned(),
+    }
+}
+
+/// The run with the least write amplification under the first condition, where sets were compared.
+fn best<'a>(content: &Content<'a>) -> Option<&'a Run> {
+    let condition = content.runs.first()?.condition;
+    let runs = content
+        .runs
+        .iter()
+        .filter(|run| run.condition == condition && run.placement != Placement::OneStream);
+    runs.min_by(|a, b| a.case.outcome.waf().total_cmp(&b.case.outcome.waf()))
+}
+
+fn verdict(content: &Content<'_>) -> Verdict {
+    let (Some(first), best) = (content.runs.first(), best(content)) else {
+        return Verdict {
+            tone: Tone::Neutral,
+            lead: "Nothing was simulated.".to_owned(),
+            more: Vec::new(),
+        };
+    };
+    let alone = first.case.outcome.waf();
+    let at = condition_words(first.condition);
+    let Some((best, ratio)) = best.and_then(|best| Some((best, ratio(content.runs, best)?))) else {
+        return Verdict {
+            tone: Tone::Neutral,
+            lead: format!("With one stream, write amplification is {alone:.3} ({at})."),
+            more: Vec::new(),
+        };
+    };
+    let (tone, lead) = if (ratio - 1.0).abs() < NO_CHANGE {
+        let lead = format!(
+            "No rule set changes write amplification by 2 % or more: it is {alone:.3} with one stream ({at})."
+        );
+        (Tone::Neutral, lead)
+    } else {
+        let tone = if ratio < 1.0 {
+            Tone::Better
+        } else {
+            Tone::Worse
+        };
+        let lead = format!(
+            "The rules `{}` take write amplification from {alone:.3} to {:.3}, {} of what is written to flash ({at}, {}).",
+            best.set,
+            best.case.outcome.waf(),
+            words::change(ratio),
+            placement_name(best.placement)
+        );
+        (tone, lead.replace('`', "\""))
+    };
+    Verdict {
+        tone,
+        lead,
+        more: vec![
+            "This is a simulation that leaves out much of a drive. All rule sets share what it leaves out, so the ratio of two \
+             figures is better founded than either."
+                .to_owned(),
+        ],
+    }
+}
+
+fn figures(content: &Content<'_>) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for run in content
+        .runs
+        .iter()
+        .filter(|run| run.placement == Placement::OneStream)
+    {
+        figures.push(figure("WAF of one stream".to_owned(), run, Tone::Neutral));
+        let same = content
+            .runs
+            .iter()
+            .filter(|one| one.condition == run.condition && one.placement != Placement::OneStream);
+        let best = same.min_by(|a, b| a.case.outcome.waf().total_cmp(&b.case.outcome.waf()));
+        if let Some(best) = best {
+            let tone = match ratio(content.runs, best) {
+                Some(ratio) if ratio < 1.0 - NO_CHANGE => Tone::Better,
+                Some(_) | None => Tone::Neutral,
+            };
+            let label = format!("WAF of {}, {}", best.set, placement_name(best.placement));
+            figures.push(figure(label, best, tone));
+        }
+    }
+    figures.truncate(8);
+    figures
+}
+
+fn figure(label: String, run: &Run, tone: Tone) -> Figure {
+    Figure {
+        label,
+        value: format!("{:.3}", run.case.outcome.waf()),
+        detail: match run.half_range() {
+            Some(half) => format!("± {half:.3}; {}", condition_words(run.condition)),
+            None => condition_words(run.condition),
+        },
+        tone,
+    }
+}
+
+/// `90 % in use, greedy`.
+fn condition_words(condition: Condition) -> String {
+    let used = format!("{:.2}", condition.utilisation * 100.0);
+    let used = used.trim_end_matches('0').trim_end_matches('.');
+    format!("{used} % in use, {}", policy_name(condition.policy))
+}
+
+/// `greedy`, `choice:10`.
+#[must_use]
+pub fn policy_name(policy: Policy) -> String {
+    match policy {
+        Policy::Greedy => "greedy".to_owned(),
+        Policy::Fifo => "fifo".to_owned(),
+        Policy::CostBenefit => "cost-benefit".to_owned(),
+        Policy::Choice(samples) => format!("choice:{samples}"),
+    }
+}
+
+fn columns(titles: &[(&str, Align)]) -> Vec<Column> {
+    let column = |(title, align): &(&str, Align)| Column {
+        title: (*title).to_owned(),
+        align: *align,
+    };
+    titles.iter().map(column).collect()
+}

@@ -1,0 +1,127 @@
+//! Write amplification of every set, as bars and as a table.
+
+use saiga_ftl::replay::Placement;
+use saiga_report::model::{Bar, BarGroup, BarPanel, BarWords, Bars, Cell, Row};
+
+use super::{
+    Align, Block, Content, Notice, Reach, Run, Section, Table, columns, condition_words,
+    placement_name, ratio, words,
+};
+
+const PLACEMENTS: [Placement; 3] = [
+    Placement::OneStream,
+    Placement::InitiallyIsolated,
+    Placement::PersistentlyIsolated,
+];
+const WORDS: BarWords = BarWords {
+    series: "placement",
+    value: "WAF",
+    dots: "intervals",
+};
+
+pub(super) fn section(content: &Content<'_>) -> Option<Section> {
+    let notices = content.notes.iter().map(|note| Notice {
+        text: note.clone(),
+        cause: None,
+        action: None,
+        about: Vec::new(),
+    });
+    Some(Section {
+        id: "comparison",
+        title: "Write amplification".to_owned(),
+        reach: Reach::Summary,
+        blocks: vec![
+            Block::Notices(notices.collect()),
+            Block::Bars(bars(content.runs)),
+            Block::Text(
+                "Dots are the intervals of the measurement, whole repetitions of the trace that write the device once or more; ± is half \
+                 of their range, where there are several."
+                    .to_owned(),
+            ),
+            Block::Table(table(content.runs)),
+        ],
+    })
+}
+
+/// Runs of one condition after the other.
+fn by_condition(runs: &[Run]) -> Vec<&[Run]> {
+    runs.chunk_by(|a, b| a.condition == b.condition).collect()
+}
+
+fn bars(runs: &[Run]) -> Bars {
+    let panels = by_condition(runs).into_iter().map(|runs| BarPanel {
+        title: runs
+            .first()
+            .map_or(String::new(), |run| condition_words(run.condition)),
+        groups: runs.chunk_by(|a, b| a.set == b.set).map(group).collect(),
+    });
+    Bars {
+        caption: "Write amplification".to_owned(),
+        unit: "pages programmed for each page written".to_owned(),
+        words: WORDS,
+        series: PLACEMENTS
+            .map(|placement| placement_name(placement).to_owned())
+            .into(),
+        panels: panels.collect(),
+    }
+}
+
+fn group(runs: &[Run]) -> BarGroup {
+    let bar = |run: &Run| {
+        let outcome = &run.case.outcome;
+        let measured = &outcome.intervals[outcome.warm_up_intervals..];
+        Bar {
+            series: PLACEMENTS
+                .iter()
+                .position(|one| *one == run.placement)
+                .unwrap_or(0),
+            value: outcome.waf(),
+            text: match run.half_range() {
+                Some(half) => format!("{:.3} ± {half:.3}", outcome.waf()),
+                None => format!("{:.3}", outcome.waf()),
+            },
+            dots: measured.iter().map(|interval| interval.waf).collect(),
+        }
+    };
+    BarGroup {
+        label: runs.first().map_or(String::new(), |run| run.set.clone()),
+        bars: runs.iter().map(bar).collect(),
+    }
+}
+
+fn table(runs: &[Run]) -> Table {
+    let mut rows = Vec::new();
+    for runs_of_one in by_condition(runs) {
+        if let Some(first) = runs_of_one.first() {
+            rows.push(Row::Group(condition_words(first.condition)));
+        }
+        for run in runs_of_one {
+            let change = match ratio(runs, run) {
+                Some(ratio) if run.placement != Placement::OneStream => words::change(ratio),
+                Some(_) | None => "–".to_owned(),
+            };
+            let cells = [
+                run.set.clone(),
+                placement_name(run.placement).to_owned(),
+                run.case.streams.len().to_string(),
+                format!("{:.3}", run.case.outcome.waf()),
+                run.half_range()
+                    .map_or("–".to_owned(), |half| format!("{half:.3}")),
+                change,
+            ];
+            rows.push(Row::Cells(cells.map(Cell::new).into()));
+        }
+    }
+    Table {
+        caption: "Every rule set under every placement".to_owned(),
+        columns: columns(&[
+            ("rules", Align::Left),
+            ("placement", Align::Left),
+            ("streams", Align::Right),
+            ("WAF", Align::Right),
+            ("±", Align::Right),
+            ("writes to flash", Align::Right),
+        ]),
+        rows,
+    }
+}

@@ -1,0 +1,64 @@
+//! What the sets match, and what was suggested.
+
+use saiga_report::model::{Cell, Row};
+
+use super::{Align, Block, Content, Joined, Reach, Section, Table, columns, words};
+
+pub(super) fn section(content: &Content<'_>) -> Option<Section> {
+    if content.sets.is_empty() {
+        return None;
+    }
+    let mut blocks = vec![Block::Table(table(content.sets))];
+    if let Some(suggestion) = content.suggestion {
+        if let Some(searched) = &suggestion.searched {
+            blocks.push(Block::Text(format!(
+                "The suggested streams were found in {} simulations on a sample of {} pages: write amplification {:.3} with one \
+                 stream, {:.3} grouped by lifetime, {:.3} in the end.",
+                searched.simulations, searched.pages, searched.none, searched.start, searched.found
+            )));
+        }
+        blocks.push(Block::Text(
+            "The suggested rules, as the labeller reads them:".to_owned(),
+        ));
+        blocks.push(Block::Code(suggestion.rules.to_toml()));
+    }
+    Some(Section {
+        id: "rules",
+        title: "The rules".to_owned(),
+        reach: Reach::Evidence,
+        blocks,
+    })
+}
+
+fn table(sets: &[Joined]) -> Table {
+    let mut rows = Vec::new();
+    for set in sets {
+        let (matched, all) = (set.matched_bytes(), set.written_bytes);
+        rows.push(Row::Group(format!(
+            "{}: matches {} of {} that are written, {}",
+            set.name,
+            words::bytes(matched),
+            words::bytes(all),
+            words::percent(matched as f64 / all.max(1) as f64)
+        )));
+        for rule in set.matches.iter().filter(|rule| rule.files > 0) {
+            let cells = [
+                rule.pattern.clone(),
+                set.stream_name(rule.stream),
+                rule.files.to_string(),
+                words::bytes(rule.written_bytes),
+            ];
+            rows.push(Row::Cells(cells.map(Cell::new).into()));
+        }
+    }
+    Table {
+        caption: "What each rule matches; rules that match nothing are left out".to_owned(),
+        columns: columns(&[
+            ("rule", Align::Left),
+            ("stream", Align::Left),
+            ("files", Align::Right),
+            ("bytes written", Align::Right),
+        ]),
+        rows,
+    }
+}

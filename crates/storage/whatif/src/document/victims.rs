@@ -1,0 +1,124 @@
+//! Who is whose victim: pages that were moved, by whose dead pages shared a unit with them.
+
+use saiga_ftl::replay::Class;
+use saiga_ftl::trace::kind_of;
+use saiga_report::model::{Cell, Row};
+
+use super::{
+    Align, Block, Column, Content, Reach, Run, Section, Table, condition_words, placement_name,
+    words,
+};
+
+/// Kinds of files in a matrix; the others are summed up.
+const MOST: usize = 8;
+const OTHERS: &str = "all others";
+
+pub(super) fn section(content: &Content<'_>) -> Option<Section> {
+    let condition = content.runs.first()?.condition;
+    let mut blocks = vec![Block::Text(format!(
+        "Garbage collection moves a page because others in its unit have died. Each row is what died, each column what was \
+         moved for it, in percent of all pages that were moved ({}).",
+        condition_words(condition)
+    ))];
+    for run in content.runs.iter().filter(|run| run.condition == condition) {
+        let moved = run.case.outcome.measured.moved_pages();
+        blocks.push(Block::Text(format!(
+            "{}: {moved} pages were moved.",
+            title(run)
+        )));
+        blocks.extend(matrix(run).map(Block::Table));
+    }
+    Some(Section {
+        id: "victims",
+        title: "Who is whose victim".to_owned(),
+        reach: Reach::Summary,
+        blocks,
+    })
+}
+
+fn title(run: &Run) -> String {
+    format!("{}, {}", run.set, placement_name(run.placement))
+}
+
+/// `None` when nothing was moved.
+fn matrix(run: &Run) -> Option<Table> {
+    let measured = &run.case.outcome.measured;
+    let moved = measured.moved_pages();
+    if moved == 0 {
+        return None;
+    }
+    let (kinds, charged) = by_kind(&run.case.classes, &measured.charged);
+    let shown = most_concerned(&charged);
+    let place = |kind: usize| {
+        let at = shown.iter().position(|one| *one == kind);
+        at.unwrap_or(shown.len())
+    };
+    let mut names: Vec<String> = shown.iter().map(|kind| kinds[*kind].clone()).collect();
+    if charged.len() > shown.len() {
+        names.push(OTHERS.to_owned());
+    }
+    let mut sums = vec![vec![0.0; shown.len() + 1]; shown.len() + 1];
+    for (died, row) in charged.iter().enumerate() {
+        for (kind, pages) in row.iter().enumerate() {
+            sums[place(died)][place(kind)] += pages;
+        }
+    }
+    let cell = |pages: &f64| {
+        let share = pages / moved as f64;
+        Cell::new(if share < 0.0005 {
+            "·".to_owned()
+        } else {
+            words::percent(share)
+        })
+    };
+    let rows = names.iter().zip(&sums).map(|(name, row)| {
+        let cells = row.iter().take(names.len()).map(cell);
+        Row::Cells([Cell::new(name.clone())].into_iter().chain(cells).collect())
+    });
+    let heading = |(title, align)| Column { title, align };
+    let columns = names
+        .iter()
+        .map(|name| (format!("{name} moved"), Align::Right));
+    let first = [("what died".to_owned(), Align::Left)];
+    Some(Table {
+        caption: format!("Who was moved for whom: {}", title(run)),
+        columns: first.into_iter().chain(columns).map(heading).collect(),
+        rows: rows.collect(),
+    })
+}
+
+/// Kinds of names, and what was moved of each because of each.
+fn by_kind(classes: &[Class], charged: &[Vec<f64>]) -> (Vec<String>, Vec<Vec<f64>>) {
+    let mut kinds: Vec<String> = Vec::new();
+    let mut number_of = Vec::new();
+    for class in classes {
+        let kind = kind_of(&class.name);
+        let known = kinds.iter().position(|known| *known == kind);
+        number_of.push(known.unwrap_or_else(|| {
+            kinds.push(kind);
+            kinds.len() - 1
+        }));
+    }
+    let mut sums = vec![vec![0.0; kinds.len()]; kinds.len()];
+    for (died, row) in number_of.iter().zip(charged) {
+        for (moved, pages) in number_of.iter().zip(row) {
+            sums[*died][*moved] += pages;
+        }
+    }
+    (kinds, sums)
+}
+
+/// The kinds that killed or were moved most.
+fn most_concerned(charged: &[Vec<f64>]) -> Vec<usize> {
+    let concern = |kind: usize| {
+        let died: f64 = charged[kind].iter().sum();
+        let moved: f64 = charged.iter().map(|row| row[kind]).sum();
+        died + moved
+    };
+    let mut order: Vec<usize> = (0..charged.len())
+        .filter(|kind| concern(*kind) > 0.0)
+        .collect();
+    order.sort_by(|a, b| concern(*b).total_cmp(&concern(*a)));
+    order.truncate(MOST);
+    order
+}

@@ -1,0 +1,157 @@
+//! How long pages lived: ends that were seen, and lives that went on when the watching ended.
+//!
+//! Lives that were still going on are no short ones: the distribution is Kaplan and Meier's, by which a life of which the
+//! end was not seen counts as one at risk for as long as it was seen. What is longer than all that was seen has no value.
+
+use std::collections::BTreeMap;
+
+/// Steps of a factor of two.
+const STEPS: u64 = 4;
+
+/// Lives in logarithmic bins.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Lifetimes {
+    bins: BTreeMap<u64, Bin>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Bin {
+    ended: u64,
+    going_on: u64,
+}
+
+/// An age that a share of the pages reached.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Age {
+    /// Seconds.
+    Known(f64),
+    /// More than so many seconds: longer than it was watched.
+    MoreThan(f64),
+}
+
+impl Age {
+    /// The seconds, whichever they are.
+    #[must_use]
+    pub fn seconds(self) -> f64 {
+        match self {
+            Self::Known(seconds) | Self::MoreThan(seconds) => seconds,
+        }
+    }
+}
+
+impl Lifetimes {
+    pub(super) fn ends(&mut self, ns: u64, count: u64) {
+        self.bins.entry(bin(ns)).or_default().ended += count;
+    }
+
+    pub(super) fn goes_on(&mut self, ns: u64, count: u64) {
+        self.bins.entry(bin(ns)).or_default().going_on += count;
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        for (number, bin) in &other.bins {
+            let sum = self.bins.entry(*number).or_default();
+            sum.ended += bin.ended;
+            sum.going_on += bin.going_on;
+        }
+    }
+
+    /// Page writes that were watched.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.bins.values().map(|bin| bin.ended + bin.going_on).sum()
+    }
+
+    /// Those of which the end was seen.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        self.bins.values().map(|bin| bin.ended).sum()
+    }
+
+    /// The share of the pages that were dead at an age in seconds, at every age at which some died.
+    #[must_use]
+    pub fn distribution(&self) -> Vec<[f64; 2]> {
+        let mut at_risk = self.count();
+        let mut alive = 1.0;
+        let mut points = Vec::new();
+        for (number, bin) in &self.bins {
+            if bin.ended > 0 {
+                alive *= 1.0 - bin.ended as f64 / at_risk as f64;
+                points.push([middle_s(*number), 1.0 - alive]);
+            }
+            at_risk -= bin.ended + bin.going_on;
+        }
+        points
+    }
+
+    /// The age at which this share of the pages was dead; `None` when nothing was written.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Option<Age> {
+        let last = self.bins.last_key_value()?;
+        let points = self.distribution();
+        let known = points.iter().find(|[_, dead]| *dead >= share - 1e-9);
+        Some(match known {
+            Some([age, _]) => Age::Known(*age),
+            None => Age::MoreThan(middle_s(*last.0)),
+        })
+    }
+}
+
+fn bin(ns: u64) -> u64 {
+    let ns = ns.max(1024);
+    let octave = u64::from(ns.ilog2());
+    octave * STEPS + (ns >> (octave - 2)) % STEPS
+}
+
+/// The middle of a bin.
+fn middle_s(bin: u64) -> f64 {
+    let (octave, step) = (bin / STEPS, bin % STEPS);
+    let octave = i32::try_from(octave).unwrap_or(64);
+    2_f64.powi(octave) * (1.0 + (step as f64 + 0.5) / STEPS as f64) / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn is_near(age: Option<Age>, expected: f64) -> bool {
+        matches!(age, Some(Age::Known(age)) if (age / expected - 1.0).abs() < 0.13)
+    }
+
+    #[test]
+    fn bins_are_within_an_eighth() {
+        for ns in [1024, 1500, 1 << 20, S, 3600 * S, 86_400 * 365 * S] {
+            let middle = middle_s(bin(ns)) * 1e9;
+            assert!((middle / ns as f64 - 1.0).abs() < 0.13, "{ns} {middle}");
+        }
+        assert_eq!(bin(0), bin(1024));
+    }
+
+    #[test]
+    fn quantiles_are_those_of_what_ended() {
+        let mut lives = Lifetimes::default();
+        lives.ends(S, 60);
+        lives.ends(100 * S, 40);
+        assert!(is_near(lives.quantile(0.5), 1.0));
+        assert!(is_near(lives.quantile(0.9), 100.0));
+        assert_eq!(Lifetimes::default().quantile(0.5), None);
+    }
+
+    /// Four pages; one dies at 1 s, one leaves at 2 s, one dies at 4 s, one is seen for 8 s: after Kaplan and Meier
+    /// 1/4, then 1 - 3/4 * 1/2 = 5/8 are dead.
+    #[test]
+    fn lives_that_go_on_are_no_short_ones() {
+        let mut lives = Lifetimes::default();
+        lives.ends(S, 1);
+        lives.goes_on(2 * S, 1);
+        lives.ends(4 * S, 1);
+        lives.goes_on(8 * S, 1);
+        let dead: Vec<f64> = lives.distribution().iter().map(|[_, dead]| *dead).collect();
+        assert_eq!(dead, [0.25, 0.625]);
+        assert!(is_near(lives.quantile(0.6), 4.0));
+        assert!(matches!(lives.quantile(0.7), Some(Age::MoreThan(age)) if age > 7.0));
+        assert_eq!((lives.count(), lives.ended()), (4, 2));
+    }
+}

@@ -1,0 +1,269 @@
+//! Streams by trial: kinds are moved from stream to stream as long as simulated write amplification falls.
+//!
+//! Each trial replays a sample of the trace's pages on a small device, initially and persistently isolated, for a shorter
+//! time than a comparison does. It ranks groupings; the comparison of the result is made on the whole trace.
+
+use std::collections::HashMap;
+
+use saiga_ftl::replay::{self, Footprint, Placement, ReplayError};
+use saiga_ftl::steady::Length;
+use saiga_ftl::trace::Trace;
+
+use super::subjects::Subject;
+use super::{Options, Report, group};
+
+/// Pages of the sample, at most and at least, and the page writes that one repetition of it should have.
+const MOST_PAGES: f64 = 65_536.0;
+const LEAST_PAGES: f64 = 16_384.0;
+const WRITES: f64 = 1_000_000.0;
+const LENGTH: Length = Length {
+    warm_up: 4,
+    measured: 2,
+};
+/// A move is one that lowers write amplification by this share: less is no difference (docs/ftl.md).
+const GAIN: f64 = 0.005;
+/// A stream is given up if that raises it by less.
+const LOSS: f64 = 0.001;
+/// What is written less than this share of all bytes is not moved by itself.
+const MOVED_SHARE: f64 = 0.005;
+
+/// What the search found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Searched {
+    /// Simulations that were made.
+    pub simulations: u32,
+    /// Pages of the sample.
+    pub pages: u32,
+    /// Write amplification of one stream.
+    pub none: f64,
+    /// That of the best grouping by lifetime, and of the one that was found: the means of both isolations.
+    pub start: f64,
+    /// See `start`.
+    pub found: f64,
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// Somebody ended it.
+    Interrupted,
+    /// The sample fits on no device.
+    Impossible,
+}
+
+/// A search in progress.
+pub(super) struct Search<'a> {
+    sample: Footprint,
+    subjects: &'a [Subject],
+    /// The subject of each file by its name.
+    subject_of: HashMap<&'a str, usize>,
+    device: replay::Options,
+    most: u32,
+    made: u32,
+    /// Groupings that were tried, in their canonical form.
+    known: HashMap<Vec<usize>, f64>,
+    rng: fastrand::Rng,
+    report: Report<'a>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(
+        trace: &'a Trace,
+        footprint: &Footprint,
+        subjects: &'a [Subject],
+        options: &Options,
+        report: Report<'a>,
+    ) -> Self {
+        let mut subject_of = HashMap::new();
+        for (number, subject) in subjects.iter().enumerate() {
+            for file in &subject.files {
+                subject_of.insert(trace.files[*file].as_str(), number);
+            }
+        }
+        let sample = footprint.sampled(sample_pages(footprint));
+        Self {
+            sample,
+            subjects,
+            subject_of,
+            device: replay::Options {
+                unit_pages: None,
+                length: LENGTH,
+                ..options.device.clone()
+            },
+            most: options.simulations,
+            made: 0,
+            known: HashMap::new(),
+            rng: fastrand::Rng::with_seed(options.device.seed),
+            report,
+        }
+    }
+
+    /// The best grouping into at most `most` streams.
+    pub(super) fn find(&mut self, most: usize) -> Result<(Vec<usize>, Searched), Stop> {
+        let none = self.simulate(&vec![0; self.subjects.len()], Placement::OneStream)?;
+        let mut best: Option<(Vec<usize>, f64)> = None;
+        for count in (1..=most).rev() {
+            let groups = group::by_lifetime(self.subjects, count);
+            let waf = self.waf(&groups)?;
+            if best
+                .as_ref()
+                .is_none_or(|(_, known)| waf < known * (1.0 - GAIN))
+            {
+                best = Some((groups, waf));
+            }
+        }
+        // There is at least one count.
+        let (mut groups, start) = best.ok_or(Stop::Impossible)?;
+        let mut found = self.climb(&mut groups, start, most)?;
+        self.simplify(&mut groups, &mut found)?;
+        let searched = Searched {
+            simulations: self.made,
+            pages: self.sample.pages(),
+            none,
+            start,
+            found,
+        };
+        Ok((canonical(&groups), searched))
+    }
+
+    /// Moves one subject at a time, in random order, until nothing helps.
+    fn climb(&mut self, groups: &mut [usize], mut waf: f64, most: usize) -> Result<f64, Stop> {
+        let all: u64 = self
+            .subjects
+            .iter()
+            .map(|one| one.evidence.written_bytes)
+            .sum();
+        let is_moved = |subject: &&usize| {
+            self.subjects[**subject].evidence.written_bytes as f64 >= MOVED_SHARE * all as f64
+        };
+        let numbers: Vec<usize> = (0..groups.len()).collect();
+        let moved: Vec<usize> = numbers.iter().filter(is_moved).copied().collect();
+        let mut moves: Vec<(usize, usize)> = moved
+            .iter()
+            .flat_map(|subject| (0..most).map(|group| (*subject, group)))
+            .collect();
+        let mut is_better = true;
+        while is_better && self.made < self.most {
+            is_better = false;
+            self.rng.shuffle(&mut moves);
+            for &(subject, group) in &moves {
+                let before = std::mem::replace(&mut groups[subject], group);
+                if before == group {
+                    continue;
+                }
+                if self.made >= self.most {
+                    groups[subject] = before;
+                    break;
+                }
+                let next = self.waf(groups)?;
+                if next < waf * (1.0 - GAIN) {
+                    waf = next;
+                    is_better = true;
+                } else {
+                    groups[subject] = before;
+                }
+            }
+        }
+        Ok(waf)
+    }
+
+    /// Joins streams that gain nothing by being apart.
+    fn simplify(&mut self, groups: &mut Vec<usize>, waf: &mut f64) -> Result<(), Stop> {
+        // The gain of each stream is compared with the best, so that small losses do not add up.
+        let limit = *waf * (1.0 + LOSS);
+        loop {
+            let count = canonical(groups).iter().max().map_or(0, |last| last + 1);
+            let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
+            let mut joined = None;
+            for (a, b) in pairs {
+                let trial: Vec<usize> = canonical(groups)
+                    .iter()
+                    .map(|group| if *group == b { a } else { *group })
+                    .collect();
+                let is_known = self.known.contains_key(&canonical(&trial));
+                if !is_known && self.made >= self.most {
+                    continue;
+                }
+                let next = self.waf(&trial)?;
+                if next <= limit {
+                    joined = Some((trial, next));
+                    break;
+                }
+            }
+            let Some((trial, next)) = joined else {
+                return Ok(());
+            };
+            (*groups, *waf) = (trial, next);
+        }
+    }
+
+    /// Write amplification of a grouping: the mean of both isolations.
+    fn waf(&mut self, groups: &[usize]) -> Result<f64, Stop> {
+        let key = canonical(groups);
+        if let Some(waf) = self.known.get(&key) {
+            return Ok(*waf);
+        }
+        let initially = self.simulate(&key, Placement::InitiallyIsolated)?;
+        let persistently = self.simulate(&key, Placement::PersistentlyIsolated)?;
+        let waf = f64::midpoint(initially, persistently);
+        self.known.insert(key, waf);
+        Ok(waf)
+    }
+
+    fn simulate(&mut self, groups: &[usize], placement: Placement) -> Result<f64, Stop> {
+        let subject_of = &self.subject_of;
+        let stream_of = |file: Option<&str>| {
+            let subject = file.and_then(|file| subject_of.get(file));
+            subject.map_or(0, |subject| groups[*subject] + 1)
+        };
+        let case = replay::replay(
+            &self.sample,
+            &stream_of,
+            placement,
+            &self.device,
+            &mut replay::silent,
+        );
+        self.made += 1;
+        if (self.report)(self.made, self.most).is_break() {
+            return Err(Stop::Interrupted);
+        }
+        match case {
+            Ok(case) => Ok(case.outcome.waf()),
+            Err(ReplayError::Interrupted) => Err(Stop::Interrupted),
+            Err(
+                ReplayError::Utilisation { .. }
+                | ReplayError::Handles { .. }
+                | ReplayError::TooLarge { .. }
+                | ReplayError::Config(_),
+            ) => Err(Stop::Impossible),
+        }
+    }
+}
+
+/// As many pages as keep a trial short.
+fn sample_pages(footprint: &Footprint) -> u32 {
+    let pages = f64::from(footprint.pages());
+    let writes = footprint.totals().written_pages as f64;
+    let wanted = (pages * WRITES / writes.max(1.0)).clamp(LEAST_PAGES, MOST_PAGES);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped above"
+    )]
+    let wanted = wanted as u32;
+    wanted
+}
+
+/// Groups numbered in the order in which they appear.
+fn canonical(groups: &[usize]) -> Vec<usize> {
+    let mut seen: Vec<usize> = Vec::new();
+    let number = |group: &usize| {
+        seen.iter()
+            .position(|known| known == group)
+            .unwrap_or_else(|| {
+                seen.push(*group);
+                seen.len() - 1
+            })
+    };
+    groups.iter().map(number).collect()
+}
