@@ -9,9 +9,11 @@
 mod ages;
 mod check;
 mod closed;
+pub(crate) mod fetch;
 mod live;
 #[cfg(test)]
 mod model;
+mod moving;
 mod occupancy;
 mod pool;
 mod ranking;
@@ -27,6 +29,7 @@ use crate::counters::{Counters, VALID_STEPS};
 use crate::layout::{Layout, Role};
 use closed::Closed;
 use live::Live;
+use moving::Moving;
 use tally::Tally;
 
 /// A logical page that is nowhere.
@@ -53,6 +56,7 @@ pub struct Device {
     clock: u64,
     counters: Counters,
     tally: Tally,
+    moving: Moving,
     rng: fastrand::Rng,
     /// Every victim in turn, for the model that is compared with this.
     #[cfg(test)]
@@ -116,6 +120,7 @@ impl Device {
             clock: 0,
             counters: Counters::new(classes, &layout.roles),
             tally: Tally::new(classes),
+            moving: Moving::new(classes),
             rng: fastrand::Rng::with_seed(config.seed),
             #[cfg(test)]
             victims: VecDeque::new(),
@@ -297,19 +302,7 @@ impl Device {
         self.victims.push_back(victim);
         self.account(victim);
         let to = self.layout.gc_of[usize::from(self.units[victim as usize].owner)];
-        let word_pages = self.live.word_pages();
-        for word in 0..self.live.words_per_unit() {
-            let first = (victim << self.layout.shift) + word * word_pages;
-            let mut bits = self.live.word(victim, word);
-            while bits != 0 {
-                let place = (first + bits.trailing_zeros()) as usize;
-                bits &= bits - 1;
-                if !self.frontiers[to].has_room() {
-                    self.open(to);
-                }
-                self.program(to, self.page[place], self.class[place]);
-            }
-        }
+        self.move_live(victim, to);
         self.live.clear_unit(victim);
         self.units[victim as usize].valid = 0;
         self.erase(victim);

@@ -66,6 +66,15 @@ impl Closed {
         }
     }
 
+    /// Something of what is kept of a unit, to have it in the caches.
+    #[inline]
+    pub(super) fn peek(&self, unit: usize) -> u32 {
+        match self {
+            Self::Greedy(ranking) => ranking.peek(unit),
+            Self::Fifo(_) | Self::Choice { .. } | Self::CostBenefit(_) => 0,
+        }
+    }
+
     /// Takes the victim; `None` when no unit is closed.
     pub(super) fn take_victim(
         &mut self,

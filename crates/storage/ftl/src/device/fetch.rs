@@ -1,0 +1,35 @@
+//! Reads ahead, so that many cache misses are waited for at once instead of one by one.
+//!
+//! Nothing here changes anything or has a result. (There is no prefetch in safe Rust.)
+
+use std::hint::black_box;
+
+use super::Device;
+
+/// Pages that it pays to announce at a time: what they need fits into the first cache.
+pub(crate) const AHEAD: usize = 64;
+
+impl Device {
+    /// The host will soon write or discard these pages, about [`AHEAD`] of them.
+    pub(crate) fn expect(&self, pages: &[u32]) {
+        places(&self.place, pages);
+        let shift = self.layout.shift;
+        let mut sum = 0;
+        for &page in pages {
+            // Pages that are nowhere are beyond the end of everything.
+            let place = self.place.get(page as usize).copied().unwrap_or(u32::MAX);
+            let number = (place >> shift) as usize;
+            sum ^= self.units.get(number).map_or(0, |unit| unit.valid);
+            sum ^= self.live.peek(place);
+            sum ^= self.closed.peek(number);
+        }
+        black_box(sum);
+    }
+}
+
+/// The entries of these pages in the mapping.
+#[inline]
+pub(super) fn places(place: &[u32], pages: &[u32]) {
+    let entry = |page: &u32| place.get(*page as usize).copied().unwrap_or(0);
+    black_box(pages.iter().map(entry).fold(0, u32::wrapping_add));
+}
