@@ -36,7 +36,10 @@ fn main() -> ExitCode {
             Err(_) if CASES.iter().any(|case| case.0 == word) => names.push(word),
             Err(_) => {
                 let known: Vec<&str> = CASES.iter().map(|case| case.0).collect();
-                eprintln!("{word}: name numbers of logical pages, or {}", known.join(", "));
+                eprintln!(
+                    "{word}: name numbers of logical pages, or {}",
+                    known.join(", ")
+                );
                 return ExitCode::from(2);
             }
         }

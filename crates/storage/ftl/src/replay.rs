@@ -15,7 +15,9 @@ use std::ops::ControlFlow;
 pub use classes::Class;
 pub use footprint::{Footprint, FootprintError, Totals};
 
-use crate::config::{Config, ConfigError, Counting, GcFrontier, Isolation, MAX_HANDLES, Policy};
+use crate::config::{
+    Config, ConfigError, Counting, GcFrontier, Isolation, MAX_HANDLES, Policy, Quota,
+};
 use crate::device::Device;
 use crate::steady::{self, Length, Outcome, Report};
 use classes::Classes;
@@ -66,6 +68,8 @@ pub struct Options {
     pub counting: Counting,
     /// See [`Config::policy`].
     pub policy: Policy,
+    /// See [`Config::quota`].
+    pub quota: Quota,
     /// See [`Config::gc`].
     pub gc: GcFrontier,
     /// Handles that the device has, at least one; streams without one of their own use the first.
@@ -86,6 +90,7 @@ impl Default for Options {
             unit_pages: None,
             counting: Counting::WholeDevice,
             policy: Policy::Greedy,
+            quota: Quota::None,
             gc: GcFrontier::Own,
             handles: 8,
             trim: true,
@@ -190,6 +195,7 @@ pub fn device(footprint: &Footprint, options: &Options) -> Result<Config, Replay
         unit_pages,
         counting,
         policy,
+        quota,
         gc,
         handles,
         trim: _,
@@ -218,6 +224,7 @@ pub fn device(footprint: &Footprint, options: &Options) -> Result<Config, Replay
         unit_pages: unit_pages.unwrap_or_else(|| unit_size(logical * (1.0 + over_provisioning))),
         counting,
         policy,
+        quota,
         gc,
         seed,
         ..Config::plain(logical_pages, over_provisioning, 0)

@@ -111,7 +111,7 @@ impl Workload for Random {
     }
 
     fn advance(&mut self, device: &mut Device, pages: u64) {
-        let mut left = pages;
+        let mut left = if self.stretches.is_empty() { 0 } else { pages };
         while left > 0 {
             let count = usize::try_from(left).unwrap_or(AHEAD).min(AHEAD);
             let mut pages = [0; AHEAD];

@@ -18,10 +18,11 @@ impl Device {
         for &page in pages {
             // Pages that are nowhere are beyond the end of everything.
             let place = self.place.get(page as usize).copied().unwrap_or(u32::MAX);
-            let number = (place >> shift) as usize;
-            sum ^= self.units.get(number).map_or(0, |unit| unit.valid);
             sum ^= self.live.peek(place);
-            sum ^= self.closed.peek(number);
+            let number = (place >> shift) as usize;
+            if let Some(unit) = self.units.get(number) {
+                sum ^= self.closed[usize::from(unit.account)].peek(number);
+            }
         }
         black_box(sum);
     }
