@@ -81,6 +81,7 @@ fn options(args: &Args) -> Options {
         unit_pages: device.ru_pages,
         counting: device.counting(Counting::WholeDevice),
         policy: device.policy,
+        quota: device.quota(),
         gc: device.gc(),
         handles: args.handles,
         trim: !args.no_trim,

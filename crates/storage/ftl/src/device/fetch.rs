@@ -34,3 +34,9 @@ pub(super) fn places(place: &[u32], pages: &[u32]) {
     let entry = |page: &u32| place.get(*page as usize).copied().unwrap_or(0);
     black_box(pages.iter().map(entry).fold(0, u32::wrapping_add));
 }
+
+/// Pages that follow one another: the first of each cache line.
+#[inline]
+pub(super) fn run(pages: &[u32]) {
+    black_box(pages.iter().step_by(16).fold(0, |sum, page| sum ^ page));
+}

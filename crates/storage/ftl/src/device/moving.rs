@@ -64,6 +64,7 @@ impl Device {
     pub(super) fn move_live(&mut self, unit: u32, frontier: usize) {
         let count = self.live.word_pages() as usize;
         let mut first = (unit as usize) << self.layout.shift;
+        fetch::run(&self.page[first..first + self.config.unit_pages as usize]);
         for word in 0..self.live.words_per_unit() {
             let places = first..first + count;
             let bits = self.live.word(unit, word);
