@@ -7,12 +7,13 @@ use std::hint::black_box;
 use super::Device;
 
 /// Pages that it pays to announce at a time: what they need fits into the first cache.
-pub(crate) const AHEAD: usize = 64;
+pub(crate) const AHEAD: usize = 128;
 
 impl Device {
     /// The host will soon write or discard these pages, about [`AHEAD`] of them.
     pub(crate) fn expect(&self, pages: &[u32]) {
-        places(&self.place, pages);
+        let entry = |page: &u32| self.place.get(*page as usize).copied().unwrap_or(0);
+        black_box(pages.iter().map(entry).fold(0, u32::wrapping_add));
         let shift = self.layout.shift;
         let mut sum = 0;
         for &page in pages {
@@ -26,13 +27,6 @@ impl Device {
         }
         black_box(sum);
     }
-}
-
-/// The entries of these pages in the mapping.
-#[inline]
-pub(super) fn places(place: &[u32], pages: &[u32]) {
-    let entry = |page: &u32| place.get(*page as usize).copied().unwrap_or(0);
-    black_box(pages.iter().map(entry).fold(0, u32::wrapping_add));
 }
 
 /// Pages that follow one another: the first of each cache line.

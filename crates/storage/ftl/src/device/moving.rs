@@ -1,8 +1,7 @@
 //! Live pages of a victim on their way, many at a time.
 //!
-//! The mapping is larger than the caches, and each moved page is somewhere else in it. Whoever
-//! asks for one entry after the other waits for memory each time; the entries of a whole batch
-//! are asked for at once, and then changed.
+//! The mapping is larger than the caches, and each moved page is somewhere else in it. With nothing
+//! but stores to it in a row, the processor waits for many of them at once.
 
 use super::{Device, fetch};
 
@@ -81,7 +80,6 @@ impl Device {
     /// Writes the batch.
     fn settle(&mut self, frontier: usize) {
         let end = self.moving.len;
-        fetch::places(&self.place, &self.moving.pages[..end]);
         let mut begin = 0;
         while begin < end {
             if !self.frontiers[frontier].has_room() {
@@ -89,9 +87,11 @@ impl Device {
             }
             let open = &mut self.frontiers[frontier];
             let first = open.next;
-            let count = (end - begin).min((open.end - first) as usize);
+            let left = u32::try_from(end - begin).unwrap_or(u32::MAX);
+            open.next += left.min(open.end - first);
+            let places = first as usize..open.next as usize;
+            let count = places.len();
             let pages = &self.moving.pages[begin..begin + count];
-            let places = first as usize..first as usize + count;
             if self.moving.has_classes {
                 let classes = &self.moving.classes[begin..begin + count];
                 self.class[places.clone()].copy_from_slice(classes);
@@ -99,7 +99,6 @@ impl Device {
             self.page[places].copy_from_slice(pages);
             for (place, &page) in (first..).zip(pages) {
                 self.place[page as usize] = place;
-                open.next = place + 1;
             }
             if !open.has_room() {
                 self.close(frontier);
