@@ -104,10 +104,49 @@ fn streams_change_hot_and_cold_writes() {
     }
 }
 
+/// An even split of the spare space is worth more to a small hot stream than greedy victims give.
+#[test]
+fn quotas_change_hot_and_cold_writes() {
+    let saiga = Installation::bare();
+    let base = [
+        "--hot-cold",
+        "0.1/0.9",
+        "--streams",
+        "2",
+        "--isolation",
+        "persistently",
+    ];
+    let base = [&base, &SMALL[..]].concat();
+    let found = |quota: &str| json(&saiga, &[&base[..], &["--quota", quota]].concat());
+    let waf = |found: &Value| found["result"]["waf"].as_f64().unwrap();
+    let (none, even, data) = (found("none"), found("even"), found("data"));
+    assert!(waf(&even) < 0.75 * waf(&none), "{even} {none}");
+    assert!(
+        (waf(&data) / waf(&none) - 1.0).abs() < 0.05,
+        "{data} {none}"
+    );
+    assert_eq!(even["device"]["quota"], "even");
+    let out = must(&saiga, &[&base[..], &["--quota", "even"]].concat());
+    assert!(
+        out.stdout
+            .contains("greedy victims of the handle with most spare space;"),
+        "{out:?}"
+    );
+    // What an interval says of itself.
+    let last = &even["result"]["intervals"][11];
+    assert_eq!(last["mixing_bits"], 0.0);
+    assert_eq!(last["units_by_frontier"].as_array().unwrap().len(), 4);
+    let moved = last["moved_pages_by_class"].as_array().unwrap();
+    assert!(moved.iter().all(|pages| pages.as_u64() > Some(0)), "{last}");
+    let one = json(&saiga, &[&["--hot-cold", "0.1/0.9"], &SMALL[..]].concat());
+    let mixing = one["result"]["mixing_bits"].as_f64().unwrap();
+    assert!((0.1..0.5).contains(&mixing), "{mixing}");
+}
+
 #[test]
 fn sequential_writes_move_nothing() {
     let saiga = Installation::bare();
-    for policy in ["greedy", "fifo", "cost-benefit", "choice:10"] {
+    for policy in ["greedy", "fifo", "cost-benefit", "choice:10", "windowed:9"] {
         let words = [&["--sequential", "--policy", policy], &SMALL[..]].concat();
         let found = json(&saiga, &words);
         assert_eq!(found["result"]["waf"], 1.0, "{policy}");
@@ -201,11 +240,19 @@ const BAD: &[(&[&str], &str)] = &[
     ),
     (
         &["--uniform", "--policy", "lru"],
-        "use greedy, fifo, cost-benefit, or choice:D",
+        "use greedy, fifo, cost-benefit, choice:D",
     ),
     (
         &["--uniform", "--policy", "choice:0"],
-        "use greedy, fifo, cost-benefit, or choice:D",
+        "use greedy, fifo, cost-benefit, choice:D",
+    ),
+    (
+        &["--uniform", "--policy", "windowed:-1"],
+        "or windowed:W with the number of units",
+    ),
+    (
+        &["--uniform", "--quota", "half"],
+        "[possible values: none, even, data]",
     ),
     (
         &["--uniform", "--utilisation", "1.2"],

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use clap::{ArgGroup, ValueEnum};
 use saiga_ftl::replay::Options;
 use saiga_ftl::steady::{self, Length};
-use saiga_ftl::{Counting, GcFrontier, Isolation, Policy};
+use saiga_ftl::{Counting, GcFrontier, Isolation, Policy, Quota};
 use saiga_whatif::By;
 use saiga_whatif::document::policy_name;
 use serde_json::Value;
@@ -106,9 +106,12 @@ struct DeviceArgs {
     /// Pages of a reclaim unit [default: 256, with --trace as many as leave 2048 units]
     #[arg(long, value_name = "N")]
     ru_pages: Option<u32>,
-    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D; with --trace several
+    /// Which unit is collected: greedy, windowed:W, fifo, cost-benefit, or choice:D for the best of D; with --trace several
     #[arg(long, value_name = "POLICY", default_value = "greedy", value_parser = policy, value_delimiter = ',')]
     policy: Vec<Policy>,
+    /// Whether streams have shares of the spare space; whoever exceeds its own most is collected
+    #[arg(long, value_enum, default_value = "none")]
+    quota: QuotaName,
     /// Whether moved pages have open units of their own or share those of the host
     #[arg(long, value_enum, default_value = "own")]
     gc: GcName,
@@ -149,6 +152,16 @@ enum GcName {
     Own,
     /// Those of the host
     Shared,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum QuotaName {
+    /// No shares
+    None,
+    /// The same for each
+    Even,
+    /// In proportion to the pages that they hold
+    Data,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -203,6 +216,7 @@ impl DeviceArgs {
             over_provisioning: self.op,
             unit_pages: self.ru_pages,
             counting: self.counting(Counting::WholeDevice),
+            quota: self.quota(),
             gc: self.gc(),
             handles,
             trim,
@@ -223,6 +237,14 @@ impl DeviceArgs {
         match self.gc {
             GcName::Own => GcFrontier::Own,
             GcName::Shared => GcFrontier::WithHost,
+        }
+    }
+
+    fn quota(&self) -> Quota {
+        match self.quota {
+            QuotaName::None => Quota::None,
+            QuotaName::Even => Quota::Even,
+            QuotaName::Data => Quota::Data,
         }
     }
 
@@ -278,21 +300,21 @@ fn hot_cold(text: &str) -> Result<HotCold, String> {
 }
 
 pub(super) fn policy(text: &str) -> Result<Policy, String> {
-    match text {
-        "greedy" => Ok(Policy::Greedy),
-        "fifo" => Ok(Policy::Fifo),
-        "cost-benefit" => Ok(Policy::CostBenefit),
-        _ => {
-            let samples = text
-                .strip_prefix("choice:")
-                .and_then(|text| text.parse().ok());
-            let samples = samples.filter(|samples: &NonZeroU32| samples.get() <= 10_000);
-            let message = "use greedy, fifo, cost-benefit, or choice:D with D from 1 to 10000";
-            samples
-                .map(Policy::Choice)
-                .ok_or_else(|| message.to_owned())
-        }
-    }
+    let number = |text: &str, most: u32| {
+        let number = text.parse().ok();
+        number.filter(|number: &NonZeroU32| number.get() <= most)
+    };
+    let found = match text.split_once(':') {
+        None if text == "greedy" => Some(Policy::Greedy),
+        None if text == "fifo" => Some(Policy::Fifo),
+        None if text == "cost-benefit" => Some(Policy::CostBenefit),
+        Some(("choice", samples)) => number(samples, 10_000).map(Policy::Choice),
+        Some(("windowed", width)) => number(width, u32::MAX).map(Policy::Windowed),
+        _ => None,
+    };
+    let message = "use greedy, fifo, cost-benefit, choice:D with D from 1 to 10000, or windowed:W with the \
+                   number of units to look at";
+    found.ok_or_else(|| message.to_owned())
 }
 
 /// `0.07` as `7 %`, `0.075` as `7.5 %`.

@@ -23,6 +23,8 @@ pub enum Isolation {
 pub enum Policy {
     /// The one with the fewest valid pages.
     Greedy,
+    /// The one with the fewest valid pages of so many that were closed longest ago.
+    Windowed(NonZeroU32),
     /// The one that was closed first.
     Fifo,
     /// The one with the fewest valid pages of this many that are drawn at random.
@@ -30,6 +32,21 @@ pub enum Policy {
     /// The one with the greatest (1 - u) / 2u * age, where u is the share of its pages that are
     /// valid and age is counted in host writes since it was closed (LFS, and eNVy for flash).
     CostBenefit,
+}
+
+/// Whose units victims are chosen from.
+///
+/// The spare space, which is all dead pages, is shared out between the handles; what initially
+/// isolated ones share for moved pages counts as a further handle. The victim is the policy's
+/// choice among the units of the handle that holds most dead pages beyond its share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quota {
+    /// All units.
+    None,
+    /// Those of one handle; all have the same share.
+    Even,
+    /// Those of one handle; shares are in proportion to the valid pages that handles hold.
+    Data,
 }
 
 /// Where garbage collection writes.
@@ -67,6 +84,8 @@ pub struct Config {
     pub reserve_units: u32,
     /// How victims are chosen.
     pub policy: Policy,
+    /// Among whose units.
+    pub quota: Quota,
     /// Where garbage collection writes.
     pub gc: GcFrontier,
     /// The kind of each handle.
@@ -90,6 +109,7 @@ impl Config {
             counting: Counting::ClosedUnits,
             reserve_units: 1,
             policy: Policy::Greedy,
+            quota: Quota::None,
             gc: GcFrontier::WithHost,
             handles: vec![Isolation::Initially],
             streams: vec![0],

@@ -9,24 +9,31 @@
 mod ages;
 mod check;
 mod closed;
+pub(crate) mod fetch;
 mod live;
 #[cfg(test)]
 mod model;
+mod moving;
 mod occupancy;
 mod pool;
+mod quotas;
 mod ranking;
 mod tally;
+mod window;
+mod worths;
 
 use std::collections::VecDeque;
 
 pub use check::Broken;
 pub use occupancy::Occupancy;
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Quota};
 use crate::counters::{Counters, VALID_STEPS};
 use crate::layout::{Layout, Role};
 use closed::Closed;
 use live::Live;
+use moving::Moving;
+use quotas::Quotas;
 use tally::Tally;
 
 /// A logical page that is nowhere.
@@ -45,7 +52,9 @@ pub struct Device {
     class: Vec<u8>,
     live: Live,
     units: Vec<Unit>,
-    closed: Closed,
+    /// By account; there is one only when there are no quotas.
+    closed: Vec<Closed>,
+    quotas: Option<Quotas>,
     /// Erased units, the longest erased first.
     free: VecDeque<u32>,
     frontiers: Vec<Frontier>,
@@ -53,6 +62,7 @@ pub struct Device {
     clock: u64,
     counters: Counters,
     tally: Tally,
+    moving: Moving,
     rng: fastrand::Rng,
     /// Every victim in turn, for the model that is compared with this.
     #[cfg(test)]
@@ -67,6 +77,8 @@ struct Unit {
     /// The frontier that filled it.
     owner: u16,
     state: State,
+    /// That of its owner.
+    account: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +109,7 @@ impl Device {
             valid: 0,
             owner: 0,
             state: State::Free,
+            account: 0,
         };
         let frontier = Frontier {
             unit: 0,
@@ -104,18 +117,24 @@ impl Device {
             end: 0,
         };
         let classes = config.classes.len();
+        let closed = || Closed::new(config.policy, layout.units, config.unit_pages);
+        let quotas = || Quotas::new(config.quota, layout.accounts);
         Ok(Self {
             place: vec![NOWHERE; config.logical_pages as usize],
             page: vec![0; physical],
             class: vec![0; physical],
             live: Live::new(layout.units, layout.shift),
             units: vec![unit; layout.units as usize],
-            closed: Closed::new(config.policy, layout.units, config.unit_pages),
+            closed: std::iter::repeat_with(closed)
+                .take(layout.accounts)
+                .collect(),
+            quotas: (config.quota != Quota::None).then(quotas),
             free: (0..layout.units).collect(),
             frontiers: vec![frontier; layout.roles.len()],
             clock: 0,
             counters: Counters::new(classes, &layout.roles),
             tally: Tally::new(classes),
+            moving: Moving::new(classes),
             rng: fastrand::Rng::with_seed(config.seed),
             #[cfg(test)]
             victims: VecDeque::new(),
@@ -156,7 +175,7 @@ impl Device {
             + self.class.capacity()
             + self.units.capacity() * size_of::<Unit>()
             + self.live.heap_bytes()
-            + self.closed.heap_bytes()
+            + self.closed.iter().map(Closed::heap_bytes).sum::<usize>()
     }
 
     /// The class of a logical page; `None` when it holds no data.
@@ -220,9 +239,18 @@ impl Device {
         let number = place >> self.layout.shift;
         let unit = &mut self.units[number as usize];
         unit.valid -= 1;
-        if unit.state == State::Closed {
-            let valid = unit.valid;
-            self.closed.lost_page(number, valid);
+        let Unit {
+            valid,
+            state,
+            account,
+            owner: _,
+        } = *unit;
+        let is_closed = state == State::Closed;
+        if let Some(quotas) = &mut self.quotas {
+            quotas.died(account, is_closed);
+        }
+        if is_closed {
+            self.closed[usize::from(account)].lost_page(number, &self.units, self.clock);
             if valid == 0 {
                 self.erase(number);
             }
@@ -234,17 +262,31 @@ impl Device {
         let number = self.frontiers[frontier].unit;
         let unit = &mut self.units[number as usize];
         unit.state = State::Closed;
-        let valid = unit.valid;
+        let Unit {
+            valid,
+            account,
+            owner: _,
+            state: _,
+        } = *unit;
+        if let Some(quotas) = &mut self.quotas {
+            quotas.closed(account, self.config.unit_pages - valid);
+        }
         if valid == 0 {
             self.erase(number);
         } else {
-            self.closed.insert(number, valid, self.clock);
+            self.closed[usize::from(account)].insert(number, valid, self.clock);
         }
     }
 
-    /// Erases a unit without valid pages that is in no list.
+    /// Erases a closed unit that is in no list and whose valid pages were moved.
     fn erase(&mut self, number: u32) {
-        self.units[number as usize].state = State::Free;
+        let unit = &mut self.units[number as usize];
+        if let Some(quotas) = &mut self.quotas {
+            let dead = self.config.unit_pages - unit.valid;
+            quotas.erased(unit.account, unit.valid, dead);
+        }
+        unit.valid = 0;
+        unit.state = State::Free;
         self.free.push_back(number);
         self.counters.erased += 1;
     }
@@ -265,7 +307,11 @@ impl Device {
             valid: self.config.unit_pages,
             owner,
             state: State::Open,
+            account: self.layout.account_of[frontier],
         };
+        if let Some(quotas) = &mut self.quotas {
+            quotas.opened(self.layout.account_of[frontier], self.config.unit_pages);
+        }
         self.live.fill(unit);
     }
 
@@ -285,9 +331,9 @@ impl Device {
     /// Moves the valid pages of one victim and erases it.
     fn collect(&mut self) {
         let pages = self.config.unit_pages;
-        let victim = self
-            .closed
-            .take_victim(&self.units, pages, self.clock, &mut self.rng);
+        let account = self.quotas.as_ref().map_or(0, Quotas::choose);
+        let victim =
+            self.closed[account].take_victim(&self.units, pages, self.clock, &mut self.rng);
         #[expect(
             clippy::expect_used,
             reason = "the layout has more units than frontiers and reserve"
@@ -297,21 +343,8 @@ impl Device {
         self.victims.push_back(victim);
         self.account(victim);
         let to = self.layout.gc_of[usize::from(self.units[victim as usize].owner)];
-        let word_pages = self.live.word_pages();
-        for word in 0..self.live.words_per_unit() {
-            let first = (victim << self.layout.shift) + word * word_pages;
-            let mut bits = self.live.word(victim, word);
-            while bits != 0 {
-                let place = (first + bits.trailing_zeros()) as usize;
-                bits &= bits - 1;
-                if !self.frontiers[to].has_room() {
-                    self.open(to);
-                }
-                self.program(to, self.page[place], self.class[place]);
-            }
-        }
+        self.move_live(victim, to);
         self.live.clear_unit(victim);
-        self.units[victim as usize].valid = 0;
         self.erase(victim);
     }
 

@@ -1,7 +1,7 @@
 //! A checked configuration: how many units there are, and which frontier serves whom.
 
 use crate::config::{
-    Config, ConfigError, Counting, GcFrontier, Isolation, MAX_CLASSES, MAX_HANDLES,
+    Config, ConfigError, Counting, GcFrontier, Isolation, MAX_CLASSES, MAX_HANDLES, Quota,
 };
 
 /// Whose pages a frontier takes.
@@ -30,6 +30,9 @@ pub(crate) struct Layout {
     pub(crate) gc_of: Vec<usize>,
     /// The frontier that takes what the host writes of a class.
     pub(crate) route: Vec<usize>,
+    /// The account of each frontier, and how many there are: see [`Quota`].
+    pub(crate) account_of: Vec<u8>,
+    pub(crate) accounts: usize,
 }
 
 impl Layout {
@@ -44,8 +47,15 @@ impl Layout {
             .map(|&stream| config.streams[stream])
             .collect();
         let (units, closed_units) = units(config, roles.len())?;
+        let account_of = accounts(config, &roles);
         Ok(Self {
             units,
+            accounts: account_of
+                .iter()
+                .map(|last| usize::from(*last) + 1)
+                .max()
+                .unwrap_or(1),
+            account_of,
             closed_units,
             shift: config.unit_pages.trailing_zeros(),
             roles,
@@ -128,6 +138,17 @@ fn frontiers(config: &Config) -> (Vec<Role>, Vec<usize>) {
     }
     gc_of.extend(handles.len()..roles.len());
     (roles, gc_of)
+}
+
+/// The account of each frontier.
+fn accounts(config: &Config, roles: &[Role]) -> Vec<u8> {
+    let account = |role: &Role| match (config.quota, *role) {
+        (Quota::None, _) => 0,
+        (_, Role::Host(handle) | Role::GcOf(handle)) => handle,
+        (_, Role::SharedGc) => config.handles.len(),
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "at most 128 handles")]
+    roles.iter().map(|role| account(role) as u8).collect()
 }
 
 /// All units, and those that are closed when a victim is chosen.

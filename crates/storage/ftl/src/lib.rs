@@ -19,7 +19,7 @@ pub mod theory;
 pub mod trace;
 pub mod workload;
 
-pub use config::{Config, ConfigError, Counting, GcFrontier, Isolation, Policy};
+pub use config::{Config, ConfigError, Counting, GcFrontier, Isolation, Policy, Quota};
 pub use counters::Counters;
 pub use device::{Broken, Device, Occupancy};
 pub use layout::Role;

@@ -16,7 +16,9 @@ use std::ops::ControlFlow;
 pub use classes::{Class, MAX_STREAMS};
 pub use footprint::{Footprint, FootprintError, Totals};
 
-use crate::config::{Config, ConfigError, Counting, GcFrontier, Isolation, MAX_HANDLES, Policy};
+use crate::config::{
+    Config, ConfigError, Counting, GcFrontier, Isolation, MAX_HANDLES, Policy, Quota,
+};
 use crate::device::Device;
 use crate::steady::{self, Length, Outcome, Report};
 use classes::Classes;
@@ -67,6 +69,8 @@ pub struct Options {
     pub counting: Counting,
     /// See [`Config::policy`].
     pub policy: Policy,
+    /// See [`Config::quota`].
+    pub quota: Quota,
     /// See [`Config::gc`].
     pub gc: GcFrontier,
     /// Handles that the device has, at least one; streams without one of their own use the first.
@@ -87,6 +91,7 @@ impl Default for Options {
             unit_pages: None,
             counting: Counting::WholeDevice,
             policy: Policy::Greedy,
+            quota: Quota::None,
             gc: GcFrontier::Own,
             handles: 8,
             trim: true,
@@ -194,6 +199,7 @@ pub fn device(footprint: &Footprint, options: &Options) -> Result<Config, Replay
         unit_pages,
         counting,
         policy,
+        quota,
         gc,
         handles,
         trim: _,
@@ -222,6 +228,7 @@ pub fn device(footprint: &Footprint, options: &Options) -> Result<Config, Replay
         unit_pages: unit_pages.unwrap_or_else(|| unit_size(logical * (1.0 + over_provisioning))),
         counting,
         policy,
+        quota,
         gc,
         seed,
         ..Config::plain(logical_pages, over_provisioning, 0)

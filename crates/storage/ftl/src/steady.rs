@@ -33,12 +33,18 @@ impl Default for Length {
 }
 
 /// A stretch of the run.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
     /// Pages that the host wrote.
     pub host_pages: u64,
     /// Write amplification.
     pub waf: f64,
+    /// All that was counted in it.
+    pub counted: Counters,
+    /// What the frontiers held at its end.
+    pub occupancy: Vec<Occupancy>,
+    /// How mixed classes were within units at its end: see [`Device::mixing_bits`].
+    pub mixing_bits: f64,
 }
 
 /// What a run found.
@@ -63,6 +69,12 @@ impl Outcome {
     #[must_use]
     pub fn waf(&self) -> f64 {
         self.measured.waf().unwrap_or(1.0)
+    }
+
+    /// How mixed classes are within units at the end: see [`Device::mixing_bits`].
+    #[must_use]
+    pub fn mixing_bits(&self) -> f64 {
+        self.intervals.last().map_or(0.0, |it| it.mixing_bits)
     }
 
     /// Half the distance between the greatest and the least interval of the measurement: how
@@ -114,9 +126,13 @@ pub fn run(
             let before = device.counters().clone();
             workload.advance(device, pages);
             done += pages;
+            let counted = device.counters().since(&before);
             intervals.push(Interval {
                 host_pages: pages,
-                waf: device.counters().since(&before).waf().unwrap_or(1.0),
+                waf: counted.waf().unwrap_or(1.0),
+                counted,
+                occupancy: device.occupancy(),
+                mixing_bits: device.mixing_bits(),
             });
             let share = done as f64 / (warm_up_pages + measured_pages) as f64;
             if report(share).is_break() {

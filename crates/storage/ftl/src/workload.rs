@@ -1,6 +1,7 @@
 //! Synthetic writers: random within parts of the logical space, or round and round.
 
 use crate::device::Device;
+use crate::device::fetch::AHEAD;
 
 /// Something that writes to a device without end.
 pub trait Workload {
@@ -83,6 +84,21 @@ impl Random {
         };
         Self::new(&[all], seed)
     }
+
+    /// The next page, and its class.
+    fn draw(&mut self) -> (u32, u8) {
+        let Self { stretches, rng } = self;
+        let found = match &stretches[..] {
+            // Needs no draw to be found.
+            [all] => Some(all),
+            _ => {
+                let draw = rng.u32(..);
+                stretches.iter().find(|stretch| draw <= stretch.below)
+            }
+        };
+        // The last stretch ends at the greatest draw.
+        found.map_or((0, 0), |it| (it.first + rng.u32(..it.pages), it.class))
+    }
 }
 
 impl Workload for Random {
@@ -95,27 +111,19 @@ impl Workload for Random {
     }
 
     fn advance(&mut self, device: &mut Device, pages: u64) {
-        let Self { stretches, rng } = self;
-        if let [
-            Stretch {
-                first,
-                pages: all,
-                class,
-                below: _,
-            },
-        ] = stretches[..]
-        {
-            for _ in 0..pages {
-                device.write(first + rng.u32(..all), class);
+        let mut left = if self.stretches.is_empty() { 0 } else { pages };
+        while left > 0 {
+            let count = usize::try_from(left).unwrap_or(AHEAD).min(AHEAD);
+            let mut pages = [0; AHEAD];
+            let mut classes = [0; AHEAD];
+            for (page, class) in pages.iter_mut().zip(&mut classes).take(count) {
+                (*page, *class) = self.draw();
             }
-            return;
-        }
-        for _ in 0..pages {
-            let draw = rng.u32(..);
-            let found = stretches.iter().find(|stretch| draw <= stretch.below);
-            if let Some(stretch) = found {
-                device.write(stretch.first + rng.u32(..stretch.pages), stretch.class);
+            device.expect(&pages[..count]);
+            for (page, class) in pages.iter().zip(&classes).take(count) {
+                device.write(*page, *class);
             }
+            left -= count as u64;
         }
     }
 }

@@ -7,7 +7,7 @@ use bench::{Bench, assert_near};
 use std::num::NonZeroU32;
 
 use saiga_ftl::workload::{Random, Rings, Workload as _};
-use saiga_ftl::{Device, GcFrontier, Isolation, Policy, Role};
+use saiga_ftl::{Device, GcFrontier, Isolation, Policy, Quota, Role, theory};
 
 /// OP, share of pages and of writes that are hot; one stream with a shared frontier and with one
 /// of its own for moved pages, two streams initially and persistently isolated.
@@ -18,8 +18,9 @@ const HOT_AND_COLD: [(f64, f64, f64, [f64; 4]); 4] = [
     (0.28, 0.1, 0.9, [3.29, 2.94, 2.74, 2.45]),
 ];
 
-const POLICIES: [Policy; 4] = [
+const POLICIES: [Policy; 5] = [
     Policy::Greedy,
+    Policy::Windowed(NonZeroU32::new(100).unwrap()),
     Policy::Fifo,
     Policy::Choice(NonZeroU32::new(10).unwrap()),
     Policy::CostBenefit,
@@ -79,6 +80,34 @@ fn greedy_with_persistent_isolation_is_uniform_greedy() {
             let found = bench.waf(&mut Random::new(&parts, 7));
             let what = (over_provisioning, pages, writes);
             assert_near(found, uniform, 0.025, what);
+        }
+    }
+}
+
+/// With a quota each stream is a device of its own, whose spare space the quota decides; a percent
+/// or two better, for open units hold data too.
+#[test]
+fn a_quota_is_what_each_stream_has_of_the_spare_space() {
+    for (over_provisioning, pages, writes) in [(0.07, 0.1, 0.9), (0.15, 0.2, 0.8), (0.28, 0.1, 0.9)]
+    {
+        // Of spare space per page of data, the hot stream's and the cold one's.
+        let even = [pages, 1.0 - pages].map(|data| over_provisioning / 2.0 / data);
+        for (quota, spare) in [(Quota::Even, even), (Quota::Data, [over_provisioning; 2])] {
+            let bench = Bench::new(over_provisioning, 256, 8192)
+                .policy(Policy::Fifo)
+                .quota(quota)
+                .streams(2, Isolation::Persistently)
+                .gc(GcFrontier::Own);
+            let parts = bench.hot_and_cold(pages, writes, [0, 1]);
+            let found = bench.waf(&mut Random::new(&parts, 7));
+            let [hot, cold] = spare.map(theory::uniform);
+            let expected = writes * hot + (1.0 - writes) * cold;
+            assert_near(
+                found,
+                expected,
+                0.025,
+                (over_provisioning, pages, writes, quota),
+            );
         }
     }
 }

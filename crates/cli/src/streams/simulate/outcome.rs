@@ -2,8 +2,8 @@
 
 use saiga_ftl::counters::VALID_STEPS;
 use saiga_ftl::replay::Class;
-use saiga_ftl::steady::Outcome;
-use saiga_ftl::{Config, Counting, Device, GcFrontier, Isolation, Role};
+use saiga_ftl::steady::{Interval, Outcome};
+use saiga_ftl::{Config, Counting, Device, GcFrontier, Isolation, Quota, Role};
 use serde_json::{Value, json};
 
 use super::{percent, policy_name};
@@ -60,8 +60,13 @@ pub(super) fn device_lines(config: &Config, device: &Device) -> String {
     } else {
         String::new()
     };
+    let quota = match config.quota {
+        Quota::None => "",
+        Quota::Even => " of the handle with most spare space",
+        Quota::Data => " of the handle with most spare space for its data",
+    };
     format!(
-        "device: {} logical pages, over-provisioning {}, {counting}\n{} reclaim units of {} pages, {} victims; {gc}\n{note}",
+        "device: {} logical pages, over-provisioning {}, {counting}\n{} reclaim units of {} pages, {} victims{quota}; {gc}\n{note}",
         config.logical_pages,
         percent(config.over_provisioning),
         device.units(),
@@ -129,17 +134,9 @@ pub(super) fn mean_valid(outcome: &Outcome, unit_pages: u32) -> Option<f64> {
 /// All that a run found.
 pub(super) fn as_json(outcome: &Outcome, classes: &[Class]) -> Value {
     let counters = &outcome.measured;
-    let intervals = outcome
-        .intervals
-        .iter()
-        .enumerate()
-        .map(|(number, interval)| {
-            json!({
-                "host_pages": interval.host_pages,
-                "waf": interval.waf,
-                "warm_up": number < outcome.warm_up_intervals,
-            })
-        });
+    let intervals = (0..).zip(&outcome.intervals);
+    let intervals =
+        intervals.map(|(number, it)| interval_json(it, number < outcome.warm_up_intervals));
     let list = classes.iter().enumerate().map(|(number, class)| {
         let (host, moved) = (counters.host[number], counters.moved[number]);
         json!({
@@ -179,6 +176,7 @@ pub(super) fn as_json(outcome: &Outcome, classes: &[Class]) -> Value {
         "moved_pages": counters.moved_pages(),
         "moved_in_vain_pages": counters.moved_in_vain.iter().sum::<u64>(),
         "erased_units": counters.erased,
+        "mixing_bits": outcome.mixing_bits(),
         "warm_up_pages": outcome.warm_up_pages,
         "warm_up_repetitions": outcome.repetitions[0],
         "measured_repetitions": outcome.repetitions[1],
@@ -190,6 +188,20 @@ pub(super) fn as_json(outcome: &Outcome, classes: &[Class]) -> Value {
         "classes": list.collect::<Vec<_>>(),
         "frontiers": frontiers.collect::<Vec<_>>(),
         "charges": charges.collect::<Vec<_>>(),
+    })
+}
+
+/// One interval, with what changes while a device settles.
+fn interval_json(interval: &Interval, is_warm_up: bool) -> Value {
+    let units = interval.occupancy.iter().map(|held| held.units);
+    json!({
+        "host_pages": interval.host_pages,
+        "waf": interval.waf,
+        "warm_up": is_warm_up,
+        "moved_pages_by_class": interval.counted.moved,
+        "victims_by_valid_share": interval.counted.victims,
+        "units_by_frontier": units.collect::<Vec<_>>(),
+        "mixing_bits": interval.mixing_bits,
     })
 }
 
@@ -210,6 +222,11 @@ pub(super) fn device_json(config: &Config, device: &Device) -> Value {
         "units": device.units(),
         "closed_pages": device.closed_pages(),
         "policy": policy_name(config.policy),
+        "quota": match config.quota {
+            Quota::None => "none",
+            Quota::Even => "even",
+            Quota::Data => "data",
+        },
         "gc": match config.gc {
             GcFrontier::Own => "own",
             GcFrontier::WithHost => "shared",

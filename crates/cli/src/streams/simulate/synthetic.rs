@@ -7,7 +7,7 @@ use saiga_ftl::replay::{Class, silent};
 use saiga_ftl::steady;
 use saiga_ftl::theory::{self, Share};
 use saiga_ftl::workload::{Part, Random, Rings, Workload};
-use saiga_ftl::{Config, Counting, Device, GcFrontier, Isolation, Policy};
+use saiga_ftl::{Config, Counting, Device, GcFrontier, Isolation, Policy, Quota};
 use serde_json::{Value, json};
 
 use super::{Args, HotCold, outcome, percent};
@@ -147,6 +147,7 @@ fn config(args: &Args, classes: usize) -> anyhow::Result<Config> {
     let base = Config {
         counting: device.counting(Counting::ClosedUnits),
         policy: device.one_policy()?,
+        quota: device.quota(),
         gc: device.gc(),
         seed: device.seed,
         ..Config::plain(args.pages, device.op, device.ru_pages.unwrap_or(256))
@@ -196,6 +197,7 @@ fn theories(kind: Kind, used: u32, device: &Device) -> Vec<Theory> {
             let what = match config.policy {
                 Policy::Fifo => "FIFO victims under uniform writes",
                 Policy::Greedy => "FIFO victims; greedy ones come near it from below as units grow",
+                Policy::Windowed(_) => "FIFO victims; the wider the window the further below",
                 Policy::Choice(_) | Policy::CostBenefit => "FIFO victims, for comparison",
             };
             let waf = theory::uniform(spare);
@@ -220,14 +222,14 @@ fn theories(kind: Kind, used: u32, device: &Device) -> Vec<Theory> {
         .handles
         .iter()
         .all(|kind| *kind == Isolation::Persistently);
-    if config.policy == Policy::Greedy && are_apart {
+    if config.policy == Policy::Greedy && config.quota == Quota::None && are_apart {
         theories.push(Theory {
             what: "uniform writes: greedy victims make persistently isolated streams equally full",
             waf: theory::uniform(spare),
         });
     }
     theories.push(Theory {
-        what: "two streams with the best split of the spare space, which greedy victims do not find",
+        what: "two streams with the best split of the spare space, which greedy victims alone do not find",
         waf: theory::two_streams_at_best(spare, hot),
     });
     theories

@@ -1,5 +1,7 @@
 //! The invariants, checked from scratch in time proportional to the device.
 
+use super::closed::Closed;
+use super::quotas::Held;
 use super::{Device, NOWHERE, State};
 
 /// An invariant that does not hold: a fault of the simulator, never of its input.
@@ -30,6 +32,12 @@ pub enum Broken {
         unit: u32,
         /// How often it is found where it belongs or not.
         lists: u32,
+    },
+    /// What an account holds is not what its units do.
+    #[error("account {account} of the quotas counts otherwise than its units do")]
+    Held {
+        /// The account.
+        account: usize,
     },
     /// What was programmed is not what was written and moved.
     #[error("{programmed} pages were programmed, but {host} were written and {moved} moved")]
@@ -65,6 +73,7 @@ impl Device {
     pub fn check(&self) -> Result<(), Broken> {
         self.check_pages()?;
         self.check_units()?;
+        self.check_quotas()?;
         self.check_programmed()?;
         self.check_accounts()
     }
@@ -108,9 +117,10 @@ impl Device {
         let mut lists = vec![0; self.units.len()];
         let open = self.frontiers.iter().filter(|frontier| frontier.has_room());
         let open: Vec<u32> = open.map(|frontier| frontier.unit).collect();
+        let closed = self.closed.iter().flat_map(Closed::members).collect();
         let free = self.free.iter().copied().collect();
         for (state, members) in [
-            (State::Closed, self.closed.members()),
+            (State::Closed, closed),
             (State::Open, open),
             (State::Free, free),
         ] {
@@ -123,6 +133,30 @@ impl Device {
             Some((unit, lists)) => Err(Broken::Listed { unit, lists }),
             None => Ok(()),
         }
+    }
+
+    /// Each account holds what its units do, and has them in its own list.
+    fn check_quotas(&self) -> Result<(), Broken> {
+        let mut found = vec![Held::default(); self.layout.accounts];
+        for unit in self.units.iter().filter(|unit| unit.state != State::Free) {
+            let dead = u64::from(self.config.unit_pages - unit.valid);
+            let held = &mut found[usize::from(unit.account)];
+            held.valid += u64::from(unit.valid);
+            held.dead += dead;
+            held.collectable += if unit.state == State::Closed { dead } else { 0 };
+        }
+        for (account, found) in found.iter().enumerate() {
+            let counted = self
+                .quotas
+                .as_ref()
+                .is_none_or(|all| all.held()[account] == *found);
+            let members = self.closed[account].members();
+            let is_own = |unit: &u32| usize::from(self.units[*unit as usize].account) == account;
+            if !counted || !members.iter().all(is_own) {
+                return Err(Broken::Held { account });
+            }
+        }
+        Ok(())
     }
 
     /// Programmed = written by the host + moved.

@@ -4,15 +4,18 @@ use super::Unit;
 use super::ages::Ages;
 use super::pool::Pool;
 use super::ranking::Ranking;
+use super::window::Window;
+use super::worths::Worths;
 use crate::config::Policy;
 
 /// Closed units with at least one valid page.
 #[derive(Debug)]
 pub(super) enum Closed {
     Greedy(Ranking),
+    Windowed(Window),
     Fifo(Ages),
     Choice { pool: Pool, samples: u32 },
-    CostBenefit(Pool),
+    CostBenefit(Worths),
 }
 
 impl Closed {
@@ -20,12 +23,13 @@ impl Closed {
     pub(super) fn new(policy: Policy, units: u32, unit_pages: u32) -> Self {
         match policy {
             Policy::Greedy => Self::Greedy(Ranking::new(units, unit_pages)),
+            Policy::Windowed(width) => Self::Windowed(Window::new(width.get(), units, unit_pages)),
             Policy::Fifo => Self::Fifo(Ages::new(units)),
             Policy::Choice(samples) => Self::Choice {
                 pool: Pool::new(units),
                 samples: samples.get(),
             },
-            Policy::CostBenefit => Self::CostBenefit(Pool::new(units)),
+            Policy::CostBenefit => Self::CostBenefit(Worths::new(units, unit_pages)),
         }
     }
 
@@ -33,8 +37,10 @@ impl Closed {
     pub(super) fn heap_bytes(&self) -> usize {
         match self {
             Self::Greedy(ranking) => ranking.heap_bytes(),
+            Self::Windowed(window) => window.heap_bytes(),
             Self::Fifo(ages) => ages.heap_bytes(),
-            Self::Choice { pool, samples: _ } | Self::CostBenefit(pool) => pool.heap_bytes(),
+            Self::Choice { pool, samples: _ } => pool.heap_bytes(),
+            Self::CostBenefit(worths) => worths.heap_bytes(),
         }
     }
 
@@ -42,14 +48,17 @@ impl Closed {
     pub(super) fn insert(&mut self, unit: u32, valid: u32, now: u64) {
         match self {
             Self::Greedy(ranking) => ranking.insert(unit, valid),
+            Self::Windowed(window) => window.insert(unit, valid),
             Self::Fifo(ages) => ages.insert(unit),
-            Self::Choice { pool, samples: _ } | Self::CostBenefit(pool) => pool.insert(unit, now),
+            Self::Choice { pool, samples: _ } => pool.insert(unit),
+            Self::CostBenefit(worths) => worths.insert(unit, valid, now),
         }
     }
 
-    /// A unit has `valid` pages left, one less than before; with none left it leaves.
+    /// A unit has one valid page less than before; with none left it leaves.
     #[inline]
-    pub(super) fn lost_page(&mut self, unit: u32, valid: u32) {
+    pub(super) fn lost_page(&mut self, unit: u32, units: &[Unit], now: u64) {
+        let valid = units[unit as usize].valid;
         match self {
             Self::Greedy(ranking) => {
                 ranking.lost_page(unit, valid);
@@ -58,11 +67,23 @@ impl Closed {
                     ranking.take_emptiest(0);
                 }
             }
+            Self::Windowed(window) => window.lost_page(unit, units),
+            Self::CostBenefit(worths) if valid > 0 => worths.lost_page(unit, valid, now),
+            Self::CostBenefit(worths) => worths.remove(unit),
             Self::Fifo(ages) if valid == 0 => ages.remove(unit),
-            Self::Choice { pool, samples: _ } | Self::CostBenefit(pool) if valid == 0 => {
-                pool.remove(unit);
-            }
-            Self::Fifo(_) | Self::Choice { .. } | Self::CostBenefit(_) => {}
+            Self::Choice { pool, samples: _ } if valid == 0 => pool.remove(unit),
+            Self::Fifo(_) | Self::Choice { .. } => {}
+        }
+    }
+
+    /// Something of what is kept of a unit, to have it in the caches.
+    #[inline]
+    pub(super) fn peek(&self, unit: usize) -> u32 {
+        match self {
+            Self::Greedy(ranking) => ranking.peek(unit),
+            Self::Windowed(window) => window.peek(unit),
+            Self::CostBenefit(worths) => worths.peek(unit),
+            Self::Fifo(_) | Self::Choice { .. } => 0,
         }
     }
 
@@ -74,31 +95,30 @@ impl Closed {
         now: u64,
         rng: &mut fastrand::Rng,
     ) -> Option<u32> {
-        let (pool, unit) = match self {
+        match self {
             Self::Greedy(ranking) => {
                 let least = units[ranking.first()? as usize].valid;
-                return ranking.take_emptiest(least);
+                ranking.take_emptiest(least)
             }
-            Self::Fifo(ages) => return ages.take_oldest(),
+            Self::Windowed(window) => window.take_victim(units),
+            Self::Fifo(ages) => ages.take_oldest(),
             Self::Choice { pool, samples } => {
                 let unit = pool.draw(*samples, units, unit_pages, rng)?;
-                (pool, unit)
+                pool.remove(unit);
+                Some(unit)
             }
-            Self::CostBenefit(pool) => {
-                let unit = pool.worthiest(units, unit_pages, now)?;
-                (pool, unit)
-            }
-        };
-        pool.remove(unit);
-        Some(unit)
+            Self::CostBenefit(worths) => worths.take_worthiest(units, now),
+        }
     }
 
     /// All units that are here.
     pub(super) fn members(&self) -> Vec<u32> {
         match self {
             Self::Greedy(ranking) => ranking.members(),
+            Self::Windowed(window) => window.members(),
             Self::Fifo(ages) => ages.members(),
-            Self::Choice { pool, samples: _ } | Self::CostBenefit(pool) => pool.members().to_vec(),
+            Self::Choice { pool, samples: _ } => pool.members().to_vec(),
+            Self::CostBenefit(worths) => worths.members(),
         }
     }
 }

@@ -59,6 +59,14 @@ impl Live {
         self.words[self.first_word(unit) + word as usize]
     }
 
+    /// Something of the bits around a place, to have them in the caches.
+    #[inline]
+    pub(super) fn peek(&self, place: u32) -> u32 {
+        let word = self.words.get((place >> self.word_shift) as usize);
+        #[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
+        word.map_or(0, |word| *word as u32)
+    }
+
     /// No page of a unit is live.
     pub(super) fn clear_unit(&mut self, unit: u32) {
         let first = self.first_word(unit);

@@ -8,8 +8,9 @@ use std::num::NonZeroU32;
 
 use proptest::prelude::*;
 
-use super::{Broken, Device, pool};
-use crate::config::{Config, Counting, GcFrontier, Isolation, Policy};
+use super::quotas::{self, Held};
+use super::{Broken, Device};
+use crate::config::{Config, Counting, GcFrontier, Isolation, Policy, Quota};
 
 /// One page as it lies in a unit.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +32,8 @@ struct Model {
     config: Config,
     route: Vec<usize>,
     gc_of: Vec<usize>,
+    account_of: Vec<u8>,
+    accounts: usize,
     units: Vec<Unit>,
     free: Vec<usize>,
     open: Vec<Option<usize>>,
@@ -47,6 +50,8 @@ impl Model {
             config: device.config.clone(),
             route: device.layout.route.clone(),
             gc_of: device.layout.gc_of.clone(),
+            account_of: device.layout.account_of.clone(),
+            accounts: device.layout.accounts,
             units: vec![Unit::default(); units],
             free: (0..units).collect(),
             open: vec![None; device.layout.roles.len()],
@@ -154,28 +159,61 @@ impl Model {
         self.erase(victim);
     }
 
-    /// The policy may choose this unit.
+    /// Quota and policy may choose this unit.
     fn allow(&self, victim: usize) {
         let full = self.config.unit_pages;
+        let account = |unit: &usize| usize::from(self.account_of[self.units[*unit].owner]);
         let closed = (0..self.units.len()).filter(|unit| self.units[*unit].closed_at.is_some());
         let closed: Vec<usize> = closed.collect();
-        let turn = |unit: &usize| self.units[*unit].closed_at.map(|(_, turn)| turn);
-        let worth = |unit: usize| {
-            let (at, _) = self.units[unit].closed_at.unwrap();
-            pool::worth(self.valid(unit), full, self.host - at + 1)
-        };
-        let least = closed.iter().map(|unit| self.valid(*unit)).min();
         assert!(closed.contains(&victim), "{victim} is not closed");
+        if self.config.quota != Quota::None {
+            let chosen = quotas::choose(self.config.quota, &self.held());
+            assert_eq!(account(&victim), chosen, "not the account over its quota");
+        }
+        let own = closed
+            .into_iter()
+            .filter(|unit| account(unit) == account(&victim));
+        let mut own: Vec<usize> = own.collect();
+        own.sort_by_key(|unit| self.units[*unit].closed_at.unwrap().1);
+        let valid = |unit: &usize| self.valid(*unit);
+        let worth = |unit: &usize| {
+            let (at, _) = self.units[*unit].closed_at.unwrap();
+            let valid = self.valid(*unit);
+            f64::from(full - valid) / f64::from(2 * valid) * (self.host - at + 1) as f64
+        };
         match self.config.policy {
-            Policy::Greedy => assert_eq!(Some(self.valid(victim)), least),
-            Policy::Fifo => assert_eq!(turn(&victim), closed.iter().filter_map(turn).min()),
+            Policy::Greedy => assert_eq!(Some(valid(&victim)), own.iter().map(valid).min()),
+            Policy::Windowed(width) => {
+                let oldest = &own[..own.len().min(width.get() as usize)];
+                assert!(oldest.contains(&victim), "outside the window");
+                assert_eq!(Some(valid(&victim)), oldest.iter().map(valid).min());
+            }
+            Policy::Fifo => assert_eq!(victim, own[0]),
             // Any may be drawn; a full one only where all are full, which cannot be.
-            Policy::Choice(_) => assert!(self.valid(victim) < full),
+            Policy::Choice(_) => assert!(valid(&victim) < full),
             Policy::CostBenefit => {
-                let most = closed.iter().map(|unit| worth(*unit)).fold(0.0, f64::max);
-                assert!(worth(victim) >= most);
+                own.sort_unstable();
+                let most = own.iter().map(worth).fold(0.0, f64::max);
+                let first = own.iter().find(|unit| worth(unit) >= most);
+                assert_eq!(Some(&victim), first);
             }
         }
+    }
+
+    /// What each account holds; what is still to be written counts as valid.
+    fn held(&self) -> Vec<Held> {
+        let mut held = vec![Held::default(); self.accounts];
+        for (number, unit) in self.units.iter().enumerate() {
+            if unit.closed_at.is_none() && !self.open.contains(&Some(number)) {
+                continue;
+            }
+            let dead = unit.pages.iter().filter(|page| !page.is_live).count() as u64;
+            let account = &mut held[usize::from(self.account_of[unit.owner])];
+            account.valid += u64::from(self.config.unit_pages) - dead;
+            account.dead += dead;
+            account.collectable += if unit.closed_at.is_some() { dead } else { 0 };
+        }
+        held
     }
 
     fn class_of(&self, logical: u32) -> Option<usize> {
@@ -193,9 +231,18 @@ enum Op {
 fn policy() -> impl Strategy<Value = Policy> {
     prop_oneof![
         Just(Policy::Greedy),
+        (1..40_u32).prop_map(|width| Policy::Windowed(NonZeroU32::new(width).unwrap())),
         Just(Policy::Fifo),
         (1..12_u32).prop_map(|samples| Policy::Choice(NonZeroU32::new(samples).unwrap())),
         Just(Policy::CostBenefit),
+    ]
+}
+
+fn quota() -> impl Strategy<Value = Quota> {
+    prop_oneof![
+        3 => Just(Quota::None),
+        2 => Just(Quota::Even),
+        2 => Just(Quota::Data),
     ]
 }
 
@@ -225,6 +272,7 @@ prop_compose! {
         own in any::<bool>(),
         reserve_units in 1..4_u32,
         policy in policy(),
+        quota in quota(),
         seed in any::<u64>(),
     ) -> Config {
         Config {
@@ -234,6 +282,7 @@ prop_compose! {
             counting: if whole { Counting::WholeDevice } else { Counting::ClosedUnits },
             reserve_units,
             policy,
+            quota,
             gc: if own { GcFrontier::Own } else { GcFrontier::WithHost },
             handles,
             streams,

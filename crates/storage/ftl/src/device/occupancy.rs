@@ -1,4 +1,4 @@
-//! Who holds how many units now, and how well they are filled.
+//! Who holds how many units now, how well they are filled, and how mixed.
 
 use super::{Device, State};
 use crate::layout::Role;
@@ -34,6 +34,33 @@ impl Device {
         held
     }
 
+    /// How mixed classes are within units, in bits: the entropy of the classes of a unit's valid
+    /// pages, the mean over all valid pages. 0 when no unit has pages of two classes; at most
+    /// log2 of the number of classes.
+    #[must_use]
+    pub fn mixing_bits(&self) -> f64 {
+        let classes = self.config.classes.len();
+        if classes == 1 {
+            return 0.0;
+        }
+        let (mut bits, mut all) = (0.0, 0_u64);
+        let mut counts = vec![0; classes];
+        for (number, unit) in (0..).zip(&self.units) {
+            if unit.state == State::Free {
+                continue;
+            }
+            let first = number << self.layout.shift;
+            let end = first + self.config.unit_pages - self.unwritten(number);
+            for place in (first..end).filter(|place| self.live.is_live(*place)) {
+                counts[usize::from(self.class[place as usize])] += 1;
+            }
+            bits += entropy_bits(&counts);
+            all += counts.iter().sum::<u64>();
+            counts.fill(0);
+        }
+        if all == 0 { 0.0 } else { bits / all as f64 }
+    }
+
     /// Pages of an open unit that have still to be written; none of any other.
     pub(super) fn unwritten(&self, number: u32) -> u32 {
         let unit = self.units[number as usize];
@@ -42,5 +69,32 @@ impl Device {
         }
         let frontier = self.frontiers[usize::from(unit.owner)];
         frontier.end - frontier.next
+    }
+}
+
+/// The entropy of so many things of each kind, times their number.
+fn entropy_bits(counts: &[u64]) -> f64 {
+    let all: u64 = counts.iter().sum();
+    let part = |count: &u64| *count as f64 * (all as f64 / *count as f64).log2();
+    counts.iter().filter(|count| **count > 0).map(part).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entropy_is_that_of_the_shares() {
+        for (counts, expected) in [
+            (&[0, 0][..], 0.0),
+            (&[7, 0], 0.0),
+            (&[4, 4], 8.0),
+            (&[2, 2, 2, 2], 16.0),
+            // 4 * log2(4/3) * 3/4 + 4 * 2 * 1/4.
+            (&[3, 1], 3.245_112_497_836_531_4),
+        ] {
+            let found = entropy_bits(counts);
+            assert!((found - expected).abs() < 1e-12, "{counts:?}: {found}");
+        }
     }
 }

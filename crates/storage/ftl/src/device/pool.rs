@@ -1,15 +1,13 @@
-//! Closed units in no order, for policies that draw from them or look at all of them.
+//! Closed units in no order, for policies that draw from them.
 
 use super::Unit;
 
-/// The units and when each was closed.
+/// The units.
 #[derive(Debug)]
 pub(super) struct Pool {
     members: Vec<u32>,
     /// Where each unit stands among the members; meaningless for others.
     slot: Vec<usize>,
-    /// In host writes, by unit.
-    closed_at: Vec<u64>,
 }
 
 impl Pool {
@@ -18,21 +16,17 @@ impl Pool {
         Self {
             members: Vec::with_capacity(units as usize),
             slot: vec![0; units as usize],
-            closed_at: vec![0; units as usize],
         }
     }
 
     /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.members.capacity() * size_of::<u32>()
-            + self.slot.capacity() * size_of::<usize>()
-            + self.closed_at.capacity() * size_of::<u64>()
+        self.members.capacity() * size_of::<u32>() + self.slot.capacity() * size_of::<usize>()
     }
 
     /// A unit is closed.
-    pub(super) fn insert(&mut self, unit: u32, now: u64) {
+    pub(super) fn insert(&mut self, unit: u32) {
         self.slot[unit as usize] = self.members.len();
-        self.closed_at[unit as usize] = now;
         self.members.push(unit);
     }
 
@@ -68,32 +62,8 @@ impl Pool {
         self.members.iter().copied().min_by_key(valid)
     }
 
-    /// The unit for which cleaning is worth most; see [`crate::Policy::CostBenefit`].
-    pub(super) fn worthiest(&self, units: &[Unit], full: u32, now: u64) -> Option<u32> {
-        let mut best = None;
-        let mut most = f64::NEG_INFINITY;
-        for &unit in &self.members {
-            let worth = worth(units[unit as usize].valid, full, self.age(unit, now));
-            if worth > most {
-                (best, most) = (Some(unit), worth);
-            }
-        }
-        best
-    }
-
-    /// Host writes since a unit was closed; one at least, or a young empty unit were worthless.
-    pub(super) fn age(&self, unit: u32, now: u64) -> u64 {
-        now - self.closed_at[unit as usize] + 1
-    }
-
     /// The units, in no order.
     pub(super) fn members(&self) -> &[u32] {
         &self.members
     }
-}
-
-/// (1 - u) / 2u * age.
-#[inline]
-pub(super) fn worth(valid: u32, full: u32, age: u64) -> f64 {
-    f64::from(full - valid) / f64::from(2 * valid) * age as f64
 }

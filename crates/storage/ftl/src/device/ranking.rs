@@ -61,6 +61,12 @@ impl Ranking {
         self.put(unit, to);
     }
 
+    /// Something of what a unit that loses a page will need, to have it in the caches.
+    #[inline]
+    pub(super) fn peek(&self, unit: usize) -> u32 {
+        self.position.get(unit).map_or(0, |at| self.at(*at))
+    }
+
     /// The unit at the beginning: none has fewer valid pages.
     pub(super) fn first(&self) -> Option<u32> {
         (self.first != self.end).then(|| self.at(self.first))

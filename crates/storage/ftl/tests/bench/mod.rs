@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use saiga_ftl::steady::{self, Length, Outcome};
 use saiga_ftl::workload::{Part, Workload};
-use saiga_ftl::{Config, Device, GcFrontier, Isolation, Policy};
+use saiga_ftl::{Config, Device, GcFrontier, Isolation, Policy, Quota};
 
 /// A device to be.
 #[derive(Debug, Clone)]
@@ -31,6 +31,11 @@ impl Bench {
 
     pub(crate) fn policy(mut self, policy: Policy) -> Self {
         self.config.policy = policy;
+        self
+    }
+
+    pub(crate) fn quota(mut self, quota: Quota) -> Self {
+        self.config.quota = quota;
         self
     }
 
