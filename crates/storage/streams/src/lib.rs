@@ -19,6 +19,7 @@ pub mod route;
 pub mod rules;
 pub mod setter;
 mod sys;
+pub mod traffic;
 mod tree;
 mod view;
 
