@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use saiga_streams::hint::Hint;
 
-use crate::site::{Site, hint, metric, run};
+use crate::site::{Site, hint, metric, run, written};
 use crate::support::text;
 
 struct Redis {
@@ -124,7 +124,9 @@ fn redis_writes_no_byte_without_a_label() {
         for file in &files {
             assert_eq!(hint(file), Hint::Medium, "{kind} {}", file.display());
         }
-        assert_eq!(hint(&data.join("dump.rdb")), Hint::Short);
+        let snapshot = data.join("dump.rdb");
+        assert_eq!(hint(&snapshot), Hint::Short);
+        let snapshot_bytes = fs::metadata(&snapshot).unwrap().len();
         redis.say(&["shutdown", "nosave"]);
         redis.server.wait().unwrap();
         assert_eq!(labeller.end(), Some(0));
@@ -140,5 +142,10 @@ fn redis_writes_no_byte_without_a_label() {
         // Base and increment of the start and of three rewrites, their temporary files and manifests, the snapshot.
         assert!(gated >= 10, "{kind}: {gated}");
         assert_eq!(metric(&metrics, "labels_lost_total"), 0);
+        // What the block layer got: 6000 values of 512 bytes in the append-only files alone.
+        let (short, medium) = (written(&metrics, "short"), written(&metrics, "medium"));
+        assert!(short >= snapshot_bytes, "{kind}: {short}");
+        assert!(medium >= 6000 * 512, "{kind}: {medium}");
+        assert_eq!(metric(&metrics, "writes_uncounted_total"), 0);
     }
 }

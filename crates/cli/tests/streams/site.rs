@@ -170,3 +170,12 @@ pub(crate) fn metric(path: &Path, name: &str) -> u64 {
         .parse()
         .unwrap()
 }
+
+/// The bytes that a file of metrics has under a hint, on all devices.
+pub(crate) fn written(path: &Path, hint: &str) -> u64 {
+    let text = fs::read_to_string(path).unwrap();
+    let label = format!(",hint=\"{hint}\"}} ");
+    let rows = text.lines().filter_map(|line| line.split_once(&label));
+    let rows = rows.filter(|(name, _)| name.starts_with("saiga_streams_written_bytes_total{"));
+    rows.map(|(_, bytes)| bytes.parse::<u64>().unwrap()).sum()
+}

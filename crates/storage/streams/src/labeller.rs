@@ -7,6 +7,7 @@
 
 mod appear;
 mod file;
+mod metrics;
 mod reload;
 mod roots;
 
@@ -24,7 +25,7 @@ use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
 use crate::control::Control;
-use crate::counters::{self, Counted, Counters, count};
+use crate::counters::{Counted, Counters, count};
 use crate::gate::Gate;
 use crate::hint::Hint;
 use crate::lock::{Lock, LockError};
@@ -36,6 +37,7 @@ use crate::sys;
 use crate::tree::Identity;
 use crate::view::View;
 
+use metrics::Metrics;
 use reload::Loaded;
 use roots::Root;
 
@@ -166,7 +168,7 @@ struct Labeller<'a> {
     is_full_told: bool,
     is_stall_told: bool,
     _locks: Vec<Lock>,
-    written: (Counted, Option<Instant>),
+    metrics: Metrics,
 }
 
 /// Labels until the end is asked for, or once.
@@ -229,7 +231,7 @@ pub fn run(
         is_full_told: false,
         is_stall_told: false,
         _locks: locks,
-        written: (Counted::default(), None),
+        metrics: Metrics::new(options, &|text| log(Level::Info, text)),
     };
     labeller.begin()?;
     if !options.once {
@@ -335,13 +337,9 @@ impl Labeller<'_> {
 
     fn wait(&self, longest: Duration) -> Ready {
         let devices: Vec<(u32, u32)> = self.groups.keys().copied().collect();
-        let longest = match &self.options.metrics {
-            // The gate counts without waking us.
-            Some(_) if self.gate.is_some() || self.counters.now() != self.written.0 => {
-                longest.min(METRICS_PAUSE)
-            }
-            _ => longest,
-        };
+        let longest = self
+            .metrics_pause()
+            .map_or(longest, |pause| longest.min(pause));
         let mut wait = vec![
             PollFd::new(self.control, PollFlags::IN),
             PollFd::new(&self.pins, PollFlags::IN),
@@ -404,48 +402,7 @@ impl Labeller<'_> {
             self.told.retain(stays);
         }
     }
-
-    fn write_metrics(&mut self, now: Instant, at_once: bool) {
-        self.update_gauges();
-        let Some(path) = &self.options.metrics else {
-            return;
-        };
-        let counted = self.counters.now();
-        let (last, when) = self.written;
-        let is_soon = when.is_some_and(|when| now.saturating_duration_since(when) < METRICS_PAUSE);
-        let is_same = when.is_some() && last == counted;
-        if !at_once && (is_soon || is_same) {
-            return;
-        }
-        let had_failed = when.is_some() && last == Counted::default();
-        match counters::write_file(path, &counted) {
-            Ok(()) => self.written = (counted, Some(now)),
-            Err(error) => {
-                if !had_failed {
-                    let path = path.display();
-                    self.say(
-                        Level::Warn,
-                        &format!("cannot write {path}: {error}; trying again"),
-                    );
-                }
-                self.written = (Counted::default(), Some(now));
-            }
-        }
-    }
-
-    fn update_gauges(&self) {
-        use std::sync::atomic::Ordering::Relaxed;
-        let number = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
-        let armed = self.roots.iter().filter(|root| root.armed().is_some());
-        self.counters.pinned.store(number(self.pins.len()), Relaxed);
-        self.counters
-            .directories
-            .store(number(armed.count()), Relaxed);
-    }
 }
-
-/// The shortest time between two writes of the numbers.
-const METRICS_PAUSE: Duration = Duration::from_secs(1);
 
 /// What has something to tell.
 #[derive(Default)]

@@ -21,6 +21,7 @@ pub mod route;
 pub mod rules;
 pub mod setter;
 mod sys;
+pub mod traffic;
 pub mod tree;
 mod view;
 

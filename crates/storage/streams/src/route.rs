@@ -244,6 +244,23 @@ impl System {
     pub fn mounts(&self) -> Result<Vec<Mount>, RouteError> {
         Ok(mounts::parse(&self.read("proc/self/mountinfo")?))
     }
+
+    /// The block device of the file system with this device number: itself, or what is mounted, for btrfs and others
+    /// that have numbers of their own.
+    #[must_use]
+    pub fn block_device(&self, file_system: (u32, u32)) -> Option<(u32, u32)> {
+        let (major, minor) = file_system;
+        let by_number = self.root.join(format!("sys/dev/block/{major}:{minor}"));
+        if by_number.exists() {
+            return Some(file_system);
+        }
+        let mounts = self.mounts().ok()?;
+        let mount = mounts.iter().find(|mount| mount.device == file_system)?;
+        let name = mount.source.strip_prefix("/dev/")?;
+        let number = self.read(&format!("sys/class/block/{name}/dev")).ok()?;
+        let (major, minor) = number.trim().split_once(':')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    }
 }
 
 /// What becomes of hints on files in `path`, a directory or a block device.
