@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use saiga_ftl::trace::Op;
 
-use crate::record::{bytes, read};
+use crate::record::{assert_refused, bytes, read};
 use crate::site::{Labeller, Site, run};
 use crate::support::{said, text};
 
@@ -209,4 +209,40 @@ fn what_a_kill_leaves_is_named_by_the_next_recording() {
     assert!(elsewhere.stderr.contains(&remedy), "{}", elsewhere.stderr);
     run("umount", &[text(&places.dir)]);
     places.assert_gone();
+}
+
+#[test]
+fn where_no_volume_can_be_nothing_is_made() {
+    let site = Site::new();
+    let places = Places::new(&site);
+    let (full, used) = (site.path("full"), site.path("full/used"));
+    fs::create_dir_all(&used).unwrap();
+    let inside = places.dir.join("trace.csv");
+    let (out, images, dir) = (text(&places.out), text(&places.images), text(&places.dir));
+    let (full, used, inside) = (text(&full), text(&used), text(&inside));
+    let begin = ["--image-dir", images, "--out"];
+    for (more, expected) in [
+        (&[out, "--loop", "8", dir][..], "is no size"),
+        (&[out, "--loop", "320MiB", full], "it is not empty (used)"),
+        (
+            &[out, "--loop", "320MiB", dir, used],
+            "mounted at one directory",
+        ),
+        (&[out, "--loop", "320MiB", "/no/such"], "make it first"),
+        (
+            &[inside, "--loop", "320MiB", dir],
+            "would go with the file system at",
+        ),
+        // Too small for XFS.
+        (&[out, "--loop", "8MiB", dir], "mkfs.xfs"),
+        (&[out, "--fs", "ext4", dir], "--loop"),
+    ] {
+        assert_refused(
+            &site,
+            &[&begin[..], more, &["--", "true"]].concat(),
+            expected,
+        );
+        places.assert_gone();
+        assert!(!places.out.exists());
+    }
 }

@@ -81,11 +81,11 @@ impl Ground {
     /// The end of it all; whether what was asked for afterwards went well.
     pub(super) fn leave(self, after: Option<&str>, interrupt: &Interrupt) -> anyhow::Result<bool> {
         let mut is_well = true;
-        if let Some(text) = after.filter(|_| !interrupt.raised()) {
-            if let End::Failed(how) = self.shell(text, interrupt).context("--after")? {
-                exit::say(&format!("--after: {how}; the trace is kept"));
-                is_well = false;
-            }
+        if let Some(text) = after.filter(|_| !interrupt.raised())
+            && let End::Failed(how) = self.shell(text, interrupt).context("--after")?
+        {
+            exit::say(&format!("--after: {how}; the trace is kept"));
+            is_well = false;
         }
         if let Some(users) = self.volume.remove()? {
             exit::say(&format!(
