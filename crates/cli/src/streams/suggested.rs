@@ -89,7 +89,8 @@ pub(super) fn table(classes: &[Class], seen_s: f64) -> String {
 fn age(age: Option<Age>) -> String {
     match age {
         None => "-".to_owned(),
-        Some(Age::Known(seconds)) => format!("{seconds:.3} s"),
+        Some(Age::Known(seconds)) if seconds < 1.0 => format!("{seconds:.3} s"),
+        Some(Age::Known(seconds)) => format!("{seconds:.1} s"),
         Some(Age::MoreThan(seconds)) => format!("more than {seconds:.0} s"),
     }
 }

@@ -14,6 +14,7 @@ use std::ops::ControlFlow;
 
 use saiga_ftl::replay::{self, Footprint, ReplayError};
 use saiga_ftl::trace::Trace;
+use saiga_ftl::{ConfigError, Device};
 use saiga_streams::rules::Rules;
 
 use crate::measure::{Conclusion, Evidence, Watcher};
@@ -92,8 +93,7 @@ pub fn suggest(
     options: &Options,
     report: Report<'_>,
 ) -> Result<Suggestion, SuggestError> {
-    // A share or a number of handles that is none is said before the work.
-    replay::device(footprint, &options.device).map_err(SuggestError::Device)?;
+    check_device(footprint, &options.device)?;
     let watcher = Watcher::of(trace, options.page_bytes);
     let seen_s = watcher.seconds();
     let places: Vec<String> = trace
@@ -131,6 +131,16 @@ pub fn suggest(
         searched,
         skipped,
     })
+}
+
+/// A share or a number of handles that is none is said before the work; for a small trace, streams are by lifetime.
+fn check_device(footprint: &Footprint, device: &replay::Options) -> Result<(), SuggestError> {
+    let config = replay::device(footprint, device);
+    let device = config.and_then(|config| Ok(Device::new(config)?));
+    match device {
+        Ok(_) | Err(ReplayError::Config(ConfigError::TooSmall { .. })) => Ok(()),
+        Err(error) => Err(SuggestError::Device(error)),
+    }
 }
 
 /// What is told apart in a trace, without streams, and how long it is in seconds.

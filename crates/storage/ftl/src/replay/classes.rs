@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Footprint, Rules};
+use super::Rules;
+use super::footprint::{Footprint, Request};
 use crate::trace::{Op, kind_of};
 
 /// More names than this are joined by their digits.
@@ -41,10 +42,8 @@ impl Classes {
     pub(super) fn of(footprint: &Footprint, rules: &dyn Rules) -> Self {
         let names = footprint.files.iter().map(|name| Some(name.as_str()));
         // What is not there needs no stream.
-        let has_nameless = footprint
-            .requests
-            .iter()
-            .any(|request| request.file.is_none());
+        let is_nameless = |request: &Request| request.file.is_none() && request.op != Op::Discard;
+        let has_nameless = footprint.requests.iter().any(is_nameless);
         let places = footprint.places.iter().map(String::as_str).chain([NO_FILE]);
         let written = written(footprint);
         let files: Vec<Class> = names
@@ -176,6 +175,30 @@ mod tests {
             stream,
             written_pages,
         }
+    }
+
+    #[test]
+    fn what_is_only_discarded_has_no_class() {
+        use crate::trace::{Row, Trace};
+        let row = |op, file| Row {
+            t_ns: 0,
+            lba: 0,
+            len: 4096,
+            op,
+            file,
+        };
+        let mut trace = Trace {
+            files: vec!["a".to_owned()],
+            rows: vec![row(Op::Write, Some(0)), row(Op::Discard, None)],
+            ..Trace::default()
+        };
+        let streams = |trace: &Trace| {
+            let rules = |file: Option<&str>| usize::from(file.is_some());
+            Classes::of(&Footprint::of(trace, 4096).unwrap(), &rules).streams()
+        };
+        assert_eq!(streams(&trace), [1]);
+        trace.rows.push(row(Op::Write, None));
+        assert_eq!(streams(&trace), [0, 1]);
     }
 
     #[test]

@@ -13,6 +13,8 @@ const PLACEMENTS: [Placement; 3] = [
     Placement::InitiallyIsolated,
     Placement::PersistentlyIsolated,
 ];
+/// Their names beside a bar.
+const SHORT: [&str; 3] = ["one stream", "II", "PI"];
 const WORDS: BarWords = BarWords {
     series: "placement",
     value: "WAF",
@@ -34,8 +36,8 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
             Block::Notices(notices.collect()),
             Block::Bars(bars(content.runs)),
             Block::Text(
-                "Dots are the intervals of the measurement, whole repetitions of the trace that write the device once or more; ± is half \
-                 of their range, where there are several."
+                "II is initially isolated, PI persistently. Dots are the intervals of the measurement, whole repetitions of the \
+                 trace that write the device once or more; ± is half of their range, where there are several."
                     .to_owned(),
             ),
             Block::Table(table(content.runs)),
@@ -59,9 +61,7 @@ fn bars(runs: &[Run]) -> Bars {
         caption: "Write amplification".to_owned(),
         unit: "pages programmed for each page written".to_owned(),
         words: WORDS,
-        series: PLACEMENTS
-            .map(|placement| placement_name(placement).to_owned())
-            .into(),
+        series: SHORT.map(str::to_owned).into(),
         panels: panels.collect(),
     }
 }

@@ -54,7 +54,8 @@ fn matrix(run: &Run) -> Option<Table> {
         at.unwrap_or(shown.len())
     };
     let mut names: Vec<String> = shown.iter().map(|kind| kinds[*kind].clone()).collect();
-    if charged.len() > shown.len() {
+    let has_others = shown.len() == MOST && charged.len() > MOST;
+    if has_others {
         names.push(OTHERS.to_owned());
     }
     let mut sums = vec![vec![0.0; shown.len() + 1]; shown.len() + 1];
