@@ -360,9 +360,6 @@ const BAD: &[(&[&str], &str)] = &[
 const BAD_SUGGEST: &[(&[&str], &str)] = &[
     (&[], "--trace <FILE>"),
     (&["--trace", "/no/file"], "cannot open /no/file"),
-    (&["--trace", "T", "--for", "10m"], "cannot be used with"),
-    (&["--trace", "T", "/tmp"], "cannot be used with"),
-    (&["--trace", "T", "--keep", "x"], "cannot be used with"),
     (&["--trace", "EMPTY"], "has no writes"),
     (
         &["--trace", "NAMELESS"],

@@ -11,9 +11,9 @@ use crate::record::read;
 use crate::site::{Labeller, Site};
 use crate::support::{said, text};
 
-/// Pages of each file, and of each step in which it is written.
-const PAGES: u64 = 64;
-const STEP_PAGES: u64 = 16;
+/// Bytes of each file, which is written in steps of 16 pages.
+const BYTES: u64 = 256 << 10;
+static STEP: [u8; 64 << 10] = [7; 64 << 10];
 
 /// A disk, where temporary files go, and where the rules do.
 struct Ground {
@@ -68,10 +68,8 @@ fn write(path: &Path) {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
     let file = options.open(path).unwrap();
-    for step in 0..PAGES / STEP_PAGES {
-        let content = [7; STEP_PAGES as usize * 4096];
-        file.write_all_at(&content, step * STEP_PAGES * 4096)
-            .unwrap();
+    for at in (0..BYTES).step_by(STEP.len()) {
+        file.write_all_at(&STEP, at).unwrap();
         file.sync_all().unwrap();
     }
 }
@@ -114,9 +112,9 @@ fn rules_come_from_what_is_written_meanwhile_and_the_trace_goes() {
         class.unwrap_or_else(|| panic!("no {name} in {found}"))
     };
     let (ring, archive) = (class("ring.log"), class("archive.db"));
-    assert_eq!(ring["written_bytes"], 8 * PAGES * 4096);
+    assert_eq!(ring["written_bytes"], 8 * BYTES);
     assert_eq!([&ring["hint"], &ring["behaviour"]], ["short", "a ring"]);
-    assert_eq!(archive["written_bytes"], PAGES * 4096);
+    assert_eq!(archive["written_bytes"], BYTES);
     assert_eq!(
         [&archive["hint"], &archive["or_hint"], &archive["behaviour"]],
         ["extreme", "long", "written once"]
@@ -177,6 +175,9 @@ fn what_cannot_be_recorded_or_suggested_is_refused_at_once_and_nothing_is_left()
         (&[disk][..], "--for <TIME>"),
         (&["--for", "1h"], "which directory? Give DIR"),
         (&[disk, "--for", "0s"], "--for must be longer than nothing"),
+        (&["--trace", there, "--for", "1h"], "cannot be used with"),
+        (&["--trace", there, disk], "cannot be used with"),
+        (&["--trace", there, "--keep", new], "cannot be used with"),
         (&[memory, "--for", "1h"], "streams record --loop"),
         (&["/no/such", "--for", "1h"], "cannot open /no/such"),
         (&["--pid", "4194304"], "there is no process 4194304"),

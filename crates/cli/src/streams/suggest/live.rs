@@ -140,7 +140,10 @@ mod tests {
         let dirs = [here.clone()];
         let ordered = elsewhere_first(places.clone(), &dirs);
         assert_eq!(ordered, [other.clone(), here.clone()]);
-        assert_eq!(elsewhere_first(places.clone(), &[other.clone()]), places);
+        assert_eq!(
+            elsewhere_first(places.clone(), std::slice::from_ref(&other)),
+            places
+        );
         let made = folder(places, &dirs).unwrap();
         assert!(made.path().starts_with(&here));
         let mode = made.path().metadata().unwrap().permissions().mode();
@@ -151,10 +154,8 @@ mod tests {
 
     #[test]
     fn nothing_is_said_with_the_time_and_what_else_was_written() {
-        let mut tally = Tally {
-            duration_ns: 600_400_000_000,
-            ..Tally::default()
-        };
+        let mut tally = Tally::default();
+        tally.duration_ns = 600_400_000_000;
         let said = nothing(&["/a".to_owned(), "/b".to_owned()], &tally);
         assert!(
             said.starts_with("nothing was written below /a, /b in 10m: "),
