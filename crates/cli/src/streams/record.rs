@@ -1,27 +1,23 @@
 //! `saiga streams record`: what a database writes, block by block, while a program runs or another one does.
 
 mod progress;
-mod summary;
+pub(super) mod recording;
+pub(super) mod summary;
 mod target;
 mod volume;
+mod wanted;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::ValueEnum;
-use saiga_blocktrace::Via;
 use saiga_experiment::interrupt::Interrupt;
-use saiga_record::{Options, Recorder};
+use saiga_record::Options;
 
 use crate::exit;
-use progress::Progress;
 use target::{End, Target};
 use volume::Ground;
-
-/// Between two looks for news.
-const PAUSE: Duration = Duration::from_millis(50);
+pub(super) use wanted::Wanted;
 
 /// Options of `saiga streams record`.
 #[derive(Debug, clap::Args)]
@@ -34,23 +30,16 @@ directories, each with the file that it belongs to, in the format of docs/ftl.md
 keep the trace.\nExit status: 1 when CMD failed or events were lost; the trace is kept, and what happened is said."
 )]
 pub(super) struct Args {
-    /// Data directories; what links in them lead to is recorded, too
-    #[arg(value_name = "DIR")]
-    dirs: Vec<PathBuf>,
     /// The trace to write; must not exist
     #[arg(long, value_name = "FILE", required = true)]
     out: PathBuf,
+    #[command(flatten)]
+    wanted: Wanted,
     /// Records while this program runs
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "time"])]
     command: Vec<String>,
-    /// Records until this process ends; without DIR, its working directory
-    #[arg(long, value_name = "PID", conflicts_with = "loop_size")]
-    pid: Option<u32>,
-    /// Records for so long
-    #[arg(long = "for", id = "time", value_name = "TIME", value_parser = humantime::parse_duration)]
-    time: Option<Duration>,
     /// Records on a file system of this size that is made for it in a file, mounted at DIR, and removed in the end
-    #[arg(long = "loop", id = "loop_size", value_name = "SIZE", value_parser = volume::size)]
+    #[arg(long = "loop", id = "loop_size", value_name = "SIZE", value_parser = volume::size, conflicts_with = "pid")]
     loop_size: Option<u64>,
     /// With --loop: which file system
     #[arg(long, value_enum, default_value = "xfs", requires = "loop_size")]
@@ -69,38 +58,14 @@ pub(super) struct Args {
     /// With --loop: runs this after the recording, in DIR
     #[arg(long, value_name = "SHELL", requires = "loop_size")]
     after: Option<String>,
-    /// Take events by this way only
-    #[arg(long, value_enum)]
-    via: Option<ViaName>,
-    /// Room in the kernel for events that wait: a power of two
-    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = volume::size)]
-    buffer: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ViaName {
-    /// A program in the kernel
-    Bpf,
-    /// Lines of text, where BPF is refused
-    Tracefs,
 }
 
 /// Records until the end.
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let target = Target::of(&args.command, args.pid, args.time)?;
-    let dirs = target.directories(&args.dirs)?;
-    let buffer_bytes = u32::try_from(args.buffer)
-        .ok()
-        .filter(|bytes| bytes.is_power_of_two() && *bytes >= 4096);
-    let options = Options {
-        dirs,
-        out: std::path::absolute(&args.out)?,
-        buffer_bytes: buffer_bytes.context("--buffer: use a power of two from 4KiB to 2GiB")?,
-        via: args.via.map(|via| match via {
-            ViaName::Bpf => Via::Bpf,
-            ViaName::Tracefs => Via::Tracefs,
-        }),
-    };
+    let target = args.wanted.target(&args.command)?;
+    let options = args
+        .wanted
+        .options(&target, std::path::absolute(&args.out)?)?;
     let interrupt = Interrupt::on_signals_for_good().context("cannot watch for Ctrl-C")?;
     let ground = match args.loop_size {
         None => None,
@@ -120,43 +85,14 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// The recording itself; whether all went well.
 fn record(options: &Options, target: &Target, interrupt: &Interrupt) -> anyhow::Result<bool> {
-    let mut recorder = Recorder::begin(options)?;
-    for ground in recorder.grounds() {
-        exit::say(&format!(
-            "recording writes to {} ({})",
-            ground.name, ground.kind
-        ));
-    }
-    if let Some(why) = recorder.why_not_bpf() {
-        exit::say(&format!(
-            "warning: by tracefs, to the microsecond; BPF cannot be used: {why}"
-        ));
-    }
-    let mut progress = Progress::new();
-    let mut running = target.start()?;
-    let end = loop {
-        recorder.step()?;
-        for remark in recorder.remarks() {
-            progress.say(&format!("warning: {remark}"));
-        }
-        progress.show(&mut recorder)?;
-        if let Some(end) = running.wait(PAUSE, interrupt)? {
-            break end;
-        }
-    };
-    drop(progress);
-    running.end()?;
-    let directories = recorder.directories();
-    let (tally, remarks) = recorder.finish()?;
-    for remark in remarks {
-        exit::say(&format!("warning: {remark}"));
-    }
-    super::tell(&summary::text(&options.out, &directories, &tally))?;
-    for warning in summary::warnings(&tally) {
+    let recorded = recording::record(options, target, interrupt)?;
+    let tally = &recorded.tally;
+    super::tell(&summary::text(&options.out, &recorded.directories, tally))?;
+    for warning in summary::warnings(tally) {
         exit::say(&warning);
     }
     let is_complete = tally.lost == 0;
-    Ok(match end {
+    Ok(match recorded.end {
         End::Wanted => is_complete,
         End::Failed(how) => {
             exit::say(&format!(

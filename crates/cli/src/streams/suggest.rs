@@ -1,32 +1,50 @@
 //! `saiga streams suggest`: rules from what was seen of the files of a database.
 
+mod live;
+
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::ArgGroup;
 use saiga_experiment::interrupt::Interrupt;
-use saiga_ftl::Policy;
-use saiga_ftl::replay::{Footprint, Options};
+use saiga_ftl::replay::{self, Footprint, Options};
+use saiga_ftl::trace::{Op, Row, Trace};
+use saiga_ftl::{Device, Policy};
 use saiga_whatif::Suggestion;
 
+use super::record::Wanted;
 use super::simulate::{SIMULATIONS, policy};
 use super::{suggested, tell, tell_json};
 use crate::{exit, outfile};
+use live::Live;
+
+/// Pages of a device that options are tried on: the most that a search simulates.
+const TRIED_PAGES: u64 = 65_536;
 
 /// Options of `saiga streams suggest`.
 #[derive(Debug, clap::Args)]
 #[command(
-    group = ArgGroup::new("source").required(true),
+    group = ArgGroup::new("source").required(true).multiple(true).args(["trace", "pid", "time"]),
+    override_usage = "saiga streams suggest [OPTIONS] --trace FILE\n       \
+                      saiga streams suggest [OPTIONS] DIR... --for TIME\n       \
+                      saiga streams suggest [OPTIONS] [DIR]... --pid PID [--for TIME]",
     after_help = "Prints rules that the labeller and simulate read, each with what was seen; nothing is labelled. Streams are \
 found by simulation on the device that the options describe. The same trace and options give the same rules.\n\
-Exit status: 2 when there is nothing to suggest."
+Without --trace, it records first, as `saiga streams record` does; that needs root. Ctrl-C ends the recording, and rules come from \
+what was seen until then; once more, and it gives up.\n\
+Exit status: 1 when events were lost, 2 when there is nothing to suggest."
 )]
 pub(super) struct Args {
     /// What was recorded
-    #[arg(long, group = "source", value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dirs", "pid", "time", "via", "buffer", "keep"])]
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    wanted: Wanted,
+    /// Keeps what is recorded in this file; must not exist
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
     /// Write the rules into this file, and print what was seen
     #[arg(long, value_name = "FILE.toml")]
     out: Option<PathBuf>,
@@ -64,29 +82,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(out) = &args.out {
         outfile::check(out)?;
     }
-    let path = args.trace.as_deref().context("name a --trace")?;
-    let shown = path.display();
-    let trace = suggested::read(path)?;
-    let footprint = Footprint::of(&trace, args.page_bytes).with_context(|| format!("{shown}"))?;
-    let device = Options {
-        utilisation: args.utilisation,
-        over_provisioning: args.op,
-        policy: args.policy,
-        handles: args.handles,
-        trim: !args.no_trim,
-        seed: args.seed,
-        ..Options::default()
+    let (suggestion, is_complete) = match &args.trace {
+        Some(path) => (from_trace(path, args)?, true),
+        None => from_recording(args)?,
     };
-    let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
-    let suggestion = suggested::suggest(
-        &trace,
-        &footprint,
-        &device,
-        args.page_bytes,
-        args.simulations,
-        &interrupt,
-    )
-    .with_context(|| format!("{shown}"))?;
     for place in &suggestion.skipped {
         exit::say(&format!(
             "note: {place} is outside the recorded directories; no rule can name it"
@@ -103,7 +102,77 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         tell(&rules)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if is_complete {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(exit::NO)
+    })
+}
+
+fn from_trace(path: &Path, args: &Args) -> anyhow::Result<Suggestion> {
+    let trace = suggested::read(path)?;
+    let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
+    let found = suggest(&trace, args, &|| interrupt.raised());
+    found.with_context(|| format!("{}", path.display()))
+}
+
+/// Records first; says, too, whether that was without losses.
+fn from_recording(args: &Args) -> anyhow::Result<(Suggestion, bool)> {
+    if let (Some(keep), Some(out)) = (&args.keep, &args.out) {
+        let is_one = std::path::absolute(keep)? == std::path::absolute(out)?;
+        anyhow::ensure!(!is_one, "--keep and --out name the same file");
+    }
+    // Options that cannot be are said now, not in ten minutes.
+    try_options(args)?;
+    let live = Live::record(&args.wanted, args.keep.as_deref())?;
+    let found = suggest(&live.trace, args, &|| live.is_given_up());
+    Ok((found.context("the recording")?, live.is_complete))
+}
+
+fn suggest(
+    trace: &Trace,
+    args: &Args,
+    is_given_up: &dyn Fn() -> bool,
+) -> anyhow::Result<Suggestion> {
+    let footprint = Footprint::of(trace, args.page_bytes)?;
+    Ok(suggested::suggest(
+        trace,
+        &footprint,
+        &device(args),
+        args.page_bytes,
+        args.simulations,
+        is_given_up,
+    )?)
+}
+
+fn device(args: &Args) -> Options {
+    Options {
+        utilisation: args.utilisation,
+        over_provisioning: args.op,
+        policy: args.policy,
+        handles: args.handles,
+        trim: !args.no_trim,
+        seed: args.seed,
+        ..Options::default()
+    }
+}
+
+/// Makes the device of the options for a trace of one write.
+fn try_options(args: &Args) -> anyhow::Result<()> {
+    let write = Row {
+        t_ns: 0,
+        lba: 0,
+        len: TRIED_PAGES * args.page_bytes.min(1 << 20),
+        op: Op::Write,
+        file: None,
+    };
+    let trace = Trace {
+        rows: vec![write],
+        ..Trace::default()
+    };
+    let footprint = Footprint::of(&trace, args.page_bytes)?;
+    Device::new(replay::device(&footprint, &device(args))?)?;
+    Ok(())
 }
 
 fn seen(suggestion: &Suggestion) -> String {

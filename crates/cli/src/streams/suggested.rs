@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Context as _;
-use saiga_experiment::interrupt::Interrupt;
 use saiga_ftl::replay::{Footprint, Options};
 use saiga_ftl::trace::{self, Trace};
 use saiga_whatif::measure::Age;
@@ -28,14 +27,14 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Trace> {
     trace::read(BufReader::new(file)).with_context(|| format!("{shown}"))
 }
 
-/// Suggests rules, and says on stderr how far it is.
+/// Suggests rules, and says on stderr how far it is; `is_given_up` ends it.
 pub(super) fn suggest(
     trace: &Trace,
     footprint: &Footprint,
     device: &Options,
     page_bytes: u64,
     simulations: u32,
-    interrupt: &Interrupt,
+    is_given_up: &dyn Fn() -> bool,
 ) -> Result<Suggestion, SuggestError> {
     let options = suggest::Options {
         device: device.clone(),
@@ -48,7 +47,7 @@ pub(super) fn suggest(
                 "looking for streams: {made} simulations of {most} at most"
             ));
         }
-        if interrupt.raised() {
+        if is_given_up() {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())

@@ -13,6 +13,7 @@ mod rights;
 mod rules;
 mod site;
 mod stop;
+mod suggest_live;
 mod unit;
 
 #[path = "../support/mod.rs"]

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Exit code after the second signal, as shells report a death by SIGINT.
@@ -77,6 +77,15 @@ impl Interrupt {
     #[must_use]
     pub fn raised(&self) -> bool {
         self.raised.load(Ordering::SeqCst)
+    }
+
+    /// How many signals came; those that wait for the same turn of this process are one.
+    ///
+    /// # Errors
+    /// The system call that failed.
+    pub fn count(&self) -> io::Result<u64> {
+        // Each has left a byte, which nobody reads.
+        Ok(self.wake.as_ref().map_or(Ok(0), ioctl_fionread)?)
     }
 
     /// Sleeps until a signal came or the time is over; whether one came.

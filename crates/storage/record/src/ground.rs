@@ -51,7 +51,7 @@ pub enum GroundError {
     },
 }
 
-const LOOP: &str = "record on a file system in a file (--loop)";
+const LOOP: &str = "record on a file system in a file (saiga streams record --loop)";
 
 /// Looks what is below a directory.
 pub(crate) fn find(dir: &Path) -> Result<Ground, GroundError> {

@@ -13,7 +13,7 @@ use crate::units;
 const KINDS: usize = 10;
 
 /// The line that changes while it is recorded.
-pub(super) fn line(tally: &Tally) -> String {
+pub(in crate::streams) fn line(tally: &Tally) -> String {
     let lost = if tally.lost > 0 {
         format!(", {} EVENTS LOST", tally.lost)
     } else {
@@ -62,7 +62,7 @@ pub(super) fn text(out: &Path, directories: &[String], tally: &Tally) -> String 
 }
 
 /// What makes a trace worth less.
-pub(super) fn warnings(tally: &Tally) -> Vec<String> {
+pub(in crate::streams) fn warnings(tally: &Tally) -> Vec<String> {
     let mut warnings = Vec::new();
     if tally.lost > 0 {
         warnings.push(format!(

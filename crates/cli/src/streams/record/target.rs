@@ -17,7 +17,7 @@ use saiga_experiment::process::{Child, CommandLine, Waited};
 use crate::exit;
 
 /// What is recorded.
-pub(super) enum Target {
+pub(in crate::streams) enum Target {
     Command(CommandLine),
     Process {
         pid: u32,
@@ -35,7 +35,7 @@ pub(super) struct Running<'a> {
 }
 
 /// How it ended.
-pub(super) enum End {
+pub(in crate::streams) enum End {
     /// As it should, or by the user.
     Wanted,
     /// The program did not do what it should; in words.

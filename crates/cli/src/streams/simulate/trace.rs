@@ -73,7 +73,7 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
             &first,
             args.page_bytes,
             args.simulations,
-            &interrupt,
+            &|| interrupt.raised(),
         );
         match found {
             Err(SuggestError::NoFiles) if !is_asked => {}

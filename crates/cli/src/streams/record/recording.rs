@@ -1,0 +1,65 @@
+//! A recording from its beginning to its end, with what is said meanwhile.
+
+use std::time::Duration;
+
+use saiga_experiment::interrupt::Interrupt;
+use saiga_record::{Options, Recorder, Tally};
+
+use super::progress::Progress;
+use super::target::{End, Target};
+use crate::exit;
+
+/// Between two looks for news.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What was recorded.
+pub(in crate::streams) struct Recorded {
+    /// The directories, as the trace names them.
+    pub(in crate::streams) directories: Vec<String>,
+    pub(in crate::streams) tally: Tally,
+    pub(in crate::streams) end: End,
+}
+
+/// Records until the end; the trace is there then.
+pub(in crate::streams) fn record(
+    options: &Options,
+    target: &Target,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Recorded> {
+    let mut recorder = Recorder::begin(options)?;
+    for ground in recorder.grounds() {
+        exit::say(&format!(
+            "recording writes to {} ({})",
+            ground.name, ground.kind
+        ));
+    }
+    if let Some(why) = recorder.why_not_bpf() {
+        exit::say(&format!(
+            "warning: by tracefs, to the microsecond; BPF cannot be used: {why}"
+        ));
+    }
+    let mut progress = Progress::new();
+    let mut running = target.start()?;
+    let end = loop {
+        recorder.step()?;
+        for remark in recorder.remarks() {
+            progress.say(&format!("warning: {remark}"));
+        }
+        progress.show(&mut recorder)?;
+        if let Some(end) = running.wait(PAUSE, interrupt)? {
+            break end;
+        }
+    };
+    drop(progress);
+    running.end()?;
+    let directories = recorder.directories();
+    let (tally, remarks) = recorder.finish()?;
+    for remark in remarks {
+        exit::say(&format!("warning: {remark}"));
+    }
+    Ok(Recorded {
+        directories,
+        tally,
+        end,
+    })
+}

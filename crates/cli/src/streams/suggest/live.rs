@@ -1,0 +1,172 @@
+//! `suggest` from what is written now: a recording into a trace of its own, which is gone once it is read.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use saiga_experiment::interrupt::Interrupt;
+use saiga_ftl::trace::Trace;
+use saiga_record::Tally;
+use tempfile::TempDir;
+
+use super::super::record::recording::record;
+use super::super::record::{Wanted, summary};
+use super::super::suggested;
+use crate::{exit, units};
+
+/// What was recorded.
+pub(super) struct Live {
+    pub(super) trace: Trace,
+    /// Whether no event was lost.
+    pub(super) is_complete: bool,
+    interrupt: Interrupt,
+    /// Signals that have ended the recording.
+    spent: u64,
+}
+
+impl Live {
+    /// Records; the trace stays only if it has a name.
+    pub(super) fn record(wanted: &Wanted, keep: Option<&Path>) -> anyhow::Result<Self> {
+        let target = wanted.target(&[])?;
+        let name = keep.map_or(Ok(PathBuf::new()), std::path::absolute)?;
+        let mut options = wanted.options(&target, name)?;
+        // For good: what is made from here on has to go again, whatever the user is in a hurry for.
+        let interrupt = Interrupt::on_signals_for_good().context("cannot watch for Ctrl-C")?;
+        let folder = match keep {
+            Some(_) => None,
+            None => Some(folder(places(), &options.dirs)?),
+        };
+        if let Some(folder) = &folder {
+            options.out = folder.path().join("trace.csv");
+        }
+        let recorded = record(&options, &target, &interrupt)?;
+        let signals = interrupt.count()?;
+        let tally = &recorded.tally;
+        if let Some(keep) = keep {
+            exit::say(&format!("written: {}", keep.display()));
+        }
+        exit::say(&format!("recorded {}", summary::line(tally)));
+        if tally.total.written == tally.no_file.written {
+            anyhow::bail!("{}", nothing(&recorded.directories, tally));
+        }
+        for warning in summary::warnings(tally) {
+            exit::say(&warning);
+        }
+        // Before a search, which may be too short to ask.
+        anyhow::ensure!(signals < 2, "interrupted");
+        Ok(Self {
+            trace: suggested::read(&options.out)?,
+            is_complete: tally.lost == 0,
+            interrupt,
+            spent: signals.min(1),
+        })
+    }
+
+    /// Whether the user gives up: by one signal more than the one that ended the recording.
+    pub(super) fn is_given_up(&self) -> bool {
+        // A count that cannot be had is no reason to throw away what was recorded.
+        self.interrupt.count().is_ok_and(|count| count > self.spent)
+    }
+}
+
+/// Why there is nothing to suggest from.
+fn nothing(directories: &[String], tally: &Tally) -> String {
+    let seen = Duration::from_nanos(tally.duration_ns);
+    let seen = match seen.as_secs() {
+        0 => Duration::from_millis(u64::from(seen.subsec_millis())),
+        seconds => Duration::from_secs(seconds),
+    };
+    let rest = match tally.no_file.written {
+        0 => String::new(),
+        bytes => format!(" ({} of no file there)", units::bytes(bytes)),
+    };
+    format!(
+        "nothing was written below {} in {}{rest}: name the directory that the database writes to, and record while it is \
+         at work",
+        directories.join(", "),
+        humantime::format_duration(seen)
+    )
+}
+
+/// Where a trace may lie, the best first: it can be large, and /tmp is often memory.
+fn places() -> Vec<PathBuf> {
+    let given = std::env::var_os("TMPDIR").filter(|given| !given.is_empty());
+    let given = given.map(PathBuf::from).into_iter();
+    given.chain(["/var/tmp".into(), "/tmp".into()]).collect()
+}
+
+/// A folder for our eyes only in the first place that is on none of the file systems of `dirs`, if there is one.
+fn folder(places: Vec<PathBuf>, dirs: &[PathBuf]) -> anyhow::Result<TempDir> {
+    let mut failed = None;
+    for place in elsewhere_first(places, dirs) {
+        let made = tempfile::Builder::new()
+            .prefix("saiga-recording-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(std::path::absolute(&place)?);
+        match made {
+            Ok(folder) => return Ok(folder),
+            Err(error) => failed = failed.or(Some((place, error))),
+        }
+    }
+    let (place, error) = failed.context("there is no place for the trace")?;
+    Err(error).with_context(|| {
+        format!(
+            "no place for the trace in {}; name a folder with TMPDIR, or a file with --keep",
+            place.display()
+        )
+    })
+}
+
+fn elsewhere_first(mut places: Vec<PathBuf>, dirs: &[PathBuf]) -> Vec<PathBuf> {
+    let device = |path: &PathBuf| path.metadata().map(|metadata| metadata.dev()).ok();
+    let recorded: Vec<Option<u64>> = dirs.iter().map(device).collect();
+    places.sort_by_key(|place| recorded.contains(&device(place)));
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trace_lies_on_another_file_system_if_it_can() {
+        let here = tempfile::tempdir().unwrap();
+        let here = here.path().to_owned();
+        // Always another one, in which nothing can be made.
+        let other = PathBuf::from("/proc");
+        let places = vec![here.clone(), other.clone()];
+        let dirs = [here.clone()];
+        let ordered = elsewhere_first(places.clone(), &dirs);
+        assert_eq!(ordered, [other.clone(), here.clone()]);
+        assert_eq!(
+            elsewhere_first(places.clone(), std::slice::from_ref(&other)),
+            places
+        );
+        let made = folder(places, &dirs).unwrap();
+        assert!(made.path().starts_with(&here));
+        let mode = made.path().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        let error = folder(vec![here.join("no"), other], &dirs).unwrap_err();
+        assert!(format!("{error:#}").contains("TMPDIR"), "{error:#}");
+    }
+
+    #[test]
+    fn nothing_is_said_with_the_time_and_what_else_was_written() {
+        let mut tally = Tally::default();
+        tally.duration_ns = 600_400_000_000;
+        let said = nothing(&["/a".to_owned(), "/b".to_owned()], &tally);
+        assert!(
+            said.starts_with("nothing was written below /a, /b in 10m: "),
+            "{said}"
+        );
+        tally.duration_ns = 20_700_000;
+        tally.no_file.written = 4096;
+        let said = nothing(&["/a".to_owned()], &tally);
+        assert!(
+            said.contains("/a in 20ms (4.00 KiB of no file there): "),
+            "{said}"
+        );
+    }
+}
