@@ -1,9 +1,12 @@
 //! `saiga streams check`: wanted and found, file by file, and where hints go.
 
+mod traffic;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use rustix::io::Errno;
@@ -23,7 +26,8 @@ use crate::units;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Changes nothing. The first line says what becomes of hints on this kernel and drive.\nExit status: 1 when a \
-file has not the hint that it should have, or when hints reach nothing here (--any-route does not mind the latter)."
+file has not the hint that it should have, with --for when some of its bytes came without it, or when hints reach nothing here \
+(--any-route does not mind the latter)."
 )]
 pub(super) struct Args {
     /// Data directories
@@ -32,6 +36,9 @@ pub(super) struct Args {
     /// Built-in sets or files (see `saiga streams rules`), the first rule that matches decides
     #[arg(long, value_name = "NAME|FILE", required = true, num_args = 1..)]
     rules: Vec<String>,
+    /// Also follow what is written for so long: bytes by hint, and whether it was that of the file (root; Linux 6.9)
+    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "plan")]
+    time: Option<Duration>,
     /// Do not mind where hints reach nothing
     #[arg(long)]
     any_route: bool,
@@ -57,57 +64,88 @@ struct Checked {
 
 /// Looks at every file.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        args.time.is_none_or(|time| !time.is_zero()),
+        "--for must be longer than nothing"
+    );
     let rules = Arc::new(load(&args.rules)?);
-    let system = System::at(&args.system);
-    let mut all = Vec::new();
-    for dir in &args.dirs {
-        let report = route::probe(&system, dir)?;
-        if let Some(obstacle) = report.obstacle() {
-            anyhow::bail!("{}: {obstacle}", dir.display());
-        }
-        anyhow::ensure!(dir.is_dir(), "{} is no directory", dir.display());
-        let rows = check::check(dir, &rules, &Fcntl);
-        let rows = rows.map_err(|error| {
-            let advice = if error == Errno::ACCESS { AS_ROOT } else { "" };
-            anyhow::anyhow!("cannot look at {}: {error}{advice}", dir.display())
-        })?;
-        all.push(Checked { report, rows });
-    }
+    let reports = survey(args)?;
+    // Files are looked at behind it: those that came meanwhile are among them.
+    let traffic = args
+        .time
+        .map(|time| traffic::follow(&args.dirs, time, &rules))
+        .transpose()?;
+    let all = reports.into_iter().map(|report| look(report, &rules));
+    let all: Vec<Checked> = all.collect::<anyhow::Result<_>>()?;
     if args.plan {
         return plan(&rules, &all);
     }
     let idle = idle(&rules, &all);
     if args.json {
         let dirs = all.iter().map(|checked| as_json(&rules, checked));
-        tell_json(&json!({
+        let mut answer = json!({
             "directories": dirs.collect::<Vec<_>>(),
             "rules_without_files": idle,
-        }))?;
+        });
+        if let Some(traffic) = &traffic {
+            answer["traffic"] = traffic.as_json();
+        }
+        tell_json(&answer)?;
     } else {
         for checked in &all {
             tell(&as_text(&rules, checked))?;
         }
-        for rule in &idle {
-            exit::say(&format!("warning: {rule} matches no file"));
+        if let Some(traffic) = &traffic {
+            tell(&traffic.to_text())?;
         }
-        let rows = all.iter().flat_map(|checked| &checked.rows);
-        let hidden = Standing::Unseen(Errno::ACCESS);
-        match rows.filter(|row| row.standing == hidden).count() {
-            0 => {}
-            count => exit::say(&format!(
-                "warning: {count} files cannot be read by this user{AS_ROOT}"
-            )),
-        }
+        warn(&all, &idle);
     }
     let is_well = |checked: &Checked| {
         let reaches = args.any_route || checked.report.reach != Reach::No;
         reaches && checked.rows.iter().all(|row| row.standing.is_well())
     };
-    Ok(if all.iter().all(is_well) {
+    let is_well = all.iter().all(is_well) && traffic.is_none_or(|traffic| traffic.is_well());
+    Ok(if is_well {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(exit::NO)
     })
+}
+
+/// Where hints go from each directory.
+fn survey(args: &Args) -> anyhow::Result<Vec<Report>> {
+    let system = System::at(&args.system);
+    let reports = args.dirs.iter().map(|dir| {
+        let report = route::probe(&system, dir)?;
+        if let Some(obstacle) = report.obstacle() {
+            anyhow::bail!("{}: {obstacle}", dir.display());
+        }
+        anyhow::ensure!(dir.is_dir(), "{} is no directory", dir.display());
+        Ok(report)
+    });
+    reports.collect()
+}
+
+fn look(report: Report, rules: &Arc<Rules>) -> anyhow::Result<Checked> {
+    let rows = check::check(&report.dir, rules, &Fcntl).map_err(|error| {
+        let advice = if error == Errno::ACCESS { AS_ROOT } else { "" };
+        anyhow::anyhow!("cannot look at {}: {error}{advice}", report.dir.display())
+    })?;
+    Ok(Checked { report, rows })
+}
+
+fn warn(all: &[Checked], idle: &[String]) {
+    for rule in idle {
+        exit::say(&format!("warning: {rule} matches no file"));
+    }
+    let rows = all.iter().flat_map(|checked| &checked.rows);
+    let hidden = Standing::Unseen(Errno::ACCESS);
+    match rows.filter(|row| row.standing == hidden).count() {
+        0 => {}
+        count => exit::say(&format!(
+            "warning: {count} files cannot be read by this user{AS_ROOT}"
+        )),
+    }
 }
 
 fn load(names: &[String]) -> anyhow::Result<Rules> {

@@ -1,6 +1,7 @@
 //! `saiga streams` on real file systems, with real files and a real database.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod accounted;
 mod astream;
 mod check;
 mod faults;

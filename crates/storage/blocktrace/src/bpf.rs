@@ -195,6 +195,7 @@ impl BpfTap {
             operation: self.operations.of(opf)?,
             hint: self.has_hint.then_some(hint),
             stream: self.has_stream.then_some(stream),
+            is_metadata: self.operations.is_metadata(opf),
             pid: Some(pid),
         })
     }

@@ -48,11 +48,24 @@ impl Waiting {
         ripe
     }
 
+    /// The owners of a range that was written, as far as there is no doubt: by the first scan that began after it. A file
+    /// that was gone by then is not among them; its place may have been another's.
+    pub(crate) fn sure_owners(&self, event: &Event, range: Range<u64>) -> Vec<Piece> {
+        let mut after = (self.scans.iter()).skip_while(|scan| scan.began_ns <= event.t_ns);
+        let map = after.next().map(|scan| &*scan.map);
+        let map = map.filter(|_| !event.is_metadata);
+        owners(range, map.as_slice())
+    }
+
     /// The owners of a range, by what the scans around an event saw.
     ///
     /// What is written had its place before: the first scan that began after it knows, unless the file was deleted in
     /// between, then the one before it does, or it became visible late. What is discarded belonged to a file that is gone.
     pub(crate) fn owners(&self, event: &Event, range: Range<u64>) -> Vec<Piece> {
+        // It may lie where a file was until a moment ago.
+        if event.is_metadata {
+            return vec![(range, None)];
+        }
         let after = self
             .scans
             .partition_point(|scan| scan.began_ns <= event.t_ns);
@@ -108,6 +121,7 @@ mod tests {
             operation,
             hint: None,
             stream: None,
+            is_metadata: false,
             pid: None,
         }
     }
@@ -134,6 +148,18 @@ mod tests {
             let found = waiting.owners(&event(t_ns, operation), range.clone());
             assert_eq!(found, [(range, expected)], "{t_ns} {operation:?} {start}");
         }
+        let metadata = Event {
+            is_metadata: true,
+            ..event(250, Operation::Write)
+        };
+        assert_eq!(waiting.owners(&metadata, 0..4096), [(0..4096, None)]);
+        let sure = |t_ns, start: u64| {
+            let found = waiting.sure_owners(&event(t_ns, Operation::Write), start..start + 4096);
+            found[0].1
+        };
+        assert_eq!([sure(150, 0), sure(250, 0)], [None, Some(2)]);
+        assert_eq!([sure(150, 4096), sure(250, 4096)], [Some(9), None]);
+        assert!(waiting.sure_owners(&metadata, 0..4096)[0].1.is_none());
     }
 
     #[test]

@@ -19,5 +19,5 @@ mod volume;
 pub use ground::{Ground, GroundError};
 pub use output::OutputError;
 pub use recorder::{Options, RecordError, Recorder};
-pub use tally::{Tally, Written};
+pub use tally::{Hinted, Tally, Written};
 pub use volume::{FileSystem, Leftover, Volume, VolumeError, VolumeOptions, leftovers};

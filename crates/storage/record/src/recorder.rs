@@ -17,7 +17,7 @@ use saiga_streams::tree;
 use crate::events::Waiting;
 use crate::ground::{Ground, GroundError};
 use crate::output::{Output, OutputError};
-use crate::scan::{OURSELVES, Scanner, now_ns};
+use crate::scan::{OURSELVES, Scan, Scanner, now_ns};
 use crate::tally::Tally;
 
 /// Between two scans at least, and so many times as long as the last one took.
@@ -79,13 +79,34 @@ pub struct Recorder {
     scanner: Scanner,
     taps: Taps,
     waiting: Waiting,
-    writer: Writer<BufWriter<File>>,
-    output: Output,
+    trace: Option<Sink>,
     began_ns: u64,
     /// The time of the last row.
     last_ns: u64,
     next_scan: Instant,
     tally: Tally,
+}
+
+/// Where rows go.
+#[derive(Debug)]
+struct Sink {
+    writer: Writer<BufWriter<File>>,
+    output: Output,
+}
+
+impl Sink {
+    fn new(output: Output, dirs: &[PathBuf]) -> Result<Self, RecordError> {
+        let mut writer = Writer::new(BufWriter::with_capacity(BUFFER, output.writer()?))?;
+        for dir in dirs {
+            writer.directory(&dir.to_string_lossy())?;
+        }
+        Ok(Self { writer, output })
+    }
+
+    fn keep(self) -> Result<(), RecordError> {
+        self.writer.finish()?;
+        Ok(self.output.keep()?)
+    }
 }
 
 /// One source of events for each file system.
@@ -131,53 +152,78 @@ impl Recorder {
     /// A directory cannot be recorded, the kernel tells no writes, or the trace cannot be written.
     pub fn begin(options: &Options) -> Result<Self, RecordError> {
         let output = Output::new(&options.out)?;
-        let dirs = canonical(&options.dirs)?;
-        let mut scanner = Scanner::new(dirs.clone(), output.writer()?)?;
+        Self::with(
+            &options.dirs,
+            options.buffer_bytes,
+            options.via,
+            Some(output),
+        )
+    }
+
+    /// The same without a trace: only the [`Tally`] is made.
+    ///
+    /// # Errors
+    /// A directory cannot be recorded, or the kernel tells no writes.
+    pub fn tallying(
+        dirs: &[PathBuf],
+        buffer_bytes: u32,
+        via: Option<Via>,
+    ) -> Result<Self, RecordError> {
+        Self::with(dirs, buffer_bytes, via, None)
+    }
+
+    fn with(
+        dirs: &[PathBuf],
+        buffer_bytes: u32,
+        via: Option<Via>,
+        output: Option<Output>,
+    ) -> Result<Self, RecordError> {
+        let dirs = canonical(dirs)?;
+        let own = output.as_ref().map(Output::writer).transpose()?;
+        let mut scanner = Scanner::new(dirs.clone(), own)?;
         let mut taps = Taps {
             open: Vec::new(),
-            buffer_bytes: options.buffer_bytes,
-            via: options.via,
+            buffer_bytes,
+            via,
             failed: None,
         };
         taps.follow(&mut scanner.spaces().iter().map(|space| &space.ground))?;
         // What was written before gets its place now, and is no part of the recording.
         sync(&dirs);
-        let mut waiting = Waiting::default();
         let began_ns = now_ns();
         let scan = scanner.scan(&mut || ())?;
         taps.follow(&mut scanner.spaces().iter().map(|space| &space.ground))?;
-        let mut writer = Writer::new(BufWriter::with_capacity(BUFFER, output.writer()?))?;
-        for dir in &dirs {
-            writer.directory(&dir.to_string_lossy())?;
-        }
-        let mut tally = Tally::default();
-        for owned in scan.map.ranges() {
-            if owned.is_written
-                && let Some(name) = scanner.name(owned.file)
-            {
-                writer.row(
-                    0,
-                    owned.start,
-                    owned.end - owned.start,
-                    Op::Present,
-                    Some(&name),
-                )?;
-                tally.present += owned.end - owned.start;
-            }
-        }
-        waiting.learn(scan);
-        Ok(Self {
+        let trace = output.map(|output| Sink::new(output, &dirs)).transpose()?;
+        let mut recorder = Self {
             dirs,
             scanner,
             taps,
-            waiting,
-            writer,
-            output,
+            waiting: Waiting::default(),
+            trace,
             began_ns,
             last_ns: 0,
             next_scan: Instant::now() + SCAN_PAUSE,
-            tally,
-        })
+            tally: Tally::default(),
+        };
+        recorder.present(&scan)?;
+        recorder.waiting.learn(scan);
+        Ok(recorder)
+    }
+
+    /// Writes down what was there at the beginning.
+    fn present(&mut self, scan: &Scan) -> Result<(), RecordError> {
+        for owned in scan.map.ranges().iter().filter(|owned| owned.is_written) {
+            let Some(name) = self.scanner.name(owned.file) else {
+                continue;
+            };
+            let bytes = owned.end - owned.start;
+            if let Some(trace) = &mut self.trace {
+                let writer = &mut trace.writer;
+                writer.row(0, owned.start, bytes, Op::Present, Some(&name))?;
+            }
+            self.tally.present += bytes;
+        }
+        Ok(())
     }
 
     /// The directories, as the trace names them.
@@ -263,8 +309,9 @@ impl Recorder {
             }
         }
         drop(self.taps);
-        self.writer.finish()?;
-        self.output.keep()?;
+        if let Some(trace) = self.trace {
+            trace.keep()?;
+        }
         Ok((self.tally, remarks))
     }
 
@@ -295,27 +342,43 @@ impl Recorder {
             return Ok(());
         };
         self.last_ns = self.last_ns.max(event.t_ns - self.began_ns);
+        if event.operation == Operation::Write {
+            self.count_hint(event, range.clone());
+        }
         for (range, owner) in self.waiting.owners(event, range) {
             if owner == Some(OURSELVES) {
+                let bytes = range.end - range.start;
                 match event.operation {
-                    Operation::Write => self.tally.own.written += event.len,
-                    Operation::Discard => self.tally.own.discarded += event.len,
+                    Operation::Write => self.tally.own.written += bytes,
+                    Operation::Discard => self.tally.own.discarded += bytes,
                 }
                 continue;
             }
             let name = owner.and_then(|number| self.scanner.name(number));
-            self.row(event.operation, &range, name.as_ref())?;
+            self.row(event, &range, name.as_ref())?;
         }
         Ok(())
     }
 
+    /// Counts whose bytes came with which hint, of those whose file is sure.
+    fn count_hint(&mut self, event: &Event, range: Range<u64>) {
+        for (range, owner) in self.waiting.sure_owners(event, range) {
+            if owner == Some(OURSELVES) {
+                continue;
+            }
+            let name = owner.and_then(|number| self.scanner.name(number));
+            let bytes = range.end - range.start;
+            self.tally.hint(name, event.hint, event.len, bytes);
+        }
+    }
+
     fn row(
         &mut self,
-        operation: Operation,
+        event: &Event,
         range: &Range<u64>,
         name: Option<&Arc<str>>,
     ) -> Result<(), RecordError> {
-        let op = match operation {
+        let op = match event.operation {
             Operation::Write => {
                 self.tally.write(range, name);
                 Op::Write
@@ -325,14 +388,14 @@ impl Recorder {
                 Op::Discard
             }
         };
-        let length = range.end - range.start;
-        Ok(self.writer.row(
-            self.last_ns,
-            range.start,
-            length,
-            op,
-            name.map(|name| &**name),
-        )?)
+        let Some(trace) = &mut self.trace else {
+            return Ok(());
+        };
+        let bytes = range.end - range.start;
+        let name = name.map(|name| &**name);
+        Ok(trace
+            .writer
+            .row(self.last_ns, range.start, bytes, op, name)?)
     }
 }
 

@@ -73,8 +73,8 @@ pub(crate) struct Scanner {
     spaces: Vec<Space>,
     files: HashMap<Identity, Known>,
     names: Names,
-    /// Our own output, whose writes are nobody's.
-    output: (File, Identity),
+    /// Our own output, if there is one, whose writes are nobody's.
+    output: Option<(File, Identity)>,
     scans: u64,
     map: Arc<Map>,
     has_changed: bool,
@@ -115,20 +115,25 @@ pub(crate) fn now_ns() -> u64 {
     })
 }
 
+fn identified(output: File) -> Result<(File, Identity), GroundError> {
+    let identity = tree::identity(output.as_fd());
+    let identity = identity.map_err(|error| GroundError::Unfit {
+        dir: PathBuf::from("the output"),
+        why: error.to_string(),
+    })?;
+    Ok((output, identity))
+}
+
 impl Scanner {
     /// For directories that are canonical, do not contain one another, and can be recorded.
-    pub(crate) fn new(dirs: Vec<PathBuf>, output: File) -> Result<Self, GroundError> {
-        let identity = tree::identity(output.as_fd());
-        let identity = identity.map_err(|error| GroundError::Unfit {
-            dir: PathBuf::from("the output"),
-            why: error.to_string(),
-        })?;
+    pub(crate) fn new(dirs: Vec<PathBuf>, output: Option<File>) -> Result<Self, GroundError> {
+        let output = output.map(identified).transpose()?;
         let mut scanner = Self {
             dirs,
             spaces: Vec::new(),
             files: HashMap::new(),
             names: Names::default(),
-            output: (output, identity),
+            output,
             scans: 0,
             map: Arc::default(),
             has_changed: true,
@@ -313,7 +318,11 @@ impl Scanner {
         identity: Identity,
         settled_before: SystemTime,
     ) -> Result<(), GroundError> {
-        if identity == self.output.1 {
+        if self
+            .output
+            .as_ref()
+            .is_some_and(|output| output.1 == identity)
+        {
             return Ok(());
         }
         // Before the extents: what changes in between is seen by the next scan.
@@ -381,7 +390,10 @@ impl Scanner {
 
     /// Our own output is known by its descriptor, wherever it is.
     fn look_at_output(&mut self) {
-        let (file, identity) = (&self.output.0, self.output.1);
+        let Some((file, identity)) = &self.output else {
+            return;
+        };
+        let identity = *identity;
         if self.space_of(identity).is_none() {
             return;
         }

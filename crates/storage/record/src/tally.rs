@@ -38,7 +38,25 @@ pub struct Tally {
     /// From begin to end, in nanoseconds.
     pub duration_ns: u64,
     files: HashMap<Arc<str>, u64>,
+    hints: HashMap<HintKey, u64>,
     pages: Pages,
+}
+
+/// What bytes by hint are told apart by: the file, if it was there when it was looked for, the hint, whether the write
+/// was smaller than a block.
+type HintKey = (Option<Arc<str>>, Option<u8>, bool);
+
+/// Bytes that were written to a file under a hint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hinted<'a> {
+    /// Which file; none for the file system's own, and for files that were gone when they were looked for.
+    pub file: Option<&'a str>,
+    /// As fcntl(2) numbers them; none where the kernel does not say.
+    pub hint: Option<u8>,
+    /// Whether they came in writes smaller than a block of most file systems (4096 bytes).
+    pub is_part: bool,
+    /// How many.
+    pub bytes: u64,
 }
 
 /// Pages that were written at least once, and how often in sum.
@@ -96,6 +114,29 @@ impl Tally {
             written, distinct, ..
         } = self.pages;
         (distinct > 0).then(|| written as f64 / distinct as f64)
+    }
+
+    /// Counts the hint of some of the bytes of a write of `whole` bytes.
+    pub(crate) fn hint(
+        &mut self,
+        file: Option<Arc<str>>,
+        hint: Option<u8>,
+        whole: u64,
+        bytes: u64,
+    ) {
+        let key = (file, hint, whole < PAGE);
+        *self.hints.entry(key).or_default() += bytes;
+    }
+
+    /// Bytes written, by file and hint. Unlike in the trace, what a file wrote that was gone at the next look is no file's.
+    pub fn hints(&self) -> impl Iterator<Item = Hinted<'_>> {
+        let rows = self.hints.iter();
+        rows.map(|((file, hint, is_part), bytes)| Hinted {
+            file: file.as_deref(),
+            hint: *hint,
+            is_part: *is_part,
+            bytes: *bytes,
+        })
     }
 
     /// Bytes written by kind of file (names below `directories`, without their numbers), most first.

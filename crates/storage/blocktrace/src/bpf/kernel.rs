@@ -32,7 +32,7 @@ pub(super) struct Kernel {
     pub(super) operations: Operations,
 }
 
-/// `enum req_op`, and the one flag that matters.
+/// `enum req_op`, and the flags that matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Operations {
     pub(super) write: u32,
@@ -42,12 +42,19 @@ pub(super) struct Operations {
     pub(super) write_zeroes: Option<u32>,
     /// `REQ_NOUNMAP`, as a bit.
     pub(super) no_unmap: u32,
+    /// `REQ_META`, as a bit.
+    pub(super) meta: u32,
 }
 
 /// The operation is in the low bits of `bi_opf` (`REQ_OP_MASK`).
 pub(super) const OPERATION_MASK: u32 = 0xff;
 
 impl Operations {
+    /// Whether a bio is the file system's own.
+    pub(super) fn is_metadata(&self, opf: u32) -> bool {
+        opf & self.meta != 0
+    }
+
     /// What a bio does; `None` for reads and what moves no data.
     pub(super) fn of(&self, opf: u32) -> Option<Operation> {
         let operation = opf & OPERATION_MASK;
@@ -198,15 +205,15 @@ fn operations(types: &TypeInformation) -> Result<Operations, &'static str> {
         }
     };
     let needed = |name| value(name).ok_or(name);
+    let bit = |name| 1_u32.checked_shl(needed(name)?).ok_or(name);
     Ok(Operations {
         write: needed("REQ_OP_WRITE")?,
         zone_append: value("REQ_OP_ZONE_APPEND"),
         discard: needed("REQ_OP_DISCARD")?,
         secure_erase: value("REQ_OP_SECURE_ERASE"),
         write_zeroes: value("REQ_OP_WRITE_ZEROES"),
-        no_unmap: 1_u32
-            .checked_shl(needed("__REQ_NOUNMAP")?)
-            .ok_or("__REQ_NOUNMAP")?,
+        no_unmap: bit("__REQ_NOUNMAP")?,
+        meta: bit("__REQ_META")?,
     })
 }
 
@@ -222,6 +229,7 @@ mod tests {
         secure_erase: Some(5),
         write_zeroes: Some(9),
         no_unmap: 1 << 29,
+        meta: 1 << 12,
     };
 
     #[test]

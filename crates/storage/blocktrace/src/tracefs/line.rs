@@ -46,6 +46,7 @@ fn parse(line: &str) -> Option<Line> {
         operation,
         hint: None,
         stream: None,
+        is_metadata: marks.contains('M'),
         pid: pid(head),
     }))
 }
@@ -93,7 +94,18 @@ mod tests {
     use super::*;
 
     fn event(operation: Operation) -> Line {
+        Line::Event(told(operation))
+    }
+
+    fn metadata() -> Line {
         Line::Event(Event {
+            is_metadata: true,
+            ..told(Operation::Write)
+        })
+    }
+
+    fn told(operation: Operation) -> Event {
+        Event {
             t_ns: 12_345_678_000,
             device: Device { major: 7, minor: 3 },
             address: 2048 * 512,
@@ -101,15 +113,17 @@ mod tests {
             operation,
             hint: None,
             stream: None,
+            is_metadata: false,
             pid: Some(77),
-        })
+        }
     }
 
     #[test]
     fn marks_tell_writes_from_discards() {
         for (marks, expected) in [
             ("WS", event(Operation::Write)),
-            ("FWFSM", event(Operation::Write)),
+            ("FWFS", event(Operation::Write)),
+            ("FWFSM", metadata()),
             ("ZA", event(Operation::Write)),
             ("WZ", event(Operation::Write)),
             ("WZU", event(Operation::Discard)),

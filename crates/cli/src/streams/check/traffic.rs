@@ -1,0 +1,298 @@
+//! `check --for`: what is written meanwhile, under which hint, and whether that is the one that its file should have.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use saiga_experiment::interrupt::Interrupt;
+use saiga_record::{Hinted, Recorder, Tally};
+use saiga_streams::hint::Hint;
+use saiga_streams::rules::{Place, Rules};
+use serde_json::{Value, json};
+
+use crate::exit;
+use crate::table::Table;
+use crate::units;
+
+/// Between two looks for news.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Room in the kernel for events that wait.
+const BUFFER_BYTES: u32 = 16 << 20;
+/// Files with bytes under another hint that are named in text.
+const NAMED: usize = 20;
+/// Parts of blocks without a hint are padding of the kernel's if the file's hint came with so many times their bytes.
+const PADDED: u64 = 10;
+
+/// Bytes by the hint that they came with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Bytes {
+    of_files: u64,
+    /// Of the file system itself, and of files that were gone when they were looked for.
+    of_none: u64,
+}
+
+/// Bytes of a file that should have had another hint.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Astray {
+    bytes: u64,
+    path: PathBuf,
+    wanted: Hint,
+    found: Hint,
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub(super) struct Traffic {
+    time: Duration,
+    lost: u64,
+    by_hint: BTreeMap<Hint, Bytes>,
+    /// Most bytes first.
+    astray: Vec<Astray>,
+    /// What the kernel fills blocks up with when a direct write into new space ends within one: it has no hint
+    /// (`iomap_dio_zero` in fs/iomap/direct-io.c).
+    padding: u64,
+}
+
+/// Follows writes for some time, or until Ctrl-C.
+pub(super) fn follow(dirs: &[PathBuf], time: Duration, rules: &Rules) -> anyhow::Result<Traffic> {
+    let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
+    let mut recorder = Recorder::tallying(dirs, BUFFER_BYTES, None)?;
+    if let Some(why) = recorder.why_not_bpf() {
+        anyhow::bail!("cannot tell writes by hint: {why}");
+    }
+    for ground in recorder.grounds() {
+        exit::say(&format!(
+            "following writes to {} ({}) for {}",
+            ground.name,
+            ground.kind,
+            units::time(time)
+        ));
+    }
+    let end = Instant::now() + time;
+    while Instant::now() < end && !interrupt.wait(PAUSE)? {
+        recorder.step()?;
+        say_remarks(recorder.remarks());
+    }
+    let roots: Vec<PathBuf> = recorder
+        .directories()
+        .into_iter()
+        .map(PathBuf::from)
+        .collect();
+    let (tally, remarks) = recorder.finish()?;
+    say_remarks(remarks);
+    sum(&tally, &roots, rules)
+}
+
+fn say_remarks(remarks: Vec<String>) {
+    for remark in remarks {
+        exit::say(&format!("warning: {remark}"));
+    }
+}
+
+fn sum(tally: &Tally, roots: &[PathBuf], rules: &Rules) -> anyhow::Result<Traffic> {
+    let mut traffic = Traffic {
+        time: Duration::from_nanos(tally.duration_ns),
+        lost: tally.lost,
+        by_hint: BTreeMap::new(),
+        astray: Vec::new(),
+        padding: 0,
+    };
+    let mut well: HashMap<&str, u64> = HashMap::new();
+    let mut parts = Vec::new();
+    for Hinted {
+        file,
+        hint,
+        is_part,
+        bytes,
+    } in tally.hints()
+    {
+        let hint = hint.context("this kernel does not say which hint a write has (Linux 6.9)")?;
+        let found = Hint::from_raw(hint.into()).with_context(|| {
+            format!("a write came with the hint {hint}, which is not known here")
+        })?;
+        let sum = traffic.by_hint.entry(found).or_default();
+        let Some(file) = file else {
+            sum.of_none += bytes;
+            continue;
+        };
+        sum.of_files += bytes;
+        let path = Path::new(file);
+        let Some(wanted) = wanted_instead(path, found, roots, rules) else {
+            *well.entry(file).or_default() += bytes;
+            continue;
+        };
+        let astray = Astray {
+            bytes,
+            path: path.to_owned(),
+            wanted,
+            found,
+        };
+        if is_part && found == Hint::NotSet {
+            parts.push((file, astray));
+        } else {
+            traffic.astray.push(astray);
+        }
+    }
+    for (file, astray) in parts {
+        let well = well.get(file).copied().unwrap_or_default();
+        if astray.bytes.saturating_mul(PADDED) <= well {
+            traffic.padding += astray.bytes;
+        } else {
+            traffic.astray.push(astray);
+        }
+    }
+    traffic.astray.sort_by(|a, b| b.cmp(a));
+    Ok(traffic)
+}
+
+/// The hint that bytes of a file should have come with, if it is another one.
+fn wanted_instead(path: &Path, found: Hint, roots: &[PathBuf], rules: &Rules) -> Option<Hint> {
+    let relative = roots.iter().find_map(|root| path.strip_prefix(root).ok())?;
+    // The name leads through links, and rules of astream see the real one.
+    let real = path.parent().and_then(|dir| dir.canonicalize().ok());
+    let real = real.zip(path.file_name()).map(|(dir, name)| dir.join(name));
+    let place = Place {
+        relative,
+        absolute: real.as_deref().unwrap_or(path),
+    };
+    let (_, rule) = rules.find(&place)?;
+    let is_left_alone = found != Hint::NotSet && !rule.force;
+    let is_well = rule.hint == Hint::NotSet || rule.hint == found || is_left_alone;
+    (!is_well).then_some(rule.hint)
+}
+
+impl Traffic {
+    /// Whether every byte of a file with a rule came with its hint, or with one that the database has set itself.
+    pub(super) fn is_well(&self) -> bool {
+        self.astray.is_empty() && self.lost == 0
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        let total: u64 = self.by_hint.values().map(Bytes::sum).sum();
+        let mut out = format!(
+            "\nwritten in {}: {}\n",
+            units::time(self.time),
+            units::bytes(total)
+        );
+        if total > 0 {
+            out.push_str(&self.table(total));
+        }
+        for it in self.astray.iter().take(NAMED) {
+            out.push_str(&format!(
+                "{}: {} came with {} and not {}\n",
+                it.path.display(),
+                units::bytes(it.bytes),
+                in_words(it.found),
+                it.wanted
+            ));
+        }
+        if let Some(more) = self
+            .astray
+            .len()
+            .checked_sub(NAMED)
+            .filter(|more| *more > 0)
+        {
+            out.push_str(&format!("and {more} files more\n"));
+        }
+        if self.padding > 0 {
+            out.push_str(&format!(
+                "{} of those without a hint are the kernel's: it fills up blocks that direct writes begin or end within\n",
+                units::bytes(self.padding)
+            ));
+        }
+        if self.lost > 0 {
+            out.push_str(&format!(
+                "{} writes were lost and are not counted\n",
+                self.lost
+            ));
+        }
+        out
+    }
+
+    fn table(&self, total: u64) -> String {
+        let mut table = Table::new(["came with", "bytes", "share", "of files", "of no file"]);
+        for (hint, bytes) in &self.by_hint {
+            table.row([
+                in_words(*hint).to_owned(),
+                units::bytes(bytes.sum()),
+                format!("{:.1} %", bytes.sum() as f64 / total as f64 * 100.0),
+                units::bytes(bytes.of_files),
+                units::bytes(bytes.of_none),
+            ]);
+        }
+        table.to_string()
+    }
+
+    pub(super) fn as_json(&self) -> Value {
+        let hints = self.by_hint.iter().map(|(hint, bytes)| {
+            json!({
+                "hint": name(*hint),
+                "file_bytes": bytes.of_files,
+                "no_file_bytes": bytes.of_none,
+            })
+        });
+        let astray = self.astray.iter().map(|it| {
+            json!({
+                "path": it.path.display().to_string(),
+                "bytes": it.bytes,
+                "wanted": name(it.wanted),
+                "found": name(it.found),
+            })
+        });
+        json!({
+            "seconds": self.time.as_secs_f64(),
+            "lost_writes": self.lost,
+            "written": hints.collect::<Vec<_>>(),
+            "astray": astray.collect::<Vec<_>>(),
+            "padding_bytes": self.padding,
+            "is_well": self.is_well(),
+        })
+    }
+}
+
+impl Bytes {
+    fn sum(&self) -> u64 {
+        self.of_files + self.of_none
+    }
+}
+
+fn in_words(hint: Hint) -> &'static str {
+    match hint {
+        Hint::NotSet => "no hint",
+        hint => hint.name(),
+    }
+}
+
+fn name(hint: Hint) -> Option<&'static str> {
+    (hint != Hint::NotSet).then(|| hint.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use saiga_streams::rules;
+
+    #[test]
+    fn a_hint_is_astray_unless_it_is_the_files_or_the_databases_own() {
+        let (mut rules, _) = rules::load("mysql").unwrap();
+        let roots = [PathBuf::from("/no/such/db")];
+        let wanted = |name: &str, found, rules: &Rules| {
+            wanted_instead(&roots[0].join(name), found, &roots, rules)
+        };
+        let redo = "#innodb_redo/#ib_redo7";
+        assert_eq!(wanted(redo, Hint::Short, &rules), None);
+        assert_eq!(wanted(redo, Hint::NotSet, &rules), Some(Hint::Short));
+        assert_eq!(wanted(redo, Hint::Extreme, &rules), None);
+        assert_eq!(wanted("auto.cnf", Hint::NotSet, &rules), None);
+        for rule in &mut rules.rules {
+            rule.force = true;
+        }
+        assert_eq!(wanted(redo, Hint::Extreme, &rules), Some(Hint::Short));
+        let elsewhere = Path::new("/elsewhere").join(redo);
+        assert_eq!(
+            wanted_instead(&elsewhere, Hint::NotSet, &roots, &rules),
+            None
+        );
+    }
+}

@@ -1,0 +1,294 @@
+//! Real databases that write under the gate: every byte that reaches the block layer is accounted to a hint, and it is
+//! the one that the rules want for its file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::site::{Labeller, Site, run};
+use crate::support::text;
+
+/// Starts a server, killed with the test, and waits for what it says on standard error when it is ready.
+fn server(command: &mut Command, ready: &str) -> Labeller {
+    let mut server = Labeller::warning(command.stdin(Stdio::null()).stdout(Stdio::null()));
+    server.wait_for(ready);
+    server
+}
+
+/// Ends it as an administrator does; everything is in its files then.
+fn end(mut server: Labeller, signal: &str) {
+    server.signal(signal);
+    assert!(
+        server.child.wait().unwrap().success(),
+        "{:#?}",
+        server.rest()
+    );
+}
+
+/// A disk with a labeller at its gate and somebody who follows what is written.
+struct Watched {
+    data: PathBuf,
+    labeller: Labeller,
+    check: Labeller,
+}
+
+impl Watched {
+    fn new(site: &mut Site, kind: &str, rules: &str) -> Self {
+        let disk = site.disk(kind);
+        // Servers without root must reach it, and PostgreSQL wants an empty one.
+        fs::set_permissions(disk.parent().unwrap(), fs::Permissions::from_mode(0o711)).unwrap();
+        let data = disk.join("data");
+        fs::create_dir(&data).unwrap();
+        let labeller = site.labeller(&data, &["--rules", rules, "--mode", "gate"]);
+        let words = [
+            "check",
+            text(&data),
+            "--rules",
+            rules,
+            "--any-route",
+            "--json",
+        ];
+        let mut command = site.streams(&[&words[..], &["--for", "1h"]].concat());
+        let mut check = Labeller::warning(command.stdout(Stdio::piped()));
+        check.wait_for("following writes to ");
+        Self {
+            data,
+            labeller,
+            check,
+        }
+    }
+
+    /// Ends both; what was followed.
+    fn end(mut self) -> Accounts {
+        self.check.signal("INT");
+        let mut out = self.check.child.stdout.take().unwrap();
+        let answer: Value =
+            serde_json::from_str(&std::io::read_to_string(&mut out).unwrap()).unwrap();
+        let code = self.check.child.wait().unwrap().code();
+        let accounts = Accounts::of(&answer["traffic"]);
+        assert_eq!(
+            code,
+            Some(0),
+            "{:#?} {:#?}",
+            answer["traffic"],
+            self.check.rest()
+        );
+        assert_eq!(self.labeller.end(), Some(0));
+        accounts
+    }
+}
+
+/// Bytes of files by hint; that of no hint is a dash.
+struct Accounts(BTreeMap<String, u64>);
+
+impl Accounts {
+    fn of(traffic: &Value) -> Self {
+        assert_eq!(traffic["astray"], Value::Array(Vec::new()));
+        assert_eq!(traffic["lost_writes"], 0);
+        let rows = traffic["written"].as_array().unwrap().iter();
+        let rows = rows.map(|row| {
+            let hint = row["hint"].as_str().unwrap_or("-").to_owned();
+            (hint, row["file_bytes"].as_u64().unwrap())
+        });
+        Self(rows.filter(|(_, bytes)| *bytes > 0).collect())
+    }
+
+    /// Each of these hints has at least so many bytes of files, and there are no others.
+    fn assert(&self, least: &[(&str, u64)]) {
+        let hints: Vec<&str> = self.0.keys().map(String::as_str).collect();
+        let expected: Vec<&str> = least.iter().map(|(hint, _)| *hint).collect();
+        assert_eq!(hints, expected, "{:?}", self.0);
+        for (hint, least) in least {
+            let bytes = self.0[*hint];
+            assert!(bytes >= *least, "{hint}: {bytes} of at least {least}");
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_mariadb_comes_with_its_hint() {
+    let mut site = Site::new();
+    let watched = Watched::new(&mut site, "xfs", "mariadb");
+    let (data, socket) = (text(&watched.data), site.path("sql"));
+    let datadir = format!("--datadir={data}");
+    let log = "--innodb-log-file-size=8M";
+    run(
+        "mariadb-install-db",
+        &[
+            "--no-defaults",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            "--user=root",
+            &datadir,
+            log,
+        ],
+    );
+    let mut command = Command::new("mariadbd");
+    command.args([
+        "--no-defaults",
+        "--user=root",
+        "--skip-networking",
+        &datadir,
+    ]);
+    command.args([log, "--innodb-buffer-pool-size=8M", "--log-bin=shop-bin"]);
+    command.arg(format!("--socket={}", text(&socket)));
+    let server = server(&mut command, "ready for connections");
+    let sql = "create database shop; use shop; create table t (id int primary key auto_increment, v varchar(1000)); \
+               insert into t (v) select repeat('x', 900) from seq_1_to_20000; \
+               update t set v = repeat('y', 900) where id % 3 = 0; create temporary table s engine=innodb select * from t;";
+    run(
+        "mariadb",
+        &["--no-defaults", "-uroot", "-S", text(&socket), "-e", sql],
+    );
+    end(server, "TERM");
+    // Redo and doublewrite; undo and binary log; tables; what has no rule.
+    watched.end().assert(&[
+        ("-", 1),
+        ("extreme", 100 << 10),
+        ("long", 18 << 20),
+        ("medium", 16 << 20),
+        ("short", 20 << 20),
+    ]);
+}
+
+#[test]
+fn every_byte_of_postgres_comes_with_its_hint() {
+    let mut site = Site::new();
+    let watched = Watched::new(&mut site, "ext4", "postgres");
+    let data = text(&watched.data);
+    run("chown", &["postgres:", data]);
+    let newest = fs::read_dir("/usr/lib/postgresql").unwrap();
+    let newest = newest.map(|entry| entry.unwrap().path().join("bin")).max();
+    let bin = newest.unwrap();
+    let as_postgres = |program: &str, words: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
+        command.arg(bin.join(program)).args(words).current_dir("/");
+        command
+    };
+    let must = |program: &str, words: &[&str]| {
+        let output = as_postgres(program, words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program}: {said}");
+    };
+    must(
+        "initdb",
+        &["-D", data, "--no-locale", "-E", "UTF8", "-A", "trust"],
+    );
+    let socket = format!("unix_socket_directories={data}");
+    let settings = [
+        "listen_addresses=",
+        &socket,
+        "max_wal_size=32MB",
+        "min_wal_size=32MB",
+        "shared_buffers=4MB",
+    ];
+    let mut words = vec!["-D", data];
+    words.extend(settings.iter().flat_map(|setting| ["-c", setting]));
+    let server = server(
+        &mut as_postgres("postgres", &words),
+        "ready to accept connections",
+    );
+    must("pgbench", &["-h", data, "-i", "-s", "2", "-q", "postgres"]);
+    must("pgbench", &["-h", data, "-t", "500", "-c", "2", "postgres"]);
+    must(
+        "psql",
+        &[
+            "-h",
+            data,
+            "-c",
+            "set work_mem='64kB'; select count(*) from (select * from pgbench_accounts order by filler, aid desc) s",
+            "postgres",
+        ],
+    );
+    end(server, "INT");
+    // Write-ahead log, sort spill; maps of free space and visibility; tables; what has no rule.
+    watched.end().assert(&[
+        ("-", 1),
+        ("long", 24 << 20),
+        ("medium", 1),
+        ("short", 24 << 20),
+    ]);
+}
+
+#[test]
+fn every_byte_of_redis_comes_with_its_hint() {
+    let mut site = Site::new();
+    let watched = Watched::new(&mut site, "xfs", "redis");
+    let socket = site.path("redis.sock");
+    let mut command = Command::new("redis-server");
+    command.args(["--port", "0", "--unixsocket", text(&socket)]);
+    command.args([
+        "--dir",
+        text(&watched.data),
+        "--appendonly",
+        "yes",
+        "--save",
+        "",
+    ]);
+    // It logs to standard output.
+    let mut said = Labeller::telling(command.stdin(Stdio::null()));
+    said.wait_for("eady to accept connections");
+    let redis = |words: &[&str]| {
+        run("redis-cli", &[&["-s", text(&socket)], words].concat());
+    };
+    let bench = [
+        "-s",
+        text(&socket),
+        "-q",
+        "-t",
+        "set",
+        "-n",
+        "20000",
+        "-r",
+        "1000",
+        "-d",
+        "512",
+    ];
+    run("redis-benchmark", &bench);
+    redis(&["save"]);
+    redis(&["shutdown", "nosave"]);
+    assert!(said.child.wait().unwrap().success());
+    // Append-only files; the snapshot.
+    watched
+        .end()
+        .assert(&[("medium", 20_000 * 512), ("short", 500 * 512)]);
+}
+
+#[test]
+fn bytes_without_the_hint_of_their_file_are_named() {
+    let mut site = Site::new();
+    let data = site.disk("xfs");
+    let words = [
+        "check",
+        text(&data),
+        "--rules",
+        "mysql",
+        "--any-route",
+        "--for",
+        "1h",
+    ];
+    let mut check = Labeller::warning(site.streams(&words).stdout(Stdio::piped()));
+    check.wait_for("following writes to ");
+    write_through(&data.join("ibdata1"), 3 << 20);
+    write_through(&data.join("unruly"), 1 << 20);
+    check.signal("INT");
+    let out = std::io::read_to_string(check.child.stdout.take().unwrap()).unwrap();
+    assert_eq!(check.child.wait().unwrap().code(), Some(1));
+    let line = format!(
+        "{}: 3.00 MiB came with no hint and not long",
+        data.join("ibdata1").display()
+    );
+    assert!(out.contains(&line), "{out}");
+    assert!(!out.contains("unruly: "), "{out}");
+}
+
+fn write_through(path: &Path, bytes: usize) {
+    let file = fs::File::create(path).unwrap();
+    std::io::Write::write_all(&mut &file, &vec![7; bytes]).unwrap();
+    file.sync_all().unwrap();
+}
