@@ -188,7 +188,8 @@ fn a_link_to_another_disk_is_followed_and_its_addresses_come_after() {
     let (dir, other) = (site.disk("ext4"), site.disk("xfs"));
     let out = site.path("trace.csv");
     std::os::unix::fs::symlink(&other, dir.join("pg_wal")).unwrap();
-    let script = "cd \"$0\" && dd if=/dev/zero of=pg_wal/x bs=64k count=4 conv=fsync && dd if=/dev/zero of=y bs=64k count=2 conv=fsync";
+    let script = "cd \"$0\" && dd if=/dev/zero of=pg_wal/x bs=64k count=4 conv=fsync && dd if=/dev/zero of=y bs=64k count=2 conv=fsync\
+        && dd if=/dev/zero of=pg_wal/in-memory bs=64k count=3";
     let command = [
         "record",
         "--out",
@@ -212,6 +213,9 @@ fn a_link_to_another_disk_is_followed_and_its_addresses_come_after() {
     let link = dir.join("pg_wal/x");
     assert_eq!(bytes(&trace, Op::Write, &link), 256 << 10);
     assert_eq!(bytes(&trace, Op::Write, &dir.join("y")), 128 << 10);
+    // Both disks are synced in the end.
+    let late = dir.join("pg_wal/in-memory");
+    assert_eq!(bytes(&trace, Op::Write, &late), 192 << 10);
     let number = trace
         .files
         .iter()

@@ -167,10 +167,14 @@ fn signals_take_everything_away_but_the_trace() {
                 dir,
             ]
         };
+        let more = [&["--after", "touch never"], &more[..]].concat();
         let mut command = site.streams(&places.words(&more));
         let mut recording = Labeller::warning(command.stdout(Stdio::null()));
         recording.wait_for("started");
         recording.signal(signal);
+        if is_recording {
+            recording.wait_for("interrupted, so --after is not run");
+        }
         let code = if is_recording { 0 } else { 2 };
         let ended = recording.child.wait().unwrap().code();
         assert_eq!(ended, Some(code), "{signal}");
@@ -245,4 +249,30 @@ fn where_no_volume_can_be_nothing_is_made() {
         places.assert_gone();
         assert!(!places.out.exists());
     }
+}
+
+/// A process that was started by somebody else; ended when this is dropped.
+struct Foreign(PathBuf);
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        let pid = fs::read_to_string(&self.0).unwrap_or_default();
+        if !pid.trim().is_empty() {
+            let _ = Command::new("kill").arg(pid.trim()).status();
+        }
+    }
+}
+
+#[test]
+fn a_volume_that_somebody_still_uses_is_no_leftover_of_a_kill() {
+    let site = Site::new();
+    let places = Places::new(&site);
+    let user = Foreign(site.path("pid"));
+    let hold = format!("sleep 1000 >&- 2>&- & echo $! > {}", text(&user.0));
+    let held = said(&mut site.streams(&places.words(&["--prepare", &hold, "--", "true"])));
+    assert!(held.stderr.contains("still used by sleep"), "{held:?}");
+    fs::remove_file(&places.out).unwrap();
+    let next = said(&mut site.streams(&places.words(&["--", "true"])));
+    assert_eq!(next.code, Some(0), "{next:?}");
+    assert!(!next.stderr.contains("killed"), "{next:?}");
 }

@@ -13,6 +13,7 @@ mod map;
 mod output;
 mod recorder;
 mod scan;
+mod sync;
 mod tally;
 mod volume;
 

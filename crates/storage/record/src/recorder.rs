@@ -1,23 +1,23 @@
 //! The recording: events in, scans beside them, rows of the trace out.
 //!
-//! One thread does it all, in steps that its owner asks for. The kernel keeps events meanwhile; a scan fetches them in
-//! between.
+//! One thread does it all, in steps that its owner asks for. The kernel keeps events meanwhile; scans and syncs, which may
+//! take long, fetch them in between.
 
 use std::fs::File;
 use std::io::BufWriter;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use saiga_blocktrace::{Event, Operation, Tap, TapError, Via};
 use saiga_ftl::trace::{Op, WriteError, Writer};
-use saiga_streams::tree;
 
 use crate::events::Waiting;
 use crate::ground::{Ground, GroundError};
 use crate::output::{Output, OutputError};
 use crate::scan::{OURSELVES, Scan, Scanner, now_ns};
+use crate::sync::sync;
 use crate::tally::Tally;
 
 /// Between two scans at least, and so many times as long as the last one took.
@@ -187,18 +187,24 @@ impl Recorder {
             via,
             failed: None,
         };
-        taps.follow(&mut scanner.spaces().iter().map(|space| &space.ground))?;
-        // What was written before gets its place now, and is no part of the recording.
-        sync(&dirs);
-        let began_ns = now_ns();
-        let scan = scanner.scan(&mut || ())?;
-        taps.follow(&mut scanner.spaces().iter().map(|space| &space.ground))?;
+        let mut waiting = Waiting::default();
+        // File systems that links lead to are found by the scan; with them it begins anew.
+        let (began_ns, scan) = loop {
+            // What was written before gets its place now, and is no part of the recording.
+            sync(&scanner.places(), &mut || taps.fetch(&mut waiting));
+            taps.follow(&mut scanner.spaces().iter().map(|space| &space.ground))?;
+            let began_ns = now_ns();
+            let scan = scanner.scan(&mut || taps.fetch(&mut waiting))?;
+            if scanner.spaces().len() == taps.open.len() {
+                break (began_ns, scan);
+            }
+        };
         let trace = output.map(|output| Sink::new(output, &dirs)).transpose()?;
         let mut recorder = Self {
             dirs,
             scanner,
             taps,
-            waiting: Waiting::default(),
+            waiting,
             trace,
             began_ns,
             last_ns: 0,
@@ -282,7 +288,9 @@ impl Recorder {
     /// # Errors
     /// The trace cannot be written; it is gone then.
     pub fn finish(mut self) -> Result<(Tally, Vec<String>), RecordError> {
-        sync(&self.dirs);
+        sync(&self.scanner.places(), &mut || {
+            self.taps.fetch(&mut self.waiting);
+        });
         self.fetch()?;
         let end_ns = now_ns();
         self.tally()?;
@@ -347,11 +355,7 @@ impl Recorder {
         }
         for (range, owner) in self.waiting.owners(event, range) {
             if owner == Some(OURSELVES) {
-                let bytes = range.end - range.start;
-                match event.operation {
-                    Operation::Write => self.tally.own.written += bytes,
-                    Operation::Discard => self.tally.own.discarded += bytes,
-                }
+                self.tally.own(event.operation, &range);
                 continue;
             }
             let name = owner.and_then(|number| self.scanner.name(number));
@@ -420,11 +424,4 @@ fn canonical(dirs: &[PathBuf]) -> Result<Vec<PathBuf>, RecordError> {
         }
     }
     Ok(real)
-}
-
-/// Writes what is in memory of these file systems. What cannot be written is the database's to find out.
-fn sync(dirs: &[PathBuf]) {
-    for dir in dirs {
-        let _ = tree::open_dir(Path::new(dir)).and_then(rustix::fs::syncfs);
-    }
 }

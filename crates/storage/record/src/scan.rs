@@ -64,6 +64,8 @@ pub(crate) struct Space {
     pub(crate) ground: Ground,
     /// Where its disk begins: disks lie one after another.
     pub(crate) base: u64,
+    /// The directory by which it was found.
+    pub(crate) dir: PathBuf,
 }
 
 /// Looks at everything in some directories.
@@ -151,6 +153,12 @@ impl Scanner {
         &self.spaces
     }
 
+    /// A directory on each of them.
+    pub(crate) fn places(&self) -> Vec<PathBuf> {
+        let places = self.spaces.iter().map(|space| space.dir.clone());
+        places.collect()
+    }
+
     /// The name behind a number.
     pub(crate) fn name(&self, number: u32) -> Option<Arc<str>> {
         let number = usize::try_from(number).ok()?;
@@ -196,7 +204,8 @@ impl Scanner {
                 ground.name
             ));
         }
-        self.spaces.push(Space { ground, base });
+        let dir = dir.to_owned();
+        self.spaces.push(Space { ground, base, dir });
         Ok(())
     }
 
@@ -412,7 +421,7 @@ impl Scanner {
     fn draw(&self) -> Map {
         let mut owned = Vec::new();
         for (identity, file) in &self.files {
-            let Some(Space { ground, base }) = self.space_of(*identity) else {
+            let Some(Space { ground, base, .. }) = self.space_of(*identity) else {
                 continue;
             };
             let first = base + ground.start;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
+use saiga_blocktrace::Operation;
 use saiga_ftl::trace::{Trace, kind_of};
 
 /// Bytes of a page, as the simulator counts them by default.
@@ -107,6 +108,15 @@ impl Tally {
         }
     }
 
+    /// Counts a piece of our own output.
+    pub(crate) fn own(&mut self, operation: Operation, range: &Range<u64>) {
+        let bytes = range.end - range.start;
+        match operation {
+            Operation::Write => self.own.written += bytes,
+            Operation::Discard => self.own.discarded += bytes,
+        }
+    }
+
     /// How often a page was written that was written at all, in the mean; `None` if none was.
     #[must_use]
     pub fn writes_per_page(&self) -> Option<f64> {
@@ -172,6 +182,21 @@ mod tests {
         assert!((tally.writes_per_page().unwrap() - expected).abs() < 1e-9);
         assert_eq!(tally.total.written, 8192 + 512 + 8192);
         assert_eq!(tally.no_file, tally.total);
+    }
+
+    #[test]
+    fn of_our_own_output_pieces_are_counted_and_no_whole_requests() {
+        let mut tally = Tally::default();
+        // A request of two pages with one of somebody else in between.
+        for range in [0..4096, 8192..12_288] {
+            tally.own(Operation::Write, &range);
+        }
+        tally.own(Operation::Discard, &(0..512));
+        let expected = Written {
+            written: 8192,
+            discarded: 512,
+        };
+        assert_eq!((tally.own, tally.total), (expected, Written::default()));
     }
 
     #[test]

@@ -221,7 +221,9 @@ pub fn leftovers(image_dir: &Path) -> Vec<Leftover> {
             remedy: format!("umount {}", point.display()),
             point: Some((*point).clone()),
         }));
-        if points.is_empty() {
+        // One that goes by itself and is mounted nowhere is held by somebody, and no command removes it.
+        let goes = fs::read_to_string(entry.path().join("loop/autoclear"));
+        if points.is_empty() && goes.is_ok_and(|goes| goes.trim() == "0") {
             found.push(Leftover {
                 what: format!("{device} is the loop device of a recording that was killed"),
                 remedy: format!("losetup -d {device}"),
@@ -375,10 +377,17 @@ fn program(name: &str, words: &[&str]) -> Result<String, VolumeError> {
     if !output.status.success() {
         return Err(VolumeError::Program {
             program: format!("{name} {}", words.join(" ")),
-            said: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            said: fault(&String::from_utf8_lossy(&output.stderr)),
         });
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// What a program says is wrong; mkfs.xfs has all of its options behind that.
+fn fault(said: &str) -> String {
+    let (fault, _) = said.split_once("Usage:").unwrap_or((said, ""));
+    let fault = if fault.trim().is_empty() { said } else { fault };
+    fault.trim().to_owned()
 }
 
 /// Who has something open below a directory.
@@ -406,5 +415,24 @@ fn users(dir: &Path) -> String {
         "somebody".to_owned()
     } else {
         users.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_said_without_all_options() {
+        for (said, expected) in [
+            (
+                "size is too small\nUsage: mkfs.xfs\n[-b size=num]\n",
+                "size is too small",
+            ),
+            ("no space\n", "no space"),
+            ("Usage: x\n", "Usage: x"),
+        ] {
+            assert_eq!(fault(said), expected);
+        }
     }
 }

@@ -107,7 +107,8 @@ impl Target {
         Ok(Running {
             target: self,
             child,
-            deadline: time.map(|time| Instant::now() + time),
+            // A time beyond all clocks is no deadline.
+            deadline: time.and_then(|time| Instant::now().checked_add(time)),
         })
     }
 }
@@ -181,5 +182,18 @@ pub(super) fn ending(status: ExitStatus) -> End {
         End::Wanted
     } else {
         End::Failed(format!("the program failed ({status})"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_beyond_all_clocks_is_no_deadline() {
+        for (time, has_deadline) in [(Duration::MAX, false), (Duration::from_secs(1), true)] {
+            let target = Target::of(&[], None, Some(time)).unwrap();
+            assert_eq!(target.start().unwrap().deadline.is_some(), has_deadline);
+        }
     }
 }

@@ -81,7 +81,9 @@ impl Ground {
     /// The end of it all; whether what was asked for afterwards went well.
     pub(super) fn leave(self, after: Option<&str>, interrupt: &Interrupt) -> anyhow::Result<bool> {
         let mut is_well = true;
-        if let Some(text) = after.filter(|_| !interrupt.raised())
+        if interrupt.raised() && after.is_some() {
+            exit::say("warning: interrupted, so --after is not run");
+        } else if let Some(text) = after
             && let End::Failed(how) = self.shell(text, interrupt).context("--after")?
         {
             exit::say(&format!("--after: {how}; the trace is kept"));
