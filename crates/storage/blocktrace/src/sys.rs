@@ -10,7 +10,7 @@
 use std::ffi::{CStr, c_long};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -353,9 +353,10 @@ impl Ring {
     pub(crate) fn take(&self, into: &mut [u8]) -> Next {
         let ours = Self::position(&self.ours);
         let at = ours.load(Ordering::Relaxed);
-        let waiting = Self::position(&self.theirs)
-            .load(Ordering::Acquire)
-            .wrapping_sub(at);
+        // Memory that may not be written is loaded relaxed (std::sync::atomic); the fence makes it an acquire.
+        let end = Self::position(&self.theirs).load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        let waiting = end.wrapping_sub(at);
         if waiting < HEADER {
             return Next::Nothing;
         }
@@ -365,7 +366,8 @@ impl Ring {
         let header = unsafe { self.theirs.add(self.page + place) };
         // SAFETY: the header is aligned as the place is, and mapped; the kernel writes it atomically.
         let header = unsafe { AtomicU32::from_ptr(header.as_ptr().cast()) };
-        let length = header.load(Ordering::Acquire);
+        let length = header.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
         if length & IS_BUSY != 0 {
             return Next::Nothing;
         }
