@@ -112,6 +112,8 @@ impl Footprint {
         }
         let written = merged(&trace.rows, &[Op::Write], page_bytes);
         footprint.totals.distinct_written_pages = length(&written);
+        let present = merged(&trace.rows, &[Op::Present], page_bytes);
+        footprint.totals.present_pages = length(&present);
         if let [first, .., last] = trace.rows[..] {
             footprint.totals.duration_ns = last.t_ns - first.t_ns;
         }
@@ -148,7 +150,8 @@ impl Footprint {
                 totals.written_pages += end - first;
                 totals.partial_writes += u64::from(!is_whole);
             }
-            Op::Present => totals.present_pages += end - first,
+            // Several may be in one page.
+            Op::Present => {}
             Op::Discard => {
                 totals.discards += 1;
                 totals.discarded_bytes += row.len;
@@ -271,6 +274,15 @@ mod tests {
             duration_ns: (1 << 40) - 512,
         };
         assert_eq!(*found.totals(), totals);
+    }
+
+    /// A file system of 1 KiB blocks has four files in a page.
+    #[test]
+    fn a_page_that_was_there_is_counted_once() {
+        let parts = (0..4).map(|part| row(Op::Present, part * 1024, 1024));
+        let all = parts.chain([row(Op::Write, 8192, 4096)]);
+        let found = footprint(all.collect()).unwrap();
+        assert_eq!((found.totals().present_pages, found.pages()), (1, 2));
     }
 
     #[test]

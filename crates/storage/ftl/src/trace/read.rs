@@ -12,7 +12,7 @@ const MAX_LINE_BYTES: u64 = 16 * 1024;
 pub enum ReadError {
     /// It could not be read at all.
     #[error("cannot be read: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// A line is wrong.
     #[error("line {line}: {fault}")]
     Line {
@@ -21,6 +21,13 @@ pub enum ReadError {
         /// What is wrong with it.
         fault: Fault,
     },
+}
+
+// No `#[from]`: it would say the cause a second time.
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 /// What is wrong with a line.
@@ -392,6 +399,13 @@ mod tests {
             let found = read(format!("{HEAD}{text}").as_bytes()).unwrap_err();
             assert_eq!(found.to_string(), message);
         }
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = ReadError::from(io::Error::from(io::ErrorKind::IsADirectory));
+        assert!(std::error::Error::source(&error).is_none());
+        assert_eq!(error.to_string(), "cannot be read: is a directory");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::{COLUMNS, DIRECTORY, FIRST_LINE, Op, SECTOR_BYTES, name};
 pub enum WriteError {
     /// The output failed.
     #[error("cannot write the trace: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// The reader would refuse the row.
     #[error(
         "a row at {t_ns} ns of {len} bytes at {lba} is none: sectors are of {SECTOR_BYTES} bytes, at least one, \
@@ -27,6 +27,13 @@ pub enum WriteError {
     /// Files have numbers of 32 bits.
     #[error("too many files for one trace")]
     TooManyFiles,
+}
+
+// No `#[from]`: it would say the cause a second time.
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 /// Writes a trace.
@@ -147,6 +154,16 @@ mod tests {
         }
         let text = writer.finish().unwrap();
         assert_eq!(read(&text[..]).unwrap().directories, ["/db/a\n%", "/é"]);
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = WriteError::from(io::Error::from(io::ErrorKind::StorageFull));
+        assert!(std::error::Error::source(&error).is_none());
+        assert_eq!(
+            error.to_string(),
+            "cannot write the trace: no storage space"
+        );
     }
 
     #[test]
