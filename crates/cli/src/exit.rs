@@ -27,6 +27,9 @@ pub(crate) fn complain(text: &str) -> ExitCode {
 
 /// Prints `saiga: text` to stderr.
 pub(crate) fn say(text: &str) {
+    // Names in it are other people's, and tell the terminal nothing.
+    let is_order = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    let text = text.replace(is_order, "?");
     // With stderr closed there is nobody left to tell; the exit code still says it.
     let _ = writeln!(std::io::stderr(), "saiga: {text}");
 }

@@ -15,7 +15,9 @@ impl<const N: usize> Table<N> {
     }
 
     pub(crate) fn row(&mut self, cells: [String; N]) {
-        self.rows.push(cells);
+        // Names are other people's: they end no line, and tell the terminal nothing.
+        self.rows
+            .push(cells.map(|cell| cell.replace(char::is_control, "?")));
     }
 
     fn width(&self, column: usize) -> usize {
@@ -68,5 +70,12 @@ mod tests {
         table.row(["a".to_owned(), "100".to_owned()]);
         table.row(["longer".to_owned(), "7".to_owned()]);
         assert_eq!(table.to_string(), "name      n\na       100\nlonger    7\n");
+    }
+
+    #[test]
+    fn a_cell_is_one_line_and_text() {
+        let mut table = Table::new(["name", "n"]);
+        table.row(["a\n\u{1b}[31mb".to_owned(), "1".to_owned()]);
+        assert_eq!(table.to_string(), "name      n\na??[31mb  1\n");
     }
 }

@@ -378,6 +378,10 @@ const BAD_SUGGEST: &[(&[&str], &str)] = &[
         &["--trace", "T", "--out", "/no/rules.toml"],
         "cannot write /no/rules.toml: there is no directory /no",
     ),
+    (
+        &["--trace", "T", "--out", "own.rules"],
+        "own.rules: a file of rules has a name that ends in .toml",
+    ),
 ];
 
 #[test]

@@ -80,6 +80,12 @@ pub(super) struct Args {
 /// Suggests rules.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(out) = &args.out {
+        // Under another name they would be read as astream's.
+        anyhow::ensure!(
+            out.extension().is_some_and(|ending| ending == "toml"),
+            "{}: a file of rules has a name that ends in .toml",
+            out.display()
+        );
         outfile::check(out)?;
     }
     let (suggestion, is_complete) = match &args.trace {

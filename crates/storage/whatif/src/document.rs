@@ -100,7 +100,7 @@ fn verdict(content: &Content<'_>) -> Verdict {
     };
     let (tone, lead) = if (ratio - 1.0).abs() < NO_CHANGE {
         let lead = format!(
-            "No rule set changes write amplification by 2 % or more: it is {alone:.3} with one stream ({at})."
+            "No rule set lowers write amplification by 2 % or more: it is {alone:.3} with one stream ({at})."
         );
         (Tone::Neutral, lead)
     } else {

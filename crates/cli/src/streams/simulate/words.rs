@@ -206,7 +206,7 @@ pub(super) fn notes(found: &Found<'_>) -> Vec<String> {
     });
     if doubts > 0 {
         notes.push(format!(
-            "the trace is too short to tell the hints of {doubts} kinds of files apart; `saiga streams suggest --out FILE` says which"
+            "the trace is too short to tell the hints of {doubts} kinds of files apart; `saiga streams suggest --out FILE.toml` says which"
         ));
     }
     notes
