@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use saiga_experiment::interrupt::Interrupt;
-use saiga_ftl::Device;
-use saiga_ftl::replay::{self, Footprint, Options, Placement};
+use saiga_ftl::replay::{self, Footprint, Options, Placement, ReplayError};
 use saiga_ftl::trace::Trace;
+use saiga_ftl::{ConfigError, Device};
 use saiga_report::html;
 use saiga_whatif::compare::{Watch, compare, placement_name};
 use saiga_whatif::document::{Content, document};
@@ -80,12 +80,21 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
             found => suggestion = Some(found.with_context(|| path.display().to_string())?),
         }
     }
-    let joined = join(wanted, suggestion.as_ref(), &trace, args)?;
+    let mut joined = join(wanted, suggestion.as_ref(), &trace, args)?;
     let none = sets::none(&trace);
     let watch = &mut Progress {
         interrupt: &interrupt,
     };
-    let runs = compare(&footprint, &none, &joined, &conditions, &device, watch)?;
+    let runs = match compare(&footprint, &none, &joined, &conditions, &device, watch) {
+        Err(error) if !is_asked && is_too_small(&error) => {
+            exit::say(&format!(
+                "note: one stream only, for the rest does not fit: {error}"
+            ));
+            joined.clear();
+            compare(&footprint, &none, &[], &conditions, &device, watch)
+        }
+        runs => runs,
+    }?;
     let found = Found {
         path,
         trace: &trace,
@@ -101,6 +110,11 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
         outfile::write(report, &page(&found)?)?;
     }
     Ok((words::text(&found)?, values::json(&found, args.by.by())?))
+}
+
+/// Whether a trace has too few pages for a device with so many streams.
+fn is_too_small(error: &ReplayError) -> bool {
+    matches!(error, ReplayError::Config(ConfigError::TooSmall { .. }))
 }
 
 fn read_set(word: &str) -> anyhow::Result<Wanted> {

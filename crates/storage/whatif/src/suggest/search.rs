@@ -105,14 +105,11 @@ impl<'a> Search<'a> {
         for count in (1..=most).rev() {
             let groups = group::by_lifetime(self.subjects, count);
             let waf = self.waf(&groups)?;
-            if best
-                .as_ref()
-                .is_none_or(|(_, known)| waf < known * (1.0 - GAIN))
-            {
+            let is_better = |(_, known): &(_, f64)| waf < known * (1.0 - GAIN);
+            if waf.is_finite() && best.as_ref().is_none_or(is_better) {
                 best = Some((groups, waf));
             }
         }
-        // There is at least one count.
         let (mut groups, start) = best.ok_or(Stop::Impossible)?;
         let mut found = self.climb(&mut groups, start, most)?;
         self.simplify(&mut groups, &mut found)?;
@@ -197,15 +194,25 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Write amplification of a grouping: the mean of both isolations.
+    /// Write amplification of a grouping: the mean of both isolations; infinite where so many streams leave a small device
+    /// no room.
     fn waf(&mut self, groups: &[usize]) -> Result<f64, Stop> {
         let key = canonical(groups);
         if let Some(waf) = self.known.get(&key) {
             return Ok(*waf);
         }
-        let initially = self.simulate(&key, Placement::InitiallyIsolated)?;
-        let persistently = self.simulate(&key, Placement::PersistentlyIsolated)?;
-        let waf = f64::midpoint(initially, persistently);
+        let mut both = [f64::INFINITY; 2];
+        let isolations = [
+            Placement::InitiallyIsolated,
+            Placement::PersistentlyIsolated,
+        ];
+        for (waf, isolation) in both.iter_mut().zip(isolations) {
+            match self.simulate(&key, isolation) {
+                Err(Stop::Impossible) => {}
+                found => *waf = found?,
+            }
+        }
+        let waf = f64::midpoint(both[0], both[1]);
         self.known.insert(key, waf);
         Ok(waf)
     }
