@@ -168,7 +168,7 @@ fn a_second_signal_gives_up_and_leaves_nothing() {
 fn what_cannot_be_recorded_or_suggested_is_refused_at_once_and_nothing_is_left() {
     let mut ground = Ground::new();
     let memory = ground.site.mount_as("tmpfs", "size=4m", "memory");
-    let (there, new) = (ground.site.path("there"), ground.site.path("new"));
+    let (there, new) = (ground.site.path("there"), ground.site.path("new.toml"));
     fs::write(&there, "x").unwrap();
     let [disk, memory, there, new] = [&ground.disk, &memory, &there, &new].map(|path| text(path));
     for (words, expected) in [
