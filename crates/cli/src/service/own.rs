@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 
 use super::file::{self, Like, Rights};
 use super::systemd::Manager;
+use super::unit;
 use crate::exit;
 
 fn place(root: &Path, name: &str) -> PathBuf {
@@ -34,7 +35,9 @@ fn is_ours(path: &Path, mark: &str) -> anyhow::Result<bool> {
 /// When a unit of somebody else's is there, or it cannot be written.
 pub(crate) fn install(root: &Path, name: &str, mark: &str, text: &str) -> anyhow::Result<ExitCode> {
     let path = place(root, name);
-    is_ours(&path, mark)?;
+    if !is_ours(&path, mark)? && unit::exists(root, name) {
+        bail!("there is a unit {name} already, which this one would hide; give another --name");
+    }
     let failed = || format!("cannot write {}; are you root?", path.display());
     let folder = path.parent().context("a unit is in a folder")?;
     fs::create_dir_all(folder).with_context(failed)?;

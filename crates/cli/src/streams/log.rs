@@ -47,10 +47,11 @@ impl Log {
 
     /// Logs one line.
     pub(super) fn say(&self, level: Level, text: &str) {
+        let text = printable(text);
         let text = match level {
             Level::Detail if !self.is_verbose => return,
             Level::Warn => format!("warning: {text}"),
-            Level::Info | Level::Begun | Level::Detail => text.to_owned(),
+            Level::Info | Level::Begun | Level::Detail => text,
         };
         match &self.file {
             None => exit::say(&text),
@@ -59,16 +60,46 @@ impl Log {
     }
 }
 
+/// Without what the name of a file could use to begin a line of its own.
+fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
+}
+
+/// A link is followed only where nobody else can put one: this is root, and appends names that others choose.
 fn open(path: &Path) -> io::Result<File> {
     // Nobody is waited for at the other end of a pipe.
     let flags = libc::O_NONBLOCK;
     let mut options = File::options();
-    options
-        .append(true)
-        .create(true)
-        .mode(0o640)
-        .custom_flags(flags);
-    options.open(path)
+    options.append(true).create(true).mode(0o640);
+    match options.custom_flags(flags | libc::O_NOFOLLOW).open(path) {
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+            if is_open_to_others(path)? {
+                let text = "it is a link in a folder where others may write";
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+            }
+            options.custom_flags(flags).open(path)
+        }
+        opened => opened,
+    }
+}
+
+/// Whether others may write in the folder of `path`.
+fn is_open_to_others(path: &Path) -> io::Result<bool> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        Some(_) | None => Path::new("."),
+    };
+    let stat = std::fs::metadata(folder)?;
+    let is_trusted = [0, rustix::process::geteuid().as_raw()].contains(&stat.uid());
+    Ok(!is_trusted || stat.mode() & 0o022 != 0)
 }
 
 impl Rotated {
@@ -118,6 +149,46 @@ mod tests {
         assert!(read(&path).ends_with("Z three\n"), "{}", read(&path));
         assert_eq!(read(&path).lines().count(), 1);
         assert!(Log::new(Some(folder.path()), false).is_err());
+    }
+
+    #[test]
+    fn a_name_begins_no_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let log = Log::new(Some(&path), false).unwrap();
+        log.say(Level::Info, "a\n* * * * * root evil\u{1b}");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            text.ends_with("Z a\\n* * * * * root evil\\u{1b}\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_link_that_somebody_else_may_have_put_there_is_not_followed() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let (dir, other) = (folder.path().join("dir"), folder.path().join("other"));
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(&other, "").unwrap();
+        let path = dir.join("log");
+        symlink(&other, &path).unwrap();
+        let mode = |mode| std::fs::set_permissions(&dir, PermissionsExt::from_mode(mode)).unwrap();
+        mode(0o777);
+        let error = Log::new(Some(&path), false).unwrap_err().to_string();
+        assert!(
+            error.contains("it is a link in a folder where others may write"),
+            "{error}"
+        );
+        mode(0o755);
+        Log::new(Some(&path), false)
+            .unwrap()
+            .say(Level::Info, "ours");
+        assert!(
+            std::fs::read_to_string(&other)
+                .unwrap()
+                .ends_with("Z ours\n")
+        );
     }
 
     #[test]

@@ -74,6 +74,11 @@ const MARK: &str = "# Made by `saiga streams unit`.";
 
 fn text(args: &Args, name: &str) -> anyhow::Result<String> {
     let dirs = words(&args.dirs)?;
+    if name.contains([':', '\\']) {
+        bail!(
+            "{name:?} cannot also be the name of a folder for locks; give a --name without `:` and backslashes"
+        );
+    }
     let place = format!("saiga/{}", name.trim_end_matches(".service"));
     let (before, writes) = (befores(&args.before)?, writes(args.metrics.as_deref())?);
     let capabilities = if args.metrics.is_some() {
@@ -91,6 +96,7 @@ RequiresMountsFor={dirs}
 {before}
 [Service]
 Type=notify
+TimeoutStartSec=1h
 ExecStart={command}
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-abnormal
@@ -134,16 +140,22 @@ SystemCallErrorNumber=EPERM
 fn words(dirs: &[PathBuf]) -> anyhow::Result<String> {
     let mut words = Vec::new();
     for dir in dirs {
-        absolute(dir)?;
-        if ["/tmp", "/var/tmp"].iter().any(|tmp| dir.starts_with(tmp)) {
-            bail!(
-                "{} is in a folder for temporary files, of which a service has its own; put the data elsewhere",
-                dir.display()
-            );
-        }
+        lasting(dir, "the data")?;
         words.push(word(dir)?);
     }
     Ok(words.join(" "))
+}
+
+/// Whether a service sees the same under this path.
+fn lasting(path: &Path, what: &str) -> anyhow::Result<()> {
+    absolute(path)?;
+    if ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp)) {
+        bail!(
+            "{} is in a folder for temporary files, of which a service has its own; put {what} elsewhere",
+            path.display()
+        );
+    }
+    Ok(())
 }
 
 fn absolute(path: &Path) -> anyhow::Result<()> {
@@ -158,7 +170,7 @@ fn absolute(path: &Path) -> anyhow::Result<()> {
 
 fn command(args: &Args, place: &str) -> anyhow::Result<String> {
     let program = std::env::current_exe().context("cannot find this program's own path")?;
-    let mut words = vec![command_word(&program)?, "streams run".to_owned()];
+    let mut words = vec![word(&program)?, "streams run".to_owned()];
     for dir in &args.dirs {
         words.push(command_word(dir)?);
     }
@@ -167,7 +179,7 @@ fn command(args: &Args, place: &str) -> anyhow::Result<String> {
         // A unit that cannot start is of no use to anybody.
         rules::load(name)?;
         if rules::builtin::find(name).is_none() {
-            absolute(Path::new(name))?;
+            lasting(Path::new(name), "the rules")?;
         }
         words.push(command_word(Path::new(name))?);
     }
@@ -194,7 +206,7 @@ fn writes(metrics: Option<&Path>) -> anyhow::Result<String> {
     let Some(metrics) = metrics else {
         return Ok(String::new());
     };
-    absolute(metrics)?;
+    lasting(metrics, "the metrics")?;
     let folder = metrics.parent().context("--metrics names no file")?;
     Ok(format!("ReadWritePaths={}\n", word(folder)?))
 }

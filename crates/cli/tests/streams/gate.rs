@@ -117,6 +117,8 @@ fn the_watchdog_opens_a_gate_that_stalls() {
     labeller.wait_for("undo_003 medium");
     assert_eq!(hint(&data.join("undo_001")), Hint::Medium);
     assert_eq!(hint(&data.join("undo_002")), Hint::Medium);
+    // The thread that has stalled goes on and ends. Somebody must hear signals all the same.
+    labeller.wait_until_ended("saiga-gate");
     assert_eq!(labeller.end(), Some(0));
     assert_eq!(metric(&metrics, "gate_stalls_total"), 1);
     assert_eq!(metric(&metrics, "gate_active"), 0);
@@ -207,6 +209,40 @@ fn an_open_through_another_mount_waits_for_its_label_too() {
         }
         assert_eq!(labeller.end(), Some(0));
         assert_eq!(metric(&metrics, "labels_gated_total"), 2, "{kind}");
+    }
+}
+
+/// A mount of a part of the disk comes first, and shows nothing of the other directory.
+#[test]
+fn directories_on_several_mounts_of_one_disk_are_all_labelled() {
+    for mode in ["notify", "gate"] {
+        let mut site = Site::new();
+        let disk = site.disk("ext4");
+        let (one, two) = (disk.join("one"), disk.join("two"));
+        let (bound, elsewhere) = (site.path("bound"), site.path("elsewhere"));
+        for dir in [&one, &two, &bound, &elsewhere] {
+            fs::create_dir(dir).unwrap();
+        }
+        site.bind(&one, &bound);
+        let more = [text(&two), "--rules", "mysql", "--mode", mode];
+        let mut labeller = site.labeller(&bound, &more);
+        // As in a container: by a mount of its own.
+        let script = "mount --bind \"$1\" \"$2\" && : >\"$2/ibdata1\"";
+        let words = [
+            "--mount",
+            "sh",
+            "-ec",
+            script,
+            "sh",
+            text(&two),
+            text(&elsewhere),
+        ];
+        run("unshare", &words);
+        if mode == "notify" {
+            labeller.wait_for("two/ibdata1 long");
+        }
+        assert_eq!(hint(&two.join("ibdata1")), Hint::Long, "{mode}");
+        assert_eq!(labeller.end(), Some(0));
     }
 }
 

@@ -48,6 +48,11 @@ impl Site {
         self.disks.mount_as(kind, options, name)
     }
 
+    /// Shows a directory in another place, too.
+    pub(crate) fn bind(&mut self, from: &Path, to: &Path) {
+        self.disks.bind(from, to);
+    }
+
     /// `saiga streams VERB` with locks of its own.
     pub(crate) fn streams(&self, words: &[&str]) -> Command {
         self.saiga.saiga(&[&["streams"], words].concat())
@@ -129,6 +134,19 @@ impl Labeller {
     /// What it said to its end and nobody has waited for.
     pub(crate) fn rest(&mut self) -> Vec<String> {
         self.lines.iter().collect()
+    }
+
+    /// Waits until it has no thread of this name any more.
+    pub(crate) fn wait_until_ended(&self, name: &str) {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let is_there = || {
+            let tasks = fs::read_dir(&tasks).unwrap();
+            let names = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("comm")));
+            names.flatten().any(|comm| comm.trim_end() == name)
+        };
+        while is_there() {
+            std::thread::yield_now();
+        }
     }
 
     pub(crate) fn signal(&self, name: &str) {

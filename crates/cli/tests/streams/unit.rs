@@ -48,7 +48,9 @@ fn systemd_accepts_the_unit() {
 #[test]
 fn the_unit_says_what_was_asked_for() {
     let site = Site::new();
-    let rules = site.path("my rules.toml");
+    // Not in /tmp, of which a service has its own.
+    let folder = tempfile::tempdir_in("/var").unwrap();
+    let rules = folder.path().join("my rules.toml");
     let rule = "[[rule]]\npath = \"a\"\nhint = \"long\"\nwhy = \"w\"\n";
     fs::write(&rules, rule).unwrap();
     let dirs = ["/srv/my data", "/srv/50%$x"];
@@ -64,6 +66,7 @@ fn the_unit_says_what_was_asked_for() {
         ("RequiresMountsFor", "\"/srv/my data\" \"/srv/50%%$x\""),
         ("Before", "mariadb.service"),
         ("Type", "notify"),
+        ("TimeoutStartSec", "1h"),
         ("DynamicUser", "yes"),
         ("RuntimeDirectory", "saiga/saiga-streams"),
         (
@@ -224,6 +227,23 @@ fn it_is_installed_and_removed_and_nobody_elses_is_touched() {
         );
     }
     assert!(file.exists());
+
+    // A unit of a package would be hidden by one of the same name in /etc.
+    let packaged = root.join("usr/lib/systemd/system");
+    fs::create_dir_all(&packaged).unwrap();
+    fs::write(
+        packaged.join("mariadb.service"),
+        "[Service]\nExecStart=/bin/true\n",
+    )
+    .unwrap();
+    let out = unit(&site, &[&install[..], &["--name", "mariadb"]].concat());
+    assert_eq!(out.code, Some(2), "{out:?}");
+    assert!(
+        out.stderr
+            .contains("there is a unit mariadb.service already"),
+        "{out:?}"
+    );
+    assert!(!root.join("etc/systemd/system/mariadb.service").exists());
 }
 
 #[test]
@@ -246,6 +266,14 @@ fn what_cannot_become_a_unit_is_named() {
         (
             &["/data", "--rules", "mysql", "--name", "../x"],
             "is not the name of a unit",
+        ),
+        (
+            &["/data", "--rules", "mysql", "--name", "a:b"],
+            "cannot also be the name of a folder for locks",
+        ),
+        (
+            &["/data", "--rules", "mysql", "--metrics", "/tmp/m.prom"],
+            "put the metrics elsewhere",
         ),
         (
             &["/data", "--rules", "mysql", "--before", "a.mount"],

@@ -20,6 +20,9 @@ use rustix::thread::UnshareFlags;
 pub struct Disks {
     folder: tempfile::TempDir,
     mounted: Vec<PathBuf>,
+    /// Loop devices by where they are mounted. Open, they stay when they are unmounted: no other process gets their
+    /// number, which is part of what a file is.
+    devices: Vec<(PathBuf, PathBuf, fs::File)>,
     /// One test at a time: they drop the host's caches and count loop devices, inodes and queues.
     _turn: MutexGuard<'static, ()>,
 }
@@ -47,6 +50,7 @@ impl Disks {
         Self {
             folder: tempfile::tempdir().unwrap(),
             mounted: Vec::new(),
+            devices: Vec::new(),
             _turn: turn,
         }
     }
@@ -70,11 +74,28 @@ impl Disks {
         place
     }
 
-    /// Mounts a disk of this folder once more.
+    /// Mounts a disk of this folder once more, from the same device.
+    ///
+    /// # Panics
+    /// When it cannot be mounted.
     pub fn mount(&mut self, kind: &str) {
         let (place, image) = (self.path(kind), self.path(&format!("{kind}.img")));
-        run("mount", &["-o", "loop", text(&image), text(&place)]);
+        let known = self.devices.iter().find(|(at, _, _)| *at == place);
+        if let Some((_, device, _)) = known {
+            run("mount", &[text(device), text(&place)]);
+        } else {
+            run("mount", &["-o", "loop", text(&image), text(&place)]);
+            let device = device_of(&place);
+            let open = fs::File::open(&device).unwrap();
+            self.devices.push((place.clone(), device, open));
+        }
         self.mounted.push(place);
+    }
+
+    /// Shows a directory in another place, too.
+    pub fn bind(&mut self, from: &Path, to: &Path) {
+        run("mount", &["--bind", text(from), text(to)]);
+        self.mounted.push(to.to_owned());
     }
 
     /// Mounts something without a disk at `name`; where.
@@ -93,6 +114,14 @@ impl Drop for Disks {
             let _ = Command::new("umount").arg("-l").arg(place).output();
         }
     }
+}
+
+/// The block device that is mounted at `place`.
+fn device_of(place: &Path) -> PathBuf {
+    let device = rustix::fs::stat(place).unwrap().st_dev;
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let link = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).unwrap();
+    Path::new("/dev").join(link.file_name().unwrap())
 }
 
 /// Runs a program that must succeed.

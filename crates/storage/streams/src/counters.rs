@@ -76,7 +76,12 @@ pub fn write_file(path: &Path, text: &str) -> io::Result<()> {
     // The collector reads *.prom only, so it never sees this one.
     name.push(format!(".{}.new", std::process::id()));
     let new: PathBuf = path.with_file_name(name);
-    let written = std::fs::File::create(&new)
+    // One that was killed may have left it; whoever owns the folder may have put a link there, which must not lead us.
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let written = std::fs::File::create_new(&new)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .and_then(|()| std::fs::rename(&new, path));
     if written.is_err() {
@@ -110,5 +115,21 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(write_file(&folder.path().join("no/such"), "new").is_err());
+    }
+
+    #[test]
+    fn a_link_in_the_folder_leads_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (
+            folder.path().join("saiga.prom"),
+            folder.path().join("other"),
+        );
+        std::fs::write(&other, "mine").unwrap();
+        let name = format!("saiga.prom.{}.new", std::process::id());
+        std::os::unix::fs::symlink(&other, folder.path().join(name)).unwrap();
+        write_file(&path, "numbers").unwrap();
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "mine");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "numbers");
+        assert!(!path.is_symlink());
     }
 }

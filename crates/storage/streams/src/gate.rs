@@ -278,9 +278,21 @@ impl Shared {
         }
     }
 
-    /// What the watchdog is for, on demand: it does not go on before the gate's end.
+    /// What the watchdog is for, on demand: it goes on once the gate was opened for it, or ends.
     fn stall(&self) {
-        while self.since.load(Ordering::Acquire) != 0 {
+        loop {
+            let mut over = [&self.bell, &self.end].map(|it| PollFd::new(it, PollFlags::IN));
+            if rustix::event::poll(&mut over, None).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// The thread that watches the other one, and hears signals until the gate's end: the labeller's own leaves them
+    /// to the gate's threads, of which the other ends with an open gate.
+    fn watch(&self, limit: Duration) {
+        self.open_in_time(limit);
+        loop {
             let mut end = [PollFd::new(&self.end, PollFlags::IN)];
             if rustix::event::poll(&mut end, None).is_ok() {
                 return;
@@ -288,8 +300,8 @@ impl Shared {
         }
     }
 
-    /// The thread that watches the other one.
-    fn watch(&self, limit: Duration) {
+    /// Opens the gate when one open takes too long; ends once it is open.
+    fn open_in_time(&self, limit: Duration) {
         let limit_us = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
         let nap = Timespec::try_from(LONGEST_NAP.min(limit / 4)).unwrap_or_default();
         loop {

@@ -19,9 +19,19 @@ pub(crate) fn path(view: &View, file: BorrowedFd<'_>) -> Option<PathBuf> {
     if mount.is_some() && branches.any(|branch| branch.mount == mount) {
         return tree::known_path(file).ok();
     }
-    let dir = &view.branches.iter().find(here)?.dir;
-    let dir = tree::open_dir(dir).ok()?;
     let handle = sys::handle_of(file).ok()?;
-    let same = sys::open_by_handle(dir.as_fd(), &handle, libc::O_PATH).ok()?;
-    tree::known_path(same.as_fd()).ok()
+    // A mount shows a part of its file system, so each of ours is asked.
+    let mut asked = Vec::new();
+    view.branches.iter().filter(here).find_map(|branch| {
+        if asked.contains(&branch.mount) {
+            return None;
+        }
+        asked.push(branch.mount);
+        let dir = tree::open_dir(&branch.dir).ok()?;
+        // Another file system may have been mounted over it meanwhile.
+        (tree::whereabouts(dir.as_fd()).ok()?.0 == device).then_some(())?;
+        let same = sys::open_by_handle(dir.as_fd(), &handle, libc::O_PATH).ok()?;
+        let path = tree::known_path(same.as_fd()).ok()?;
+        view.branch(&path).is_some().then_some(path)
+    })
 }

@@ -46,13 +46,12 @@ pub(super) fn locked(path: &Path) -> Result<Locked, CampaignError> {
             }
             Err(errno) => return Err(io(errno.into())),
         }
-        let locked = Locked {
-            file,
-            unused: is_new.then(|| path.to_owned()),
-        };
+        let mut locked = Locked { file, unused: None };
         // Who had made it may have taken it away again before we had the lock.
         let inode = locked.file.metadata().map_err(io)?.ino();
         if fs::metadata(path).is_ok_and(|there| there.ino() == inode) {
+            // Not before: what has that name by now may be somebody else's.
+            locked.unused = is_new.then(|| path.to_owned());
             return Ok(locked);
         }
     }

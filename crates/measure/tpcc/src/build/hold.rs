@@ -17,10 +17,15 @@ const PATIENCE_S: u32 = 10;
 /// PostgreSQL's locks have two numbers, and are of one database; this one is "SAIG".
 const CLASS: u32 = 0x5341_4947;
 
-/// Takes the lock of a job that this session loads from now on.
-pub(super) fn hold(session: &mut dyn Session, job: u32) {
+/// Takes the lock of a job that this session is about to begin, if it is free: who sees the mark finds the lock.
+pub(super) fn hold(session: &mut dyn Session, job: u32) -> bool {
     // Without it the others know no more than the mark says.
-    let _ = take(session, job, 0);
+    take(session, job, 0).unwrap_or(false)
+}
+
+/// Takes it once the job is ours: somebody may be looking whether it is held, or a session that is gone still has it.
+pub(super) fn hold_at_last(session: &mut dyn Session, job: u32) {
+    let _ = take(session, job, PATIENCE_S);
 }
 
 /// Gives it back.

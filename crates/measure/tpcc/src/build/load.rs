@@ -127,10 +127,16 @@ impl Crew<'_> {
 
     /// One job, unless another host has it.
     fn job(&self, session: &mut dyn Session, job: u32) -> Result<(), BuildError> {
+        let is_held = hold::hold(session, job);
         if !state::take(session, job, self.build.who)? {
+            if is_held {
+                hold::release(session, job);
+            }
             return Ok(());
         }
-        hold::hold(session, job);
+        if !is_held {
+            hold::hold_at_last(session, job);
+        }
         let loaded = self.tables_of(session, job);
         hold::release(session, job);
         loaded

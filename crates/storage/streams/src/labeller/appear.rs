@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
@@ -19,7 +19,7 @@ impl Labeller<'_> {
     /// Takes what the queue of the file system on `device` holds.
     pub(super) fn on_names(&mut self, device: (u32, u32)) {
         let mut buffer = vec![0; 1 << 16];
-        let mut mount: Option<OwnedFd> = None;
+        let mut mounts: Option<Vec<OwnedFd>> = None;
         for _ in 0..READS {
             let Some(group) = self.groups.get(&device) else {
                 return;
@@ -37,12 +37,8 @@ impl Labeller<'_> {
                 match event {
                     Event::Overflow => self.on_overflow(),
                     Event::Named { dir, name, is_dir } => {
-                        if mount.is_none() {
-                            mount = self.mount_of(device);
-                        }
-                        if let Some(mount) = &mount {
-                            self.on_name(mount, &dir, &name, is_dir);
-                        }
+                        let mounts = mounts.get_or_insert_with(|| self.mounts_of(device));
+                        self.on_name(mounts, &dir, &name, is_dir);
                     }
                     Event::Opening { .. } | Event::Other => {}
                 }
@@ -53,13 +49,31 @@ impl Labeller<'_> {
         }
     }
 
-    /// Any of our directories there: what handles are resolved against.
-    fn mount_of(&self, device: (u32, u32)) -> Option<OwnedFd> {
-        let mut armed = self.roots.iter().filter_map(|root| root.armed());
-        armed.find_map(|armed| {
-            let dir = tree::open_dir(&armed.dir).ok()?;
-            let identity = tree::identity(dir.as_fd()).ok()?;
-            (identity.device() == device).then_some(dir)
+    /// One of our directories on each mount of it: what handles are resolved against.
+    fn mounts_of(&self, device: (u32, u32)) -> Vec<OwnedFd> {
+        let mut found: Vec<(Option<u64>, OwnedFd)> = Vec::new();
+        for armed in self.roots.iter().filter_map(|root| root.armed()) {
+            if found.iter().any(|(mount, _)| *mount == armed.mount) {
+                continue;
+            }
+            let Ok(dir) = tree::open_dir(&armed.dir) else {
+                continue;
+            };
+            if tree::identity(dir.as_fd()).is_ok_and(|it| it.device() == device) {
+                found.push((armed.mount, dir));
+            }
+        }
+        found.into_iter().map(|(_, dir)| dir).collect()
+    }
+
+    /// The directory with this handle, and where it is among ours; a mount may show a part of its file system only.
+    fn place_of(&self, mounts: &[OwnedFd], handle: &Handle) -> Option<(OwnedFd, PathBuf)> {
+        let as_place = libc::O_PATH | libc::O_DIRECTORY;
+        mounts.iter().find_map(|mount| {
+            // A directory that is gone takes its names with it.
+            let dir = sys::open_by_handle(mount.as_fd(), handle, as_place).ok()?;
+            let place = tree::known_path(dir.as_fd()).ok()?;
+            self.view.branch(&place).is_some().then_some((dir, place))
         })
     }
 
@@ -73,19 +87,11 @@ impl Labeller<'_> {
         self.say(Level::Info, "looked at everything");
     }
 
-    fn on_name(&mut self, mount: &OwnedFd, dir: &Handle, name: &OsStr, is_dir: bool) {
-        // A directory that is gone takes its names with it.
-        let as_place = libc::O_PATH | libc::O_DIRECTORY;
-        let Ok(dir) = sys::open_by_handle(mount.as_fd(), dir, as_place) else {
-            return;
-        };
-        let Ok(place) = tree::known_path(dir.as_fd()) else {
+    fn on_name(&mut self, mounts: &[OwnedFd], dir: &Handle, name: &OsStr, is_dir: bool) {
+        let Some((dir, place)) = self.place_of(mounts, dir) else {
             return;
         };
         let path = place.join(name);
-        if self.view.branch(&path).is_none() {
-            return;
-        }
         if is_dir {
             self.on_directory(&dir, name, &path);
             return;

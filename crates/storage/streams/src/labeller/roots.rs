@@ -48,7 +48,7 @@ pub(super) struct Armed {
     /// Without links.
     pub(super) dir: PathBuf,
     identity: Identity,
-    mount: Option<u64>,
+    pub(super) mount: Option<u64>,
     watch: i32,
     is_stale: bool,
 }
