@@ -23,6 +23,8 @@ use crate::tally::Tally;
 /// Between two scans at least, and so many times as long as the last one took.
 const SCAN_PAUSE: Duration = Duration::from_millis(250);
 const SCAN_SHARE: u32 = 20;
+/// How far the times of files lag behind: a tick of the slowest kernel.
+const TIMES_NS: u64 = 10_000_000;
 /// Rows that are not cut off by a page of the file's buffer.
 const BUFFER: usize = 1 << 20;
 
@@ -370,6 +372,9 @@ impl Recorder {
             if owner == Some(OURSELVES) {
                 continue;
             }
+            // A file that was made later has the place of one that was gone before it was looked for.
+            let owner =
+                owner.filter(|number| self.scanner.born_ns(*number) <= event.t_ns + TIMES_NS);
             let name = owner.and_then(|number| self.scanner.name(number));
             let bytes = range.end - range.start;
             self.tally.hint(name, event.hint, event.len, bytes);

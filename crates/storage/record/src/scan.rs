@@ -41,6 +41,7 @@ pub(crate) struct Scan {
 /// What changes when a file's extents may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State {
+    born: (i64, u32),
     bytes: u64,
     blocks: u64,
     modified: (i64, u32),
@@ -75,6 +76,8 @@ pub(crate) struct Scanner {
     spaces: Vec<Space>,
     files: HashMap<Identity, Known>,
     names: Names,
+    /// When the files were made that have these names.
+    births: HashMap<u32, u64>,
     /// Our own output, if there is one, whose writes are nobody's.
     output: Option<(File, Identity)>,
     scans: u64,
@@ -126,6 +129,14 @@ fn identified(output: File) -> Result<(File, Identity), GroundError> {
     Ok((output, identity))
 }
 
+/// A time of CLOCK_REALTIME by CLOCK_MONOTONIC.
+fn monotonic_ns((seconds, nanoseconds): (i64, u32)) -> u64 {
+    let since = Duration::new(u64::try_from(seconds).unwrap_or_default(), nanoseconds);
+    let age = SystemTime::now().duration_since(UNIX_EPOCH + since);
+    let age = age.map_or(0, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
+    now_ns().saturating_sub(age)
+}
+
 impl Scanner {
     /// For directories that are canonical, do not contain one another, and can be recorded.
     pub(crate) fn new(dirs: Vec<PathBuf>, output: Option<File>) -> Result<Self, GroundError> {
@@ -135,6 +146,7 @@ impl Scanner {
             spaces: Vec::new(),
             files: HashMap::new(),
             names: Names::default(),
+            births: HashMap::new(),
             output,
             scans: 0,
             map: Arc::default(),
@@ -344,6 +356,7 @@ impl Scanner {
             let was_seen = known.scan == scan;
             if !was_seen && known.name != number {
                 known.name = number;
+                self.births.insert(number, monotonic_ns(known.state.born));
                 self.has_changed = true;
             }
             known.scan = scan;
@@ -371,6 +384,11 @@ impl Scanner {
         Ok(())
     }
 
+    /// When the file that has this name now was made, by CLOCK_MONOTONIC; 0 if that was long ago or nobody knows.
+    pub(crate) fn born_ns(&self, number: u32) -> u64 {
+        self.births.get(&number).copied().unwrap_or_default()
+    }
+
     fn learn(
         &mut self,
         identity: Identity,
@@ -379,6 +397,7 @@ impl Scanner {
         layout: Layout,
         settled_before: SystemTime,
     ) {
+        self.births.insert(name, monotonic_ns(state.born));
         let known = self.files.get(&identity);
         self.has_changed |= known.is_none_or(|known| known.layout != layout);
         let before = settled_before
@@ -408,6 +427,7 @@ impl Scanner {
         }
         if let Ok(layout) = fiemap::layout(file.as_fd()) {
             let state = State {
+                born: (0, 0),
                 bytes: 0,
                 blocks: 0,
                 modified: (i64::MAX, 0),
@@ -463,9 +483,11 @@ fn state(dir: BorrowedFd<'_>, name: &OsStr) -> Result<State, Errno> {
         dir,
         name,
         AtFlags::SYMLINK_NOFOLLOW,
-        StatxFlags::BASIC_STATS,
+        StatxFlags::BASIC_STATS | StatxFlags::BTIME,
     )?;
     Ok(State {
+        // Zero where the file system does not keep it.
+        born: (stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec),
         bytes: stat.stx_size,
         blocks: stat.stx_blocks,
         modified: (stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
