@@ -260,7 +260,7 @@ impl Bytes {
 fn in_words(hint: Hint) -> &'static str {
     match hint {
         Hint::NotSet => "no hint",
-        hint => hint.name(),
+        Hint::None | Hint::Short | Hint::Medium | Hint::Long | Hint::Extreme => hint.name(),
     }
 }
 
