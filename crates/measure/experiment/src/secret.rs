@@ -70,7 +70,7 @@ pub fn line(text: &str) -> String {
         let (end, word) = first_word(rest);
         let masked = reader.shown(&word);
         let as_it_was = &rest[..end];
-        if ends_command(as_it_was) {
+        if ends_command(as_it_was) && !is_variable(&rest[end..]) {
             reader = Reader::default();
         }
         if masked == word {
@@ -89,6 +89,11 @@ pub fn line(text: &str) -> String {
 fn ends_command(word: &str) -> bool {
     let is_plain = !word.contains(['\'', '"', '\\']);
     matches!(word, "&&" | "||" | "|" | "&") || (is_plain && word.ends_with(';'))
+}
+
+/// Whether the next command is a variable's value, which may be any program that was named before.
+fn is_variable(rest: &str) -> bool {
+    rest.trim_start().trim_start_matches('"').starts_with('$')
 }
 
 /// Where the first word of a shell's line ends, and the word without its quotes.
@@ -265,6 +270,8 @@ mod tests {
             ),
             ("mysql -uroot -p123456 -P3306", "mysql -uroot -p*** -P3306"),
             ("pgbench -p5432 -T 9", "pgbench -p5432 -T 9"),
+            ("C=mysql; $C -px -e y", "C=mysql; $C -p*** -e y"),
+            ("C=mysql && \"$C\" -px", "C=mysql && \"$C\" -p***"),
             (
                 "mysqladmin -px shutdown && mkdir -pv /a && cp -a /b /c; redis-cli -a x",
                 "mysqladmin -p*** shutdown && mkdir -pv /a && cp -a /b /c; redis-cli -a ***",
