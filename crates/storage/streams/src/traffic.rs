@@ -22,7 +22,7 @@ pub struct Traffic {
 pub struct Written {
     /// The disk or partition, as the kernel calls it.
     pub device: String,
-    /// The hint; `None` where the kernel does not say (before Linux 6.9).
+    /// The hint; `None` where the kernel does not say (before Linux 6.9) or says one that is not known here.
     pub hint: Option<Hint>,
     /// Since the count began.
     pub bytes: u64,
@@ -53,7 +53,7 @@ impl Traffic {
         let rows = rows.filter(|row| devices.contains(&row.device));
         let rows = rows.map(|row| Written {
             device: (row.device.name()).unwrap_or_else(|_| row.device.to_string()),
-            hint: row.hint.map(hint_of),
+            hint: row.hint.and_then(|raw| Hint::from_raw(raw.into())),
             bytes: row.bytes,
         });
         Ok(rows.collect())
@@ -66,11 +66,6 @@ impl Traffic {
     pub fn lost(&self) -> Result<u64, MeterError> {
         self.meter.lost()
     }
-}
-
-/// The kernel has checked what fcntl(2) gave it; other numbers are of a later kernel.
-fn hint_of(raw: u8) -> Hint {
-    Hint::from_raw(raw.into()).unwrap_or(Hint::NotSet)
 }
 
 /// As Prometheus reads it.

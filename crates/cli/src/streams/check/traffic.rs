@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use saiga_experiment::interrupt::Interrupt;
-use saiga_record::{Hinted, Recorder, Tally};
+use saiga_record::{Hinted, Recorder};
 use saiga_streams::hint::Hint;
 use saiga_streams::rules::{Place, Rules};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ struct Astray {
 }
 
 /// What was seen.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Traffic {
     time: Duration,
     lost: u64,
@@ -81,7 +81,12 @@ pub(super) fn follow(dirs: &[PathBuf], time: Duration, rules: &Rules) -> anyhow:
         .collect();
     let (tally, remarks) = recorder.finish()?;
     say_remarks(remarks);
-    sum(&tally, &roots, rules)
+    let traffic = Traffic {
+        time: Duration::from_nanos(tally.duration_ns),
+        lost: tally.lost,
+        ..Traffic::default()
+    };
+    traffic.sum(tally.hints(), &roots, rules)
 }
 
 fn say_remarks(remarks: Vec<String>) {
@@ -90,60 +95,10 @@ fn say_remarks(remarks: Vec<String>) {
     }
 }
 
-fn sum(tally: &Tally, roots: &[PathBuf], rules: &Rules) -> anyhow::Result<Traffic> {
-    let mut traffic = Traffic {
-        time: Duration::from_nanos(tally.duration_ns),
-        lost: tally.lost,
-        by_hint: BTreeMap::new(),
-        astray: Vec::new(),
-        padding: 0,
-    };
-    let mut well: HashMap<&str, u64> = HashMap::new();
-    let mut parts = Vec::new();
-    for Hinted {
-        file,
-        hint,
-        is_part,
-        bytes,
-    } in tally.hints()
-    {
-        let hint = hint.context("this kernel does not say which hint a write has (Linux 6.9)")?;
-        let found = Hint::from_raw(hint.into()).with_context(|| {
-            format!("a write came with the hint {hint}, which is not known here")
-        })?;
-        let sum = traffic.by_hint.entry(found).or_default();
-        let Some(file) = file else {
-            sum.of_none += bytes;
-            continue;
-        };
-        sum.of_files += bytes;
-        let path = Path::new(file);
-        let Some(wanted) = wanted_instead(path, found, roots, rules) else {
-            *well.entry(file).or_default() += bytes;
-            continue;
-        };
-        let astray = Astray {
-            bytes,
-            path: path.to_owned(),
-            wanted,
-            found,
-        };
-        if is_part && found == Hint::NotSet {
-            parts.push((file, astray));
-        } else {
-            traffic.astray.push(astray);
-        }
-    }
-    for (file, astray) in parts {
-        let well = well.get(file).copied().unwrap_or_default();
-        if astray.bytes.saturating_mul(PADDED) <= well {
-            traffic.padding += astray.bytes;
-        } else {
-            traffic.astray.push(astray);
-        }
-    }
-    traffic.astray.sort_by(|a, b| b.cmp(a));
-    Ok(traffic)
+fn hint_of(row: &Hinted<'_>) -> anyhow::Result<Hint> {
+    let hint = (row.hint).context("this kernel does not say which hint a write has (Linux 6.9)")?;
+    Hint::from_raw(hint.into())
+        .with_context(|| format!("a write came with the hint {hint}, which is not known here"))
 }
 
 /// The hint that bytes of a file should have come with, if it is another one.
@@ -163,6 +118,56 @@ fn wanted_instead(path: &Path, found: Hint, roots: &[PathBuf], rules: &Rules) ->
 }
 
 impl Traffic {
+    fn sum<'a>(
+        mut self,
+        rows: impl Iterator<Item = Hinted<'a>>,
+        roots: &[PathBuf],
+        rules: &Rules,
+    ) -> anyhow::Result<Self> {
+        let mut well: HashMap<&str, u64> = HashMap::new();
+        let mut parts = Vec::new();
+        for row in rows {
+            let found = hint_of(&row)?;
+            let sum = self.by_hint.entry(found).or_default();
+            let Some(file) = row.file else {
+                sum.of_none += row.bytes;
+                continue;
+            };
+            sum.of_files += row.bytes;
+            let path = Path::new(file);
+            let Some(wanted) = wanted_instead(path, found, roots, rules) else {
+                *well.entry(file).or_default() += row.bytes;
+                continue;
+            };
+            let astray = Astray {
+                bytes: row.bytes,
+                path: path.to_owned(),
+                wanted,
+                found,
+            };
+            if row.is_part && found == Hint::NotSet {
+                parts.push((file, astray));
+            } else {
+                self.astray.push(astray);
+            }
+        }
+        self.part_with_padding(parts, &well);
+        self.astray.sort_by(|a, b| b.cmp(a));
+        Ok(self)
+    }
+
+    /// Which of the parts of blocks without a hint are the kernel's doing, by the bytes that came well with their files.
+    fn part_with_padding(&mut self, parts: Vec<(&str, Astray)>, well: &HashMap<&str, u64>) {
+        for (file, astray) in parts {
+            let well = well.get(file).copied().unwrap_or_default();
+            if astray.bytes.saturating_mul(PADDED) <= well {
+                self.padding += astray.bytes;
+            } else {
+                self.astray.push(astray);
+            }
+        }
+    }
+
     /// Whether every byte of a file with a rule came with its hint, or with one that the database has set itself.
     pub(super) fn is_well(&self) -> bool {
         self.astray.is_empty() && self.lost == 0
@@ -294,5 +299,67 @@ mod tests {
             wanted_instead(&elsewhere, Hint::NotSet, &roots, &rules),
             None
         );
+    }
+
+    fn summed(rows: &[(Option<&str>, Hint, bool, u64)]) -> Traffic {
+        let (rules, _) = rules::load("mysql").unwrap();
+        let roots = [PathBuf::from("/no/such/db")];
+        let rows = rows.iter().map(|&(file, hint, is_part, bytes)| Hinted {
+            file,
+            hint: Some(hint.raw() as u8),
+            is_part,
+            bytes,
+        });
+        (Traffic::default().sum(rows, &roots, &rules)).unwrap()
+    }
+
+    #[test]
+    fn few_parts_of_blocks_without_a_hint_are_padding() {
+        let redo = Some("/no/such/db/#innodb_redo/#ib_redo7");
+        let with_parts = |bytes| {
+            summed(&[
+                (redo, Hint::NotSet, true, bytes),
+                (redo, Hint::Short, true, 1000),
+                (redo, Hint::Short, false, 4096),
+            ])
+        };
+        let few = with_parts(509);
+        assert_eq!((few.padding, few.is_well()), (509, true));
+        let many = with_parts(510);
+        assert_eq!((many.padding, many.is_well()), (0, false));
+        assert_eq!(many.astray[0].bytes, 510);
+        let whole_blocks = summed(&[
+            (redo, Hint::NotSet, false, 512),
+            (redo, Hint::Short, false, 1 << 20),
+        ]);
+        assert_eq!(whole_blocks.padding, 0);
+        assert_eq!(whole_blocks.astray[0].bytes, 512);
+    }
+
+    #[test]
+    fn the_most_bytes_astray_are_first_and_those_of_no_file_are_not() {
+        let traffic = summed(&[
+            (Some("/no/such/db/ib_buffer_pool"), Hint::NotSet, false, 1),
+            (
+                Some("/no/such/db/#innodb_redo/#ib_redo1"),
+                Hint::NotSet,
+                false,
+                4096,
+            ),
+            (
+                Some("/no/such/db/#innodb_redo/#ib_redo2"),
+                Hint::NotSet,
+                false,
+                8192,
+            ),
+            (None, Hint::NotSet, false, 512),
+        ]);
+        let names = traffic.astray.iter().map(|it| it.path.file_name().unwrap());
+        assert_eq!(
+            names.take(2).collect::<Vec<_>>(),
+            ["#ib_redo2", "#ib_redo1"]
+        );
+        let sums = traffic.by_hint[&Hint::NotSet];
+        assert_eq!((sums.of_files, sums.of_none), (12289, 512));
     }
 }
