@@ -4,7 +4,8 @@
 //! FROZEN bit: whoever sets it ends the ring at exactly the position beside it, because publishing
 //! is a compare-and-swap that fails from then on. That is how a direction goes back to TCP at an
 //! exact byte, decided by either end alone. An empty ring is rewound to its first byte, so small
-//! traffic stays within a few KiB; it grows before a reader's lag would stop its writer. One that
+//! traffic stays within a few KiB. Where bytes would go around behind unread ones the ring grows
+//! instead, up to its limit: a reader's lag stops its writer no earlier than that. A ring that
 //! has been idle gives all of its memory up, and gets some again with the next byte.
 //!
 //! Every word here is shared with a process that may be hostile: cursors are
@@ -91,8 +92,8 @@ pub enum Put {
     },
     /// No space.
     Full,
-    /// The ring is full or asleep, could have more memory, and `grow` got none. Waiting for space
-    /// might last for ever.
+    /// The ring is full or asleep, should have had more memory, and `grow` got none. Waiting for
+    /// space might last for ever.
     NoMemory,
     /// The ring has ended; nothing was published.
     Frozen,
@@ -140,10 +141,18 @@ impl View {
     fn used(&self) -> u64 {
         self.head - self.tail
     }
-    /// Whether bytes that do not fit may have more memory at once: as long as no byte has gone
-    /// around, every one of them stays where it is.
+    /// Whether so many more bytes would lie in places that bytes before them had.
+    fn goes_around(&self, more: u64) -> bool {
+        self.since_base().saturating_add(more) > self.capacity()
+    }
+    /// Whether there may be more memory at once: as long as no byte has gone around, every one of
+    /// them stays where it is.
     fn can_grow(&self, max: u32) -> bool {
-        self.shift != ASLEEP && self.shift < max && self.head - self.base <= self.capacity()
+        self.shift != ASLEEP && self.shift < max && !self.goes_around(0)
+    }
+    /// Bytes since the ring's first one; any number where a hostile peer wrote the words.
+    fn since_base(&self) -> u64 {
+        self.head.wrapping_sub(self.base)
     }
     /// No ring has a capacity of one byte: that bit is cleared for [`ASLEEP`].
     fn capacity(&self) -> u64 {
@@ -247,13 +256,13 @@ impl Ring {
         let wanted: u64 = parts.iter().map(|p| p.len() as u64).sum();
         if view.used() == 0 {
             self.rewind(&mut view, storage.max_shift(), wanted, grow);
-        } else if wanted > view.capacity() - view.used() && view.can_grow(storage.max_shift()) {
+        } else if view.goes_around(wanted) && view.can_grow(storage.max_shift()) {
             self.enlarge(&mut view, storage.max_shift(), wanted, grow);
         }
         let n = wanted.min(view.capacity() - view.used());
         if n == 0 {
-            let starved = view.shift == ASLEEP || view.can_grow(storage.max_shift());
-            let starved = starved && wanted > 0;
+            // A ring of less than its limit is full only where it could not grow.
+            let starved = wanted > 0 && view.shift < storage.max_shift();
             return if starved { Put::NoMemory } else { Put::Full };
         }
         copy_in(storage, &view, parts, n);
@@ -274,9 +283,9 @@ impl Ring {
     }
 
     /// Makes room behind unread bytes: a reader that lags must not stop its writer earlier than
-    /// TCP's buffers would.
+    /// TCP's buffers would. Before one goes around, for then it is too late.
     fn enlarge(&self, view: &mut View, max: u32, wanted: u64, grow: impl FnOnce(u32) -> bool) {
-        let end = view.head - view.base + wanted;
+        let end = view.since_base() + wanted;
         let target = (64 - (end - 1).leading_zeros()).clamp(view.shift + 1, max);
         if grow(target) {
             view.shift = target;
@@ -437,7 +446,7 @@ impl Ring {
     pub fn room(&self, max_shift: u32) -> usize {
         let free = self.view(max_shift).map_or(0, |v| match v.shift {
             ASLEEP => 1 << START_SHIFT.min(max_shift),
-            _ if v.can_grow(max_shift) => (1 << max_shift) - (v.head - v.base),
+            _ if v.can_grow(max_shift) => (1 << max_shift) - v.since_base(),
             _ => v.capacity() - v.used(),
         });
         usize::try_from(free).unwrap_or(0)

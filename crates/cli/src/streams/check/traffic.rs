@@ -306,7 +306,7 @@ mod tests {
         let roots = [PathBuf::from("/no/such/db")];
         let rows = rows.iter().map(|&(file, hint, is_part, bytes)| Hinted {
             file,
-            hint: Some(hint.raw() as u8),
+            hint: u8::try_from(hint.raw()).ok(),
             is_part,
             bytes,
         });

@@ -288,7 +288,7 @@ proptest! {
                     Put::Bytes { n, .. } => model.extend(&bytes[..n]),
                     full => {
                         prop_assert_eq!(full, Put::Full);
-                        prop_assert!(model.len() >= 8);
+                        prop_assert_eq!(model.len(), 32);
                     }
                 },
                 Op::Read(n) | Op::Peek(n) => {
@@ -318,8 +318,45 @@ proptest! {
     }
 }
 
+/// However little the reader leaves, and whenever: a third is read while the writer goes on.
 #[test]
-fn a_ring_grows_behind_unread_bytes_until_one_has_gone_around() {
+fn a_writer_is_stopped_by_the_limit_and_never_by_where_its_bytes_lie() {
+    for size in 1..=7 {
+        let (r, s) = (ring(3), storage(64));
+        let (mut written, mut read, mut out) = (0, 0, [0; 64]);
+        let put = |bytes: &[u8]| match r.write(&s, &[bytes], |_| true) {
+            Put::Bytes { n, .. } => n,
+            full => {
+                assert_eq!(full, Put::Full);
+                0
+            }
+        };
+        let text: Vec<u8> = (0..255).collect();
+        for turn in 0..6 {
+            written += put(&text[written..][..size]);
+            let room = if turn % 3 == 2 { size } else { 0 };
+            match r.read(&s, &mut [&mut out[..room]], false) {
+                Got::Bytes { n, .. } => read += n,
+                empty => assert_eq!(empty, Got::Empty),
+            }
+        }
+        while written - read < 64 {
+            assert!(r.writable(6) || written - read > 48);
+            let n = put(&text[written..][..size]);
+            assert!(n > 0, "stopped at {} bytes of {size} each", written - read);
+            written += n;
+        }
+        assert_eq!(put(b"x"), 0);
+        assert!(matches!(
+            r.read(&s, &mut [&mut out], false),
+            Got::Bytes { n: 64, .. }
+        ));
+        assert_eq!(out, text[read..written]);
+    }
+}
+
+#[test]
+fn a_ring_that_gets_no_more_memory_is_used_as_it_is_until_it_is_full() {
     let (r, s) = (ring(3), storage(64));
     let put = |text: &[u8], memory| r.write(&s, &[text], |_| memory);
     let bytes = |n, notify| Put::Bytes { n, notify };
@@ -330,16 +367,9 @@ fn a_ring_grows_behind_unread_bytes_until_one_has_gone_around() {
     let got = |n| Got::Bytes { n, notify: false };
     assert_eq!(r.read(&s, &mut [&mut out[..4]], false), got(4));
     assert_eq!(put(b"klmnop", true), bytes(6, false), "to the end of 16");
-    assert_eq!(
-        put(b"qrst", true),
-        bytes(4, false),
-        "around, for there is room"
-    );
-    assert!(
-        !r.writable(6),
-        "full, and `a` is not the first byte any more"
-    );
-    assert_eq!(put(b"u", true), Put::Full);
+    assert_eq!(put(b"qrst", false), bytes(4, false), "around");
+    assert!(!r.writable(6), "full, and no byte may move");
+    assert_eq!(put(b"u", true), Put::NoMemory);
     assert_eq!(r.read(&s, &mut [&mut out], false), got(10));
     assert_eq!(&out, b"efghijklmn");
     assert_eq!(r.read(&s, &mut [&mut out], false), got(6));
@@ -350,4 +380,5 @@ fn a_ring_grows_behind_unread_bytes_until_one_has_gone_around() {
         "empty: from the start"
     );
     assert_eq!(put(b"v", false), Put::NoMemory);
+    assert_eq!(put(b"v", true), bytes(1, false));
 }
