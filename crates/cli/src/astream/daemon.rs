@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
-use rustix::process::Signal;
 use saiga_streams::control::Control;
 use saiga_streams::holder;
 use saiga_streams::labeller::{self, Database, Level, Mode, Options};
@@ -29,6 +28,8 @@ pub(super) const SERVE: &str = "--serve";
 const PID_FILE: &str = "/var/run/astream.pid";
 /// What the daemon says on its standard output once files are labelled.
 const READY: &[u8] = b"ready\n";
+/// How long it may take to end.
+const END: Duration = Duration::from_secs(30);
 /// How often everything is looked at.
 const LOOK: Duration = Duration::from_secs(60);
 
@@ -111,10 +112,7 @@ pub(super) fn stop() -> Result<(), String> {
     let Some(process) = holder::process_with(pid, Path::new(PID_FILE)).map_err(fail)? else {
         return Err("a daemon is starting or ending just now; try again".to_owned());
     };
-    rustix::process::pidfd_send_signal(&process, Signal::TERM)
-        .map_err(|error| fail(error.into()))?;
-    rustix::fs::flock(&file, FlockOperation::LockExclusive)
-        .map_err(|error| format!("cannot wait for the daemon's end: {error}"))?;
+    holder::end(pid, &process, END).map_err(|error| error.to_string())?;
     let _ = writeln!(std::io::stdout(), "stopped");
     Ok(())
 }

@@ -18,6 +18,9 @@ use super::log::Log;
 use super::notify;
 use crate::exit;
 
+/// Looking more often, or taking less for a stall, would only heat the machine.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 /// Options of `saiga streams run`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -98,7 +101,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         system,
     } = args;
     for (name, time) in [("--look", look), ("--stall-limit", stall_limit)] {
-        anyhow::ensure!(!time.is_zero(), "{name} must be longer than nothing");
+        anyhow::ensure!(time >= SHORTEST, "{name} must be at least {SHORTEST:?}");
     }
     let databases = dirs.into_iter().map(|dir| Database {
         dir,

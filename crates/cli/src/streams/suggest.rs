@@ -66,7 +66,7 @@ pub(super) struct Args {
     /// Do not tell the device of discards
     #[arg(long)]
     no_trim: bool,
-    /// Simulations that may be made
+    /// Simulations that may be made; 0: streams are by lifetime only
     #[arg(long, value_name = "N", default_value_t = SIMULATIONS)]
     simulations: u32,
     /// Where random choices begin
@@ -191,7 +191,8 @@ fn seen(suggestion: &Suggestion) -> String {
         );
     } else {
         text.push_str(
-            "\nnote: too few pages for a simulated device; streams are by lifetime only\n",
+            "\nnote: nothing was simulated, for the trace has too few pages or --simulations is below 3; streams are by \
+             lifetime only\n",
         );
     }
     text

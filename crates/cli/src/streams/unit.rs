@@ -4,6 +4,7 @@
 //! (files of others, directories by handle) and CAP_FOWNER (hints on files of others from Linux 7.2 on). Everything is
 //! read-only for it, which hints do not mind.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -62,11 +63,25 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let text = text(args, &name)?;
     if args.install {
+        let folder = args.metrics.as_deref().and_then(Path::parent);
+        folder.map_or(Ok(()), |folder| is_there(&root, folder))?;
         return own::install(&root, &name, MARK, &text);
     }
     let text = format!("# /etc/systemd/system/{name}\n{text}");
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the folder for metrics is there: the service may write into it only if it was when the service began.
+fn is_there(root: &Path, folder: &Path) -> anyhow::Result<()> {
+    let relative = folder.strip_prefix("/").unwrap_or(folder);
+    if !root.join(relative).is_dir() {
+        bail!(
+            "{} is no folder, and --metrics needs it; make it first",
+            folder.display()
+        );
+    }
+    Ok(())
 }
 
 /// How a unit of ours is known again.
@@ -207,6 +222,15 @@ fn writes(metrics: Option<&Path>) -> anyhow::Result<String> {
         return Ok(String::new());
     };
     lasting(metrics, "the metrics")?;
+    if ["/run", "/var/run"].iter().any(|run| metrics.starts_with(run)) {
+        bail!(
+            "{} is in a folder that each start of the machine empties; put the metrics elsewhere",
+            metrics.display()
+        );
+    }
     let folder = metrics.parent().context("--metrics names no file")?;
-    Ok(format!("ReadWritePaths={}\n", word(folder)?))
+    // Where it is missing, files are labelled all the same, and the log says what is wrong.
+    let mut lenient = OsString::from("-");
+    lenient.push(folder);
+    Ok(format!("ReadWritePaths={}\n", word(lenient.as_ref())?))
 }

@@ -37,12 +37,17 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(site: &mut Site, kind: &str, rules: &str) -> Self {
+    /// With folders that the server would make itself, and write to at once: before the gate of such a folder is shut
+    /// (docs/streams.md).
+    fn new(site: &mut Site, kind: &str, rules: &str, folders: &[&str]) -> Self {
         let disk = site.disk(kind);
         // Servers without root must reach it, and PostgreSQL wants an empty one.
         fs::set_permissions(disk.parent().unwrap(), fs::Permissions::from_mode(0o711)).unwrap();
         let data = disk.join("data");
         fs::create_dir(&data).unwrap();
+        for folder in folders {
+            fs::create_dir(data.join(folder)).unwrap();
+        }
         let labeller = site.labeller(&data, &["--rules", rules, "--mode", "gate"]);
         let words = [
             "check",
@@ -112,7 +117,7 @@ impl Accounts {
 #[test]
 fn every_byte_of_mariadb_comes_with_its_hint() {
     let mut site = Site::new();
-    let watched = Watched::new(&mut site, "xfs", "mariadb");
+    let watched = Watched::new(&mut site, "xfs", "mariadb", &[]);
     let (data, socket) = (text(&watched.data), site.path("sql"));
     let datadir = format!("--datadir={data}");
     let log = "--innodb-log-file-size=8M";
@@ -158,7 +163,7 @@ fn every_byte_of_mariadb_comes_with_its_hint() {
 #[test]
 fn every_byte_of_postgres_comes_with_its_hint() {
     let mut site = Site::new();
-    let watched = Watched::new(&mut site, "ext4", "postgres");
+    let watched = Watched::new(&mut site, "ext4", "postgres", &[]);
     let data = text(&watched.data);
     run("chown", &["postgres:", data]);
     let newest = fs::read_dir("/usr/lib/postgresql").unwrap();
@@ -218,7 +223,7 @@ fn every_byte_of_postgres_comes_with_its_hint() {
 #[test]
 fn every_byte_of_redis_comes_with_its_hint() {
     let mut site = Site::new();
-    let watched = Watched::new(&mut site, "xfs", "redis");
+    let watched = Watched::new(&mut site, "xfs", "redis", &["appendonlydir"]);
     let socket = site.path("redis.sock");
     let mut command = Command::new("redis-server");
     command.args(["--port", "0", "--unixsocket", text(&socket)]);

@@ -375,7 +375,7 @@ fn bad_input_is_named_and_nothing_begins() {
         ),
         (
             &["run", folder, "--rules", "mysql", "--look", "0s"],
-            "--look must be longer than nothing",
+            "--look must be at least 1ms",
         ),
         (
             &["run", folder, "--rules", "mysql", "--mode", "wall"],

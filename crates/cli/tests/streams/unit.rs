@@ -28,7 +28,7 @@ fn systemd_accepts_the_unit() {
     for words in [
         "/srv/data /srv/50%$x --rules mysql",
         "/srv/data --rules redis --mode gate --before redis-server --name hints",
-        "/srv/data --rules redis --metrics /srv/metrics/saiga.prom",
+        "/srv/data --rules redis --metrics /srv/50%$metrics/saiga.prom",
     ] {
         let words: Vec<&str> = words.split(' ').collect();
         let out = unit(&site, &words);
@@ -274,6 +274,21 @@ fn what_cannot_become_a_unit_is_named() {
         (
             &["/data", "--rules", "mysql", "--metrics", "/tmp/m.prom"],
             "put the metrics elsewhere",
+        ),
+        (
+            &["/data", "--rules", "mysql", "--metrics", "/run/x/m.prom"],
+            "each start of the machine empties",
+        ),
+        (
+            &[
+                "/data",
+                "--rules",
+                "mysql",
+                "--metrics",
+                "/no/such/m.prom",
+                "--install",
+            ],
+            "/no/such is no folder",
         ),
         (
             &["/data", "--rules", "mysql", "--before", "a.mount"],

@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FlockOperation;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
 use crate::device::Device;
@@ -76,18 +77,25 @@ fn refused(what: &str) -> impl FnOnce(std::io::Error) -> TracefsError {
 impl TracefsTap {
     /// Follows writes to `devices`, or to all.
     pub(crate) fn open(devices: &[Device], buffer_bytes: u32) -> Result<Self, TracefsError> {
-        let instance = Instance::new()?;
+        let (root, mount) = find()?;
+        let instances = root.join("instances");
+        // One process at a time: what nobody reads yet is swept away as what somebody killed has left.
+        let turn = File::open(&instances).map_err(refused("open instances"))?;
+        rustix::fs::flock(&turn, FlockOperation::LockExclusive)
+            .map_err(|error| refused("lock instances")(error.into()))?;
+        let instance = Instance::new(&instances, mount)?;
         instance.write("trace_clock", "mono")?;
         let cpus = fs::read_dir(instance.path.join("per_cpu")).map_or(1, Iterator::count);
         let share = u64::from(buffer_bytes) / 1024 / cpus.max(1) as u64;
         instance.write("buffer_size_kb", &share.max(4).to_string())?;
         instance.write(&format!("{EVENT}/filter"), &filter(devices))?;
-        // Opened first: nobody removes an instance that is being read.
+        // Opened before events come: nobody removes an instance that is being read.
         let pipe = fs::OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(instance.path.join("trace_pipe"))
             .map_err(refused("open trace_pipe"))?;
+        drop(turn);
         instance.write(&format!("{EVENT}/enable"), "1")?;
         Ok(Self {
             pipe,
@@ -163,10 +171,8 @@ fn filter(devices: &[Device]) -> String {
 }
 
 impl Instance {
-    fn new() -> Result<Self, TracefsError> {
-        let (root, mount) = find()?;
-        let instances = root.join("instances");
-        sweep(&instances);
+    fn new(instances: &Path, mount: Option<OwnedFd>) -> Result<Self, TracefsError> {
+        sweep(instances);
         // Several may be open in one process.
         let path = (0..)
             .map(|number| instances.join(format!("{PREFIX}{}-{number}", std::process::id())))

@@ -206,21 +206,29 @@ impl Holder {
     /// # Errors
     /// When it is another user's, or is not gone after `limit`.
     pub fn end(&self, limit: Duration) -> Result<(), HolderError> {
-        let pid = self.pid();
-        for signal in [Signal::TERM, Signal::CONT] {
-            match rustix::process::pidfd_send_signal(&self.process, signal) {
-                Ok(()) | Err(Errno::SRCH) => {}
-                Err(error) => return Err(HolderError::Signal { pid, error }),
-            }
+        end(self.pid, &self.process, limit)
+    }
+}
+
+/// Ends the labeller `process`, whose number is `pid`, as [`Holder::end`] does.
+///
+/// # Errors
+/// As there.
+pub fn end(pid: Pid, process: &OwnedFd, limit: Duration) -> Result<(), HolderError> {
+    let pid = pid.as_raw_nonzero().get().unsigned_abs();
+    for signal in [Signal::TERM, Signal::CONT] {
+        match rustix::process::pidfd_send_signal(process, signal) {
+            Ok(()) | Err(Errno::SRCH) => {}
+            Err(error) => return Err(HolderError::Signal { pid, error }),
         }
-        match has_ended(&self.process, limit) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(HolderError::Late { pid, limit }),
-            Err(error) => Err(HolderError::Signal {
-                pid,
-                error: tree::errno(&error),
-            }),
-        }
+    }
+    match has_ended(process, limit) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(HolderError::Late { pid, limit }),
+        Err(error) => Err(HolderError::Signal {
+            pid,
+            error: tree::errno(&error),
+        }),
     }
 }
 

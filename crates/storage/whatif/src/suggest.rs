@@ -30,7 +30,7 @@ pub struct Options {
     pub device: replay::Options,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Simulations that may be made.
+    /// Simulations that may be made; streams are by lifetime only where these are less than three.
     pub simulations: u32,
 }
 
@@ -43,7 +43,7 @@ pub struct Suggestion {
     pub classes: Vec<Class>,
     /// How long the trace is, in seconds.
     pub seen_s: f64,
-    /// What the search found; `None` when the trace is too small for a device.
+    /// What the search found; `None` when the trace is too small for a device, or too few simulations may be made.
     pub searched: Option<Searched>,
     /// Files that no rule can name: they are outside the recorded directories.
     pub skipped: Vec<String>,
@@ -72,6 +72,11 @@ pub enum SuggestError {
         "writes to no file that a rule could name, so there is nothing to suggest; record the database's own directory"
     )]
     NoFiles,
+    /// Nothing can be said about lifetimes.
+    #[error(
+        "all of it has one and the same time, so nothing is known of lifetimes; record for longer"
+    )]
+    NoTime,
     /// The device that it is to be simulated on cannot be.
     #[error(transparent)]
     Device(ReplayError),
@@ -105,6 +110,9 @@ pub fn suggest(
     let (subjects, skipped) = subjects::tell_apart(&places, &evidence, seen_s);
     if subjects.is_empty() {
         return Err(SuggestError::NoFiles);
+    }
+    if seen_s <= 0.0 {
+        return Err(SuggestError::NoTime);
     }
     let has_rest = !skipped.is_empty() || has_nameless_writes(trace);
     let most = options

@@ -76,7 +76,7 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
             &|| interrupt.raised(),
         );
         match found {
-            Err(SuggestError::NoFiles) if !is_asked => {}
+            Err(SuggestError::NoFiles | SuggestError::NoTime) if !is_asked => {}
             found => suggestion = Some(found.with_context(|| path.display().to_string())?),
         }
     }

@@ -62,7 +62,8 @@ pub struct Conclusion {
 /// Concludes from what was seen for so many seconds.
 #[must_use]
 pub fn conclude(evidence: &Evidence, seen_s: f64) -> Conclusion {
-    let hours = seen_s.max(1e-6) / 3600.0;
+    // Rates of what was seen for less than a second would only amaze.
+    let hours = seen_s.max(1.0) / 3600.0;
     let pages = evidence.pages.max(1) as f64;
     let is_log = evidence.advances >= ADVANCES;
     // What does not go forward is no log whose last page fills: it is rewritten.

@@ -26,6 +26,8 @@ const GAIN: f64 = 0.005;
 const LOSS: f64 = 0.001;
 /// What is written less than this share of all bytes is not moved by itself.
 const MOVED_SHARE: f64 = 0.005;
+/// Simulations of one grouping: one for each isolation.
+const TRIAL: u32 = 2;
 
 /// What the search found.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +49,7 @@ pub struct Searched {
 pub(super) enum Stop {
     /// Somebody ended it.
     Interrupted,
-    /// The sample fits on no device.
+    /// The sample fits on no device, or too few simulations may be made.
     Impossible,
 }
 
@@ -100,9 +102,15 @@ impl<'a> Search<'a> {
 
     /// The best grouping into at most `most` streams.
     pub(super) fn find(&mut self, most: usize) -> Result<(Vec<usize>, Searched), Stop> {
+        if self.most < 1 + TRIAL {
+            return Err(Stop::Impossible);
+        }
         let none = self.simulate(&vec![0; self.subjects.len()], Placement::OneStream)?;
         let mut best: Option<(Vec<usize>, f64)> = None;
         for count in (1..=most).rev() {
+            if !self.may_try() {
+                break;
+            }
             let groups = group::by_lifetime(self.subjects, count);
             let waf = self.waf(&groups)?;
             let is_better = |(_, known): &(_, f64)| waf < known * (1.0 - GAIN);
@@ -123,6 +131,11 @@ impl<'a> Search<'a> {
         Ok((canonical(&groups), searched))
     }
 
+    /// Whether one more grouping may be simulated.
+    fn may_try(&self) -> bool {
+        self.made + TRIAL <= self.most
+    }
+
     /// Moves one subject at a time, in random order, until nothing helps.
     fn climb(&mut self, groups: &mut [usize], mut waf: f64, most: usize) -> Result<f64, Stop> {
         let all: u64 = self
@@ -140,7 +153,7 @@ impl<'a> Search<'a> {
             .flat_map(|subject| (0..most).map(|group| (*subject, group)))
             .collect();
         let mut is_better = true;
-        while is_better && self.made < self.most {
+        while is_better && self.may_try() {
             is_better = false;
             self.rng.shuffle(&mut moves);
             for &(subject, group) in &moves {
@@ -148,7 +161,7 @@ impl<'a> Search<'a> {
                 if before == group {
                     continue;
                 }
-                if self.made >= self.most {
+                if !self.may_try() {
                     groups[subject] = before;
                     break;
                 }
@@ -178,7 +191,7 @@ impl<'a> Search<'a> {
                     .map(|group| if *group == b { a } else { *group })
                     .collect();
                 let is_known = self.known.contains_key(&canonical(&trial));
-                if !is_known && self.made >= self.most {
+                if !is_known && !self.may_try() {
                     continue;
                 }
                 let next = self.waf(&trial)?;

@@ -237,7 +237,7 @@ fn what_no_rule_can_name_is_said() {
     let outside = maker.file("/var/log/syslog");
     (0..50).for_each(|i| maker.row(Op::Write, i % 10, 1, inside));
     maker.row(Op::Write, 100, 1, outside);
-    let suggestion = maker.suggest(2);
+    let suggestion = maker.suggest(8);
     assert_eq!(suggestion.classes.len(), 2);
     assert_eq!(suggestion.searched, None, "too small for a device");
 
@@ -253,6 +253,42 @@ fn what_no_rule_can_name_is_said() {
     let go_on = &mut |_, _| ControlFlow::Continue(());
     let error = suggest(&nameless.trace, &footprint, &options, go_on).unwrap_err();
     assert!(matches!(error, SuggestError::NoFiles), "{error}");
+}
+
+#[test]
+fn no_more_is_simulated_than_allowed() {
+    let maker = mix();
+    for allowed in 0..3 {
+        let suggestion = maker.suggest(allowed);
+        assert_eq!(suggestion.searched, None, "{allowed}");
+        assert_eq!(suggestion.classes.len(), 3);
+    }
+    for allowed in [3, 4, 7] {
+        let searched = maker.suggest(allowed).searched.unwrap();
+        // One stream, and then two for each grouping.
+        let expected = 1 + (allowed - 1) / 2 * 2;
+        assert_eq!(searched.simulations, expected, "{searched:?}");
+        assert!(searched.found.is_finite(), "{searched:?}");
+    }
+}
+
+#[test]
+fn a_trace_of_one_moment_says_nothing_of_lifetimes() {
+    let mut maker = Maker::default();
+    let file = maker.file("a");
+    for page in 0..10 {
+        maker.row(Op::Write, page, 1, file);
+        maker.now_ns = 0;
+    }
+    let footprint = Footprint::of(&maker.trace, PAGE).unwrap();
+    let options = Options {
+        device: replay::Options::default(),
+        page_bytes: PAGE,
+        simulations: 8,
+    };
+    let go_on = &mut |_, _| ControlFlow::Continue(());
+    let error = suggest(&maker.trace, &footprint, &options, go_on).unwrap_err();
+    assert!(matches!(error, SuggestError::NoTime), "{error}");
 }
 
 #[test]
