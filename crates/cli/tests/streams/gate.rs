@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use saiga_streams::hint::Hint;
 use saiga_streams::setter::{Fcntl, Setter as _};
 
-use crate::site::{Site, hint, metric, run};
+use crate::site::{Labeller, Site, hint, metric, run};
 use crate::support::text;
 
 #[test]
@@ -145,6 +145,126 @@ fn a_labeller_that_ends_within_an_open_lets_it_through() {
         let code = labeller.child.wait().unwrap().code();
         assert_eq!(code, (signal == "TERM").then_some(0));
     }
+}
+
+/// Somebody holds a lease on a file, and the kernel breaks it when it opens the file for the gate: that takes as long as
+/// the holder likes.
+#[test]
+fn the_watchdog_opens_a_gate_that_waits_in_the_kernel() {
+    let mut site = Site::new();
+    let data = site.disk("ext4");
+    let leased = data.join("leased");
+    fs::write(&leased, "").unwrap();
+    let more = ["--rules", "mysql", "--mode", "gate"];
+    let mut labeller = site.labeller(&data, &[&more[..], &["--stall-limit", "200ms"]].concat());
+    let script = "import fcntl, os, signal, sys; signal.signal(signal.SIGIO, signal.SIG_IGN); \
+                  file = os.open(sys.argv[1], os.O_RDWR); fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK); \
+                  print('leased', flush=True); signal.pause()";
+    let mut holder = Command::new("python3");
+    let mut holder = Labeller::telling(holder.args(["-c", script, text(&leased)]));
+    holder.wait_for("leased");
+    let first = opener(&leased);
+    labeller.wait_until_in("saiga-gate", "lease");
+    let other = opener(&data.join("undo_001")).wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&other.stdout), "open\n");
+    labeller.wait_for("the gate took longer than 200ms for one open and was opened for good");
+    drop(holder);
+    let first = first.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&first.stdout), "open\n");
+    assert_eq!(labeller.end(), Some(0));
+}
+
+/// The kernel takes a descriptor for each open that it tells of, and refuses the open when there is none.
+#[test]
+fn more_opens_at_once_than_descriptors_are_all_let_through() {
+    let mut site = Site::new();
+    let data = site.disk("xfs");
+    let more = ["--rules", "mysql", "--mode", "gate"];
+    let mut labeller = site.labeller_after("ulimit -n 64", &data, &more);
+    labeller.signal("STOP");
+    let openers: Vec<_> = (0..100)
+        .map(|number| {
+            let path = data.join(format!("undo_{number:03}"));
+            std::thread::spawn(move || fs::File::create_new(path))
+        })
+        .collect();
+    while waiting_threads() < 100 {
+        std::thread::yield_now();
+    }
+    labeller.signal("CONT");
+    for opener in openers {
+        let file = opener.join().unwrap().unwrap();
+        assert_eq!(Fcntl.read(file.as_fd()).unwrap(), Hint::Medium);
+    }
+    assert_eq!(labeller.end(), Some(0));
+}
+
+/// Threads of this process that wait for the gate.
+fn waiting_threads() -> usize {
+    let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let places = tasks.map(|task| fs::read_to_string(task.path().join("wchan")));
+    places
+        .filter(|place| place.as_ref().is_ok_and(|it| it.contains("fanotify")))
+        .count()
+}
+
+/// A core would be written into the current directory, by an open that waits for the gate.
+#[test]
+fn a_labeller_that_crashes_lets_everybody_through() {
+    let mut site = Site::new();
+    let data = site.disk("ext4");
+    let first = format!("ulimit -c unlimited && cd {}", text(&data));
+    let mut labeller = site.labeller_after(&first, &data, &["--rules", "mysql", "--mode", "gate"]);
+    labeller.signal("ABRT");
+    let out = opener(&data.join("undo_001")).wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "open\n");
+    assert_eq!(labeller.child.wait().unwrap().code(), None);
+    let mut names = fs::read_dir(&data).unwrap().flatten();
+    assert!(names.all(|entry| entry.file_name() != "core"));
+}
+
+#[test]
+fn a_terminal_does_not_stop_a_labeller_with_a_gate() {
+    let mut site = Site::new();
+    let data = site.disk("ext4");
+    for (mode, is_ignored) in [("notify", false), ("gate", true)] {
+        let mut labeller = site.labeller(&data, &["--rules", "mysql", "--mode", mode]);
+        let status = fs::read_to_string(format!("/proc/{}/status", labeller.child.id())).unwrap();
+        let mut lines = status.lines();
+        let ignored = lines.find_map(|line| line.strip_prefix("SigIgn:\t"));
+        let ignored = u64::from_str_radix(ignored.unwrap(), 16).unwrap();
+        for signal in [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {
+            let bit = ignored >> (signal - 1) & 1;
+            assert_eq!(bit == 1, is_ignored, "{mode} {signal}");
+        }
+        assert_eq!(labeller.end(), Some(0));
+    }
+}
+
+/// A file gets its name for good once it is written, and another rule then.
+#[test]
+fn what_the_gate_has_set_is_its_own_to_change() {
+    let mut site = Site::new();
+    let data = site.disk("xfs");
+    let rules = site.path("my.toml");
+    let rule =
+        |path, hint| format!("[[rule]]\npath = \"{path}\"\nhint = \"{hint}\"\nwhy = \"w\"\n");
+    fs::write(&rules, rule("*.tmp", "short") + &rule("*.dat", "long")).unwrap();
+    let mut labeller = site.labeller(&data, &["--rules", text(&rules), "--mode", "gate"]);
+    for number in 0..200 {
+        let [before, after] = ["tmp", "dat"].map(|end| data.join(format!("{number}.{end}")));
+        fs::write(&before, "x").unwrap();
+        fs::rename(&before, &after).unwrap();
+    }
+    labeller.wait_for("199.dat long");
+    for number in 0..200 {
+        assert_eq!(
+            hint(&data.join(format!("{number}.dat"))),
+            Hint::Long,
+            "{number}"
+        );
+    }
+    assert_eq!(labeller.end(), Some(0));
 }
 
 #[test]

@@ -60,9 +60,19 @@ impl Site {
 
     /// A labeller that is at work.
     pub(crate) fn labeller(&self, dir: &Path, more: &[&str]) -> Labeller {
+        self.labeller_after("true", dir, more)
+    }
+
+    /// One whose process was a shell that has done something first.
+    pub(crate) fn labeller_after(&self, first: &str, dir: &Path, more: &[&str]) -> Labeller {
         let locks = self.path("locks");
         let words = ["run", text(dir), "-v", "--lock-dir", text(&locks)];
-        let mut command = self.streams(&[&words, more].concat());
+        let labeller = self.streams(&[&words, more].concat());
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{first} && exec \"$@\""), "sh"]);
+        command
+            .arg(labeller.get_program())
+            .args(labeller.get_args());
         let mut labeller = Labeller::warning(&mut command);
         labeller.wait_for("; labelling files ");
         labeller
@@ -145,6 +155,22 @@ impl Labeller {
             names.flatten().any(|comm| comm.trim_end() == name)
         };
         while is_there() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits until its thread of this name sleeps in a function of the kernel's with `place` in its name.
+    pub(crate) fn wait_until_in(&self, name: &str, place: &str) {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let read = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
+        let is_in = || {
+            let mut tasks = fs::read_dir(&tasks).unwrap().flatten();
+            tasks.any(|task| {
+                read(task.path().join("comm")).trim_end() == name
+                    && read(task.path().join("wchan")).contains(place)
+            })
+        };
+        while !is_in() {
             std::thread::yield_now();
         }
     }

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use crate::sys::{HANDLE_LIMIT, Handle};
 
-/// Bytes of `struct fanotify_event_metadata`.
-const HEADER: usize = 24;
+/// Bytes of `struct fanotify_event_metadata`: room for one event that has no more.
+pub(crate) const HEADER: usize = 24;
 /// Bytes of a record before its file handle: header (4), file system id (8).
 const RECORD_HEADER: usize = 12;
 

@@ -4,24 +4,32 @@
 //! that is held over a system call on a file, and writes no log. A second one opens the gate for good when the first has
 //! been at one open for too long: it puts /dev/null in the place of the fanotify descriptor, which lets everybody
 //! through. When the process dies, however it dies, the kernel does the same; for that the gate's descriptor has the
-//! [`NUMBER`] above all others.
+//! [`NUMBER`] above all others, the process leaves no core (which is an open, too), and the keys of a terminal do not
+//! stop it.
+//!
+//! The kernel opens each file that is told of, when its event is read: for that it takes a descriptor of ours, and may
+//! wait for whoever has a lease on the file (`man 2 fcntl`). So events are read one at a time, and reading counts as part
+//! of the open.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Resource, getrlimit, setrlimit};
 
 use crate::counters::{Counters, count};
 use crate::events::{self, Event};
+use crate::hint::Hint;
 use crate::opened;
 use crate::setter::{Outcome, Setter, Wish, apply};
 use crate::sys;
+use crate::tree::{self, Identity};
 use crate::view::View;
 
 /// The number of the gate's descriptor, or one below the limit.
@@ -30,7 +38,14 @@ use crate::view::View;
 /// that of the queue of names; that group's end waits until they are let go. A process that dies gives up its descriptors
 /// from the highest on (`task_work_run`). So were the gate below the queue, the queue would wait for the open, the open for
 /// the gate, and the gate for the queue, for ever: seen on Linux 6.18.
-pub(crate) const NUMBER: i32 = 1000;
+pub(crate) const NUMBER: i32 = 4000;
+/// Descriptors that this process may have: what is above the gate's is for nobody.
+const DESCRIPTORS: u64 = 4096;
+
+/// Threads that let waiting opens through, of which each may be held up at one.
+const DRAINERS: u32 = 16;
+/// How long such a thread may take before another one is sent.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The watchdog looks at least this often.
 const LONGEST_NAP: Duration = Duration::from_millis(250);
@@ -44,7 +59,7 @@ struct Shared {
     setter: Arc<dyn Setter>,
     counters: Arc<Counters>,
     start: Instant,
-    /// Microseconds from `start` to when the open at hand was begun, and 0 while there is none.
+    /// Microseconds from `start` to when the open at hand was begun to be read, and 0 while there is none.
     since: AtomicU64,
     /// The descriptor of that open, and -1 while there is none.
     held: AtomicI32,
@@ -53,7 +68,12 @@ struct Shared {
     /// Set when the labeller shall end, which may wait at this gate with an open of its own.
     shall_end: Arc<AtomicBool>,
     is_open: AtomicBool,
-    /// Raised when the watchdog has opened the gate.
+    /// Why no event could be read, and 0 where all could.
+    failure: AtomicI32,
+    /// Hints that were given here and that the labeller has not been told of. The labeller holds this for a moment only;
+    /// the gate also while it gives one, lest that is taken for somebody else's.
+    given: Mutex<Vec<(Identity, Hint)>>,
+    /// Raised when the gate was opened before its end.
     bell: OwnedFd,
     pid: i32,
     /// The name at whose open the gate stalls: a drill.
@@ -79,6 +99,7 @@ impl Gate {
             | libc::FAN_NONBLOCK
             | libc::FAN_UNLIMITED_MARKS;
         let files = (libc::O_RDONLY | libc::O_CLOEXEC | libc::O_LARGEFILE).cast_unsigned();
+        harden()?;
         let event = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let null = std::fs::File::options()
             .read(true)
@@ -96,6 +117,8 @@ impl Gate {
             end: event()?,
             shall_end,
             is_open: AtomicBool::new(false),
+            failure: AtomicI32::new(0),
+            given: Mutex::default(),
             bell: event()?,
             pid: rustix::process::getpid().as_raw_nonzero().get(),
             drill,
@@ -131,14 +154,25 @@ impl Gate {
         }
     }
 
-    /// Whether the watchdog has opened it.
+    /// Whether it was opened before its end.
     pub(crate) fn is_open(&self) -> bool {
         self.shared.is_open.load(Ordering::Acquire)
     }
 
-    /// Readable once the watchdog has opened it.
+    /// Readable once it was opened before its end.
     pub(crate) fn bell(&self) -> BorrowedFd<'_> {
         self.shared.bell.as_fd()
+    }
+
+    /// Why it was opened, if no event could be read; else an open took too long.
+    pub(crate) fn failure(&self) -> Option<Errno> {
+        let number = self.shared.failure.load(Ordering::Acquire);
+        (number != 0).then(|| Errno::from_raw_os_error(number))
+    }
+
+    /// The hints that it has given since the last call.
+    pub(crate) fn take_given(&self) -> Vec<(Identity, Hint)> {
+        std::mem::take(&mut *self.shared.given())
     }
 }
 
@@ -149,8 +183,24 @@ impl Drop for Gate {
     }
 }
 
+/// So that this process, which everybody waits for, is not stopped by Ctrl-Z or by what it says to a terminal, and leaves no
+/// core: that would be written by an open that waits for a gate whose threads are gone.
+fn harden() -> io::Result<()> {
+    for signal in [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {
+        sys::ignore(signal)?;
+    }
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let mut files = getrlimit(Resource::Nofile);
+    let most = files.maximum.unwrap_or(DESCRIPTORS).min(DESCRIPTORS);
+    if files.current.is_some_and(|limit| limit < most) {
+        files.current = Some(most);
+        setrlimit(Resource::Nofile, files)?;
+    }
+    Ok(())
+}
+
 fn numbered(group: &OwnedFd) -> io::Result<OwnedFd> {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = getrlimit(Resource::Nofile).current;
     let last = limit.and_then(|limit| i32::try_from(limit.saturating_sub(1)).ok());
     let number = last.map_or(NUMBER, |last| last.min(NUMBER));
     Ok(rustix::io::fcntl_dupfd_cloexec(group, number)?)
@@ -166,8 +216,12 @@ impl Shared {
         u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
+    fn given(&self) -> std::sync::MutexGuard<'_, Vec<(Identity, Hint)>> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Lets everybody through, now and later.
-    fn open(&self) {
+    fn open(self: &Arc<Self>) {
         self.is_open.store(true, Ordering::Release);
         // No new waiters; then an answer to each that waits, whoever has read its event: closing alone does nothing as
         // long as the other thread sleeps on the descriptor.
@@ -177,8 +231,35 @@ impl Shared {
         if held >= 0 {
             self.allow(held);
         }
-        let mut buffer = vec![0; 4096];
-        while let Ok(len @ 1..) = rustix::io::read(&self.group, &mut *buffer) {
+        self.drain();
+        // The group's last descriptor goes; the kernel allows what waits for an answer. The number stays taken, so the
+        // other thread cannot write its answer into somebody else's file.
+        let _ = sys::replace(&self.group, &self.null);
+        self.counters.gate_shut.store(0, Ordering::Relaxed);
+    }
+
+    /// Answers all that wait. The kernel may hold up whoever reads of one, and then another thread goes on with the next;
+    /// what that one waits for is allowed when it comes back.
+    fn drain(self: &Arc<Self>) {
+        for _ in 0..DRAINERS {
+            let (done, heard) = mpsc::channel();
+            let drainer = Arc::clone(self);
+            let spawned = thread::Builder::new().spawn(move || {
+                drainer.answer_all();
+                let _ = done.send(());
+            });
+            if spawned.is_err() {
+                return self.answer_all();
+            }
+            if heard.recv_timeout(PATIENCE).is_ok() {
+                return;
+            }
+        }
+    }
+
+    fn answer_all(&self) {
+        let mut buffer = [0; events::HEADER];
+        while let Ok(len @ 1..) = rustix::io::read(&self.group, &mut buffer) {
             for event in events::read(buffer.get(..len).unwrap_or_default()) {
                 if let Event::Opening { file, .. } = event {
                     self.allow(file);
@@ -186,10 +267,6 @@ impl Shared {
                 }
             }
         }
-        // The group's last descriptor goes; the kernel allows what waits for an answer. The number stays taken, so the
-        // other thread cannot write its answer into somebody else's file.
-        let _ = sys::replace(&self.group, &self.null);
-        self.counters.gate_shut.store(0, Ordering::Relaxed);
     }
 
     /// Answers one waiter. When that is not taken, it has been answered already.
@@ -202,8 +279,8 @@ impl Shared {
     }
 
     /// The thread that answers.
-    fn keep(&self) {
-        let mut buffer = vec![0; 4096];
+    fn keep(self: &Arc<Self>) {
+        let mut buffer = [0; events::HEADER];
         loop {
             let mut wait = [
                 PollFd::new(&self.group, PollFlags::IN),
@@ -217,21 +294,30 @@ impl Shared {
             if polled.is_err() {
                 continue;
             }
-            match rustix::io::read(&self.group, &mut *buffer) {
+            let begun = self.micros().max(1);
+            self.since.store(begun, Ordering::Release);
+            match rustix::io::read(&self.group, &mut buffer) {
                 // /dev/null: the gate is open.
                 Ok(0) => return,
                 Ok(len) => {
                     for event in events::read(buffer.get(..len).unwrap_or_default()) {
                         self.on_event(&event);
                     }
+                    let held = self.micros().saturating_sub(begun);
+                    self.counters.held.fetch_max(held, Ordering::Relaxed);
                 }
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(_) => {
-                    self.open();
-                    return;
-                }
+                Err(error) => return self.fail(error),
             }
+            self.since.store(0, Ordering::Release);
         }
+    }
+
+    /// An open was refused by the kernel, which could not tell us of it; others shall not be.
+    fn fail(self: &Arc<Self>, error: Errno) {
+        self.failure.store(error.raw_os_error(), Ordering::Release);
+        self.open();
+        ring(&self.bell);
     }
 
     fn on_event(&self, event: &Event) {
@@ -241,18 +327,13 @@ impl Shared {
         let Some(file) = sys::event_file(*raw) else {
             return;
         };
-        let begun = self.micros().max(1);
         self.held.store(*raw, Ordering::Release);
-        self.since.store(begun, Ordering::Release);
         // Our own opens come from looks, which label what they open, and say so.
         if *pid != self.pid {
             self.label(file.as_fd());
         }
         self.allow(*raw);
         self.held.store(-1, Ordering::Release);
-        self.since.store(0, Ordering::Release);
-        let held = self.micros().saturating_sub(begun);
-        self.counters.held.fetch_max(held, Ordering::Relaxed);
     }
 
     fn label(&self, file: BorrowedFd<'_>) {
@@ -271,8 +352,13 @@ impl Shared {
             force: rule.force,
             ours: None,
         };
+        let Ok(identity) = tree::identity(file) else {
+            return;
+        };
+        let mut given = self.given();
         // A file that is refused here is refused again, and named, where it is logged.
         if let Ok(Outcome::Set) = apply(&*self.setter, file, wish) {
+            given.push((identity, rule.hint));
             count(&self.counters.set);
             count(&self.counters.gated);
         }
@@ -290,7 +376,7 @@ impl Shared {
 
     /// The thread that watches the other one, and hears signals until the gate's end: the labeller's own leaves them
     /// to the gate's threads, of which the other ends with an open gate.
-    fn watch(&self, limit: Duration) {
+    fn watch(self: &Arc<Self>, limit: Duration) {
         self.open_in_time(limit);
         loop {
             let mut end = [PollFd::new(&self.end, PollFlags::IN)];
@@ -301,7 +387,7 @@ impl Shared {
     }
 
     /// Opens the gate when one open takes too long; ends once it is open.
-    fn open_in_time(&self, limit: Duration) {
+    fn open_in_time(self: &Arc<Self>, limit: Duration) {
         let limit_us = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
         let nap = Timespec::try_from(LONGEST_NAP.min(limit / 4)).unwrap_or_default();
         loop {

@@ -374,15 +374,27 @@ impl Labeller<'_> {
     fn on_stall(&mut self) {
         self.is_stall_told = true;
         let limit = self.options.stall_limit;
+        let why = match self.gate.as_ref().and_then(Gate::failure) {
+            Some(error) => format!(
+                "the gate could not be told of an open, which the kernel refused then ({error}),"
+            ),
+            None => format!("the gate took longer than {limit:?} for one open"),
+        };
         self.say(
             Level::Warn,
             &format!(
-                "the gate took longer than {limit:?} for one open and was opened for good; from here on files are \
-                 labelled once they are there. Restart to close it again"
+                "{why} and was opened for good; from here on files are labelled once they are there. Restart to close \
+                 it again"
             ),
         );
         // What was opened meanwhile has no label yet.
         self.look();
+    }
+
+    /// What the gate has given is ours.
+    fn hear_of_gate(&mut self) {
+        let given = self.gate.as_ref().map(Gate::take_given);
+        self.labels.extend(given.unwrap_or_default());
     }
 
     /// Looks at every file.
@@ -400,6 +412,7 @@ impl Labeller<'_> {
             let stays = |it: &Identity| seen.contains(it) || !there.contains(&it.device());
             self.labels.retain(|identity, _| stays(identity));
             self.told.retain(stays);
+            self.hear_of_gate();
         }
     }
 }

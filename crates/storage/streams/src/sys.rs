@@ -141,6 +141,17 @@ pub(crate) fn event_file(raw: c_int) -> Option<OwnedFd> {
     (raw >= 0).then(|| unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
+/// From now on a signal does nothing.
+pub(crate) fn ignore(signal: c_int) -> Result<(), Errno> {
+    // SAFETY: no handler is installed.
+    let before = unsafe { libc::signal(signal, libc::SIG_IGN) };
+    if before == libc::SIG_ERR {
+        Err(errno())
+    } else {
+        Ok(())
+    }
+}
+
 /// Signals that this thread leaves to others, until this is dropped.
 pub(crate) struct LeftSignals(libc::sigset_t);
 

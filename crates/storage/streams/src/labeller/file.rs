@@ -33,6 +33,7 @@ impl Labeller<'_> {
             Err(Errno::NOENT | Errno::NXIO | Errno::LOOP | Errno::STALE) => return,
             Err(error) => return self.refuse(path, seen, &ApplyError::Refused(error)),
         };
+        self.hear_of_gate();
         let ours = self.labels.get(&identity).copied();
         let wish = Wish {
             hint: rule.hint,
