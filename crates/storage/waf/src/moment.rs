@@ -30,13 +30,14 @@ impl Moment {
         })
     }
 
-    /// Seconds from here to a later moment; `None` when the clock was set back in between, across a boot.
+    /// Seconds from here to a later moment; `None` when the clock was set back in between, across a boot, or when a file
+    /// holds times that no clock shows.
     #[must_use]
     pub fn seconds_until(&self, later: &Self) -> Option<f64> {
         let ms = if self.boot == later.boot {
-            later.since_boot_ms - self.since_boot_ms
+            later.since_boot_ms.checked_sub(self.since_boot_ms)?
         } else {
-            later.unix_ms - self.unix_ms
+            later.unix_ms.checked_sub(self.unix_ms)?
         };
         (ms >= 0).then_some(ms as f64 / 1000.0)
     }
@@ -80,6 +81,13 @@ mod tests {
         assert_eq!(start.seconds_until(&moment(500, "a", 70)), Some(60.0));
         assert_eq!(start.seconds_until(&moment(1100, "b", 5)), Some(100.0));
         assert_eq!(start.seconds_until(&moment(500, "b", 5)), None);
+        // Rows of a file are anybody's.
+        let (mut first, mut last) = (moment(0, "a", 0), moment(0, "a", 0));
+        (first.since_boot_ms, last.since_boot_ms) = (i64::MIN, i64::MAX);
+        (first.unix_ms, last.unix_ms) = (i64::MIN, i64::MAX);
+        assert_eq!(first.seconds_until(&last), None);
+        last.boot = "b".to_owned();
+        assert_eq!(first.seconds_until(&last), None);
     }
 
     #[test]

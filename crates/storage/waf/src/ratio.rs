@@ -1,8 +1,8 @@
 //! The factor itself: flash writes divided by host writes, and how far it can be off.
 //!
-//! A counter that grows by steps of `s` bytes was at most `s - 1` away from the truth at each end of a window, always
-//! on the same side, so their difference is at most `s - 1` away. The bounds of the factor follow from the four
-//! corners.
+//! A counter that grows by steps of `s` bytes was less than `s` away from the truth at each end of a window, always
+//! on the same side, so their difference is less than `s` away; one that counts single bytes is exact. The bounds of
+//! the factor follow from the four corners. One step of host writes may be next to none: then there is no upper bound.
 
 /// What was written in a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -11,9 +11,9 @@ pub struct Written {
     pub host: u128,
     /// To flash, in bytes.
     pub media: u128,
-    /// How far `host` can be off, either way.
+    /// `host` is less than this off, either way; 0 where it is exact.
     pub host_error: u128,
-    /// How far `media` can be off.
+    /// `media` is less than this off.
     pub media_error: u128,
 }
 
@@ -32,6 +32,11 @@ pub struct Waf {
 
 /// Windows of fewer steps than this are coarse.
 const FEW_STEPS: u128 = 50;
+
+/// What a counter that grows by so many bytes at once can be off by, between two readings.
+pub(crate) fn error_of(step: u128) -> u128 {
+    if step > 1 { step } else { 0 }
+}
 
 impl Written {
     /// Both windows as one, with nothing known in between: errors add up.
@@ -65,7 +70,7 @@ impl Written {
             host_error,
             media_error,
         } = self;
-        let few = |count, error: u128| error > 0 && count < FEW_STEPS * (error + 1);
+        let few = |count, error: u128| count < FEW_STEPS * error;
         let least_host = host.saturating_sub(host_error);
         Some(Waf {
             value: divided(media, host)?,
@@ -122,14 +127,14 @@ mod tests {
             (1.5, 1.5, Some(1.5), false)
         );
         assert_eq!(written(0, 0, 0, 0).waf(), None);
-        assert_eq!(written(0, 1 << 30, 511_999, 0).waf(), None);
+        assert_eq!(written(0, 1 << 30, 512_000, 0).waf(), None);
     }
 
     #[test]
     fn a_gigabyte_step_needs_fifty_gigabytes() {
         let step = 1_000_000_000;
         let of = |host: u128, media: u128| {
-            written(host * step, media * step, step - 1, step - 1)
+            written(host * step, media * step, step, step)
                 .waf()
                 .unwrap()
         };
@@ -143,8 +148,18 @@ mod tests {
                 .is_some_and(|high| (high - 151.0 / 99.0).abs() < 1e-6)
         );
         // Two segments, one of which may be empty in truth.
-        let both = written(step, step, step - 1, step - 1).and(written(0, step, step - 1, 0));
+        let both = written(step, step, step, step).and(written(0, step, step, 0));
         assert_eq!(both.waf().unwrap().high, None);
+    }
+
+    /// Of one step, all but a byte may be the error: that is no basis for a bound of thousands of millions.
+    #[test]
+    fn one_step_of_host_writes_has_no_upper_bound() {
+        let step = 1_000_000_000;
+        let waf = written(step, 2 * step, step, step).waf().unwrap();
+        assert_eq!((waf.value, waf.low, waf.high), (2.0, 0.5, None));
+        let two = written(2 * step, 2 * step, step, step).waf().unwrap();
+        assert_eq!(two.high, Some(3.0));
     }
 
     #[test]
@@ -178,7 +193,7 @@ mod tests {
         ) {
             let shown = |bytes: u128| if rounds_up { bytes.div_ceil(step) } else { bytes / step };
             let seen = [0, 1].map(|n| (shown(before[n] + grown[n]) - shown(before[n])) * step);
-            if let Some(waf) = written(seen[0], seen[1], step - 1, step - 1).waf() {
+            if let Some(waf) = written(seen[0], seen[1], error_of(step), error_of(step)).waf() {
                 let truth = grown[1] as f64 / grown[0] as f64;
                 prop_assert!(waf.low <= truth * (1.0 + 1e-12));
                 prop_assert!(waf.high.is_none_or(|high| truth <= high * (1.0 + 1e-12)));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::moment::Moment;
-use crate::ratio::Written;
+use crate::ratio::{Written, error_of};
 use crate::sample::{DriveId, Sample};
 use crate::size::bytes;
 use crate::source::Source;
@@ -138,6 +138,12 @@ impl Segment {
             sum.then(interval.written)
         })
     }
+
+    /// The same; `None` of a lone sample, of which nothing is known. That is not idleness.
+    #[must_use]
+    pub fn measured(&self) -> Option<Written> {
+        (!self.intervals.is_empty()).then(|| self.written())
+    }
 }
 
 impl Series {
@@ -146,6 +152,12 @@ impl Series {
     pub fn written(&self) -> Written {
         let segments = self.segments.iter().map(Segment::written);
         segments.fold(Written::default(), Written::and)
+    }
+
+    /// The same; `None` when no two samples continue each other.
+    #[must_use]
+    pub fn measured(&self) -> Option<Written> {
+        self.intervals().next().map(|_| self.written())
     }
 
     /// All intervals, in the order of time.
@@ -227,8 +239,8 @@ pub fn between(before: &Sample, after: &Sample) -> Result<Interval, Start> {
     let written = Written {
         host: grown("host", before.counters.host, after.counters.host)?,
         media: grown("flash", before.counters.media, after.counters.media)?,
-        host_error: after.steps.host.saturating_sub(1),
-        media_error: after.steps.media.saturating_sub(1),
+        host_error: error_of(after.steps.host),
+        media_error: error_of(after.steps.media),
     };
     Ok(Interval {
         start,

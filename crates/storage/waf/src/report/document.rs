@@ -7,7 +7,7 @@ use saiga_report::model::{
     Align, Block, Cell, Column, Figure, Notice, Reach, Row, Section, Table, Tone, Verdict,
 };
 
-use super::words::{bounds, factor, length, minute, remarks};
+use super::words::{bounds, factor, length, measured, minute, remarks};
 use crate::ratio::Written;
 use crate::series::{Interval, Series, Start};
 use crate::size::{bytes, step};
@@ -89,11 +89,16 @@ fn section(
 }
 
 fn span(all: &[Series]) -> String {
-    let firsts = all.iter().filter_map(|series| series.segments.first());
-    let lasts = all.iter().filter_map(Series::last);
-    let first = firsts.map(|segment| segment.first.taken.unix_ms).min();
-    let last = lasts.map(|sample| sample.taken.unix_ms).max();
-    match (first, last) {
+    // Of all samples, for a clock that was set back makes the first of them the latest.
+    let segments = all.iter().flat_map(|series| &series.segments);
+    let times = segments.flat_map(|segment| {
+        let later = segment
+            .intervals
+            .iter()
+            .map(|interval| interval.end.unix_ms);
+        std::iter::once(segment.first.taken.unix_ms).chain(later)
+    });
+    match (times.clone().min(), times.max()) {
         (Some(first), Some(last)) => format!("{} to {} UTC", minute(first), minute(last)),
         _ => String::new(),
     }
@@ -120,9 +125,16 @@ fn verdict(all: &[Series]) -> Verdict {
 }
 
 fn sentence(series: &Series) -> String {
-    let written = series.written();
+    if series.samples() < 2 {
+        return "One sample so far: the factor needs two.".to_owned();
+    }
+    let Some(written) = series.measured() else {
+        return format!(
+            "No two of {} samples continue each other, so there is no factor.",
+            series.samples()
+        );
+    };
     match written.waf() {
-        _ if series.samples() < 2 => "One sample so far: the factor needs two.".to_owned(),
         None => format!(
             "No host writes counted in {} samples, so there is no factor; flash {}.",
             series.samples(),
@@ -154,7 +166,7 @@ fn figures(series: &Series, drives: usize) -> Vec<Figure> {
     if let Some(last) = last {
         figures.push(figure(
             label("WAF, last interval"),
-            last.written,
+            Some(last.written),
             length(last.seconds()),
         ));
     }
@@ -165,7 +177,7 @@ fn figures(series: &Series, drives: usize) -> Vec<Figure> {
         let detail = format!("{} intervals", recent.len());
         figures.push(figure(
             label("WAF, latest intervals with writes"),
-            sum,
+            Some(sum),
             detail,
         ));
     }
@@ -173,7 +185,7 @@ fn figures(series: &Series, drives: usize) -> Vec<Figure> {
         let detail = format!("since {} UTC", minute(segment.first.taken.unix_ms));
         figures.push(figure(
             label("WAF, this segment"),
-            segment.written(),
+            segment.measured(),
             detail,
         ));
     }
@@ -181,19 +193,19 @@ fn figures(series: &Series, drives: usize) -> Vec<Figure> {
         let detail = format!("{} samples", series.samples());
         figures.push(figure(
             label("WAF, since the first sample"),
-            series.written(),
+            series.measured(),
             detail,
         ));
     }
     figures
 }
 
-fn figure(label: String, written: Written, detail: String) -> Figure {
-    let waf = written.waf();
+fn figure(label: String, written: Option<Written>, detail: String) -> Figure {
+    let waf = written.and_then(Written::waf);
     let bounds = bounds(waf);
     Figure {
         label,
-        value: factor(waf),
+        value: measured(written),
         detail: if bounds.is_empty() {
             detail
         } else {
@@ -274,11 +286,9 @@ fn interval(interval: &Interval) -> Row {
 
 fn segments(series: &Series) -> Vec<Block> {
     let rows = series.segments.iter().enumerate().map(|(index, segment)| {
-        let (written, first) = (segment.written(), &segment.first);
-        let waf = if segment.intervals.is_empty() {
-            "–".to_owned()
-        } else {
-            factor(written.waf())
+        let (written, first) = (segment.measured(), &segment.first);
+        let amount = |count: fn(Written) -> u128| {
+            written.map_or_else(|| "–".to_owned(), |written| bytes(count(written)))
         };
         Row::Cells(
             [
@@ -287,9 +297,9 @@ fn segments(series: &Series) -> Vec<Block> {
                 segment.start.to_string(),
                 first.source.title().to_owned(),
                 format!("{} / {}", step(first.steps.host), step(first.steps.media)),
-                bytes(written.host),
-                bytes(written.media),
-                waf,
+                amount(|written| written.host),
+                amount(|written| written.media),
+                measured(written),
             ]
             .map(Cell::new)
             .into(),

@@ -1,6 +1,7 @@
 //! Every format on one made-up history: a busy, an idle and a coarse interval, and a reset.
 
 mod exposition;
+mod strange;
 
 use saiga_report::{html, text};
 
@@ -67,7 +68,7 @@ fn json_is_complete_and_has_null_where_there_is_no_factor() {
     assert_eq!(drive["serial"], "S1");
     assert_eq!(drive["samples"], 6);
     assert_eq!(drive["total"]["host_bytes"], 13_958_807_552_u64);
-    assert_eq!(drive["total"]["host_error_bytes"], 2 * 4095);
+    assert_eq!(drive["total"]["host_error_bytes"], 2 * 4096);
     let first = &drive["segments"][0];
     assert_eq!(first["begins_because"], "first sample");
     assert_eq!(first["source"], "huawei");

@@ -13,6 +13,11 @@ pub(super) fn factor(waf: Option<Waf>) -> String {
     waf.map_or_else(|| "idle".to_owned(), |waf| format!("{:.3}", waf.value))
 }
 
+/// The factor of a window in which nothing may have been measured at all.
+pub(super) fn measured(written: Option<Written>) -> String {
+    written.map_or_else(|| "–".to_owned(), |written| factor(written.waf()))
+}
+
 /// Its bounds: `1.240 to 1.252`, `within 0.001`, `exact`, or nothing for an idle window.
 pub(super) fn bounds(waf: Option<Waf>) -> String {
     let Some(Waf { low, high, .. }) = waf else {

@@ -47,7 +47,7 @@ fn counters_that_grow_are_one_segment() {
     assert_eq!(written[1].waf(), None);
     let whole = all[0].written();
     assert_eq!((whole.host, whole.media), (50, 110));
-    assert_eq!((whole.host_error, whole.media_error), (4095, 8191));
+    assert_eq!((whole.host_error, whole.media_error), (4096, 8192));
     assert_eq!(all[0].samples(), 3);
     assert_eq!(all[0].intervals().next().unwrap().seconds(), Some(3600.0));
 }

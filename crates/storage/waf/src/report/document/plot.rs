@@ -2,11 +2,13 @@
 //!
 //! However long that was, there are at most [`MOST_POINTS`] points: neighbours in a segment are taken together.
 
+mod top;
+
 use saiga_report::model::{Curve, CurveMark, CurvePanel, CurvePoint, Curves, Tone};
 
-use super::super::words::factor;
-use crate::ratio::Written;
-use crate::series::{Interval, Segment, Series};
+use super::super::words::measured;
+use crate::ratio::{Waf, Written};
+use crate::series::{Segment, Series};
 
 const MOST_POINTS: usize = 400;
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -16,8 +18,16 @@ struct Stretch {
     from_s: f64,
     to_s: f64,
     written: Written,
+    /// That of intervals whose length is known: all of the stretch's length is theirs.
+    timed: Written,
     /// Since the segment's start.
     cumulative: Written,
+}
+
+impl Stretch {
+    fn hours(&self) -> f64 {
+        (self.to_s - self.from_s) / 3600.0
+    }
 }
 
 /// Curves of a drive; `None` without an interval.
@@ -48,63 +58,70 @@ pub(super) fn curves(series: &Series) -> Option<Curves> {
         segments.push(stretches);
         before = Some(segment);
     }
+    let windows: Vec<Written> = segments.iter().flatten().map(|one| one.written).collect();
+    let top = top::top(&windows);
     (count > 0 && at_s > 0.0).then(|| Curves {
-        caption: format!("{}: the factor and the writes behind it", series.drive),
+        caption: caption(series, &windows, top),
         series: ["per interval", "since the segment's start", "host", "flash"]
             .map(str::to_owned)
             .into(),
         end_s: at_s,
-        panels: panels(series, &segments),
+        panels: vec![factors(series, &segments, top), rates(&segments)],
         marks,
     })
 }
 
-fn panels(series: &Series, segments: &[Vec<Stretch>]) -> Vec<CurvePanel> {
-    let total = series.written();
-    let last = series
-        .segments
-        .last()
-        .map(Segment::written)
-        .unwrap_or_default();
-    let of_factor = |written: Written| {
-        let waf = written.waf()?;
-        // Where the counters allow anything, there is nothing to draw.
-        Some([waf.value, waf.low, waf.high?])
+fn caption(series: &Series, windows: &[Written], top: f64) -> String {
+    let above = windows.iter().filter_map(|one| one.waf());
+    let above = above.filter(|waf| waf.value > top).count();
+    let note = match above {
+        0 => String::new(),
+        _ => format!(
+            "; not drawn: {above} of {} factors, of windows with next to no host writes or few steps",
+            windows.len()
+        ),
     };
-    let rate = |count: u128, stretch: &Stretch| {
-        let hours = (stretch.to_s - stretch.from_s) / 3600.0;
-        (hours > 0.0).then(|| [count as f64 / GIB / hours; 3])
-    };
-    let hours = series
-        .intervals()
-        .filter_map(Interval::seconds)
-        .sum::<f64>()
-        / 3600.0;
-    let mean = |count: u128| format!("{:.1}", count as f64 / GIB / hours.max(f64::EPSILON));
-    vec![
-        CurvePanel {
-            title: "Write amplification factor".to_owned(),
-            curves: vec![
-                curve(0, factor(total.waf()), segments, |one| {
-                    of_factor(one.written)
-                }),
-                curve(1, factor(last.waf()), segments, |one| {
-                    one.cumulative.waf().map(|waf| [waf.value; 3])
-                }),
-            ],
-        },
-        CurvePanel {
-            title: "Written, GiB per hour".to_owned(),
-            curves: vec![
-                curve(2, mean(total.host), segments, |one| {
-                    rate(one.written.host, one)
-                }),
-                curve(3, mean(total.media), segments, |one| {
-                    rate(one.written.media, one)
-                }),
-            ],
-        },
-    ]
+    format!(
+        "{}: the factor and the writes behind it{note}",
+        series.drive
+    )
+}
+
+fn factors(series: &Series, segments: &[Vec<Stretch>], top: f64) -> CurvePanel {
+    // Where the counters allow anything, there is nothing to draw.
+    let drawn = |waf: Waf| Some([waf.value, waf.low, waf.high?.min(top)]);
+    let of = |written: Written| written.waf().filter(|waf| waf.value <= top);
+    let last = series.segments.last().and_then(Segment::measured);
+    CurvePanel {
+        title: "Write amplification factor".to_owned(),
+        curves: vec![
+            curve(0, measured(series.measured()), segments, |one| {
+                drawn(of(one.written)?)
+            }),
+            curve(1, measured(last), segments, |one| {
+                of(one.cumulative).map(|waf| [waf.value; 3])
+            }),
+        ],
+    }
+}
+
+fn rates(segments: &[Vec<Stretch>]) -> CurvePanel {
+    let rate = |count: u128, hours: f64| (hours > 0.0).then(|| count as f64 / GIB / hours);
+    let all = || segments.iter().flatten();
+    let hours = all().map(Stretch::hours).sum();
+    let written = all().fold(Written::default(), |sum, one| sum.and(one.timed));
+    let mean = |count| rate(count, hours).map_or_else(|| "–".to_owned(), |it| format!("{it:.1}"));
+    CurvePanel {
+        title: "Written, GiB per hour".to_owned(),
+        curves: vec![
+            curve(2, mean(written.host), segments, |one| {
+                rate(one.timed.host, one.hours()).map(|it| [it; 3])
+            }),
+            curve(3, mean(written.media), segments, |one| {
+                rate(one.timed.media, one.hours()).map(|it| [it; 3])
+            }),
+        ],
+    }
 }
 
 /// The stretches of a segment that begins at a place of the axis.
@@ -113,9 +130,12 @@ fn stretches(segment: &Segment, start_s: f64, together: usize) -> Vec<Stretch> {
     let mut all = Vec::new();
     for intervals in segment.intervals.chunks(together) {
         let from_s = at_s;
-        let mut written = Written::default();
+        let (mut written, mut timed) = (Written::default(), Written::default());
         for interval in intervals {
-            at_s += interval.seconds().unwrap_or(0.0);
+            if let Some(seconds) = interval.seconds() {
+                at_s += seconds;
+                timed = timed.then(interval.written);
+            }
             written = written.then(interval.written);
             cumulative = cumulative.then(interval.written);
         }
@@ -123,6 +143,7 @@ fn stretches(segment: &Segment, start_s: f64, together: usize) -> Vec<Stretch> {
             from_s,
             to_s: at_s,
             written,
+            timed,
             cumulative,
         });
     }
