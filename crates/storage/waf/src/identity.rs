@@ -9,6 +9,8 @@ use crate::page::Page;
 
 /// Namespaces of a drive that are asked for their endurance group; no real drive has more groups than this.
 const MOST_NAMESPACES: usize = 128;
+/// Where a namespace's page has its endurance group.
+const ENDGID: usize = 102;
 /// OCP's UUID, which chooses its meaning of the vendor's log pages (OCP Datacenter NVMe SSD 2.0, LUID).
 const OCP_UUID: [u8; 16] = [
     0xc1, 0x94, 0xd5, 0x5b, 0xe0, 0x94, 0x47, 0x94, 0xa2, 0x1d, 0x29, 0x99, 0x8f, 0x56, 0xbe, 0x6f,
@@ -33,6 +35,9 @@ pub struct Identity {
     pub namespaces: Vec<u32>,
     /// The endurance group of these namespaces.
     pub group: Group,
+    /// The endurance groups of all namespaces of the drive, in order: a group's counters are not the drive's where there
+    /// are several.
+    pub groups: Vec<u16>,
     /// Where OCP's UUID stands in the drive's list.
     pub ocp_uuid: Option<u8>,
 }
@@ -76,12 +81,20 @@ pub enum IdentityError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// Its answer ends early.
-    #[error("{} has {found} bytes, {needed} are needed", Page::Controller.title())]
+    #[error("{} has {found} bytes, {needed} are needed", page.title())]
     Short {
+        /// Which.
+        page: Page,
         /// Bytes there are.
         found: usize,
         /// Bytes there should be.
         needed: usize,
+    },
+    /// Every byte is FFh: nobody filled it in.
+    #[error("{} holds nothing but FFh", page.title())]
+    Blank {
+        /// Which.
+        page: Page,
     },
     /// Its answer holds no model or no serial number.
     #[error("{} names no model or no serial number, so that this drive cannot be told from another", Page::Controller.title())]
@@ -91,48 +104,85 @@ pub enum IdentityError {
 /// Asks a drive what it is.
 ///
 /// # Errors
-/// [`IdentityError`]. A list of namespaces, UUIDs or streams that cannot be read is none.
+/// [`IdentityError`]. A page that the drive does not have is an empty list; one that it could not give this time is an
+/// error, for without it this would seem to be another drive, or one with other sources.
 pub fn identify(drive: &mut dyn Drive) -> Result<Identity, IdentityError> {
     let page = drive.read(Page::Controller)?;
     let mut identity = parse(&page)?;
     if has_uuids(&page) {
-        let list = drive.read(Page::Uuids).unwrap_or_default();
-        identity.ocp_uuid = ocp_uuid(&list);
+        let list = whole_page(drive, Page::Uuids, Page::Uuids.length())?;
+        identity.ocp_uuid = ocp_uuid(&list.unwrap_or_default());
     }
-    identity.namespaces = match drive.namespace() {
-        Some(nsid) => vec![nsid],
-        None => namespaces(&drive.read(Page::Namespaces).unwrap_or_default()),
-    };
+    let list = whole_page(drive, Page::Namespaces, Page::Namespaces.length())?;
+    let all = namespaces(&list.unwrap_or_default());
+    let named = drive.namespace();
+    identity.namespaces = named.map_or_else(|| all.clone(), |nsid| vec![nsid]);
     if has_directives(&page) {
         let nsid = identity.namespaces.first().copied();
-        let page = nsid.map(|nsid| drive.read(Page::Streams(nsid)).unwrap_or_default());
+        // Neither a series nor a source depends on it, so a fault costs no sample.
+        let page = nsid.and_then(|nsid| drive.read(Page::Streams(nsid)).ok());
         identity.streams = page.and_then(|page| u16_at(&page, 2));
     }
+    identity.groups = groups(drive, &all)?;
+    let own = match named {
+        Some(nsid) => groups(drive, &[nsid])?,
+        None => identity.groups.clone(),
+    };
+    identity.group = match own.as_slice() {
+        [] => Group::None,
+        [one] => Group::One(*one),
+        _ => Group::Several(own),
+    };
+    Ok(identity)
+}
+
+/// The endurance groups of namespaces, each once.
+fn groups(drive: &mut dyn Drive, namespaces: &[u32]) -> Result<Vec<u16>, IdentityError> {
     let mut groups = Vec::new();
-    for nsid in &identity.namespaces {
-        let page = match drive.read(Page::Namespace(*nsid)) {
-            Ok(page) => page,
-            Err(error) if error.is_absence() => continue,
-            Err(error) => return Err(error.into()),
-        };
-        groups.extend(u16_at(&page, 102).filter(|group| *group > 0));
+    for nsid in namespaces {
+        if let Some(page) = whole_page(drive, Page::Namespace(*nsid), ENDGID + 2)? {
+            groups.extend(u16_at(&page, ENDGID).filter(|group| *group > 0));
+        }
     }
     groups.sort_unstable();
     groups.dedup();
-    identity.group = match groups.as_slice() {
-        [] => Group::None,
-        [one] => Group::One(*one),
-        _ => Group::Several(groups),
+    Ok(groups)
+}
+
+/// A page that is as long as needed and was filled in; `None` when the drive has none.
+fn whole_page(
+    drive: &mut dyn Drive,
+    page: Page,
+    needed: usize,
+) -> Result<Option<Vec<u8>>, IdentityError> {
+    let bytes = match drive.read(page) {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_absence() => return Ok(None),
+        Err(error) => return Err(error.into()),
     };
-    Ok(identity)
+    let found = bytes.len();
+    if found < needed {
+        return Err(IdentityError::Short {
+            page,
+            found,
+            needed,
+        });
+    }
+    if bytes.iter().all(|byte| *byte == 0xff) {
+        return Err(IdentityError::Blank { page });
+    }
+    Ok(Some(bytes))
 }
 
 /// What the controller's page alone says.
 fn parse(page: &[u8]) -> Result<Identity, IdentityError> {
     let needed = 342; // To ENDGIDMAX; all fields of interest lie before.
     if page.len() < needed {
-        let found = page.len();
-        return Err(IdentityError::Short { found, needed });
+        return Err(IdentityError::Short {
+            page: Page::Controller,
+            found: page.len(),
+            needed,
+        });
     }
     let text = |at, length| text_at(page, at, length).unwrap_or_default();
     let (serial, model) = (text(4, 20), text(24, 40));
@@ -150,6 +200,7 @@ fn parse(page: &[u8]) -> Result<Identity, IdentityError> {
         streams: None,
         namespaces: Vec::new(),
         group: Group::None,
+        groups: Vec::new(),
         ocp_uuid: None,
     })
 }
@@ -220,7 +271,8 @@ mod tests {
             short,
             Err(IdentityError::Short {
                 found: 341,
-                needed: 342
+                needed: 342,
+                ..
             })
         ));
     }

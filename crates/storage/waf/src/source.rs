@@ -109,13 +109,23 @@ impl Source {
     }
 
     fn read(self, drive: &mut dyn Drive, identity: &Identity) -> Result<Counters, Unusable> {
-        match self {
-            Self::Fdp => fdp::read(drive, identity),
+        let of_controller = match self {
+            Self::Fdp => return fdp::read(drive, identity),
+            Self::Endurance => return endurance::read(drive, identity),
             Self::Ocp => ocp::read(drive, identity),
             Self::Huawei => huawei::read(drive, identity),
             Self::Intel => intel::read(drive, identity),
-            Self::Endurance => endurance::read(drive, identity),
             Self::Boot => boot::read(drive, identity),
+        };
+        match &identity.group {
+            // A sample of it would be labelled as the group's, and counted again with that of the next.
+            Group::One(group) if identity.groups.len() > 1 => {
+                of_controller.and(Err(Unusable::WholeDrive {
+                    group: *group,
+                    groups: identity.groups.clone(),
+                }))
+            }
+            Group::One(_) | Group::None | Group::Several(_) => of_controller,
         }
     }
 }
@@ -160,6 +170,18 @@ pub enum Unusable {
     )]
     SeveralGroups {
         /// Their numbers.
+        groups: Vec<u16>,
+    },
+    /// It counts for the whole drive, and one of several endurance groups is measured.
+    #[error(
+        "it counts for the drive, whose namespaces are in endurance groups {}, and not for group {group}: name the drive \
+         (/dev/nvme0) instead of a namespace",
+        listed(groups)
+    )]
+    WholeDrive {
+        /// That of the namespace.
+        group: u16,
+        /// Those of all.
         groups: Vec<u16>,
     },
     /// The layout is known for other drives only.
@@ -243,6 +265,7 @@ impl Unusable {
             Self::NoFdp
             | Self::NoGroup
             | Self::SeveralGroups { .. }
+            | Self::WholeDrive { .. }
             | Self::Stranger { .. }
             | Self::Guid { .. }
             | Self::Version { .. }

@@ -21,5 +21,9 @@ pub(super) fn read(drive: &mut dyn Drive, identity: &Identity) -> Result<Counter
         host: counter(&bytes, page, 64, UNIT)?,
         media: counter(&bytes, page, 80, UNIT)?,
     };
+    if identity.groups.len() > 1 {
+        // SMART counts for all groups: that it counts says nothing of this one.
+        return Ok(counters);
+    }
     counting(drive, page, counters, UNIT)
 }

@@ -3,12 +3,16 @@
 use std::collections::HashMap;
 
 mod boot;
+mod faults;
+mod groups;
 
 use super::*;
 use crate::identity::identify;
+use crate::status::Status;
 use boot::boot;
 
-/// A drive that answers every question with the same bytes, except that it says which drive it is.
+/// A drive that answers every question with the same bytes, except that it says which drive it is, in pages that are
+/// whole.
 struct Babbler {
     bytes: Vec<u8>,
     controller: Vec<u8>,
@@ -16,12 +20,15 @@ struct Babbler {
 
 impl Drive for Babbler {
     fn read(&mut self, page: Page) -> Result<Vec<u8>, ReadError> {
-        let bytes = if page == Page::Controller {
-            &self.controller
+        let mut bytes = if page == Page::Controller {
+            self.controller.clone()
         } else {
-            &self.bytes
+            self.bytes.clone()
         };
-        Ok(bytes.clone())
+        if matches!(page, Page::Namespaces | Page::Namespace(_) | Page::Uuids) {
+            bytes.resize(page.length(), 0);
+        }
+        Ok(bytes)
     }
 
     fn namespace(&self) -> Option<u32> {
@@ -60,16 +67,24 @@ proptest::proptest! {
 #[derive(Default)]
 struct Synthetic {
     pages: HashMap<Page, Vec<u8>>,
+    /// One that it cannot give at the moment.
+    failing: Option<Page>,
+    /// The namespace that was named.
+    named: Option<u32>,
 }
 
 impl Drive for Synthetic {
     fn read(&mut self, page: Page) -> Result<Vec<u8>, ReadError> {
+        if self.failing == Some(page) {
+            let status = Status::new(0x006);
+            return Err(ReadError::Refused { page, status });
+        }
         let found = self.pages.get(&page).cloned();
         found.ok_or(ReadError::NotRecorded { page })
     }
 
     fn namespace(&self) -> Option<u32> {
-        None
+        self.named
     }
 }
 
@@ -93,6 +108,7 @@ impl Synthetic {
         ];
         Self {
             pages: HashMap::from(pages),
+            ..Self::default()
         }
     }
 
