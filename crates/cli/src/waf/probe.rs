@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use saiga_waf::identity::{Identity, identify};
 use saiga_waf::recorded::{self, Privacy};
-use saiga_waf::source::{Counters, Source, Unusable, probe};
+use saiga_waf::source::{Counters, Source, Unusable, preferred, probe};
 use saiga_waf::{open, report};
 
 use crate::exit;
@@ -83,12 +83,15 @@ fn as_text(identity: &Identity, sources: &[(Source, Result<Counters, Unusable>)]
                 .map_or_else(String::new, |streams| streams.to_string())
         ),
     );
-    let mut is_first = true;
+    let used = preferred(sources);
     for (source, read) in sources {
         let line = match read {
             Ok(counters) => {
-                let use_of_it = if is_first { "used" } else { "usable" };
-                is_first = false;
+                let use_of_it = if used == Some(*source) {
+                    "used"
+                } else {
+                    "usable"
+                };
                 format!(
                     "{use_of_it}: host {}, flash {} so far; counts by {} and {}",
                     report::bytes(counters.host),

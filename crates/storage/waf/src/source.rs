@@ -49,6 +49,14 @@ pub struct Counters {
     pub media: u128,
 }
 
+impl Counters {
+    /// Whether nothing was counted yet.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.host == 0 && self.media == 0
+    }
+}
+
 /// By how many bytes counters grow at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
@@ -247,6 +255,14 @@ pub enum Unusable {
         /// Its unit.
         unit: u128,
     },
+    /// One of the two counters is not kept.
+    #[error("{} reports one counter only: host {}, flash {} bytes", page.title(), counters.host, counters.media)]
+    OneSided {
+        /// Which.
+        page: Page,
+        /// What it reports; 0 for what it does not.
+        counters: Counters,
+    },
     /// The drive has been written to, and a counter says that it has not.
     #[error("{} counts nothing although log page 02h counts {written} bytes from the host", page.title())]
     Standstill {
@@ -270,6 +286,7 @@ impl Unusable {
             | Self::Guid { .. }
             | Self::Version { .. }
             | Self::NoItem { .. }
+            | Self::OneSided { .. }
             | Self::Standstill { .. } => true,
             Self::Read(error) => error.is_absence(),
             Self::Short { .. } | Self::Blank { .. } | Self::Absurd { .. } => false,
@@ -306,7 +323,22 @@ fn reasons(all: &[(Source, Unusable)]) -> String {
     words.collect::<Vec<_>>().join("; ")
 }
 
-/// The counters of the best source: the wanted one if one is, else the first that is usable.
+/// The source that is used of those that were probed: the first that is usable and has counted anything, else the first
+/// that is usable.
+///
+/// Statistics of placement stand at zero until it is enabled, maybe for ever: others of the drive count meanwhile.
+#[must_use]
+pub fn preferred<E>(probed: &[(Source, Result<Counters, E>)]) -> Option<Source> {
+    let usable = || {
+        let read = probed.iter();
+        read.filter_map(|(source, read)| Some((*source, read.as_ref().ok()?)))
+    };
+    let counting = usable().find(|(_, counters)| !counters.is_zero());
+    let (source, _) = counting.or_else(|| usable().next())?;
+    Some(source)
+}
+
+/// The counters of the best source: the wanted one if one is, else the [`preferred`] one.
 ///
 /// `last` is where the samples so far came from. While that one is there and merely cannot be read, no other takes
 /// its place: a moment's fault shall not break a series in two.
@@ -320,22 +352,25 @@ pub fn choose(
     last: Option<Source>,
 ) -> Result<(Source, Counters), NoSource> {
     let mut tried = Vec::new();
+    // Usable, but without a count so far.
+    let mut idle = None;
     for source in Source::ALL {
         if wanted.is_some_and(|wanted| wanted != source) {
             continue;
         }
         match source.read(drive, identity) {
+            Ok(counters) if counters.is_zero() => idle = idle.or(Some((source, counters))),
             Ok(counters) => return Ok((source, counters)),
             Err(why) => {
                 let is_passing = last == Some(source) && !why.is_absence();
                 tried.push((source, why));
                 if is_passing {
-                    break;
+                    return Err(NoSource(tried));
                 }
             }
         }
     }
-    Err(NoSource(tried))
+    idle.ok_or(NoSource(tried))
 }
 
 /// A page that is as long as it should be and was filled in.

@@ -1,7 +1,8 @@
 //! Endurance group information, log 09h: the one pair of counters in the base specification, in thousand millions.
 //!
 //! Spec: NVM Express Base 2.0, figure 211: Data Units Written, bytes 64 to 79; Media Units Written, 80 to 95. Both
-//! count thousand millions of bytes, rounded up: one percent needs a hundred gigabytes of host writes.
+//! count thousand millions of bytes, rounded up: one percent needs a hundred gigabytes of host writes. A field of 0 may
+//! also mean that the drive does not report it.
 
 use super::{Counters, Steps, Unusable, counter, counting, group, whole_page};
 use crate::drive::Drive;
@@ -21,6 +22,10 @@ pub(super) fn read(drive: &mut dyn Drive, identity: &Identity) -> Result<Counter
         host: counter(&bytes, page, 64, UNIT)?,
         media: counter(&bytes, page, 80, UNIT)?,
     };
+    // Rounded up, what the host writes is on both sides.
+    if (counters.host == 0) != (counters.media == 0) {
+        return Err(Unusable::OneSided { page, counters });
+    }
     if identity.groups.len() > 1 {
         // SMART counts for all groups: that it counts says nothing of this one.
         return Ok(counters);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 mod boot;
 mod faults;
 mod groups;
+mod zeroes;
 
 use super::*;
 use crate::identity::identify;
@@ -383,6 +384,19 @@ fn intel_items_are_found_by_key_in_units_of_32_mib() {
         stranger.read(Source::Intel),
         Err(Unusable::Stranger { .. })
     ));
+    for (model, is_known) in [
+        (&b"P5910DT"[..], false),
+        (b"P4", false),
+        (b"P5920DT", true),
+        (b"P7936DT0640M00", true),
+        (b"MEMBLAZE", true),
+    ] {
+        let mut drive = Synthetic::new(0x1c5f, model, 0, 0);
+        drive
+            .pages
+            .extend(intel().pages.remove_entry(&Page::VendorCa));
+        assert_eq!(drive.read(Source::Intel).is_ok(), is_known, "{model:?}");
+    }
     // A key where a raw value is does not count.
     let mut shifted = intel();
     shifted.pages.get_mut(&Page::VendorCa).unwrap().drain(..1);
@@ -484,25 +498,6 @@ fn pages_of_ones_and_absurd_counters_are_refused() {
             "{source}: {error}"
         );
     }
-}
-
-#[test]
-fn counters_that_stand_at_zero_are_none() {
-    let written = [(48_usize, &[0xff, 0xff, 0xff][..])];
-    let mut drive = Synthetic::new(0x144d, b"M", 1 << 4, 2)
-        .with(Page::Endurance(2), &[(5, &[3])])
-        .with(Page::Smart, &written);
-    let error = drive.read(Source::Endurance).unwrap_err();
-    assert!(matches!(error, Unusable::Standstill { .. }), "{error}");
-    // A new drive has written nothing, and statistics of placement begin when it is enabled.
-    let mut new = Synthetic::new(0x144d, b"M", 1 << 4, 2)
-        .with(Page::Endurance(2), &[])
-        .with(Page::Smart, &[(48, &[1])]);
-    assert_eq!(new.read(Source::Endurance).unwrap(), counters(0, 0));
-    let mut enabled = Synthetic::new(0x144d, b"M", FDP, 2)
-        .with(Page::Fdp(2), &[])
-        .with(Page::Smart, &written);
-    assert_eq!(enabled.read(Source::Fdp).unwrap(), counters(0, 0));
 }
 
 #[test]
