@@ -38,7 +38,7 @@ pub(super) struct Record {
     /// Put the pages into this folder, which does not exist yet
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Overwrite serial number and unique names in the copy, before it is sent to strangers
+    /// Overwrite serial number, unique names and vendor areas in the copy, before it is sent to strangers
     #[arg(long)]
     hide_serial: bool,
 }

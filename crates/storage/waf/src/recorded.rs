@@ -3,7 +3,7 @@
 //! File names are those of [`Page::file_name`]. A page that the drive did not give has no file. Whoever has a drive
 //! that Saiga does not understand can send its folder; with [`Privacy::Hidden`] it does not say which drive it was.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -43,10 +43,8 @@ impl Recorded {
 impl Drive for Recorded {
     fn read(&mut self, page: Page) -> Result<Vec<u8>, ReadError> {
         let path = self.folder.join(page.file_name());
-        let mut bytes = Vec::new();
-        let read = File::open(&path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
-        match read {
-            Ok(_) => Ok(bytes),
+        match beginning(&path) {
+            Ok(bytes) => Ok(bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(ReadError::NotRecorded { page })
             }
@@ -59,12 +57,28 @@ impl Drive for Recorded {
     }
 }
 
+/// As much of a file as a page has. Other things than files are refused: a pipe would keep whoever opens it.
+fn beginning(path: &Path) -> io::Result<Vec<u8>> {
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Whether a recording may say which drive it is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privacy {
     /// Pages as they are.
     Named,
-    /// Serial number and the unique names of namespaces are overwritten.
+    /// Serial number, the unique names of controller, subsystem and namespaces, and what vendors keep beside them are
+    /// overwritten.
     Hidden,
 }
 
@@ -171,9 +185,14 @@ fn hidden(page: Page, mut bytes: Vec<u8>, privacy: Privacy) -> Vec<u8> {
     match (privacy, page) {
         (Privacy::Hidden, Page::Controller) => {
             hide(4..24, b'X'); // The serial number.
+            hide(112..128, 0); // FGUID.
             hide(768..1024, 0); // The subsystem's name, which often ends with it.
+            hide(3072..4096, 0); // The vendor's: Intel has a world wide name there.
         }
-        (Privacy::Hidden, Page::Namespace(_)) => hide(104..128, 0), // NGUID and EUI64.
+        (Privacy::Hidden, Page::Namespace(_)) => {
+            hide(104..128, 0); // NGUID and EUI64.
+            hide(384..4096, 0); // The vendor's.
+        }
         _ => {}
     }
     bytes
@@ -190,15 +209,34 @@ mod tests {
         for (at, (before, after)) in page.iter().zip(&controller).enumerate() {
             match at {
                 4..24 => assert_eq!(*after, b'X'),
-                768..1024 => assert_eq!(*after, 0),
+                112..128 | 768..1024 | 3072.. => assert_eq!(*after, 0, "{at}"),
                 _ => assert_eq!(before, after, "{at}"),
             }
         }
         let namespace = hidden(Page::Namespace(1), page.clone(), Privacy::Hidden);
         assert_eq!(namespace[..104], page[..104]);
         assert_eq!(namespace[104..128], [0; 24]);
-        assert_eq!(namespace[128..], page[128..]);
+        assert_eq!(namespace[128..384], page[128..384]);
+        assert_eq!(namespace[384..], [0; 3712]);
         assert_eq!(hidden(Page::Smart, page.clone(), Privacy::Hidden), page);
         assert_eq!(hidden(Page::Controller, page.clone(), Privacy::Named), page);
+    }
+
+    /// Nobody writes into the pipe.
+    #[test]
+    fn a_page_that_is_no_file_keeps_nobody_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("identify-controller.bin"), [0; 9]).unwrap();
+        let pipe = dir.path().join("log-02.bin");
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+        fs::create_dir(dir.path().join("log-ca.bin")).unwrap();
+        let mut drive = Recorded::open(dir.path()).unwrap();
+        for page in [Page::Smart, Page::VendorCa] {
+            let error = drive.read(page).unwrap_err();
+            assert!(matches!(error, ReadError::Failed { .. }), "{error}");
+            assert!(error.to_string().ends_with("it is not a file"), "{error}");
+        }
+        assert_eq!(drive.read(Page::Controller).unwrap(), [0; 9]);
     }
 }
