@@ -63,12 +63,60 @@ fn sample_file(named: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
 
 const FILE_OF_ROOT: &str = "/var/lib/saiga/waf.db";
 
-/// A drive as people name it: `nvme0` is /dev/nvme0, as for calculate_wa.sh.
+/// A drive as people name it: `nvme0` is /dev/nvme0, as for calculate_wa.sh; `nvme-copy` is a folder here.
 fn drive_path(word: &str) -> Result<PathBuf, std::convert::Infallible> {
-    let is_device = word.starts_with("nvme") && !word.contains('/');
-    Ok(if is_device {
+    Ok(if is_device_name(word) {
         PathBuf::from("/dev").join(word)
     } else {
         PathBuf::from(word)
     })
+}
+
+/// `nvme0`, a namespace of it, `nvme0n1`, or a part of that, `nvme0n1p2`.
+fn is_device_name(word: &str) -> bool {
+    let Some(mut rest) = word.strip_prefix("nvme").and_then(after_number) else {
+        return false;
+    };
+    for letter in ["n", "p"] {
+        if rest.is_empty() {
+            break;
+        }
+        let Some(next) = rest.strip_prefix(letter).and_then(after_number) else {
+            return false;
+        };
+        rest = next;
+    }
+    rest.is_empty()
+}
+
+/// What follows a number of one digit or more.
+fn after_number(word: &str) -> Option<&str> {
+    let rest = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    (rest.len() < word.len()).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_a_device_when_the_kernel_names_devices_so() {
+        for word in ["nvme0", "nvme12n3", "nvme0n1p15"] {
+            assert_eq!(drive_path(word), Ok(PathBuf::from("/dev").join(word)));
+        }
+        for word in [
+            "nvme",
+            "nvme-copy",
+            "nvme0-copy",
+            "nvme0p1",
+            "nvme0n",
+            "nvme0n1p1x",
+            "nvmen1",
+            "./nvme0",
+            "/dev/nvme0",
+            "sda",
+        ] {
+            assert_eq!(drive_path(word), Ok(PathBuf::from(word)));
+        }
+    }
 }

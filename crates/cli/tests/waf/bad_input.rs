@@ -1,11 +1,12 @@
 //! What is wrong with a command line, a drive or a file is named, and the exit status is 2.
 
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::process::CommandExt as _;
 
 use crate::calls::refused;
 use crate::drive::Drive;
-use crate::support::{Installation, text};
+use crate::support::{Installation, said, text};
 
 /// Each command line must be refused with these words.
 fn all_refused(saiga: &Installation, cases: &[(&[&str], &str)]) {
@@ -80,4 +81,22 @@ fn files_and_times_that_are_none() {
         ],
     );
     assert_eq!(fs::read_to_string(other).unwrap(), words);
+}
+
+/// That a file is missing is not said by who cannot know.
+#[test]
+fn samples_of_somebody_else() {
+    let saiga = Installation::bare();
+    let folder = saiga.path("private");
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+    let file = folder.join("waf.db");
+    let mut command = saiga.saiga(&["waf", "report", "--file", text(&file)]);
+    let out = said(command.uid(65534).gid(65534));
+    assert_eq!(out.code, Some(2), "{out:?}");
+    let expected = format!("cannot read {}: Permission denied", text(&file));
+    assert!(out.stderr.contains(&expected), "{out:?}");
+    fs::write(&file, "").unwrap();
+    let empty = refused(&saiga, &["report", "--file", text(&file)]);
+    assert!(empty.contains("is empty: saiga waf watch puts"), "{empty}");
 }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use crate::sample::{DriveId, Sample};
 pub use error::StoreError;
@@ -77,19 +78,20 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn read(path: &Path) -> Result<Self, StoreError> {
-        if !path.exists() {
-            return Err(StoreError::Missing {
-                path: path.to_owned(),
-            });
-        }
+        // SQLite's own complaint does not tell a missing file from one in a folder of somebody else.
+        // And opening it here would end the locks of whoever in this process has it open.
+        accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS)
+            .map_err(|error| StoreError::missing(path, error.into()))?;
         let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let checked = store.is_ours();
-        match checked.map_err(|error| StoreError::sqlite(path, error))?? {
-            true => Ok(store),
-            false => Err(StoreError::Foreign {
-                path: path.to_owned(),
-            }),
+        let fault = |error| StoreError::sqlite(path, error);
+        if store.is_ours().map_err(fault)?? {
+            return Ok(store);
         }
+        let path = path.to_owned();
+        if has_tables(&store.connection).map_err(fault)? {
+            return Err(StoreError::Foreign { path });
+        }
+        Err(StoreError::Empty { path })
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
@@ -120,9 +122,7 @@ impl Store {
         if pragma(&change, "application_id")? == APPLICATION {
             return Ok(Ok(()));
         }
-        let tables: i64 =
-            change.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get(0))?;
-        if tables > 0 {
+        if has_tables(&change)? {
             return Ok(Err(StoreError::Foreign { path }));
         }
         change.execute_batch(SCHEMA)?;
@@ -193,6 +193,11 @@ impl Store {
         let samples: Result<Vec<_>, _> = rows.into_iter().collect();
         samples.map_err(|fault| StoreError::row(&self.path, fault))
     }
+}
+
+fn has_tables(connection: &Connection) -> rusqlite::Result<bool> {
+    let count = "SELECT COUNT(*) FROM sqlite_schema";
+    connection.query_row(count, [], |row| Ok(row.get::<_, i64>(0)? > 0))
 }
 
 fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i32> {

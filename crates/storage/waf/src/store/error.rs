@@ -16,6 +16,20 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// What there is cannot be reached.
+    #[error("cannot read {}: {error}; run as its owner, or name another --file", path.display())]
+    Unreachable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Whoever made it had no room for a sample, or was killed at once.
+    #[error("{} is empty: saiga waf watch puts the first sample in", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
     /// It could not be made.
     #[error("cannot make {}: {error}", path.display())]
     Create {
@@ -81,6 +95,15 @@ impl StoreError {
             Some(libc::ENOSPC | libc::EDQUOT) => Self::Full { path },
             _ => Self::Create { path, error },
         }
+    }
+
+    /// There is nothing to read, or nobody lets us.
+    pub(super) fn missing(path: &Path, error: io::Error) -> Self {
+        let path = path.to_owned();
+        if error.kind() == io::ErrorKind::NotFound {
+            return Self::Missing { path };
+        }
+        Self::Unreachable { path, error }
     }
 
     pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {

@@ -88,6 +88,10 @@ fn other_files_are_not_touched() {
         Store::open(&other),
         Err(StoreError::Foreign { .. })
     ));
+    assert!(matches!(
+        Store::read(&other),
+        Err(StoreError::Foreign { .. })
+    ));
     let newer = dir.path().join("newer.db");
     drop(Store::open(&newer).unwrap());
     Connection::open(&newer)
@@ -111,10 +115,9 @@ fn an_empty_file_becomes_one_of_samples() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("waf.db");
     fs::write(&path, "").unwrap();
-    assert!(matches!(
-        Store::read(&path),
-        Err(StoreError::Foreign { .. })
-    ));
+    let error = Store::read(&path).unwrap_err();
+    assert!(matches!(error, StoreError::Empty { .. }), "{error}");
+    assert!(error.to_string().contains("waf.db is empty"), "{error}");
     Store::open(&path)
         .unwrap()
         .put(&sample("1", None, 1))
