@@ -1,11 +1,11 @@
 //! `saiga waf watch`: a sample of each drive, then one after each interval until a signal.
 //!
 //! What is wrong at the first look ends it; what goes wrong later (a drive that is unplugged, a full disk) is said once,
-//! and so is that it is over. Killed at any moment, it loses nothing: each sample is on the disk before it is reported.
+//! and so is that it is over; lines that cannot be printed cost no sample. Killed at any moment, it loses nothing: each sample is on the disk before it is reported.
 
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -63,11 +63,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let mut watcher = Watcher::new(&file, args.source);
     let mut troubles = Troubles::default();
+    let mut lines = Lines { are_lost: false };
     let mut next = Instant::now();
     let mut is_first = true;
     loop {
-        let mut failed = false;
-        let results = watcher.round(&args.drives);
+        let results = watcher.round(&args.drives, &|| interrupt.raised());
+        // A signal may have come before all were asked.
+        let mut failed = results.len() < args.drives.len();
         for (path, result) in args.drives.iter().zip(results) {
             match result {
                 Ok(kept) => {
@@ -76,9 +78,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                         .before
                         .as_ref()
                         .map(|before| series::between(before, &kept.sample));
-                    let line = report::line(&kept.sample, since.as_ref());
-                    let mut stdout = std::io::stdout().lock();
-                    writeln!(stdout, "{line}").and_then(|()| stdout.flush())?;
+                    failed |= !lines.print(&report::line(&kept.sample, since.as_ref()))?;
                 }
                 // What the user can mend is an answer to the user, not to a log.
                 Err(error) if is_first && !args.once && !error.is_passing() => {
@@ -116,6 +116,37 @@ fn make_folder(file: &Path) -> anyhow::Result<()> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(folder);
     made.with_context(|| format!("cannot make {}; name another --file", folder.display()))
+}
+
+/// What is printed of samples that are kept: where it goes may fill up, and that is no reason to take none.
+#[derive(Debug)]
+struct Lines {
+    are_lost: bool,
+}
+
+impl Lines {
+    /// Whether the line was printed. That it was not is said once.
+    ///
+    /// # Errors
+    /// Nobody reads them any more.
+    fn print(&mut self, line: &str) -> io::Result<bool> {
+        let mut stdout = io::stdout().lock();
+        let printed = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+        match printed {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(error),
+            Err(error) => {
+                if !self.are_lost {
+                    exit::say(&format!("cannot print samples: {error}; they are kept"));
+                }
+                self.are_lost = true;
+                Ok(false)
+            }
+            Ok(()) => {
+                self.are_lost = false;
+                Ok(true)
+            }
+        }
+    }
 }
 
 /// What is wrong with each drive at the moment, so that it is said once and not each second.

@@ -11,6 +11,7 @@ use serde_json::Value;
 mod bad_input;
 mod calls;
 mod drive;
+mod no_room;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -234,7 +235,8 @@ fn a_watcher_outlives_a_full_disk() {
         mount -t tmpfs -o size=256k tmpfs "$DISK"
         head -c 300000 /dev/zero >"$DISK/ballast" 2>/dev/null || true
         "$SAIGA" waf watch --every 1s --file "$DISK/waf.db" "$DRIVE" >"$SAID" 2>"$SAID.err" &
-        trap 'kill %1 2>/dev/null || true' EXIT
+        watch=$!
+        trap 'kill $watch' EXIT
         until grep -q "its disk is full; tried again at each interval" "$SAID.err"; do :; done
         rm "$DISK/ballast"
         until grep -q "first sample" "$SAID"; do :; done
@@ -243,9 +245,9 @@ fn a_watcher_outlives_a_full_disk() {
         until [ "$(grep -c "its disk is full" "$SAID.err")" = 2 ]; do :; done
         rm "$DISK/ballast"
         until [ "$(grep -c "again$" "$SAID.err")" = 2 ]; do :; done
-        kill $!
-        wait $!
         trap - EXIT
+        kill $watch
+        wait $watch
         cat "$SAID.err"
     "#;
     let mut command = Command::new("unshare");

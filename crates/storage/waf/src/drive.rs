@@ -121,6 +121,17 @@ impl OpenError {
             _ => Self::Failed { path, error },
         }
     }
+
+    /// Whether there is no drive of that name any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        match self {
+            Self::Missing { .. } | Self::NotNvme { .. } | Self::NoRecording { .. } => true,
+            Self::Failed { error, path: _ } => {
+                matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO))
+            }
+            Self::Forbidden { .. } => false,
+        }
+    }
 }
 
 /// Opens a drive by its device, or a recorded one by its folder.

@@ -17,6 +17,7 @@ pub mod page;
 mod ratio;
 pub mod recorded;
 pub mod report;
+mod room;
 pub mod sample;
 pub mod series;
 mod size;

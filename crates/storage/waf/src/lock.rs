@@ -9,6 +9,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use crate::room;
 use crate::sample::DriveId;
 use crate::sys;
 
@@ -29,6 +30,12 @@ pub enum LockError {
         drive: DriveId,
         /// The sample file.
         file: PathBuf,
+    },
+    /// There is no room for the file of locks.
+    #[error("no room for {}: its disk is full", path.display())]
+    Full {
+        /// The file of locks.
+        path: PathBuf,
     },
     /// The lock could not be had.
     #[error("cannot lock {}: {error}", path.display())]
@@ -57,6 +64,7 @@ impl Held {
                 drive: drive.clone(),
                 file: file.to_owned(),
             }),
+            Err(error) if room::is_lack(&error) => Err(LockError::Full { path }),
             Err(error) => Err(LockError::Failed { path, error }),
         }
     }

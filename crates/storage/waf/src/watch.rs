@@ -1,10 +1,10 @@
 //! One round of a watch: ask a drive, keep the sample.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::drive::{self, OpenError};
+use crate::drive::{self, OpenError, ReadError};
 use crate::identity::{self, IdentityError};
 use crate::lock::{Held, LockError};
 use crate::moment::Moment;
@@ -17,7 +17,24 @@ use crate::store::{Store, StoreError};
 pub struct Watcher {
     file: PathBuf,
     wanted: Option<Source>,
-    held: BTreeMap<DriveId, Held>,
+    held: BTreeMap<DriveId, Lock>,
+}
+
+/// The lock of a drive that was seen.
+#[derive(Debug)]
+struct Lock {
+    held: Held,
+    /// What it was called then.
+    path: PathBuf,
+}
+
+/// One look at all drives.
+#[derive(Debug, Default)]
+struct Round {
+    /// Drives that answered, by which name.
+    seen: BTreeMap<DriveId, PathBuf>,
+    /// Names behind which there is nothing.
+    gone: BTreeSet<PathBuf>,
 }
 
 /// Why there is no sample this time.
@@ -65,7 +82,30 @@ impl WatchError {
     /// Whether waiting may help, as far as the sample file goes; of a drive's faults nobody knows.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_passing())
+        match self {
+            Self::Store(error) => error.is_passing(),
+            Self::Lock(error) => matches!(error, LockError::Full { .. }),
+            Self::Open(_)
+            | Self::Identity { .. }
+            | Self::NoSource { .. }
+            | Self::Twice { .. }
+            | Self::Moment(_) => false,
+        }
+    }
+
+    /// Whether the drive is not there any more.
+    fn is_gone(&self) -> bool {
+        match self {
+            Self::Open(error) => error.is_gone(),
+            Self::Identity { error, path: _ } => {
+                matches!(error, IdentityError::Read(ReadError::Gone { .. }))
+            }
+            Self::NoSource { .. }
+            | Self::Lock(_)
+            | Self::Twice { .. }
+            | Self::Store(_)
+            | Self::Moment(_) => false,
+        }
     }
 }
 
@@ -89,13 +129,48 @@ impl Watcher {
         }
     }
 
-    /// Takes one sample of each drive; all of them stay locked for this watcher.
+    /// Takes one sample of each drive, until `is_over`; all of them stay locked for this watcher until they are gone.
     ///
-    /// Drives and the file are opened for this round only, so that each may go away and come back.
-    pub fn round(&mut self, paths: &[PathBuf]) -> Vec<Result<Kept, WatchError>> {
-        let mut seen = BTreeMap::new();
-        let all = paths.iter();
-        all.map(|path| self.sample(path, &mut seen)).collect()
+    /// Drives and the file are opened for this round only, so that each may go away and come back. Drives that take long
+    /// to fail are no reason to keep whoever wants this to end: those that were not asked have no result.
+    pub fn round(
+        &mut self,
+        paths: &[PathBuf],
+        is_over: &dyn Fn() -> bool,
+    ) -> Vec<Result<Kept, WatchError>> {
+        let mut round = Round::default();
+        let mut results = Vec::new();
+        for path in paths.iter().take_while(|_| !is_over()) {
+            let result = self.sample(path, &mut round.seen);
+            if result.as_ref().is_err_and(WatchError::is_gone) {
+                round.gone.insert(path.clone());
+            }
+            results.push(result);
+        }
+        self.release(&round);
+        results
+    }
+
+    /// Gives back the locks of drives that have left their names: after a reboot or a change of slots, another watcher
+    /// may have been told to watch them. Only at the end of a round, for a drive may just have another name of ours.
+    fn release(&mut self, round: &Round) {
+        let Round { seen, gone } = round;
+        let answers: BTreeSet<&PathBuf> = seen.values().collect();
+        self.held.retain(|id, Lock { path, .. }| {
+            seen.contains_key(id) || !(answers.contains(path) || gone.contains(path))
+        });
+    }
+
+    /// Keeps others from watching a drive into the same file.
+    fn lock(&mut self, id: &DriveId, path: &Path) -> Result<(), LockError> {
+        let path = path.to_owned();
+        let own = self.held.remove(id).map(|lock| lock.held);
+        let held = match own.filter(Held::is_found) {
+            Some(held) => held,
+            None => Held::take(&self.file, id)?,
+        };
+        self.held.insert(id.clone(), Lock { held, path });
+        Ok(())
     }
 
     /// On an error the file is as it was.
@@ -121,11 +196,7 @@ impl Watcher {
                 second: path.to_owned(),
             });
         }
-        if !self.held.get(&id).is_some_and(Held::is_found) {
-            self.held.remove(&id);
-            let held = Held::take(&self.file, &id)?;
-            self.held.insert(id.clone(), held);
-        }
+        self.lock(&id, path)?;
         let mut store = Store::open(&self.file)?;
         let before = store.last(&id)?;
         let last = before.as_ref().map(|sample| sample.source);
@@ -147,3 +218,6 @@ impl Watcher {
         Ok(Kept { before, sample })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 
 use super::row::RowFault;
+use crate::room;
 
 /// Why samples could not be kept or read.
 #[derive(Debug, thiserror::Error)]
@@ -91,10 +92,10 @@ impl StoreError {
 
     pub(super) fn create(path: &Path, error: io::Error) -> Self {
         let path = path.to_owned();
-        match error.raw_os_error() {
-            Some(libc::ENOSPC | libc::EDQUOT) => Self::Full { path },
-            _ => Self::Create { path, error },
+        if room::is_lack(&error) {
+            return Self::Full { path };
         }
+        Self::Create { path, error }
     }
 
     /// There is nothing to read, or nobody lets us.
@@ -107,13 +108,13 @@ impl StoreError {
     }
 
     pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
-        let is_full = || has_no_room(path);
+        let is_full = || room::is_lacking_beside(path);
         let path = path.to_owned();
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path },
             Some(ErrorCode::NotADatabase) => Self::Foreign { path },
-            // A journal that cannot be made or flushed is reported as such, whatever the reason.
+            // A journal that cannot be made or flushed is reported as such, whatever the reason; so is a quota.
             Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) if is_full() => {
                 Self::Full { path }
             }
@@ -125,8 +126,4 @@ impl StoreError {
         let path = path.to_owned();
         Self::Row { path, fault }
     }
-}
-
-fn has_no_room(path: &Path) -> bool {
-    rustix::fs::statvfs(path).is_ok_and(|disk| disk.f_bavail == 0)
 }
