@@ -345,6 +345,15 @@ fn the_units_of_a_timer_are_text() {
         (Some(0), ""),
         "{units}"
     );
+    // What the page of the documentation says is what is printed.
+    let page = include_str!("../../../../docs/waf.md");
+    let (_, block) = page.split_once("```ini\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let printed = must(&saiga, &["timer", "nvme0", "--every", "1h"]);
+    assert_eq!(
+        printed.replace(text(&program), "/usr/local/bin/saiga"),
+        block
+    );
     let own = must(&saiga, &["timer", "--file", "/srv/my waf/waf.db", "nvme0"]);
     assert!(own.contains("ReadWritePaths=\"/srv/my waf\"\n"), "{own}");
     assert!(!Path::new("/etc/systemd/system/saiga-waf.timer").exists());
