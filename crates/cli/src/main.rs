@@ -18,6 +18,7 @@ mod library;
 mod load_file;
 mod local_time;
 mod man;
+mod memory;
 mod outfile;
 mod panel;
 mod process;

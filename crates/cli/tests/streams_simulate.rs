@@ -6,6 +6,8 @@ use std::fs;
 
 use serde_json::Value;
 
+#[path = "streams_simulate/memory.rs"]
+mod memory;
 mod support;
 use support::{Installation, Said, said, text};
 

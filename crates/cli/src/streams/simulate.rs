@@ -21,6 +21,8 @@ use saiga_whatif::By;
 use saiga_whatif::document::policy_name;
 use serde_json::Value;
 
+use crate::memory;
+
 /// What cannot have the options of a trace. (clap waives `requires` for an option whose group has
 /// another member, so that these would be ignored in silence.)
 const SYNTHETIC: [&str; 3] = ["uniform", "hot_cold", "sequential"];
@@ -222,6 +224,7 @@ impl DeviceArgs {
             trim,
             length: self.length(),
             seed: self.seed,
+            memory_bytes: memory::available_bytes(),
             ..Options::default()
         }
     }

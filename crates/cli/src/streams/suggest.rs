@@ -17,7 +17,7 @@ use saiga_whatif::Suggestion;
 use super::record::Wanted;
 use super::simulate::{SIMULATIONS, policy};
 use super::{suggested, tell, tell_json};
-use crate::{exit, outfile};
+use crate::{exit, memory, outfile};
 use live::Live;
 
 /// Pages of a device that options are tried on: the most that a search simulates.
@@ -159,6 +159,7 @@ fn device(args: &Args) -> Options {
         handles: args.handles,
         trim: !args.no_trim,
         seed: args.seed,
+        memory_bytes: memory::available_bytes(),
         ..Options::default()
     }
 }

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 /// Most classes that pages can be told apart by.
 pub const MAX_CLASSES: usize = 256;
+const GIB: f64 = (1_u64 << 30) as f64;
 /// Most reclaim unit handles.
 pub const MAX_HANDLES: usize = 128;
 
@@ -96,6 +97,8 @@ pub struct Config {
     pub classes: Vec<usize>,
     /// Where random choices of the device begin.
     pub seed: u64,
+    /// Bytes of memory that it may take.
+    pub memory_bytes: u64,
 }
 
 impl Config {
@@ -115,6 +118,7 @@ impl Config {
             streams: vec![0],
             classes: vec![0],
             seed: 1,
+            memory_bytes: u64::MAX,
         }
     }
 
@@ -189,6 +193,18 @@ pub enum ConfigError {
         taken: u64,
         /// Pages that must fit into the others.
         logical_pages: u32,
+    },
+    /// It would take the memory of others, or end this process.
+    #[error(
+        "the device takes {:.1} GiB of memory, of which {:.1} GiB are available; simulate larger pages (--page-bytes) or \
+         fewer (--pages)",
+        *needed_bytes as f64 / GIB, *available_bytes as f64 / GIB
+    )]
+    Memory {
+        /// What it takes.
+        needed_bytes: u64,
+        /// What it may take.
+        available_bytes: u64,
     },
     /// Pages are numbered with 32 bits.
     #[error("{pages} physical pages; at most {} can be simulated, so scale the device down", u32::MAX - 1)]

@@ -11,6 +11,7 @@ mod check;
 mod closed;
 pub(crate) mod fetch;
 mod live;
+mod memory;
 #[cfg(test)]
 mod model;
 mod moving;
@@ -101,9 +102,10 @@ impl Device {
     /// An empty, erased device.
     ///
     /// # Errors
-    /// What the configuration asks for cannot be.
+    /// What the configuration asks for cannot be, or takes more memory than it may; then none was taken.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         let layout = Layout::new(&config)?;
+        memory::check(&config, &layout)?;
         let physical = (layout.units << layout.shift) as usize;
         let unit = Unit {
             valid: 0,

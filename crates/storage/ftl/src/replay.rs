@@ -81,6 +81,8 @@ pub struct Options {
     pub length: Length,
     /// Where random choices begin.
     pub seed: u64,
+    /// See [`Config::memory_bytes`].
+    pub memory_bytes: u64,
 }
 
 impl Default for Options {
@@ -97,6 +99,7 @@ impl Default for Options {
             trim: true,
             length: Length::default(),
             seed: 1,
+            memory_bytes: u64::MAX,
         }
     }
 }
@@ -205,6 +208,7 @@ pub fn device(footprint: &Footprint, options: &Options) -> Result<Config, Replay
         trim: _,
         length: _,
         seed,
+        memory_bytes,
     } = *options;
     if !(utilisation > 0.0 && utilisation <= 1.0) {
         let value = utilisation;
@@ -231,6 +235,7 @@ pub fn device(footprint: &Footprint, options: &Options) -> Result<Config, Replay
         quota,
         gc,
         seed,
+        memory_bytes,
         ..Config::plain(logical_pages, over_provisioning, 0)
     })
 }

@@ -11,6 +11,7 @@ use saiga_ftl::{Config, Counting, Device, GcFrontier, Isolation, Policy, Quota};
 use serde_json::{Value, json};
 
 use super::{Args, HotCold, outcome, percent};
+use crate::memory;
 
 /// A value that somebody has solved for.
 struct Theory {
@@ -150,6 +151,7 @@ fn config(args: &Args, classes: usize) -> anyhow::Result<Config> {
         quota: device.quota(),
         gc: device.gc(),
         seed: device.seed,
+        memory_bytes: memory::available_bytes(),
         ..Config::plain(args.pages, device.op, device.ru_pages.unwrap_or(256))
     };
     if args.streams == 1 {

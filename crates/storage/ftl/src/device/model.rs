@@ -288,6 +288,7 @@ prop_compose! {
             streams,
             classes,
             seed,
+            memory_bytes: u64::MAX,
         }
     }
 }

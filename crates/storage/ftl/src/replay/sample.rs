@@ -14,17 +14,10 @@ impl Footprint {
             return self.clone();
         }
         let share = f64::from(pages) / f64::from(self.pages());
-        // Before each page, how many stay.
-        let mut ranks = Vec::with_capacity(self.pages() as usize + 1);
-        let mut rank = 0_u32;
-        for page in 0..self.pages() {
-            ranks.push(rank);
-            rank += u32::from(stays(page, share));
-        }
-        ranks.push(rank);
+        let ranks = Ranks::of(self, share);
         let mut sample = Self {
             requests: Vec::new(),
-            pages: rank,
+            pages: ranks.before(self.pages()),
             files: self.files.clone(),
             places: self.places.clone(),
             totals: Totals {
@@ -32,14 +25,14 @@ impl Footprint {
                 ..Totals::default()
             },
         };
-        let mut is_written = vec![false; rank as usize];
+        let mut written = Vec::new();
         for request in &self.requests {
             let [first, end] =
-                [request.first, request.first + request.pages].map(|page| ranks[page as usize]);
+                [request.first, request.first + request.pages].map(|page| ranks.before(page));
             if first < end {
                 sample.count(request.op, end - first);
                 if request.op == Op::Write {
-                    is_written[first as usize..end as usize].fill(true);
+                    written.push((first, end));
                 }
                 sample.requests.push(Request {
                     first,
@@ -48,8 +41,7 @@ impl Footprint {
                 });
             }
         }
-        sample.totals.distinct_written_pages =
-            is_written.iter().filter(|is_written| **is_written).count() as u64;
+        sample.totals.distinct_written_pages = distinct(written);
         if sample.totals.writes == 0 {
             return self.clone();
         }
@@ -68,6 +60,46 @@ impl Footprint {
             Op::Discard => totals.discards += 1,
         }
     }
+}
+
+/// How many pages stay of those before a border of a request. A trace of few lines may have thousands of millions of
+/// pages, so nothing is kept of each.
+struct Ranks(Vec<(u32, u32)>);
+
+impl Ranks {
+    fn of(footprint: &Footprint, share: f64) -> Self {
+        let requests = footprint.requests.iter();
+        let ends = requests.flat_map(|request| [request.first, request.first + request.pages]);
+        let mut borders: Vec<u32> = ends.chain([footprint.pages()]).collect();
+        borders.sort_unstable();
+        borders.dedup();
+        let (mut page, mut rank) = (0, 0);
+        let ranked = borders.into_iter().map(|border| {
+            rank += (page..border)
+                .map(|page| u32::from(stays(page, share)))
+                .sum::<u32>();
+            page = border;
+            (border, rank)
+        });
+        Self(ranked.collect())
+    }
+
+    /// The number of a page that is a border.
+    fn before(&self, page: u32) -> u32 {
+        let at = self.0.partition_point(|(border, _)| *border < page);
+        self.0.get(at).map_or(0, |(_, rank)| *rank)
+    }
+}
+
+/// Pages that are in one of these spans or more.
+fn distinct(mut spans: Vec<(u32, u32)>) -> u64 {
+    spans.sort_unstable();
+    let (mut count, mut done) = (0, 0);
+    for (first, end) in spans {
+        count += u64::from(end.saturating_sub(first.max(done)));
+        done = done.max(end);
+    }
+    count
 }
 
 /// Whether a page is in a sample of this share.
@@ -125,6 +157,12 @@ mod tests {
         let ends: Vec<u32> = ring.map(|request| request.first + request.pages).collect();
         let breaks = ends.windows(2).filter(|pair| pair[1] < pair[0]).count();
         assert_eq!(breaks, 2);
+    }
+
+    #[test]
+    fn pages_of_several_writes_are_counted_once() {
+        assert_eq!(distinct(vec![(5, 9), (0, 3), (7, 8), (2, 4), (9, 9)]), 8);
+        assert_eq!(distinct(Vec::new()), 0);
     }
 
     #[test]

@@ -1,0 +1,94 @@
+//! How much memory a device will take, before it takes it.
+//!
+//! A line of a trace can ask for a device of terabytes, beside a database that needs the memory more.
+
+use super::Unit;
+use crate::config::{Config, ConfigError};
+use crate::layout::Layout;
+
+/// Of what is kept of each unit, however victims are chosen: two lists, a place, and a mark.
+const CLOSED_BYTES_PER_UNIT: u64 = 17;
+
+/// Refuses a device that takes more memory than it may.
+pub(super) fn check(config: &Config, layout: &Layout) -> Result<(), ConfigError> {
+    let (needed_bytes, available_bytes) = (bytes(config, layout), config.memory_bytes);
+    if needed_bytes > available_bytes {
+        return Err(ConfigError::Memory {
+            needed_bytes,
+            available_bytes,
+        });
+    }
+    Ok(())
+}
+
+/// Bytes on the heap, or a few more.
+fn bytes(config: &Config, layout: &Layout) -> u64 {
+    let units = u64::from(layout.units);
+    let physical = units << layout.shift;
+    // Bits of live pages, in words of which a small unit uses a part.
+    let live = units * 8 * u64::from(config.unit_pages.div_ceil(64));
+    let ring = 4 * units.next_power_of_two();
+    let borders = 8 * (u64::from(config.unit_pages) + 2);
+    let closed = CLOSED_BYTES_PER_UNIT * units + ring + borders;
+    // Where each logical page is; of each physical one its page and its class; of each unit its state and, erased, its
+    // number.
+    4 * u64::from(config.logical_pages)
+        + 5 * physical
+        + live
+        + units * (size_of::<Unit>() as u64 + 4)
+        + closed * layout.accounts as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::config::{Isolation, Policy, Quota};
+    use crate::device::Device;
+
+    #[test]
+    fn the_bytes_that_are_foreseen_are_those_that_are_taken() {
+        let width = NonZeroU32::new(100).unwrap();
+        for policy in [
+            Policy::Greedy,
+            Policy::Windowed(width),
+            Policy::Fifo,
+            Policy::Choice(width),
+            Policy::CostBenefit,
+        ] {
+            for (quota, unit_pages) in [(Quota::None, 256), (Quota::None, 8), (Quota::Even, 256)] {
+                let config = Config {
+                    policy,
+                    quota,
+                    ..Config::plain(1 << 20, 0.07, unit_pages)
+                };
+                let config = config.with_streams(4, Isolation::Persistently);
+                let needed = bytes(&config, &Layout::new(&config).unwrap());
+                let taken = Device::new(config).unwrap().heap_bytes() as u64;
+                let what = format!("{policy:?}, {quota:?}, {unit_pages}: {taken} of {needed}");
+                assert!(taken <= needed, "{what}");
+                assert!(needed - taken < taken / 5, "{what}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_device_takes_no_more_memory_than_it_may() {
+        let config = |memory_bytes| Config {
+            memory_bytes,
+            ..Config::plain(1 << 20, 0.07, 256)
+        };
+        assert!(Device::new(config(16 << 20)).is_ok());
+        let error = Device::new(config(1 << 20)).unwrap_err();
+        assert!(matches!(error, ConfigError::Memory { .. }), "{error}");
+        // Eight terabytes in one line of a trace.
+        let huge = Config {
+            memory_bytes: 3 << 29,
+            ..Config::plain(1 << 31, 0.07, 1 << 20)
+        };
+        let error = Device::new(huge).unwrap_err().to_string();
+        let expected = "the device takes 19.0 GiB of memory, of which 1.5 GiB are available; simulate larger pages";
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
