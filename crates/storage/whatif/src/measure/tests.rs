@@ -1,5 +1,6 @@
 //! Hand-made rows whose answer is known.
 
+use saiga_ftl::trace::Recorded;
 use saiga_streams::Hint;
 
 use super::conclusion::conclude;
@@ -89,6 +90,42 @@ fn pages_in_place_are_judged_by_their_rate() {
         let expected_s = 100.0 * ns_each as f64 / 1e9;
         assert!((median_s(&maker, 0) / expected_s - 1.0).abs() < 0.13);
     }
+}
+
+/// A burst at the beginning of ten minutes is no rate, and what it wrote has lived until the end.
+#[test]
+fn what_was_recorded_counts_also_when_nothing_was_written() {
+    let rows = (0..200_u64).map(|i| Row {
+        t_ns: i * 28_000_000,
+        lba: i * 37 % 100 * PAGE,
+        len: PAGE,
+        op: Op::Write,
+        file: Some(0),
+    });
+    let mut trace = Trace {
+        files: vec!["t.ibd".to_owned()],
+        rows: rows.collect(),
+        ..Trace::default()
+    };
+    let found = |trace: &Trace| {
+        let watcher = Watcher::of(trace, PAGE);
+        let evidence = &watcher.evidence()[0];
+        let hint = conclude(evidence, watcher.seconds()).hint;
+        (hint, watcher.seconds(), evidence.lifetimes.quantile(0.9))
+    };
+    let (hint, seen_s, age) = found(&trace);
+    assert_eq!((hint, seen_s), (Hint::Short, 5.572));
+    assert!(matches!(age, Some(Age::Known(s)) if s < 3.0), "{age:?}");
+    trace.recorded = Some(Recorded {
+        duration_ns: 600 * S,
+        lost: 0,
+    });
+    let (hint, seen_s, age) = found(&trace);
+    assert_eq!((hint, seen_s), (Hint::Long, 600.0));
+    assert!(
+        matches!(age, Some(Age::MoreThan(s)) if s > 500.0),
+        "{age:?}"
+    );
 }
 
 #[test]
