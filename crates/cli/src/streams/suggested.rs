@@ -27,6 +27,17 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Trace> {
     trace::read(BufReader::new(file)).with_context(|| format!("{shown}"))
 }
 
+/// What a trace with holes is worth; `None` for one of which nothing is known to be lost.
+pub(super) fn holes(trace: &Trace) -> Option<String> {
+    let lost = trace.lost();
+    (lost > 0).then(|| {
+        format!(
+            "{lost} EVENTS WERE LOST when it was recorded: the trace has holes, and what is made of it is wrong; record again \
+             with a larger --buffer"
+        )
+    })
+}
+
 /// Suggests rules, and says on stderr how far it is; `is_given_up` ends it.
 pub(super) fn suggest(
     trace: &Trace,
@@ -144,6 +155,7 @@ pub(super) fn as_json(suggestion: &Suggestion) -> Value {
     });
     json!({
         "seconds": suggestion.seen_s,
+        "lost_events": suggestion.lost,
         "classes": classes.collect::<Vec<_>>(),
         "search": searched,
         "files_outside": suggestion.skipped,

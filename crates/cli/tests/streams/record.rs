@@ -91,6 +91,22 @@ fn recording(site: &Site, words: &[&str]) -> Labeller {
     recording
 }
 
+/// What is written at once, and nothing after it: the trace is as long as the recording.
+#[test]
+fn the_trace_says_how_long_was_recorded() {
+    let mut site = Site::new();
+    let disk = site.disk("ext4");
+    let out = site.path("trace.csv");
+    let mut recording = recording(&site, &["--out", text(&out), text(&disk), "--for", "3s"]);
+    write(&disk.join("a"), 0, MIB);
+    assert_eq!(recording.child.wait().unwrap().code(), Some(0));
+    let trace = read(&out);
+    let recorded = trace.recorded.unwrap();
+    assert!(recorded.duration_ns >= 3_000_000_000, "{recorded:?}");
+    assert_eq!(recorded.lost, 0);
+    assert!(bytes(&trace, Op::Write, &disk.join("a")) >= MIB);
+}
+
 #[test]
 fn every_byte_is_given_to_the_file_that_it_was_written_to() {
     for kind in ["xfs", "ext4"] {

@@ -43,6 +43,8 @@ pub struct Suggestion {
     pub classes: Vec<Class>,
     /// How long the trace is, in seconds.
     pub seen_s: f64,
+    /// Events that are missing in it; `None` where it does not tell.
+    pub lost: Option<u64>,
     /// What the search found; `None` when the trace is too small for a device, or too few simulations may be made.
     pub searched: Option<Searched>,
     /// Files that no rule can name: they are outside the recorded directories.
@@ -136,6 +138,7 @@ pub fn suggest(
             .map(|(subject, stream)| class(subject, stream, &places))
             .collect(),
         seen_s,
+        lost: trace.recorded.map(|recorded| recorded.lost),
         searched,
         skipped,
     })
@@ -204,6 +207,10 @@ fn about(trace: &Trace, seen_s: f64, searched: Option<&Searched>) -> String {
         words::bytes(written),
         trace.files.len()
     );
+    if trace.lost() > 0 {
+        let lost = trace.lost();
+        text.push_str(&format!(" The trace has holes: {lost} events were lost."));
+    }
     if let Some(searched) = searched {
         text.push_str(&format!(
             " In {} simulations on {} pages, write amplification was {:.3} without rules and {:.3} with these.",

@@ -51,6 +51,9 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
         wanted.push(read_set(word)?);
     }
     let trace = suggested::read(path)?;
+    if let Some(holes) = suggested::holes(&trace) {
+        exit::say(&format!("warning: {holes}"));
+    }
     let footprint =
         Footprint::of(&trace, args.page_bytes).with_context(|| path.display().to_string())?;
     let conditions = conditions(args);
