@@ -10,6 +10,7 @@ use saiga_ftl::replay::{Footprint, Options};
 use saiga_ftl::trace::{self, Trace};
 use saiga_whatif::measure::Age;
 use saiga_whatif::suggest::{self, Class, SuggestError, Suggestion};
+use saiga_whatif::words;
 use serde_json::{Value, json};
 
 use crate::table::Table;
@@ -83,7 +84,11 @@ pub(super) fn table(classes: &[Class], seen_s: f64) -> String {
             class.name.clone(),
             class.conclusion.words().to_owned(),
             units::bytes(class.evidence.written_bytes),
-            age(class.evidence.lifetimes.quantile(0.5)),
+            class
+                .evidence
+                .lifetimes
+                .quantile(0.5)
+                .map_or("-".to_owned(), words::age),
             class.conclusion.hint.to_string(),
             class.stream.clone(),
             class.conclusion.doubt(seen_s).unwrap_or_default(),
@@ -94,15 +99,6 @@ pub(super) fn table(classes: &[Class], seen_s: f64) -> String {
         text.push_str(&format!("{left} more, which are written less\n"));
     }
     text
-}
-
-fn age(age: Option<Age>) -> String {
-    match age {
-        None => "-".to_owned(),
-        Some(Age::Known(seconds)) if seconds < 1.0 => format!("{seconds:.3} s"),
-        Some(Age::Known(seconds)) => format!("{seconds:.1} s"),
-        Some(Age::MoreThan(seconds)) => format!("more than {seconds:.0} s"),
-    }
 }
 
 /// All that was suggested.

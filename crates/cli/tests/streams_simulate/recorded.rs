@@ -34,7 +34,10 @@ fn rates_are_of_the_time_that_was_recorded() {
     let file = recorded(&saiga, 0);
     let out = suggest(&saiga, &file, &[]);
     assert_eq!(out.code, Some(0), "{out:?}");
-    assert!(out.stdout.contains("from a trace of 600 s, "), "{out:?}");
+    assert!(
+        out.stdout.contains("from a trace of 10 min 00 s, "),
+        "{out:?}"
+    );
     assert!(
         !out.stdout.contains("lost") && !out.stderr.contains("lost"),
         "{out:?}"

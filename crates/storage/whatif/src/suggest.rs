@@ -203,7 +203,7 @@ fn about(trace: &Trace, seen_s: f64, searched: Option<&Searched>) -> String {
         .sum();
     let mut text = format!(
         "Suggested by saiga streams suggest from a trace of {}, {} written in {} files.",
-        words::seconds(seen_s),
+        words::length(seen_s),
         words::bytes(written),
         trace.files.len()
     );
