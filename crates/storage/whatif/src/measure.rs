@@ -3,7 +3,8 @@
 //! A [`Watcher`] takes rows as they come, from a file or from a recorder, and can be asked at any time. A write of a page is
 //! observed until the page is written again or discarded, or until the watching ends: then its life was at least so long.
 //!
-//! Memory is bounded: above four million pages, the watcher goes on with every second one, and counts each twice.
+//! Memory is bounded: above four million pages, also within one row, the watcher goes on with every second one, and counts
+//! each twice.
 
 mod conclusion;
 mod evidence;
@@ -37,6 +38,8 @@ pub struct Watcher {
     turns: Vec<Turn>,
     /// One page in 2^`thinned` is watched.
     thinned: u32,
+    /// Pages that are watched at most.
+    most_pages: usize,
     /// When the watching began and ended: with the first row and the last, unless more is known.
     span_ns: Option<[u64; 2]>,
 }
@@ -92,6 +95,7 @@ impl Watcher {
             kinds: HashMap::new(),
             turns: Vec::new(),
             thinned: 0,
+            most_pages: MOST_PAGES,
             span_ns: None,
         }
     }
@@ -219,12 +223,17 @@ impl Watcher {
                 Some(before) => self.dies(before, last, &request, &mut is_judged),
                 None => self.fresh(page, row.file),
             }
+            if self.pages.len() > self.most_pages {
+                self.thin();
+            }
         }
-        if self.pages.len() > MOST_PAGES {
-            self.thinned += 1;
-            let thinned = self.thinned;
-            self.pages.retain(|page, _| is_watched(*page, thinned));
-        }
+    }
+
+    /// Goes on with half of the pages.
+    fn thin(&mut self) {
+        self.thinned += 1;
+        let thinned = self.thinned;
+        self.pages.retain(|page, _| is_watched(*page, thinned));
     }
 
     /// A page is written that nobody has written before.

@@ -200,6 +200,19 @@ fn a_control_file_is_rewritten() {
     assert_eq!(found.rewrites_per_page, 59.0);
 }
 
+/// One row of more pages than may be watched.
+#[test]
+fn memory_is_bounded_within_a_row() {
+    let mut maker = Maker::new(&["dump"]);
+    maker.watcher.most_pages = 10_000;
+    (0..2).for_each(|_| maker.write(0, 1_000_000, 0));
+    assert!(maker.watcher.pages.len() <= 10_000);
+    let evidence = &maker.watcher.evidence()[0];
+    let near = |found: u64| found.abs_diff(1_000_000) < 50_000;
+    assert!(near(evidence.pages), "{evidence:?}");
+    assert!(near(evidence.lifetimes.ended()), "{evidence:?}");
+}
+
 /// With one page in two, counts stay what they are.
 #[test]
 fn thinned_pages_count_for_all() {
