@@ -12,7 +12,7 @@ mod subjects;
 
 use std::ops::ControlFlow;
 
-use saiga_ftl::replay::{self, Footprint, ReplayError};
+use saiga_ftl::replay::{self, Footprint, MAX_STREAMS, ReplayError};
 use saiga_ftl::trace::Trace;
 use saiga_ftl::{ConfigError, Device};
 use saiga_streams::rules::Rules;
@@ -121,7 +121,7 @@ pub fn suggest(
         .device
         .handles
         .saturating_sub(usize::from(has_rest))
-        .max(1);
+        .clamp(1, MAX_STREAMS - 1);
     let mut search = Search::new(trace, footprint, &subjects, options, report);
     let (groups, searched) = match search.find(most) {
         Ok((groups, searched)) => (groups, Some(searched)),
