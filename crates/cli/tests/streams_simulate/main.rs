@@ -345,6 +345,49 @@ fn several_conditions_are_tabulated_and_reported() {
 }
 
 #[test]
+fn what_is_asked_for_twice_is_simulated_once() {
+    let saiga = Installation::bare();
+    let file = saiga.path("t.csv");
+    fs::write(&file, trace()).unwrap();
+    let words = ["--trace", text(&file), "--rules", "none"];
+    let twice = ["--utilisation", "0.9,0.9,0.90", "--policy", "greedy,greedy"];
+    let out = must(&saiga, &[&words[..], &twice].concat());
+    assert!(out.stderr.contains("simulating 1 of 1: "), "{out:?}");
+    assert_eq!(out.stdout, must(&saiga, &words).stdout);
+}
+
+/// Nothing can be suggested from this trace, which would be said first.
+#[test]
+fn sets_that_cannot_be_compared_are_refused_before_the_search() {
+    let saiga = Installation::bare();
+    let (file, many) = (saiga.path("t.csv"), saiga.path("many.toml"));
+    let head = "# saiga block trace 1\nt_ns,lba,len,op,file\n";
+    fs::write(&file, format!("{head}1,0,4194304,W,-\n")).unwrap();
+    let rules = (0..70)
+        .map(|i| format!("[[rule]]\npath = '{i}'\nhint = 'short'\nwhy = 'x'\nstream = 's{i}'\n"));
+    fs::write(&many, rules.collect::<String>()).unwrap();
+    for (sets, expected) in [
+        (
+            ["suggested", "mysql", "mysql"],
+            "two rule sets are called mysql",
+        ),
+        (
+            ["suggested", "mysql", "suggested"],
+            "two rule sets are called suggested",
+        ),
+        (
+            ["suggested", "mysql", text(&many)],
+            "many has 70 streams; at most 63",
+        ),
+    ] {
+        let words = [&["--trace", text(&file), "--rules"], &sets[..]].concat();
+        let out = simulate(&saiga, &words);
+        assert_eq!(out.code, Some(2), "{out:?}");
+        assert!(out.stderr.contains(expected), "{out:?}");
+    }
+}
+
+#[test]
 fn what_is_suggested_can_be_simulated_and_read_by_the_labeller() {
     let saiga = Installation::bare();
     let (file, rules) = (saiga.path("t.csv"), saiga.path("own.toml"));
@@ -377,6 +420,9 @@ fn what_is_suggested_can_be_simulated_and_read_by_the_labeller() {
     ] {
         assert!(seen.contains(expected), "{expected}: {seen}");
     }
+    // The same number in the table and in the rule's reason.
+    let bytes = |text: &str| text.contains("78.1 MiB");
+    assert!(bytes(&seen) && bytes(&printed), "{seen}{printed}");
     let listed = said(&mut saiga.saiga(&["streams", "rules", text(&rules)]));
     assert_eq!((listed.code, listed.stdout), (Some(0), printed));
 
