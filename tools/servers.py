@@ -2,6 +2,7 @@
 
 Root starts them as an unprivileged user. They are ended by their pid.
 """
+import contextlib
 import json
 import os
 import pwd
@@ -10,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -61,15 +63,35 @@ def processes():
     return found
 
 
-class Server:
-    """A server in a folder of its own; its data may lie elsewhere. Whoever has `detached` it must stop it."""
+@contextlib.contextmanager
+def unbroken():
+    """Puts off Ctrl-C and SIGTERM: within this, there is a process that nobody knows of yet."""
+    came = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda number, _frame: came.append(number)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before):
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
 
-    def __init__(self, folder, data=None, detached=False):
+
+class Server:
+    """A server in a folder of its own; its data may lie elsewhere.
+
+    Whoever has `detached` it must stop it: by itself, or by `load`ing `state`, which is there as soon as the server is.
+    """
+    # A clean end writes all that is in memory.
+    patience_s = 120
+
+    def __init__(self, folder, data=None, detached=False, state=None):
         os.makedirs(folder)
         self.folder, self.data = folder, data or os.path.join(folder, "data")
         self.port, self.pid, self.process = free_port(), None, None
         self.log = os.path.join(folder, "log")
-        self.detached = detached
+        self.detached, self.state = detached, state
         self.as_user = []
         if os.getuid() == 0:
             owner = self.owner()
@@ -95,11 +117,13 @@ class Server:
 
     def start(self, command, ready):
         ends_with_us = [] if self.detached else ["setpriv", "--pdeathsig", "KILL"]
-        with open(self.log, "w") as log:
+        with open(self.log, "w") as log, unbroken():
             self.process = subprocess.Popen(ends_with_us + self.as_user + command, cwd=self.folder,
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             start_new_session=self.detached)
-        self.pid = self.process.pid
+            self.pid = self.process.pid
+            if self.state:
+                self.save()
         for _ in range(600):
             with open(self.log) as log:
                 if ready in log.read():
@@ -117,27 +141,35 @@ class Server:
         return root + sum(own for parent, own, _ in all_of_them.values() if parent == self.pid)
 
     def stop(self):
-        """Returns when it is gone, whoever started it."""
+        """Returns when it is gone, whoever started it. One that does not end when it is asked to is killed."""
         if self.pid is None or (self.process is not None and self.process.poll() is not None):
             return
-        try:
-            descriptor = os.pidfd_open(self.pid)
-        except ProcessLookupError:
-            return
-        with os.fdopen(descriptor) as process:
-            with open(f"/proc/{self.pid}/cmdline") as file:
-                if self.data not in file.read():
-                    return  # It is gone, and another process has its number.
-            signal.pidfd_send_signal(process.fileno(), self.stop_signal)
-            select.select([process], [], [])
+        # It may end at any moment by itself, and another process may have its number.
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            with os.fdopen(os.pidfd_open(self.pid)) as process:
+                with open(f"/proc/{self.pid}/cmdline") as file:
+                    is_ours = self.process is not None or self.data in file.read()
+                if is_ours:
+                    self.end(process)
         if self.process is not None:
             self.process.wait()
 
-    def save(self, path):
+    def end(self, process):
+        """Ends what a pidfd stands for."""
+        for number in (self.stop_signal, signal.SIGKILL):
+            signal.pidfd_send_signal(process.fileno(), number)
+            if select.select([process], [], [], self.patience_s)[0]:
+                return
+            print(f"{self.name} (process {self.pid}) does not end on {number.name}", file=sys.stderr)
+        raise Failed(f"{self.name} (process {self.pid}) cannot be ended")
+
+    def save(self):
         """So that another process can `load` it."""
-        with open(path, "w") as file:
+        part = f"{self.state}.part"
+        with open(part, "w") as file:
             json.dump({"kind": type(self).__name__, "folder": self.folder, "data": self.data, "port": self.port,
                        "pid": self.pid}, file)
+        os.replace(part, self.state)
 
 
 class MariaDb(Server):

@@ -88,8 +88,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
         outfile::check(out)?;
     }
-    let (suggestion, is_complete) = match &args.trace {
-        Some(path) => (from_trace(path, args)?, true),
+    let suggestion = match &args.trace {
+        Some(path) => from_trace(path, args)?,
         None => from_recording(args)?,
     };
     for place in &suggestion.skipped {
@@ -108,22 +108,24 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         tell(&rules)?;
     }
-    Ok(if is_complete {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(exit::NO)
+    Ok(match suggestion.lost {
+        None | Some(0) => ExitCode::SUCCESS,
+        Some(_) => ExitCode::from(exit::NO),
     })
 }
 
 fn from_trace(path: &Path, args: &Args) -> anyhow::Result<Suggestion> {
     let trace = suggested::read(path)?;
+    if let Some(holes) = suggested::holes(&trace) {
+        exit::say(&format!("warning: {holes}"));
+    }
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
     let found = suggest(&trace, args, &|| interrupt.raised());
     found.with_context(|| format!("{}", path.display()))
 }
 
-/// Records first; says, too, whether that was without losses.
-fn from_recording(args: &Args) -> anyhow::Result<(Suggestion, bool)> {
+/// Records first, which says itself what was lost.
+fn from_recording(args: &Args) -> anyhow::Result<Suggestion> {
     if let (Some(keep), Some(out)) = (&args.keep, &args.out) {
         let is_one = std::path::absolute(keep)? == std::path::absolute(out)?;
         anyhow::ensure!(!is_one, "--keep and --out name the same file");
@@ -131,8 +133,7 @@ fn from_recording(args: &Args) -> anyhow::Result<(Suggestion, bool)> {
     // Options that cannot be are said now, not in ten minutes.
     try_options(args)?;
     let live = Live::record(&args.wanted, args.keep.as_deref())?;
-    let found = suggest(&live.trace, args, &|| live.is_given_up());
-    Ok((found.context("the recording")?, live.is_complete))
+    suggest(&live.trace, args, &|| live.is_given_up()).context("the recording")
 }
 
 fn suggest(

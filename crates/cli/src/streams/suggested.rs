@@ -10,6 +10,7 @@ use saiga_ftl::replay::{Footprint, Options};
 use saiga_ftl::trace::{self, Trace};
 use saiga_whatif::measure::Age;
 use saiga_whatif::suggest::{self, Class, SuggestError, Suggestion};
+use saiga_whatif::words;
 use serde_json::{Value, json};
 
 use crate::table::Table;
@@ -25,6 +26,17 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Trace> {
     let shown = path.display();
     let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
     trace::read(BufReader::new(file)).with_context(|| format!("{shown}"))
+}
+
+/// What a trace with holes is worth; `None` for one of which nothing is known to be lost.
+pub(super) fn holes(trace: &Trace) -> Option<String> {
+    let lost = trace.lost();
+    (lost > 0).then(|| {
+        format!(
+            "{lost} EVENTS WERE LOST when it was recorded: the trace has holes, and what is made of it is wrong; record again \
+             with a larger --buffer"
+        )
+    })
 }
 
 /// Suggests rules, and says on stderr how far it is; `is_given_up` ends it.
@@ -72,7 +84,11 @@ pub(super) fn table(classes: &[Class], seen_s: f64) -> String {
             class.name.clone(),
             class.conclusion.words().to_owned(),
             units::bytes(class.evidence.written_bytes),
-            age(class.evidence.lifetimes.quantile(0.5)),
+            class
+                .evidence
+                .lifetimes
+                .quantile(0.5)
+                .map_or("-".to_owned(), words::age),
             class.conclusion.hint.to_string(),
             class.stream.clone(),
             class.conclusion.doubt(seen_s).unwrap_or_default(),
@@ -83,15 +99,6 @@ pub(super) fn table(classes: &[Class], seen_s: f64) -> String {
         text.push_str(&format!("{left} more, which are written less\n"));
     }
     text
-}
-
-fn age(age: Option<Age>) -> String {
-    match age {
-        None => "-".to_owned(),
-        Some(Age::Known(seconds)) if seconds < 1.0 => format!("{seconds:.3} s"),
-        Some(Age::Known(seconds)) => format!("{seconds:.1} s"),
-        Some(Age::MoreThan(seconds)) => format!("more than {seconds:.0} s"),
-    }
 }
 
 /// All that was suggested.
@@ -144,6 +151,7 @@ pub(super) fn as_json(suggestion: &Suggestion) -> Value {
     });
     json!({
         "seconds": suggestion.seen_s,
+        "lost_events": suggestion.lost,
         "classes": classes.collect::<Vec<_>>(),
         "search": searched,
         "files_outside": suggestion.skipped,

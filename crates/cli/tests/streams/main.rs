@@ -15,6 +15,7 @@ mod rules;
 mod site;
 mod stop;
 mod suggest_live;
+mod tpcc_tool;
 mod unit;
 
 #[path = "../support/mod.rs"]

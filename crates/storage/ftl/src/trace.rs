@@ -26,6 +26,8 @@ pub const COLUMNS: &str = "t_ns,lba,len,op,file";
 pub const SECTOR_BYTES: u64 = 512;
 /// How a remark begins that names a directory that was recorded; an absolute path follows.
 const DIRECTORY: &str = "# directory ";
+/// How the remark begins that says how long was recorded, and what stands before the events that were lost.
+const RECORDED: [&str; 2] = ["# recorded ", ", lost "];
 
 /// All rows of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,9 +38,36 @@ pub struct Trace {
     pub directories: Vec<String>,
     /// In order of time.
     pub rows: Vec<Row>,
+    /// The recording as a whole; `None` where the trace does not tell.
+    pub recorded: Option<Recorded>,
+}
+
+/// What rows do not tell of a recording: it begins before the first of them, goes on after the last, and may have lost some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Recorded {
+    /// How long it was, in nanoseconds; rows count theirs from its beginning.
+    pub duration_ns: u64,
+    /// Events that were lost: the trace has so many holes.
+    pub lost: u64,
 }
 
 impl Trace {
+    /// When it begins and when it ends: the recording, where it is told, else the first row and the last. `None` without
+    /// either.
+    #[must_use]
+    pub fn span_ns(&self) -> Option<[u64; 2]> {
+        let of_rows = || Some([self.rows.first()?.t_ns, self.rows.last()?.t_ns]);
+        self.recorded
+            .map(|recorded| [0, recorded.duration_ns])
+            .or_else(of_rows)
+    }
+
+    /// Events that were lost; none where that is not told.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.recorded.map_or(0, |recorded| recorded.lost)
+    }
+
     /// A file's place below the longest directory that holds it; the whole name where none does.
     #[must_use]
     pub fn place<'a>(&self, name: &'a str) -> &'a str {

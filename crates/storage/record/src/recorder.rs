@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use saiga_blocktrace::{Event, Operation, Tap, TapError, Via};
-use saiga_ftl::trace::{Op, WriteError, Writer};
+use saiga_ftl::trace::{Op, Recorded, WriteError, Writer};
 
 use crate::events::Waiting;
 use crate::ground::{Ground, GroundError};
@@ -105,8 +105,8 @@ impl Sink {
         Ok(Self { writer, output })
     }
 
-    fn keep(self) -> Result<(), RecordError> {
-        self.writer.finish()?;
+    fn keep(self, recorded: Recorded) -> Result<(), RecordError> {
+        self.writer.finish(Some(recorded))?;
         Ok(self.output.keep()?)
     }
 }
@@ -320,7 +320,10 @@ impl Recorder {
         }
         drop(self.taps);
         if let Some(trace) = self.trace {
-            trace.keep()?;
+            trace.keep(Recorded {
+                duration_ns: self.tally.duration_ns,
+                lost: self.tally.lost,
+            })?;
         }
         Ok((self.tally, remarks))
     }

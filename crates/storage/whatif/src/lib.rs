@@ -12,7 +12,7 @@ pub mod document;
 pub mod measure;
 pub mod sets;
 pub mod suggest;
-mod words;
+pub mod words;
 
 pub use compare::{Condition, Run};
 pub use sets::{By, Joined, Set, SetError};

@@ -3,7 +3,8 @@
 //! A [`Watcher`] takes rows as they come, from a file or from a recorder, and can be asked at any time. A write of a page is
 //! observed until the page is written again or discarded, or until the watching ends: then its life was at least so long.
 //!
-//! Memory is bounded: above four million pages, the watcher goes on with every second one, and counts each twice.
+//! Memory is bounded: above four million pages, also within one row, the watcher goes on with every second one, and counts
+//! each twice.
 
 mod conclusion;
 mod evidence;
@@ -37,7 +38,9 @@ pub struct Watcher {
     turns: Vec<Turn>,
     /// One page in 2^`thinned` is watched.
     thinned: u32,
-    /// The time of the first row and of the last.
+    /// Pages that are watched at most.
+    most_pages: usize,
+    /// When the watching began and ended: with the first row and the last, unless more is known.
     span_ns: Option<[u64; 2]>,
 }
 
@@ -92,6 +95,7 @@ impl Watcher {
             kinds: HashMap::new(),
             turns: Vec::new(),
             thinned: 0,
+            most_pages: MOST_PAGES,
             span_ns: None,
         }
     }
@@ -104,7 +108,18 @@ impl Watcher {
             watcher.file(trace.place(name));
         }
         trace.rows.iter().for_each(|row| watcher.row(row));
+        if let Some(span) = trace.span_ns() {
+            watcher.spans(span);
+        }
         watcher
+    }
+
+    /// The watching began so early and ended so late, although nothing happened then.
+    pub fn spans(&mut self, [begin, end]: [u64; 2]) {
+        self.span_ns = Some(match self.span_ns {
+            None => [begin, end.max(begin)],
+            Some([first, last]) => [first.min(begin), last.max(end)],
+        });
     }
 
     /// The next file; rows name it by how many came before it.
@@ -123,10 +138,7 @@ impl Watcher {
 
     /// The next row; its file, if it has one, must be known.
     pub fn row(&mut self, row: &Row) {
-        self.span_ns = Some(match self.span_ns {
-            None => [row.t_ns; 2],
-            Some([first, last]) => [first, last.max(row.t_ns)],
-        });
+        self.spans([row.t_ns; 2]);
         let (first, end) = (
             row.lba / self.page_bytes,
             (row.lba + row.len).div_ceil(self.page_bytes),
@@ -146,11 +158,11 @@ impl Watcher {
         }
     }
 
-    /// From the first row to the last, in seconds.
+    /// How long was watched, in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.span_ns
-            .map_or(0.0, |[first, last]| (last - first) as f64 / 1e9)
+            .map_or(0.0, |[begin, end]| (end - begin) as f64 / 1e9)
     }
 
     /// What is known of each file by now, in the order in which they came.
@@ -161,7 +173,7 @@ impl Watcher {
             .iter()
             .map(|file| file.evidence.clone())
             .collect();
-        let now = self.span_ns.map_or(0, |[_, last]| last);
+        let now = self.span_ns.map_or(0, |[_, end]| end);
         for last in self.pages.values() {
             let evidence = last.file.and_then(|file| all.get_mut(file as usize));
             if let Some(evidence) = evidence {
@@ -211,12 +223,17 @@ impl Watcher {
                 Some(before) => self.dies(before, last, &request, &mut is_judged),
                 None => self.fresh(page, row.file),
             }
+            if self.pages.len() > self.most_pages {
+                self.thin();
+            }
         }
-        if self.pages.len() > MOST_PAGES {
-            self.thinned += 1;
-            let thinned = self.thinned;
-            self.pages.retain(|page, _| is_watched(*page, thinned));
-        }
+    }
+
+    /// Goes on with half of the pages.
+    fn thin(&mut self) {
+        self.thinned += 1;
+        let thinned = self.thinned;
+        self.pages.retain(|page, _| is_watched(*page, thinned));
     }
 
     /// A page is written that nobody has written before.

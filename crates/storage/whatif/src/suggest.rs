@@ -12,7 +12,7 @@ mod subjects;
 
 use std::ops::ControlFlow;
 
-use saiga_ftl::replay::{self, Footprint, ReplayError};
+use saiga_ftl::replay::{self, Footprint, MAX_STREAMS, ReplayError};
 use saiga_ftl::trace::Trace;
 use saiga_ftl::{ConfigError, Device};
 use saiga_streams::rules::Rules;
@@ -43,6 +43,8 @@ pub struct Suggestion {
     pub classes: Vec<Class>,
     /// How long the trace is, in seconds.
     pub seen_s: f64,
+    /// Events that are missing in it; `None` where it does not tell.
+    pub lost: Option<u64>,
     /// What the search found; `None` when the trace is too small for a device, or too few simulations may be made.
     pub searched: Option<Searched>,
     /// Files that no rule can name: they are outside the recorded directories.
@@ -119,7 +121,7 @@ pub fn suggest(
         .device
         .handles
         .saturating_sub(usize::from(has_rest))
-        .max(1);
+        .clamp(1, MAX_STREAMS - 1);
     let mut search = Search::new(trace, footprint, &subjects, options, report);
     let (groups, searched) = match search.find(most) {
         Ok((groups, searched)) => (groups, Some(searched)),
@@ -136,6 +138,7 @@ pub fn suggest(
             .map(|(subject, stream)| class(subject, stream, &places))
             .collect(),
         seen_s,
+        lost: trace.recorded.map(|recorded| recorded.lost),
         searched,
         skipped,
     })
@@ -200,10 +203,14 @@ fn about(trace: &Trace, seen_s: f64, searched: Option<&Searched>) -> String {
         .sum();
     let mut text = format!(
         "Suggested by saiga streams suggest from a trace of {}, {} written in {} files.",
-        words::seconds(seen_s),
+        words::length(seen_s),
         words::bytes(written),
         trace.files.len()
     );
+    if trace.lost() > 0 {
+        let lost = trace.lost();
+        text.push_str(&format!(" The trace has holes: {lost} events were lost."));
+    }
     if let Some(searched) = searched {
         text.push_str(&format!(
             " In {} simulations on {} pages, write amplification was {:.3} without rules and {:.3} with these.",

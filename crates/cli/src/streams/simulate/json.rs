@@ -32,6 +32,7 @@ fn trace(found: &Found<'_>) -> Value {
         "files": found.trace.files.len(),
         "directories": found.trace.directories,
         "duration_s": totals.duration_ns as f64 / 1e9,
+        "lost_events": found.trace.recorded.map(|recorded| recorded.lost),
         "writes": totals.writes,
         "written_bytes": totals.written_bytes,
         "partial_writes": totals.partial_writes,

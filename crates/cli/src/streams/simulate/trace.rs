@@ -19,6 +19,9 @@ use super::super::suggested;
 use super::{Args, json as values, outcome, words};
 use crate::{exit, outfile};
 
+/// What the set is called that comes from the trace itself.
+const SUGGESTED: &str = "suggested";
+
 /// A word of `--rules`.
 enum Wanted {
     /// One stream is always there.
@@ -51,6 +54,9 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
         wanted.push(read_set(word)?);
     }
     let trace = suggested::read(path)?;
+    if let Some(holes) = suggested::holes(&trace) {
+        exit::say(&format!("warning: {holes}"));
+    }
     let footprint =
         Footprint::of(&trace, args.page_bytes).with_context(|| path.display().to_string())?;
     let conditions = conditions(args);
@@ -64,8 +70,10 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
     if !is_asked {
         wanted = by_default(&trace);
     }
+    // What is wrong with the given sets is said before the search for the suggested one.
+    let given = given(wanted, &trace, args)?;
     let mut suggestion = None;
-    if wanted.iter().any(|one| matches!(one, Wanted::Suggested)) {
+    if given.iter().any(Option::is_none) {
         let first = conditions[0].device(&device);
         let found = suggested::suggest(
             &trace,
@@ -80,7 +88,7 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
             found => suggestion = Some(found.with_context(|| path.display().to_string())?),
         }
     }
-    let mut joined = join(wanted, suggestion.as_ref(), &trace, args)?;
+    let mut joined = with_suggested(given, suggestion.as_ref(), &trace, args)?;
     let none = sets::none(&trace);
     let watch = &mut Progress {
         interrupt: &interrupt,
@@ -120,7 +128,7 @@ fn is_too_small(error: &ReplayError) -> bool {
 fn read_set(word: &str) -> anyhow::Result<Wanted> {
     Ok(match word {
         "none" => Wanted::None,
-        "suggested" => Wanted::Suggested,
+        SUGGESTED => Wanted::Suggested,
         word => {
             let (set, warnings) = Set::load(word)?;
             for warning in &warnings {
@@ -141,7 +149,7 @@ fn by_default(trace: &Trace) -> Vec<Wanted> {
     wanted
 }
 
-/// Every utilisation with every policy.
+/// Every utilisation with every policy, each once.
 fn conditions(args: &Args) -> Vec<Condition> {
     let utilisations = match &args.device.utilisation[..] {
         [] => &[Options::default().utilisation],
@@ -154,42 +162,54 @@ fn conditions(args: &Args) -> Vec<Condition> {
             policy: *policy,
         })
     };
-    utilisations.iter().flat_map(of).collect()
+    let mut conditions = Vec::new();
+    for condition in utilisations.iter().flat_map(of) {
+        if !conditions.contains(&condition) {
+            conditions.push(condition);
+        }
+    }
+    conditions
 }
 
-/// The sets on the trace, in the order in which they were asked for.
-fn join(
-    wanted: Vec<Wanted>,
+/// The sets on the trace, in the order in which they were asked for; `None` is where the suggested one comes.
+fn given(wanted: Vec<Wanted>, trace: &Trace, args: &Args) -> anyhow::Result<Vec<Option<Joined>>> {
+    let mut names: Vec<String> = Vec::new();
+    let mut given = Vec::new();
+    for one in wanted {
+        let set = match one {
+            Wanted::None => continue,
+            Wanted::Set(set) => Some(set.join(trace, args.by.by())?),
+            Wanted::Suggested => None,
+        };
+        let name = set.as_ref().map_or(SUGGESTED, |set| &set.name);
+        if names.iter().any(|known| known == name) {
+            bail!("two rule sets are called {name}; give one of them another name");
+        }
+        names.push(name.to_owned());
+        for pattern in set.iter().flat_map(Joined::idle) {
+            exit::say(&format!(
+                "note: {name}: {pattern:?} matches no file of the trace"
+            ));
+        }
+        given.push(set);
+    }
+    Ok(given)
+}
+
+/// All sets, with the suggested one in its place, if there is one.
+fn with_suggested(
+    given: Vec<Option<Joined>>,
     suggestion: Option<&Suggestion>,
     trace: &Trace,
     args: &Args,
 ) -> anyhow::Result<Vec<Joined>> {
-    let mut joined = Vec::new();
-    for one in wanted {
-        let set = match one {
-            Wanted::None => continue,
-            Wanted::Set(set) => set,
-            Wanted::Suggested => match suggestion {
-                Some(suggestion) => Set::of_labels("suggested", suggestion.rules.clone(), true),
-                None => continue,
-            },
-        };
-        let set = set.join(trace, args.by.by())?;
-        if joined.iter().any(|known: &Joined| known.name == set.name) {
-            bail!(
-                "two rule sets are called {}; give one of them another name",
-                set.name
-            );
-        }
-        for pattern in set.idle() {
-            exit::say(&format!(
-                "note: {}: {pattern:?} matches no file of the trace",
-                set.name
-            ));
-        }
-        joined.push(set);
-    }
-    Ok(joined)
+    let suggested = suggestion.map(|suggestion| {
+        let set = Set::of_labels(SUGGESTED, suggestion.rules.clone(), true);
+        set.join(trace, args.by.by())
+    });
+    let suggested = suggested.transpose()?;
+    let sets = given.into_iter().map(|set| set.or(suggested.clone()));
+    Ok(sets.flatten().collect())
 }
 
 struct Progress<'a> {

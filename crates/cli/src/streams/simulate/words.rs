@@ -9,6 +9,7 @@ use saiga_whatif::compare::{placement_name, ratio};
 use saiga_whatif::document::policy_name;
 use saiga_whatif::{Condition, Joined, Run};
 
+use super::super::suggested;
 use super::trace::Found;
 use super::{outcome, percent};
 use crate::table::Table;
@@ -176,7 +177,7 @@ fn victims(run: &Run) -> String {
 
 /// What is to be said of this trace and these sets.
 pub(super) fn notes(found: &Found<'_>) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = suggested::holes(found.trace).into_iter().collect();
     let writes = found.footprint.writes_per_page();
     if writes < replay::FEW_WRITES_PER_PAGE {
         notes.push(format!(

@@ -19,8 +19,6 @@ use crate::{exit, units};
 /// What was recorded.
 pub(super) struct Live {
     pub(super) trace: Trace,
-    /// Whether no event was lost.
-    pub(super) is_complete: bool,
     interrupt: Interrupt,
     /// Signals that have ended the recording.
     spent: u64,
@@ -58,7 +56,6 @@ impl Live {
         anyhow::ensure!(signals < 2, "interrupted");
         Ok(Self {
             trace: suggested::read(&options.out)?,
-            is_complete: tally.lost == 0,
             interrupt,
             spent: signals.min(1),
         })

@@ -32,7 +32,7 @@ pub struct Totals {
     pub discarded_bytes: u64,
     /// Pages that held data when the recording began.
     pub present_pages: u64,
-    /// From the first request to the last.
+    /// What was recorded, where the trace tells it, else from the first request to the last.
     pub duration_ns: u64,
 }
 
@@ -114,9 +114,8 @@ impl Footprint {
         footprint.totals.distinct_written_pages = length(&written);
         let present = merged(&trace.rows, &[Op::Present], page_bytes);
         footprint.totals.present_pages = length(&present);
-        if let [first, .., last] = trace.rows[..] {
-            footprint.totals.duration_ns = last.t_ns - first.t_ns;
-        }
+        let span = trace.span_ns();
+        footprint.totals.duration_ns = span.map_or(0, |[begin, end]| end - begin);
         Ok(footprint)
     }
 
@@ -216,6 +215,7 @@ fn merged(rows: &[Row], ops: &[Op], page_bytes: u64) -> Vec<Extent> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::Recorded;
 
     fn row(op: Op, lba: u64, len: u64) -> Row {
         Row {
@@ -274,6 +274,26 @@ mod tests {
             duration_ns: (1 << 40) - 512,
         };
         assert_eq!(*found.totals(), totals);
+    }
+
+    #[test]
+    fn a_trace_is_as_long_as_was_recorded_if_it_tells() {
+        let mut trace = Trace {
+            rows: [3, 9]
+                .map(|t_ns| Row {
+                    t_ns,
+                    ..row(Op::Write, 0, 512)
+                })
+                .into(),
+            ..Trace::default()
+        };
+        let found = |trace: &Trace| Footprint::of(trace, 4096).unwrap().totals().duration_ns;
+        assert_eq!(found(&trace), 6);
+        trace.recorded = Some(Recorded {
+            duration_ns: 20,
+            lost: 0,
+        });
+        assert_eq!(found(&trace), 20);
     }
 
     /// A file system of 1 KiB blocks has four files in a page.

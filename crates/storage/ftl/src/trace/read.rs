@@ -2,7 +2,9 @@
 
 use std::io::{self, BufRead, Read as _};
 
-use super::{COLUMNS, DIRECTORY, FIRST_LINE, Op, Row, SECTOR_BYTES, Trace, name};
+use super::{
+    COLUMNS, DIRECTORY, FIRST_LINE, Op, RECORDED, Recorded, Row, SECTOR_BYTES, Trace, name,
+};
 
 /// Longest line: the longest path with every byte escaped, and numbers.
 const MAX_LINE_BYTES: u64 = 16 * 1024;
@@ -98,6 +100,19 @@ pub enum Fault {
         /// Its own.
         now: u64,
     },
+    /// It is after the end.
+    #[error("t_ns {now} is after the end of the recording, which lasted {recorded} ns")]
+    AfterTheEnd {
+        /// The time of the last row.
+        now: u64,
+        /// How long was recorded.
+        recorded: u64,
+    },
+    /// There are two lengths.
+    #[error(
+        "how long was recorded is said a second time; traces that were put together have one length"
+    )]
+    RecordedTwice,
     /// A file has no name yet.
     #[error("file {number} has no name; its first row must say {number}=NAME")]
     Unnamed {
@@ -168,13 +183,25 @@ fn enter(bytes: &[u8], line: u64, trace: &mut Trace) -> Result<(), Fault> {
         _ => {
             let row = row(text, trace)?;
             trace.rows.push(row);
-            Ok(())
+            check_end(trace)
         }
     }
 }
 
-/// A remark means nothing, unless it names a directory.
+/// A remark means nothing, unless it names a directory or says how long was recorded.
 fn remark(text: &str, trace: &mut Trace) -> Result<(), Fault> {
+    let [begin, middle] = RECORDED;
+    let recorded = text.strip_prefix(begin);
+    if let Some((duration, lost)) = recorded.and_then(|rest| rest.split_once(middle)) {
+        let recorded = Recorded {
+            duration_ns: number("recorded", duration)?,
+            lost: number("lost", lost)?,
+        };
+        if trace.recorded.replace(recorded).is_some() {
+            return Err(Fault::RecordedTwice);
+        }
+        return check_end(trace);
+    }
     let path = text.strip_prefix(DIRECTORY);
     let Some(path) = path.filter(|path| path.starts_with('/')) else {
         return Ok(());
@@ -186,6 +213,18 @@ fn remark(text: &str, trace: &mut Trace) -> Result<(), Fault> {
         .directories
         .push(name::unescape(path).ok_or_else(wrong)?);
     Ok(())
+}
+
+/// No row is after the end of the recording, wherever in the trace that stands.
+fn check_end(trace: &Trace) -> Result<(), Fault> {
+    let now = trace.rows.last().map_or(0, |row| row.t_ns);
+    match trace.recorded {
+        Some(Recorded { duration_ns, .. }) if now > duration_ns => Err(Fault::AfterTheEnd {
+            now,
+            recorded: duration_ns,
+        }),
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn row(text: &str, trace: &mut Trace) -> Result<Row, Fault> {
@@ -307,11 +346,52 @@ mod tests {
         assert_eq!(trace.directories, ["/a b", "/c"]);
     }
 
+    #[test]
+    fn a_remark_may_say_how_long_was_recorded() {
+        for (remark, expected) in [
+            ("# recorded 9, lost 0", Some((9, 0))),
+            ("# recorded 60000000000, lost 7", Some((60_000_000_000, 7))),
+            // What people may have written before this meant something.
+            ("# recorded 2026-11-22 on db1", None),
+            ("# recorded", None),
+            ("#recorded 9, lost 0", None),
+        ] {
+            for text in [
+                format!("{HEAD}9,0,512,W,-\n{remark}\n"),
+                format!("{HEAD}{remark}\n9,0,512,W,-\n"),
+            ] {
+                let trace = read(text.as_bytes()).unwrap();
+                let found = trace.recorded.map(|it| (it.duration_ns, it.lost));
+                assert_eq!((found, trace.rows.len()), (expected, 1), "{text}");
+            }
+        }
+    }
+
     /// The text behind the head, and the message.
     const WRONG: &[(&str, &str)] = &[
         (
             "# directory /a%4\n",
             "line 3: file name \"/a%4\": not empty, and % only as %XX",
+        ),
+        (
+            "# recorded x, lost 0\n",
+            "line 3: recorded \"x\" is no whole number below 2^64",
+        ),
+        (
+            "1,0,512,W,-\n# recorded 9, lost -1\n",
+            "line 4: lost \"-1\" is no whole number below 2^64",
+        ),
+        (
+            "# recorded 9, lost 0\n# recorded 9, lost 0\n",
+            "line 4: how long was recorded is said a second time; traces that were put together have one length",
+        ),
+        (
+            "9,0,512,W,-\n# recorded 8, lost 0\n",
+            "line 4: t_ns 9 is after the end of the recording, which lasted 8 ns",
+        ),
+        (
+            "# recorded 8, lost 0\n8,0,512,W,-\n9,0,512,W,-\n",
+            "line 5: t_ns 9 is after the end of the recording, which lasted 8 ns",
         ),
         (
             "1,0,512\n",

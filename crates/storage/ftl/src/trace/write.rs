@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::{COLUMNS, DIRECTORY, FIRST_LINE, Op, SECTOR_BYTES, name};
+use super::{COLUMNS, DIRECTORY, FIRST_LINE, Op, RECORDED, Recorded, SECTOR_BYTES, name};
 
 /// Why a row was not written.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +23,14 @@ pub enum WriteError {
         lba: u64,
         /// Its length.
         len: u64,
+    },
+    /// The reader would refuse the length.
+    #[error("a row at {last_ns} ns is after the end of a recording of {duration_ns} ns")]
+    AfterTheEnd {
+        /// The time of the last row.
+        last_ns: u64,
+        /// How long was recorded.
+        duration_ns: u64,
     },
     /// Files have numbers of 32 bits.
     #[error("too many files for one trace")]
@@ -101,11 +109,23 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Ends the trace and answers the output, flushed.
+    /// Ends the trace and answers the output, flushed. A recording says how long it was, and what it has lost; rows count
+    /// their time from its beginning.
     ///
     /// # Errors
-    /// The output failed.
-    pub fn finish(mut self) -> Result<W, WriteError> {
+    /// The output failed, or a row is later than the end.
+    pub fn finish(mut self, recorded: Option<Recorded>) -> Result<W, WriteError> {
+        if let Some(Recorded { duration_ns, lost }) = recorded {
+            let last_ns = self.before_ns;
+            if last_ns > duration_ns {
+                return Err(WriteError::AfterTheEnd {
+                    last_ns,
+                    duration_ns,
+                });
+            }
+            let [begin, middle] = RECORDED;
+            writeln!(self.out, "{begin}{duration_ns}{middle}{lost}")?;
+        }
         self.out.flush()?;
         Ok(self.out)
     }
@@ -136,7 +156,7 @@ mod tests {
                 writer.row(t_ns, lba, len, op, file.as_deref()).unwrap();
                 expected.push(((t_ns, lba, len, op), file));
             }
-            let text = writer.finish().unwrap();
+            let text = writer.finish(None).unwrap();
             let trace = read(&text[..]).unwrap();
             let found: Vec<_> = trace.rows.iter().map(|row| {
                 let Row { t_ns, lba, len, op, file } = *row;
@@ -152,8 +172,26 @@ mod tests {
         for path in ["/db/a\n%", "/é"] {
             writer.directory(path).unwrap();
         }
-        let text = writer.finish().unwrap();
+        let text = writer.finish(None).unwrap();
         assert_eq!(read(&text[..]).unwrap().directories, ["/db/a\n%", "/é"]);
+    }
+
+    #[test]
+    fn how_long_was_recorded_is_read_again() {
+        let of = |duration_ns| {
+            let mut writer = Writer::new(Vec::new()).unwrap();
+            writer.row(9, 0, 512, Op::Write, None).unwrap();
+            writer.finish(Some(Recorded {
+                duration_ns,
+                lost: 3,
+            }))
+        };
+        let text = of(60).unwrap();
+        assert!(text.ends_with(b"-\n# recorded 60, lost 3\n"), "{text:?}");
+        let recorded = read(&text[..]).unwrap().recorded.unwrap();
+        assert_eq!((recorded.duration_ns, recorded.lost), (60, 3));
+        assert!(of(9).is_ok());
+        assert!(matches!(of(8), Err(WriteError::AfterTheEnd { .. })));
     }
 
     #[test]

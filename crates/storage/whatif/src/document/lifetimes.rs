@@ -25,7 +25,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
         "How long a page holds what was written to it, until it is written again or discarded. Pages that were still alive \
          at the end of {} count for as long as they were seen (Kaplan and Meier), so a line that stays below 1 is of pages \
          that live longer.",
-        words::seconds(content.seen_s)
+        words::length(content.seen_s)
     ))];
     let ends = ends(classes);
     let drawn: Vec<&Class> = classes

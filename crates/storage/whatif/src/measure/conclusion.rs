@@ -145,7 +145,7 @@ impl Conclusion {
         }
     }
 
-    /// `seen 0.3 rewrites per page in 600 s: long or extreme, not told apart`; `None` when it is certain.
+    /// `seen 0.30 rewrites per page in 10 min 00 s: long or extreme, not told apart`; `None` when it is certain.
     #[must_use]
     pub fn doubt(&self, seen_s: f64) -> Option<String> {
         let or = self.or?;
@@ -165,7 +165,7 @@ impl Conclusion {
         };
         Some(format!(
             "seen {what} in {}: {one} or {other}, not told apart",
-            words::seconds(seen_s)
+            words::length(seen_s)
         ))
     }
 
@@ -178,7 +178,7 @@ impl Conclusion {
             "{}: {} written in {}, {} files; pages live {} in the median (quartiles {} and {})",
             self.words(),
             words::bytes(evidence.written_bytes),
-            words::seconds(seen_s),
+            words::length(seen_s),
             files,
             age(0.5),
             age(0.25),

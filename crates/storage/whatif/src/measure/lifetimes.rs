@@ -12,6 +12,8 @@ const STEPS: u64 = 4;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lifetimes {
     bins: BTreeMap<u64, Bin>,
+    /// The longest life that was seen, whether it ended or not.
+    longest_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -41,11 +43,16 @@ impl Age {
 
 impl Lifetimes {
     pub(super) fn ends(&mut self, ns: u64, count: u64) {
-        self.bins.entry(bin(ns)).or_default().ended += count;
+        self.bin(ns).ended += count;
     }
 
     pub(super) fn goes_on(&mut self, ns: u64, count: u64) {
-        self.bins.entry(bin(ns)).or_default().going_on += count;
+        self.bin(ns).going_on += count;
+    }
+
+    fn bin(&mut self, ns: u64) -> &mut Bin {
+        self.longest_ns = self.longest_ns.max(ns);
+        self.bins.entry(bin(ns)).or_default()
     }
 
     pub(super) fn add(&mut self, other: &Self) {
@@ -54,6 +61,7 @@ impl Lifetimes {
             sum.ended += bin.ended;
             sum.going_on += bin.going_on;
         }
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
 
     /// Page writes that were watched.
@@ -68,6 +76,11 @@ impl Lifetimes {
         self.bins.values().map(|bin| bin.ended).sum()
     }
 
+    /// The longest life that was seen, in seconds. Bins are wider than that, at their end.
+    fn longest_s(&self) -> f64 {
+        self.longest_ns as f64 / 1e9
+    }
+
     /// The share of the pages that were dead at an age in seconds, at every age at which some died.
     #[must_use]
     pub fn distribution(&self) -> Vec<[f64; 2]> {
@@ -77,7 +90,8 @@ impl Lifetimes {
         for (number, bin) in &self.bins {
             if bin.ended > 0 {
                 alive *= 1.0 - bin.ended as f64 / at_risk as f64;
-                points.push([middle_s(*number), 1.0 - alive]);
+                let age_s = middle_s(*number).min(self.longest_s());
+                points.push([age_s, 1.0 - alive]);
             }
             at_risk -= bin.ended + bin.going_on;
         }
@@ -87,12 +101,14 @@ impl Lifetimes {
     /// The age at which this share of the pages was dead; `None` when nothing was written.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<Age> {
-        let last = self.bins.last_key_value()?;
+        if self.bins.is_empty() {
+            return None;
+        }
         let points = self.distribution();
         let known = points.iter().find(|[_, dead]| *dead >= share - 1e-9);
         Some(match known {
             Some([age, _]) => Age::Known(*age),
-            None => Age::MoreThan(middle_s(*last.0)),
+            None => Age::MoreThan(self.longest_s()),
         })
     }
 }
@@ -151,7 +167,21 @@ mod tests {
         let dead: Vec<f64> = lives.distribution().iter().map(|[_, dead]| *dead).collect();
         assert_eq!(dead, [0.25, 0.625]);
         assert!(is_near(lives.quantile(0.6), 4.0));
-        assert!(matches!(lives.quantile(0.7), Some(Age::MoreThan(age)) if age > 7.0));
+        assert_eq!(lives.quantile(0.7), Some(Age::MoreThan(8.0)));
         assert_eq!((lives.count(), lives.ended()), (4, 2));
+    }
+
+    /// The bin of 600 s reaches to 687 s; 618 s, its middle, nobody has seen.
+    #[test]
+    fn no_age_is_beyond_what_was_seen() {
+        let mut short = Lifetimes::default();
+        short.goes_on(S, 1);
+        let mut lives = Lifetimes::default();
+        lives.goes_on(600 * S, 1);
+        assert_eq!(lives.quantile(0.5), Some(Age::MoreThan(600.0)));
+        short.add(&lives);
+        assert_eq!(short.quantile(0.5), Some(Age::MoreThan(600.0)));
+        lives.ends(600 * S, 9);
+        assert_eq!(lives.quantile(0.5), Some(Age::Known(600.0)));
     }
 }

@@ -1,5 +1,6 @@
 //! Hand-made rows whose answer is known.
 
+use saiga_ftl::trace::Recorded;
 use saiga_streams::Hint;
 
 use super::conclusion::conclude;
@@ -91,6 +92,42 @@ fn pages_in_place_are_judged_by_their_rate() {
     }
 }
 
+/// A burst at the beginning of ten minutes is no rate, and what it wrote has lived until the end.
+#[test]
+fn what_was_recorded_counts_also_when_nothing_was_written() {
+    let rows = (0..200_u64).map(|i| Row {
+        t_ns: i * 28_000_000,
+        lba: i * 37 % 100 * PAGE,
+        len: PAGE,
+        op: Op::Write,
+        file: Some(0),
+    });
+    let mut trace = Trace {
+        files: vec!["t.ibd".to_owned()],
+        rows: rows.collect(),
+        ..Trace::default()
+    };
+    let found = |trace: &Trace| {
+        let watcher = Watcher::of(trace, PAGE);
+        let evidence = &watcher.evidence()[0];
+        let hint = conclude(evidence, watcher.seconds()).hint;
+        (hint, watcher.seconds(), evidence.lifetimes.quantile(0.9))
+    };
+    let (hint, seen_s, age) = found(&trace);
+    assert_eq!((hint, seen_s), (Hint::Short, 5.572));
+    assert!(matches!(age, Some(Age::Known(s)) if s < 3.0), "{age:?}");
+    trace.recorded = Some(Recorded {
+        duration_ns: 600 * S,
+        lost: 0,
+    });
+    let (hint, seen_s, age) = found(&trace);
+    assert_eq!((hint, seen_s), (Hint::Long, 600.0));
+    assert!(
+        matches!(age, Some(Age::MoreThan(s)) if s > 500.0),
+        "{age:?}"
+    );
+}
+
 #[test]
 fn too_few_rewrites_are_said() {
     let mut maker = Maker::new(&["t.ibd"]);
@@ -98,7 +135,7 @@ fn too_few_rewrites_are_said() {
     (0..601).for_each(|i| maker.write(i * 701 % 2000, 1, 0));
     let found = maker.concluded(0);
     assert_eq!((found.hint, found.or), (Hint::Long, Some(Hint::Extreme)));
-    let doubt = "seen 0.30 rewrites per page in 600 s: long or extreme, not told apart";
+    let doubt = "seen 0.30 rewrites per page in 10 min 00 s: long or extreme, not told apart";
     assert_eq!(found.doubt(600.0).as_deref(), Some(doubt));
 }
 
@@ -146,7 +183,7 @@ fn a_log_of_which_no_end_was_seen_is_not_told() {
     let dump = maker.concluded(1);
     assert_eq!(dump.behaviour, Behaviour::Once);
     assert_eq!((dump.hint, dump.or), (Hint::Extreme, Some(Hint::Long)));
-    let doubt = "seen no end of half of its pages in 60 s: long or extreme, not told apart";
+    let doubt = "seen no end of half of its pages in 60.00 s: long or extreme, not told apart";
     assert_eq!(dump.doubt(60.0).as_deref(), Some(doubt));
 }
 
@@ -161,6 +198,19 @@ fn a_control_file_is_rewritten() {
         (Behaviour::InPlace, Hint::Short)
     );
     assert_eq!(found.rewrites_per_page, 59.0);
+}
+
+/// One row of more pages than may be watched.
+#[test]
+fn memory_is_bounded_within_a_row() {
+    let mut maker = Maker::new(&["dump"]);
+    maker.watcher.most_pages = 10_000;
+    (0..2).for_each(|_| maker.write(0, 1_000_000, 0));
+    assert!(maker.watcher.pages.len() <= 10_000);
+    let evidence = &maker.watcher.evidence()[0];
+    let near = |found: u64| found.abs_diff(1_000_000) < 50_000;
+    assert!(near(evidence.pages), "{evidence:?}");
+    assert!(near(evidence.lifetimes.ended()), "{evidence:?}");
 }
 
 /// With one page in two, counts stay what they are.

@@ -126,6 +126,37 @@ fn kinds_are_told_apart_and_rings_cost_nothing() {
     );
 }
 
+/// More handles than streams that a set may have: what is suggested can be simulated.
+#[test]
+fn there_are_no_more_streams_than_a_set_may_have() {
+    let mut maker = Maker::default();
+    let mut pause_ns = 1_000_000;
+    for i in 0..80_u64 {
+        pause_ns += pause_ns / 3;
+        let name: String = (0..7)
+            .map(|bit| if i >> bit & 1 == 0 { 'a' } else { 'b' })
+            .collect();
+        let file = maker.file(&name);
+        for _ in 0..3 {
+            maker.row(Op::Write, i * 10, 1, file);
+            maker.now_ns += pause_ns;
+        }
+    }
+    let footprint = Footprint::of(&maker.trace, PAGE).unwrap();
+    let options = Options {
+        device: replay::Options {
+            handles: 128,
+            ..replay::Options::default()
+        },
+        page_bytes: PAGE,
+        simulations: 0,
+    };
+    let go_on = &mut |_, _| ControlFlow::Continue(());
+    let suggestion = suggest(&maker.trace, &footprint, &options, go_on).unwrap();
+    let set = Set::of_labels("suggested", suggestion.rules, true);
+    set.join(&maker.trace, By::Stream).unwrap();
+}
+
 #[test]
 fn rules_say_why_and_can_be_read_again() {
     let suggestion = mix().suggest(20);

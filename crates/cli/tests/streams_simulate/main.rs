@@ -6,8 +6,10 @@ use std::fs;
 
 use serde_json::Value;
 
-#[path = "streams_simulate/memory.rs"]
+mod bad_input;
 mod memory;
+mod recorded;
+#[path = "../support/mod.rs"]
 mod support;
 use support::{Installation, Said, said, text};
 
@@ -215,207 +217,6 @@ fn a_trace_compares_rule_sets() {
     assert_eq!(cases[2]["streams"], serde_json::json!([0, 2]));
 }
 
-/// Arguments and what the message must contain; `T` is a good trace, `BAD` one with a wrong line,
-/// `EMPTY` one without writes, `R` good rules, `ODD` bad ones.
-const BAD: &[(&[&str], &str)] = &[
-    (
-        &[],
-        "--uniform|--hot-cold <R/F>|--sequential|--trace <FILE>",
-    ),
-    (&["--uniform", "--sequential"], "cannot be used with"),
-    (
-        &["--hot-cold", "0.1"],
-        "use two shares between 0 and 1, as 0.1/0.9",
-    ),
-    (
-        &["--hot-cold", "0.1/1.5"],
-        "use two shares between 0 and 1, as 0.1/0.9",
-    ),
-    (
-        &["--uniform", "--op", "0"],
-        "over-provisioning 0: use a share above 0",
-    ),
-    (&["--uniform", "--op", "x"], "invalid value 'x' for '--op"),
-    (
-        &["--uniform", "--ru-pages", "100"],
-        "100 pages per reclaim unit: use a power of two",
-    ),
-    (
-        &["--uniform", "--policy", "lru"],
-        "use greedy, fifo, cost-benefit, choice:D",
-    ),
-    (
-        &["--uniform", "--policy", "choice:0"],
-        "use greedy, fifo, cost-benefit, choice:D",
-    ),
-    (
-        &["--uniform", "--policy", "windowed:-1"],
-        "or windowed:W with the number of units",
-    ),
-    (
-        &["--uniform", "--quota", "half"],
-        "[possible values: none, even, data]",
-    ),
-    (
-        &["--uniform", "--utilisation", "1.2"],
-        "--utilisation 1.2: use a share",
-    ),
-    (&["--uniform", "--warm-up", "2"], "2 is not in 8..=1000"),
-    (
-        &[
-            "--uniform",
-            "--pages",
-            "3000",
-            "--op",
-            "0.01",
-            "--ru-pages",
-            "2048",
-        ],
-        "cannot hold 3000 pages and a spare one",
-    ),
-    (&["--uniform", "--pages", "0"], "0 is not in 1..=4294967295"),
-    (
-        &["--uniform", "--pages", "4000000000", "--op", "1"],
-        "scale the device down",
-    ),
-    (
-        &["--hot-cold", "0.1/0.9", "--streams", "3"],
-        "hot and cold data go to 1 or 2",
-    ),
-    (&["--uniform", "--rules", "R"], "cannot be used with"),
-    (&["--sequential", "--handles", "3"], "cannot be used with"),
-    (&["--trace", "T", "--pages", "9"], "cannot be used with"),
-    (&["--trace", "/no/file"], "cannot open /no/file"),
-    (&["--trace", "BAD"], "line 4: lba \"x\" is no whole number"),
-    (
-        &["--trace", "EMPTY"],
-        "has no writes, so there is nothing to simulate",
-    ),
-    (
-        &["--trace", "T", "--rules", "ODD"],
-        "ODD:1: failed to parse the rule: 3 words",
-    ),
-    (
-        &["--trace", "T", "--rules", "MIXED"],
-        "MIXED: TOML parse error",
-    ),
-    (
-        &["--trace", "T", "--rules", "mysql", "/no/rules"],
-        "cannot read the rules in /no/rules",
-    ),
-    (
-        &["--trace", "T", "--rules", "mysq"],
-        "there is no rule set `mysq`; use none, suggested, astream, mysql,",
-    ),
-    (
-        &["--trace", "T", "--rules", "mysql", "redis", "mysql"],
-        "two rule sets are called mysql",
-    ),
-    (
-        &["--trace", "NAMELESS", "--rules", "suggested"],
-        "writes to no file that a rule could name",
-    ),
-    (&["--trace", "T", "--by", "size"], "invalid value 'size'"),
-    (&["--uniform", "--by", "hint"], "cannot be used with"),
-    (&["--uniform", "--report", "x"], "cannot be used with"),
-    (&["--uniform", "--simulations", "9"], "cannot be used with"),
-    (
-        &["--trace", "T", "--report", "/no/page.html"],
-        "cannot write /no/page.html: there is no directory /no",
-    ),
-    (&["--trace", "T", "--report", "/"], "/ is no name of a file"),
-    (
-        &["--trace", "T", "--report", "/tmp"],
-        "/tmp is a directory; name a file in it",
-    ),
-    (
-        &["--uniform", "--utilisation", "0.7,0.9"],
-        "several values of --utilisation are for --trace",
-    ),
-    (
-        &["--uniform", "--policy", "greedy,fifo"],
-        "several values of --policy are for --trace",
-    ),
-    (
-        &["--trace", "T", "--utilisation", "0.7,x"],
-        "invalid value 'x'",
-    ),
-    (
-        &["--trace", "T", "--utilisation", "0.7,1.2"],
-        "utilisation 1.2: use a share",
-    ),
-    (
-        &["--trace", "T", "--page-bytes", "5000"],
-        "pages of 5000 bytes: use a power of two",
-    ),
-    (&["--trace", "T", "--handles", "0"], "0 handles: use"),
-    (
-        &["--trace", "T", "--utilisation", "0"],
-        "utilisation 0: use a share",
-    ),
-];
-
-/// The same for `suggest`.
-const BAD_SUGGEST: &[(&[&str], &str)] = &[
-    (&[], "--trace <FILE>"),
-    (&["--trace", "/no/file"], "cannot open /no/file"),
-    (&["--trace", "EMPTY"], "has no writes"),
-    (
-        &["--trace", "NAMELESS"],
-        "writes to no file that a rule could name",
-    ),
-    (&["--trace", "T", "--handles", "0"], "0 handles: use"),
-    (&["--trace", "T", "--op", "0"], "over-provisioning 0"),
-    (
-        &["--trace", "T", "--utilisation", "2"],
-        "utilisation 2: use a share",
-    ),
-    (
-        &["--trace", "T", "--out", "/no/rules.toml"],
-        "cannot write /no/rules.toml: there is no directory /no",
-    ),
-    (&["--trace", "T", "--out", "x.rules"], "x.rules: a file of"),
-];
-
-#[test]
-fn bad_input_is_named() {
-    let saiga = Installation::bare();
-    let head = "# saiga block trace 1\nt_ns,lba,len,op,file\n";
-    let files = [
-        ("T", trace()),
-        ("BAD", format!("{head}1,0,512,W,-\n2,x,512,W,-\n")),
-        ("EMPTY", format!("{head}1,0,4096,D,-\n")),
-        ("R", "[[assign]]\nmatch = 'a'\nstream = 1\n".to_owned()),
-        ("ODD", "rule = 1\n".to_owned()),
-        ("MIXED", "[[rule]]\n[[assign]]\n".to_owned()),
-        ("NAMELESS", format!("{head}1,0,4194304,W,-\n")),
-    ];
-    for (name, contents) in &files {
-        fs::write(saiga.path(name), contents).unwrap();
-    }
-    let of = |verb: &'static str, all: &'static [(&'static [&'static str], &'static str)]| {
-        all.iter()
-            .map(move |(words, expected)| ([&[verb], *words].concat(), *expected))
-    };
-    let all = of("simulate", BAD).chain(of("suggest", BAD_SUGGEST));
-    for (words, expected) in all {
-        let put = |word: &&str| match files.iter().find(|(name, _)| name == word) {
-            Some((name, _)) => text(&saiga.path(name)).to_owned(),
-            None => (*word).to_owned(),
-        };
-        let words: Vec<String> = words.iter().map(put).collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let words: Vec<&str> = [&["streams"], &words[..]].concat();
-        let out = said(&mut saiga.saiga(&words));
-        assert_eq!(
-            (out.code, out.stdout.as_str()),
-            (Some(2), ""),
-            "{words:?}: {out:?}"
-        );
-        assert!(out.stderr.contains(expected), "{words:?}: {out:?}");
-    }
-}
-
 #[test]
 fn without_rules_the_database_and_the_trace_decide() {
     let saiga = Installation::bare();
@@ -545,6 +346,49 @@ fn several_conditions_are_tabulated_and_reported() {
 }
 
 #[test]
+fn what_is_asked_for_twice_is_simulated_once() {
+    let saiga = Installation::bare();
+    let file = saiga.path("t.csv");
+    fs::write(&file, trace()).unwrap();
+    let words = ["--trace", text(&file), "--rules", "none"];
+    let twice = ["--utilisation", "0.9,0.9,0.90", "--policy", "greedy,greedy"];
+    let out = must(&saiga, &[&words[..], &twice].concat());
+    assert!(out.stderr.contains("simulating 1 of 1: "), "{out:?}");
+    assert_eq!(out.stdout, must(&saiga, &words).stdout);
+}
+
+/// Nothing can be suggested from this trace, which would be said first.
+#[test]
+fn sets_that_cannot_be_compared_are_refused_before_the_search() {
+    let saiga = Installation::bare();
+    let (file, many) = (saiga.path("t.csv"), saiga.path("many.toml"));
+    let head = "# saiga block trace 1\nt_ns,lba,len,op,file\n";
+    fs::write(&file, format!("{head}1,0,4194304,W,-\n")).unwrap();
+    let rules = (0..70)
+        .map(|i| format!("[[rule]]\npath = '{i}'\nhint = 'short'\nwhy = 'x'\nstream = 's{i}'\n"));
+    fs::write(&many, rules.collect::<String>()).unwrap();
+    for (sets, expected) in [
+        (
+            ["suggested", "mysql", "mysql"],
+            "two rule sets are called mysql",
+        ),
+        (
+            ["suggested", "mysql", "suggested"],
+            "two rule sets are called suggested",
+        ),
+        (
+            ["suggested", "mysql", text(&many)],
+            "many has 70 streams; at most 63",
+        ),
+    ] {
+        let words = [&["--trace", text(&file), "--rules"], &sets[..]].concat();
+        let out = simulate(&saiga, &words);
+        assert_eq!(out.code, Some(2), "{out:?}");
+        assert!(out.stderr.contains(expected), "{out:?}");
+    }
+}
+
+#[test]
 fn what_is_suggested_can_be_simulated_and_read_by_the_labeller() {
     let saiga = Installation::bare();
     let (file, rules) = (saiga.path("t.csv"), saiga.path("own.toml"));
@@ -577,6 +421,9 @@ fn what_is_suggested_can_be_simulated_and_read_by_the_labeller() {
     ] {
         assert!(seen.contains(expected), "{expected}: {seen}");
     }
+    // The same number in the table and in the rule's reason.
+    let bytes = |text: &str| text.contains("78.1 MiB");
+    assert!(bytes(&seen) && bytes(&printed), "{seen}{printed}");
     let listed = said(&mut saiga.saiga(&["streams", "rules", text(&rules)]));
     assert_eq!((listed.code, listed.stdout), (Some(0), printed));
 

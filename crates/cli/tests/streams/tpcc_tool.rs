@@ -1,0 +1,142 @@
+//! `tools/streams-tpcc`, which starts a server of its own: it leaves none, however it ends.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use saiga_trials::witness::await_some;
+
+use crate::site::{Labeller, Site, run};
+use crate::support::{said, text};
+
+const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools");
+
+/// The folder in which servers lie; whoever still lives there is ended with it.
+struct Home(PathBuf);
+
+impl Home {
+    fn new(site: &Site) -> Self {
+        let dir = site.path("home");
+        fs::create_dir(&dir).unwrap();
+        // A server is no root.
+        let outer = dir.parent().unwrap();
+        fs::set_permissions(outer, Permissions::from_mode(0o755)).unwrap();
+        Self(dir)
+    }
+
+    /// Processes with this folder in their command lines.
+    fn servers(&self) -> Vec<u32> {
+        let pids = fs::read_dir("/proc").unwrap();
+        let pids = pids.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+        let is_here = |pid: &u32| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let words = String::from_utf8_lossy(&words);
+            words.contains(text(&self.0)) && words.contains("mariadbd")
+        };
+        pids.filter(is_here).collect()
+    }
+
+    /// Whether the server says that it is ready.
+    fn is_ready(&self) -> bool {
+        let folders = fs::read_dir(&self.0).unwrap();
+        let logs = folders.map(|folder| folder.unwrap().path().join("server/log"));
+        logs.flat_map(fs::read_to_string)
+            .any(|log| log.contains("ready for connections"))
+    }
+
+    fn has_loop_device(&self) -> bool {
+        let listed = said(Command::new("losetup").args(["-l", "-n", "-O", "BACK-FILE"]));
+        listed.stdout.contains(text(&self.0))
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        for pid in self.servers() {
+            let _ = Command::new("kill")
+                .args(["-KILL", &pid.to_string()])
+                .status();
+        }
+    }
+}
+
+fn tool(site: &Site, home: &Path) -> Command {
+    let mut command = Command::new(format!("{TOOLS}/streams-tpcc"));
+    command
+        .arg("mariadb")
+        .args(["--size", "1GiB", "--dir", text(home)]);
+    command.arg("--saiga").arg(site.saiga.path("bin/saiga"));
+    command.arg("--out").arg(site.path("out"));
+    command
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .stdout(Stdio::null());
+    // As a shell with a terminal starts it, whose Ctrl-C goes to the whole group.
+    command.process_group(0);
+    command
+}
+
+#[test]
+fn a_tool_that_is_ended_while_it_loads_leaves_no_server() {
+    for (signal, is_for_all, code) in [("INT", true, 130), ("TERM", false, 143)] {
+        let site = Site::new();
+        let home = Home::new(&site);
+        let mut running = Labeller::warning(&mut tool(&site, &home.0));
+        let pid = running.child.id();
+        await_some(|| home.is_ready().then_some(()), || "no server".to_owned());
+        assert_eq!(home.servers().len(), 1);
+        let whom = if is_for_all {
+            format!("-{pid}")
+        } else {
+            pid.to_string()
+        };
+        run("kill", &[&format!("-{signal}"), "--", &whom]);
+        let found = running.child.wait().unwrap().code();
+        assert_eq!(found, Some(code), "{signal}: {:#?}", running.rest());
+        assert_eq!(home.servers(), [0; 0], "{signal}");
+        assert_eq!(fs::read_dir(&home.0).unwrap().count(), 0, "{signal}");
+        await_some(
+            || (!home.has_loop_device()).then_some(()),
+            || format!("{signal}: the loop device is still there"),
+        );
+    }
+}
+
+/// One that is deaf is killed; of one that is gone by the time its name is asked for, nothing is said.
+#[test]
+fn a_server_is_stopped_whatever_it_does() {
+    let script = r#"
+import io, subprocess, sys
+import servers
+def server(command):
+    it = servers.MariaDb.__new__(servers.MariaDb)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    process.stdout.readline()
+    vars(it).update(pid=process.pid, process=None, data="1000")
+    it.patience_s = 0.1
+    return it, process
+deaf, process = server(["sh", "-c", "trap '' TERM; echo; exec sleep 1000"])
+deaf.stop()
+assert process.wait() == -9, process.returncode
+class Gone(io.StringIO):
+    def read(self):
+        raise ProcessLookupError
+gone, process = server(["sh", "-c", "echo; exec sleep 1000"])
+for found in (Gone, lambda: open("/no/file")):
+    servers.open = lambda path: found()
+    gone.stop()
+    assert process.poll() is None
+process.kill()
+process.wait()
+"#;
+    // It may hang.
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "30", "python3", "-c", script]);
+    command
+        .env("PYTHONPATH", TOOLS)
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    let out = said(&mut command);
+    assert_eq!(out.code, Some(0), "{out:?}");
+    assert!(out.stderr.contains("does not end on SIGTERM"), "{out:?}");
+}
