@@ -1,5 +1,6 @@
 //! `saiga streams record`: what a database writes, block by block, while a program runs or another one does.
 
+mod ending;
 mod progress;
 pub(super) mod recording;
 pub(super) mod summary;
@@ -27,7 +28,7 @@ pub(super) use wanted::Wanted;
                       saiga streams record --out FILE [OPTIONS] DIR... --for TIME",
     after_help = "Needs root. What is recorded is what reaches the block layer: every write and discard on the file systems of the \
 directories, each with the file that it belongs to, in the format of docs/ftl.md. Ctrl-C and SIGTERM end the recording and \
-keep the trace.\nExit status: 1 when CMD failed or events were lost; the trace is kept, and what happened is said."
+keep the trace; CMD is sent SIGTERM, with its process group, and waited for.\nExit status: 1 when CMD failed or events were lost; the trace is kept, and what happened is said."
 )]
 pub(super) struct Args {
     /// The trace to write; must not exist

@@ -222,7 +222,10 @@ fn writes(metrics: Option<&Path>) -> anyhow::Result<String> {
         return Ok(String::new());
     };
     lasting(metrics, "the metrics")?;
-    if ["/run", "/var/run"].iter().any(|run| metrics.starts_with(run)) {
+    if ["/run", "/var/run"]
+        .iter()
+        .any(|run| metrics.starts_with(run))
+    {
         bail!(
             "{} is in a folder that each start of the machine empties; put the metrics elsewhere",
             metrics.display()

@@ -8,6 +8,7 @@ mod faults;
 mod files;
 mod gate;
 mod record;
+mod record_ends;
 mod record_loop;
 mod redis;
 mod rights;

@@ -84,7 +84,8 @@ impl Drop for Idle {
     }
 }
 
-fn recording(site: &Site, words: &[&str]) -> Labeller {
+/// One that has begun.
+pub(crate) fn recording(site: &Site, words: &[&str]) -> Labeller {
     let mut command = site.streams(&[&["record"], words].concat());
     let mut recording = Labeller::warning(command.stdout(Stdio::null()));
     recording.wait_for("recording writes to ");

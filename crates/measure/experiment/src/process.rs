@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 pub use rustix::process::Signal;
-use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, kill_process_group, pidfd_open, pidfd_send_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::account::Account;
@@ -417,6 +417,40 @@ impl Child {
         }
     }
 
+    /// Waits until nobody of its group lives, itself included, or the time is over. It is reaped
+    /// last: until then, the number of the group is nobody else's.
+    ///
+    /// # Errors
+    /// The system call that failed.
+    pub fn wait_for_group(&mut self, limit: Duration) -> io::Result<Option<Ended>> {
+        let deadline = Instant::now() + limit;
+        let is_alive = matches!(
+            self.watch_for_end(limit, &Interrupt::never())?,
+            Seen::TimeOver | Seen::Interrupt
+        );
+        if is_alive {
+            return Ok(None);
+        }
+        // One look for each call: it goes through all processes of the machine.
+        if self.ended.is_none() && group::outlives(self.pid) {
+            Interrupt::never().wait(deadline.saturating_duration_since(Instant::now()))?;
+            return Ok(None);
+        }
+        self.reap().map(Some)
+    }
+
+    /// Who is alive of its group, as `name (number)`; nobody once it is reaped.
+    #[must_use]
+    pub fn group(&self) -> Vec<String> {
+        if self.ended.is_some() {
+            return Vec::new();
+        }
+        let living = group::living(self.pid);
+        living
+            .map(|(pid, name)| format!("{name} ({pid})"))
+            .collect()
+    }
+
     /// Asks it to end, insists after three seconds, and reaps it. What is left of its group is
     /// killed.
     ///
@@ -458,6 +492,14 @@ impl Child {
         if self.ended.is_none() {
             // It may have ended meanwhile; the wait that follows finds out.
             let _ = pidfd_send_signal(&self.pidfd, signal);
+        }
+    }
+
+    /// The same to everybody in its group.
+    pub fn signal_group(&self, signal: Signal) {
+        if self.ended.is_none() {
+            // It fails when nobody is left in it.
+            let _ = kill_process_group(self.pid, signal);
         }
     }
 

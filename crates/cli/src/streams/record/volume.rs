@@ -9,7 +9,8 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::process::{CommandLine, Waited};
 use saiga_record::{FileSystem, Options, Volume, VolumeOptions, leftovers};
 
-use super::target::{End, ending, start, stop};
+use super::ending::Ending;
+use super::target::{End, ending, start};
 use crate::exit;
 
 /// Between two looks whether a shell has ended.
@@ -108,7 +109,7 @@ impl Ground {
                 Waited::Ended(ended) => return Ok(ending(ended.status)),
                 Waited::TimeOver => {}
                 Waited::Interrupted => {
-                    stop(&mut child)?;
+                    Ending::ask(child).finish(interrupt)?;
                     anyhow::bail!("interrupted");
                 }
             }

@@ -164,6 +164,26 @@ fn who_ends_by_itself_leaves_its_own_alone() {
 }
 
 #[test]
+fn a_group_is_waited_for_to_its_last_member() {
+    let mut child = start(&CommandLine::new("sh", ["-c", "sleep 1000 & exit 7"]));
+    let seen = child.watch_for_end(Duration::from_secs(30), &Interrupt::never());
+    assert!(matches!(seen, Ok(Seen::End)));
+    assert!(child.wait_for_group(Duration::ZERO).unwrap().is_none());
+    let [left] = &child.group()[..] else {
+        panic!("{:?}", child.group())
+    };
+    assert!(left.contains('('), "{left}");
+    child.signal_group(Signal::TERM);
+    let ended = loop {
+        if let Some(ended) = child.wait_for_group(Duration::from_secs(1)).unwrap() {
+            break ended;
+        }
+    };
+    assert_eq!(ended.status.code(), Some(7));
+    assert_eq!(child.group(), Vec::<String>::new());
+}
+
+#[test]
 fn passwords_are_not_shown() {
     let mut line = CommandLine::new("redis-benchmark", ["-a", "hunter2", "-n", "5"]);
     line.env.insert("PGPASSWORD".into(), "hunter2".into());
