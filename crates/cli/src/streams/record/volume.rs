@@ -9,6 +9,7 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::process::{CommandLine, Waited};
 use saiga_record::{FileSystem, Options, Volume, VolumeOptions, leftovers};
 
+use super::both;
 use super::ending::Ending;
 use super::target::{End, ending, start};
 use crate::exit;
@@ -29,12 +30,7 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    pub(super) fn make(
-        args: &super::Args,
-        bytes: u64,
-        options: &Options,
-        interrupt: &Interrupt,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn make(args: &super::Args, bytes: u64, options: &Options) -> anyhow::Result<Self> {
         let [dir] = &options.dirs[..] else {
             anyhow::bail!(
                 "--loop is mounted at one directory; {} are given",
@@ -47,6 +43,7 @@ impl Ground {
             "{} exists already; name another file, or remove it",
             options.out.display()
         );
+        // As the trace: by its real path.
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
         anyhow::ensure!(
             !options.out.starts_with(&dir),
@@ -69,34 +66,52 @@ impl Ground {
             image_dir: args.image_dir.clone(),
             dir: dir.clone(),
         })?;
-        let ground = Self { volume, dir };
-        if let Some(text) = &args.prepare {
-            match ground.shell(text, interrupt).context("--prepare")? {
-                End::Wanted => {}
-                End::Failed(how) => anyhow::bail!("--prepare: {how}; nothing was recorded"),
-            }
+        Ok(Self { volume, dir })
+    }
+
+    /// Loads the data.
+    pub(super) fn prepare(&self, text: Option<&str>, interrupt: &Interrupt) -> anyhow::Result<()> {
+        let Some(text) = text else {
+            return Ok(());
+        };
+        match self.shell(text, interrupt).context("--prepare")? {
+            End::Wanted => Ok(()),
+            End::Failed(how) => anyhow::bail!("--prepare: {how}; nothing was recorded"),
         }
-        Ok(ground)
     }
 
     /// The end of it all; whether what was asked for afterwards went well.
     pub(super) fn leave(self, after: Option<&str>, interrupt: &Interrupt) -> anyhow::Result<bool> {
-        let mut is_well = true;
-        if interrupt.raised() && after.is_some() {
+        let is_well = self.after(after, interrupt);
+        both(is_well, self.remove()).map(|(is_well, ())| is_well)
+    }
+
+    fn after(&self, text: Option<&str>, interrupt: &Interrupt) -> anyhow::Result<bool> {
+        let Some(text) = text else {
+            return Ok(true);
+        };
+        if interrupt.raised() {
             exit::say("warning: interrupted, so --after is not run");
-        } else if let Some(text) = after
-            && let End::Failed(how) = self.shell(text, interrupt).context("--after")?
-        {
-            exit::say(&format!("--after: {how}; the trace is kept"));
-            is_well = false;
+            return Ok(true);
         }
+        match self.shell(text, interrupt).context("--after")? {
+            End::Wanted => Ok(true),
+            End::Failed(how) => {
+                exit::say(&format!("--after: {how}"));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Takes the file system away.
+    fn remove(self) -> anyhow::Result<()> {
         if let Some(users) = self.volume.remove()? {
             exit::say(&format!(
                 "warning: {} is still used by {users}; its file system goes when they end",
                 self.dir.display()
             ));
         }
-        Ok(is_well)
+        Ok(())
     }
 
     /// Runs a line of a shell in the directory.
