@@ -69,7 +69,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let is_well = match args.loop_size {
         None => record(&options, &target, &interrupt)?,
         Some(bytes) => {
-            let ground = Ground::make(&args, bytes, &options)?;
+            let ground = Ground::make(&args, bytes, &options, &interrupt)?;
             let recorded = ground
                 .prepare(args.prepare.as_deref(), &interrupt)
                 .and_then(|()| record(&options, &target, &interrupt));

@@ -10,6 +10,7 @@ mod gate;
 mod record;
 mod record_ends;
 mod record_loop;
+mod record_volume;
 mod redis;
 mod rights;
 mod rules;

@@ -11,14 +11,14 @@ use crate::site::{Labeller, Site, run};
 use crate::support::{said, text};
 
 /// Where it is mounted, where the image lies, and the trace.
-struct Places {
-    dir: PathBuf,
-    images: PathBuf,
-    out: PathBuf,
+pub(crate) struct Places {
+    pub(crate) dir: PathBuf,
+    pub(crate) images: PathBuf,
+    pub(crate) out: PathBuf,
 }
 
 impl Places {
-    fn new(site: &Site) -> Self {
+    pub(crate) fn new(site: &Site) -> Self {
         let [dir, images] = ["data", "images"].map(|name| site.path(name));
         for path in [&dir, &images] {
             fs::create_dir(path).unwrap();
@@ -27,7 +27,7 @@ impl Places {
         Self { dir, images, out }
     }
 
-    fn words<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+    pub(crate) fn words<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
         let words = [
             "record",
             "--out",
@@ -41,7 +41,7 @@ impl Places {
     }
 
     /// Nothing is mounted, no image is left, no loop device has one.
-    fn assert_gone(&self) {
+    pub(crate) fn assert_gone(&self) {
         assert_eq!(fs::read_dir(&self.dir).unwrap().count(), 0);
         assert!(!is_mounted(&self.dir));
         assert_eq!(fs::read_dir(&self.images).unwrap().count(), 0);
@@ -49,7 +49,19 @@ impl Places {
     }
 }
 
-fn is_mounted(dir: &Path) -> bool {
+/// Of a test that fails, nothing stays either.
+impl Drop for Places {
+    fn drop(&mut self) {
+        while is_mounted(&self.dir) {
+            run("umount", &["-l", text(&self.dir)]);
+        }
+        for device in loops(&self.images) {
+            let _ = Command::new("losetup").args(["-d", &device]).status();
+        }
+    }
+}
+
+pub(crate) fn is_mounted(dir: &Path) -> bool {
     let status = Command::new("mountpoint").arg("-q").arg(dir).status();
     status.unwrap().success()
 }

@@ -30,7 +30,12 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    pub(super) fn make(args: &super::Args, bytes: u64, options: &Options) -> anyhow::Result<Self> {
+    pub(super) fn make(
+        args: &super::Args,
+        bytes: u64,
+        options: &Options,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Self> {
         let [dir] = &options.dirs[..] else {
             anyhow::bail!(
                 "--loop is mounted at one directory; {} are given",
@@ -45,19 +50,21 @@ impl Ground {
         );
         // As the trace: by its real path.
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
-        anyhow::ensure!(
-            !options.out.starts_with(&dir),
-            "{} would go with the file system at {}; name another file",
-            options.out.display(),
-            dir.display()
-        );
+        let would_go = || {
+            anyhow::anyhow!(
+                "{} would go with the file system at {}; name another file",
+                options.out.display(),
+                dir.display()
+            )
+        };
+        anyhow::ensure!(!options.out.starts_with(&dir), would_go());
         for left in leftovers(&args.image_dir) {
             exit::say(&format!(
                 "warning: {}; remove it with: {}",
                 left.what, left.remedy
             ));
         }
-        let volume = Volume::make(&VolumeOptions {
+        let wanted = VolumeOptions {
             bytes,
             file_system: match args.fs {
                 Kind::Xfs => FileSystem::Xfs,
@@ -65,7 +72,11 @@ impl Ground {
             },
             image_dir: args.image_dir.clone(),
             dir: dir.clone(),
-        })?;
+        };
+        let volume = Volume::make(&wanted, &|| interrupt.raised())?;
+        // A shared mount shows it in other places, too.
+        let folder = options.out.parent().unwrap_or(&dir);
+        anyhow::ensure!(!volume.holds(folder), would_go());
         Ok(Self { volume, dir })
     }
 
