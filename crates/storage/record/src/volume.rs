@@ -203,7 +203,7 @@ impl Volume {
                 Err(error) => return Err(fail(error)),
             }
         }
-        let users = users(dir);
+        let users = users(dir, self.number);
         rustix::mount::unmount(dir, UnmountFlags::DETACH).map_err(fail)?;
         Ok(Some(users))
     }
@@ -439,8 +439,8 @@ fn mount(kind: FileSystem, device: &str, dir: &Path) -> Result<(), VolumeError> 
     })
 }
 
-/// Who has something open below a directory.
-fn users(dir: &Path) -> String {
+/// Who has something open below a directory, on the file system of that number: not on what is covered there.
+fn users(dir: &Path, device: u64) -> String {
     let mut users = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -455,7 +455,11 @@ fn users(dir: &Path) -> String {
         let mut links = open
             .map(|fd| fd.path())
             .chain([process.join("cwd"), process.join("root")]);
-        if links.any(|link| fs::read_link(link).is_ok_and(|target| target.starts_with(dir))) {
+        let is_there = |link: &PathBuf| {
+            fs::read_link(link).is_ok_and(|target| target.starts_with(dir))
+                && number(link).is_ok_and(|number| number == device)
+        };
+        if links.any(|link| is_there(&link)) {
             let comm = fs::read_to_string(process.join("comm")).unwrap_or_default();
             users.push(format!("{} ({name})", comm.trim_end()));
         }
