@@ -72,7 +72,7 @@ fn ctrl_c_while_the_volume_is_made_leaves_nothing() {
         let site = Site::new();
         let places = Places::new(&site);
         let mut slow = Slow::new(&site, program, first);
-        let mut recording = slow.meet(&site, &places.words(&["--prepare", "true", "--", "true"]));
+        let mut recording = slow.meet(&site, &places.words(&["--", "true"]));
         press(&recording);
         if !is_cut_short {
             slow.go_on();

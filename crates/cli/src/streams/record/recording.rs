@@ -26,7 +26,7 @@ pub(in crate::streams) fn record(
     target: &Target,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Recorded> {
-    let mut recorder = Recorder::begin(options)?;
+    let mut recorder = Recorder::begin(options, &|| interrupt.raised())?;
     for ground in recorder.grounds() {
         exit::say(&format!(
             "recording writes to {} ({})",
