@@ -178,3 +178,43 @@ fn what_others_have_mounted_is_left_alone() {
     );
     assert!(!is_mounted(&data) && !is_mounted(&alias.join("data")));
 }
+
+#[test]
+fn what_can_be_known_is_told_before_the_data_are_loaded() {
+    let mut site = Site::new();
+    let places = Places::new(&site);
+    let loaded = site.path("loaded");
+    let prepare = format!("touch {}", text(&loaded));
+    let nowhere = site.path("no/trace.csv");
+    for (out, program, expected) in [
+        (&nowhere, "true", "there is no directory"),
+        (
+            &places.out,
+            "no-such-program",
+            "no-such-program is not installed",
+        ),
+    ] {
+        let mut words = places.words(&["--prepare", &prepare, "--", program]);
+        words[2] = text(out);
+        let refused = said(&mut site.streams(&words));
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(expected), "{refused:?}");
+        assert!(!loaded.exists());
+        places.assert_gone();
+    }
+    // What --prepare makes is there in time.
+    let made = site.path("made");
+    let prepare = format!("printf '#!/bin/sh' >{0}; chmod +x {0}", text(&made));
+    let words = places.words(&["--prepare", &prepare, "--", text(&made)]);
+    let said_then = said(&mut site.streams(&words));
+    assert_eq!(said_then.code, Some(0), "{said_then:?}");
+    assert!(!said_then.stderr.contains("has room for"), "{said_then:?}");
+    fs::remove_file(&places.out).unwrap();
+    let small = site.mount_as("tmpfs", "size=300m", "small");
+    let mut words = places.words(&["--", "true"]);
+    words[6] = text(&small);
+    let warned = said(&mut site.streams(&words));
+    assert_eq!(warned.code, Some(0), "{warned:?}");
+    let told = format!("{} has room for 300 MiB of the 320 MiB", text(&small));
+    assert!(warned.stderr.contains(&told), "{warned:?}");
+}

@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -34,10 +34,10 @@ use crate::memory::Memory;
 use crate::numbers::ranges;
 use crate::{group, secret};
 
+mod program;
+
 /// How long a child may take to end after SIGTERM before it gets SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(3);
-/// As much of a script's first line as the kernel reads.
-const LONGEST_FIRST_LINE: u64 = 256;
 
 /// A program with its arguments, environment and cores.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -277,30 +277,6 @@ impl CommandLine {
             program = format!("{program} as {name}");
         }
         SpawnError::Refused { program, error }
-    }
-
-    /// The program's file and the interpreter in its first line, if it is a script.
-    fn script(&self) -> Option<(PathBuf, String)> {
-        let path = if self.program.contains('/') {
-            let base = self.directory.as_deref().unwrap_or(Path::new(""));
-            base.join(&self.program)
-        } else {
-            let ours = || std::env::var("PATH").unwrap_or_default();
-            let path = self.env.get("PATH").cloned().unwrap_or_else(ours);
-            let mut all = std::env::split_paths(&path).map(|folder| folder.join(&self.program));
-            all.find(|file| file.is_file())?
-        };
-        let mut start = Vec::new();
-        File::open(&path)
-            .and_then(|file| file.take(LONGEST_FIRST_LINE).read_to_end(&mut start))
-            .ok()?;
-        let first = start
-            .strip_prefix(b"#!")?
-            .split(|byte| *byte == b'\n')
-            .next()?;
-        let first = String::from_utf8_lossy(first);
-        let interpreter = first.split_whitespace().next()?.to_owned();
-        Some((path, interpreter))
     }
 }
 

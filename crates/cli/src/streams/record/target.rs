@@ -17,6 +17,9 @@ use saiga_experiment::process::{Child, CommandLine, Waited};
 use super::ending::Ending;
 use crate::exit;
 
+/// Which one has somebody's program nobody knows.
+const PACKAGE: &str = "the package that has it";
+
 /// What is recorded.
 pub(in crate::streams) enum Target {
     Command(CommandLine),
@@ -56,10 +59,10 @@ impl Target {
             "--for must be longer than nothing"
         );
         if let Some((program, words)) = command.split_first() {
-            return Ok(Self::Command(CommandLine::new(
-                program,
-                words.iter().cloned(),
-            )));
+            let command = CommandLine::new(program, words.iter().cloned());
+            // Now, and not when the data are loaded.
+            command.find(PACKAGE)?;
+            return Ok(Self::Command(command));
         }
         match (pid, time) {
             (Some(pid), time) => {
@@ -121,7 +124,7 @@ impl Target {
 pub(super) fn start(command: &CommandLine) -> anyhow::Result<Child> {
     let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
-    Ok(command.spawn("the package that has it", stdout, stderr)?)
+    Ok(command.spawn(PACKAGE, stdout, stderr)?)
 }
 
 impl Running<'_> {

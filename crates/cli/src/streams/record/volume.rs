@@ -1,6 +1,6 @@
 //! `--loop`: a file system for one recording, what is loaded into it before, and what is asked of it after.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -12,7 +12,7 @@ use saiga_record::{FileSystem, Options, Volume, VolumeOptions, leftovers};
 use super::both;
 use super::ending::Ending;
 use super::target::{End, ending, start};
-use crate::exit;
+use crate::{exit, units};
 
 /// Between two looks whether a shell has ended.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -64,6 +64,7 @@ impl Ground {
                 left.what, left.remedy
             ));
         }
+        warn_of_room(&args.image_dir, bytes);
         let wanted = VolumeOptions {
             bytes,
             file_system: match args.fs {
@@ -140,6 +141,23 @@ impl Ground {
                 }
             }
         }
+    }
+}
+
+/// The image has no bytes until they are written, and what finds no room then is an error that only the database sees.
+fn warn_of_room(image_dir: &Path, bytes: u64) {
+    // A folder that is not there is said by who makes the image.
+    let room = rustix::fs::statvfs(image_dir).map(|it| it.f_bavail.saturating_mul(it.f_frsize));
+    if let Ok(room) = room
+        && room < bytes
+    {
+        exit::say(&format!(
+            "warning: {} has room for {} of the {} of --loop; what is written beyond fails with I/O errors (--image-dir names \
+             another place)",
+            image_dir.display(),
+            units::bytes(room),
+            units::bytes(bytes)
+        ));
     }
 }
 

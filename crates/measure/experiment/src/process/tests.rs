@@ -21,6 +21,30 @@ fn a_missing_program_is_named_with_its_package() {
 }
 
 #[test]
+fn a_name_is_looked_for_and_a_path_is_not() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    for (name, mode) in [("runs", 0o755), ("rests", 0o644)] {
+        let file = dir.path().join(name);
+        std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    std::fs::create_dir(dir.path().join("folder")).unwrap();
+    for (program, is_there) in [
+        ("runs", true),
+        ("rests", false),
+        ("folder", false),
+        ("no", false),
+        ("./no", true),
+    ] {
+        let mut line = CommandLine::new(program, [""; 0]);
+        let path = dir.path().to_string_lossy().into_owned();
+        line.env.insert("PATH".into(), path);
+        assert_eq!(line.find("x").is_ok(), is_there, "{program}");
+    }
+}
+
+#[test]
 fn the_line_shown_is_one_a_shell_would_take() {
     let mut line = CommandLine::new("redis-server", ["--save", "", "--dir", "/tmp/a b"]);
     line.env
