@@ -143,7 +143,7 @@ impl Volume {
             device,
             is_mounted: true,
             number: 0,
-            below: below,
+            below,
         };
         volume.number = number(&volume.dir)?;
         detached?;
