@@ -34,7 +34,8 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "saiga: {text}");
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
+/// Whether it is a reader that has closed our output.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>())

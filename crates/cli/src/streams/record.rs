@@ -1,5 +1,6 @@
 //! `saiga streams record`: what a database writes, block by block, while a program runs or another one does.
 
+mod ending;
 mod progress;
 pub(super) mod recording;
 pub(super) mod summary;
@@ -7,14 +8,14 @@ mod target;
 mod volume;
 mod wanted;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_record::Options;
 
-use crate::exit;
+use crate::{exit, outfile};
 use target::{End, Target};
 use volume::Ground;
 pub(super) use wanted::Wanted;
@@ -27,7 +28,7 @@ pub(super) use wanted::Wanted;
                       saiga streams record --out FILE [OPTIONS] DIR... --for TIME",
     after_help = "Needs root. What is recorded is what reaches the block layer: every write and discard on the file systems of the \
 directories, each with the file that it belongs to, in the format of docs/ftl.md. Ctrl-C and SIGTERM end the recording and \
-keep the trace.\nExit status: 1 when CMD failed or events were lost; the trace is kept, and what happened is said."
+keep the trace; CMD is sent SIGTERM, with its process group, and waited for.\nExit status: 1 when CMD failed or events were lost; the trace is kept, and what happened is said."
 )]
 pub(super) struct Args {
     /// The trace to write; must not exist
@@ -63,19 +64,20 @@ pub(super) struct Args {
 /// Records until the end.
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let target = args.wanted.target(&args.command)?;
-    let options = args
-        .wanted
-        .options(&target, std::path::absolute(&args.out)?)?;
+    let options = args.wanted.options(&target, real(&args.out)?)?;
     let interrupt = Interrupt::on_signals_for_good().context("cannot watch for Ctrl-C")?;
-    let ground = match args.loop_size {
-        None => None,
-        Some(bytes) => Some(Ground::make(&args, bytes, &options, &interrupt)?),
+    let is_well = match args.loop_size {
+        None => record(&options, &target, &interrupt)?,
+        Some(bytes) => {
+            let ground = Ground::make(&args, bytes, &options, &interrupt)?;
+            let recorded = ground
+                .prepare(args.prepare.as_deref(), &interrupt)
+                .and_then(|()| record(&options, &target, &interrupt));
+            // Whatever has failed: who works there is told to go, and named if he stays.
+            let left = ground.leave(args.after.as_deref(), &interrupt);
+            both(recorded, left).map(|(recorded, left)| recorded && left)?
+        }
     };
-    // Dropped before the ground, which it stands on, whatever happens.
-    let mut is_well = record(&options, &target, &interrupt)?;
-    if let Some(ground) = ground {
-        is_well &= ground.leave(args.after.as_deref(), &interrupt)?;
-    }
     Ok(if is_well {
         ExitCode::SUCCESS
     } else {
@@ -83,16 +85,37 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// A file that can be written, in its real folder: by another name it may be in one that a file system will cover.
+fn real(out: &Path) -> anyhow::Result<PathBuf> {
+    outfile::check(out)?;
+    let out = std::path::absolute(out)?;
+    let folder = out.parent().map_or(Ok(PathBuf::new()), Path::canonicalize);
+    let folder = folder.with_context(|| format!("cannot write {}", out.display()))?;
+    Ok(folder.join(out.file_name().unwrap_or_default()))
+}
+
+/// Both, or the first failure; a second one is said.
+fn both<A, B>(first: anyhow::Result<A>, second: anyhow::Result<B>) -> anyhow::Result<(A, B)> {
+    match (first, second) {
+        (Ok(first), Ok(second)) => Ok((first, second)),
+        (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
+        (Err(error), Err(other)) => {
+            exit::say(&format!("{other:#}"));
+            Err(error)
+        }
+    }
+}
+
 /// The recording itself; whether all went well.
 fn record(options: &Options, target: &Target, interrupt: &Interrupt) -> anyhow::Result<bool> {
     let recorded = recording::record(options, target, interrupt)?;
     let tally = &recorded.tally;
-    super::tell(&summary::text(&options.out, &recorded.directories, tally))?;
+    let told = super::tell(&summary::text(&options.out, &recorded.directories, tally));
     for warning in summary::warnings(tally) {
         exit::say(&warning);
     }
     let is_complete = tally.lost == 0;
-    Ok(match recorded.end {
+    let is_well = match recorded.end {
         End::Wanted => is_complete,
         End::Failed(how) => {
             exit::say(&format!(
@@ -100,5 +123,11 @@ fn record(options: &Options, target: &Target, interrupt: &Interrupt) -> anyhow::
             ));
             false
         }
-    })
+    };
+    match told {
+        // Who has seen enough of the table has not seen what is wrong.
+        Err(error) if exit::is_broken_pipe(&error) => {}
+        told => told?,
+    }
+    Ok(is_well)
 }

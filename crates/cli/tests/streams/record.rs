@@ -84,7 +84,8 @@ impl Drop for Idle {
     }
 }
 
-fn recording(site: &Site, words: &[&str]) -> Labeller {
+/// One that has begun.
+pub(crate) fn recording(site: &Site, words: &[&str]) -> Labeller {
     let mut command = site.streams(&[&["record"], words].concat());
     let mut recording = Labeller::warning(command.stdout(Stdio::null()));
     recording.wait_for("recording writes to ");
@@ -242,6 +243,42 @@ fn a_link_to_another_disk_is_followed_and_its_addresses_come_after() {
         .iter()
         .filter(|row| row.file.map(|file| file as usize) == Some(number));
     assert!(rows.all(|row| row.lba >= 400 * MIB));
+}
+
+#[test]
+fn a_file_of_another_file_system_is_told_and_ends_nothing() {
+    let mut site = Site::new();
+    let (dir, other) = (site.disk("ext4"), site.disk("xfs"));
+    let memory = site.mount_as("tmpfs", "size=4m", "memory");
+    for place in [&dir, &other, &memory] {
+        fs::write(place.join("my.cnf"), "x").unwrap();
+        fs::write(place.join("key"), "x").unwrap();
+    }
+    let script = "mount --bind \"$1/my.cnf\" \"$0/my.cnf\" && mount --bind \"$2/key\" \"$0/key\" &&
+        dd if=/dev/zero of=\"$0/a\" bs=64k count=4 conv=fsync";
+    let places = [text(&dir), text(&memory), text(&other)];
+    // Mounted meanwhile, and before.
+    for (name, script) in [("1", script), ("2", "true")] {
+        let out = site.path(name);
+        let words = [
+            "record",
+            "--out",
+            text(&out),
+            places[0],
+            "--",
+            "sh",
+            "-c",
+            script,
+        ];
+        let said = said(&mut site.streams(&[&words, &places[..]].concat()));
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        for file in ["my.cnf", "key"] {
+            let told = format!("{} is on another file system", text(&dir.join(file)));
+            assert_eq!(said.stderr.matches(&told).count(), 1, "{}", said.stderr);
+        }
+    }
+    let written = bytes(&read(&site.path("1")), Op::Write, &dir.join("a"));
+    assert_eq!(written, 256 << 10);
 }
 
 #[test]

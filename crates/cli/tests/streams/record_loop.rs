@@ -11,14 +11,14 @@ use crate::site::{Labeller, Site, run};
 use crate::support::{said, text};
 
 /// Where it is mounted, where the image lies, and the trace.
-struct Places {
-    dir: PathBuf,
-    images: PathBuf,
-    out: PathBuf,
+pub(crate) struct Places {
+    pub(crate) dir: PathBuf,
+    pub(crate) images: PathBuf,
+    pub(crate) out: PathBuf,
 }
 
 impl Places {
-    fn new(site: &Site) -> Self {
+    pub(crate) fn new(site: &Site) -> Self {
         let [dir, images] = ["data", "images"].map(|name| site.path(name));
         for path in [&dir, &images] {
             fs::create_dir(path).unwrap();
@@ -27,7 +27,7 @@ impl Places {
         Self { dir, images, out }
     }
 
-    fn words<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+    pub(crate) fn words<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
         let words = [
             "record",
             "--out",
@@ -41,7 +41,7 @@ impl Places {
     }
 
     /// Nothing is mounted, no image is left, no loop device has one.
-    fn assert_gone(&self) {
+    pub(crate) fn assert_gone(&self) {
         assert_eq!(fs::read_dir(&self.dir).unwrap().count(), 0);
         assert!(!is_mounted(&self.dir));
         assert_eq!(fs::read_dir(&self.images).unwrap().count(), 0);
@@ -49,7 +49,19 @@ impl Places {
     }
 }
 
-fn is_mounted(dir: &Path) -> bool {
+/// Of a test that fails, nothing stays either.
+impl Drop for Places {
+    fn drop(&mut self) {
+        while is_mounted(&self.dir) {
+            run("umount", &["-l", text(&self.dir)]);
+        }
+        for device in loops(&self.images) {
+            let _ = Command::new("losetup").args(["-d", &device]).status();
+        }
+    }
+}
+
+pub(crate) fn is_mounted(dir: &Path) -> bool {
     let status = Command::new("mountpoint").arg("-q").arg(dir).status();
     status.unwrap().success()
 }
@@ -269,10 +281,96 @@ fn a_volume_that_somebody_still_uses_is_no_leftover_of_a_kill() {
     let places = Places::new(&site);
     let user = Foreign(site.path("pid"));
     let hold = format!("sleep 1000 >&- 2>&- & echo $! > {}", text(&user.0));
-    let held = said(&mut site.streams(&places.words(&["--prepare", &hold, "--", "true"])));
+    // Who is in the directory below is none of them, even if it is the recording itself.
+    let mut command = site.streams(&places.words(&["--prepare", &hold, "--", "true"]));
+    let held = said(command.current_dir(&places.dir));
     assert!(held.stderr.contains("still used by sleep"), "{held:?}");
     fs::remove_file(&places.out).unwrap();
     let next = said(&mut site.streams(&places.words(&["--", "true"])));
     assert_eq!(next.code, Some(0), "{next:?}");
     assert!(!next.stderr.contains("killed"), "{next:?}");
+}
+
+#[test]
+fn after_is_run_and_users_are_named_whatever_has_failed() {
+    let script = "#!/no/such/shell\n";
+    for (prepare, words, expected) in [
+        (
+            "",
+            &["--", "SCRIPT"][..],
+            "its first line names /no/such/shell",
+        ),
+        ("; exit 4", &["--", "true"], "--prepare: the program failed"),
+    ] {
+        let site = Site::new();
+        let places = Places::new(&site);
+        let user = Foreign(site.path("pid"));
+        let script = site.saiga.script("script", script);
+        let words: Vec<&str> = words
+            .iter()
+            .map(|word| {
+                if *word == "SCRIPT" {
+                    text(&script)
+                } else {
+                    word
+                }
+            })
+            .collect();
+        let pid = text(&user.0);
+        let prepare = format!("setsid sleep 1000 >&- 2>&- & echo $! > {pid}{prepare}");
+        let failed = said(
+            &mut site.streams(&places.words(&[&["--prepare", &prepare], &words[..]].concat())),
+        );
+        assert_eq!(failed.code, Some(2), "{failed:?}");
+        for part in [expected, "still used by sleep ("] {
+            assert!(failed.stderr.contains(part), "{failed:?}");
+        }
+        run("kill", &[fs::read_to_string(&user.0).unwrap().trim()]);
+        let after = format!("kill $(cat {pid}); rm {pid}");
+        let more = ["--prepare", &prepare, "--after", &after];
+        let ended = said(&mut site.streams(&places.words(&[&more, &words[..]].concat())));
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(expected), "{ended:?}");
+        assert!(!ended.stderr.contains("still used"), "{ended:?}");
+        assert!(!user.0.exists());
+        places.assert_gone();
+    }
+}
+
+#[test]
+fn a_closed_output_hides_no_failure_and_nothing_stays() {
+    let site = Site::new();
+    let places = Places::new(&site);
+    let words = places.words(&["--after", "echo after >&2", "--", "sh", "-c", "exit 5"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut recording = Labeller::warning(site.streams(&words).stdout(writer));
+    assert_eq!(recording.child.wait().unwrap().code(), Some(1));
+    recording.wait_for("the program failed (exit status: 5); the trace is kept");
+    recording.wait_for("after");
+    places.assert_gone();
+}
+
+#[test]
+fn where_the_trace_goes_is_seen_behind_links() {
+    let site = Site::new();
+    let places = Places::new(&site);
+    let link = site.path("link");
+    std::os::unix::fs::symlink(&places.dir, &link).unwrap();
+    let (inside, images, dir) = (
+        link.join("trace.csv"),
+        text(&places.images),
+        text(&places.dir),
+    );
+    let rest = ["--loop", "320MiB", "--image-dir", images, dir, "--", "true"];
+    for out in [text(&inside), &format!("{dir}/../data/trace.csv")] {
+        let words = [&["--out", out], &rest[..]].concat();
+        assert_refused(&site, &words, "would go with the file system at");
+    }
+    // From inside, what is above is outside.
+    let words = [&["record", "--out", "../trace.csv"], &rest[..]].concat();
+    let above = said(site.streams(&words).current_dir(&places.dir));
+    assert_eq!(above.code, Some(0), "{above:?}");
+    assert!(!read(&places.out).directories.is_empty());
+    places.assert_gone();
 }

@@ -18,7 +18,7 @@ pub(crate) fn end(leader: Pid, limit: Duration) {
     // It fails when nobody is left who could be killed.
     let _ = kill_process_group(leader, Signal::KILL);
     let began = Instant::now();
-    while lives(leader) && began.elapsed() < limit {
+    while outlives(leader) && began.elapsed() < limit {
         // They are nobody's children any more: there is nothing to wait for.
         let pause = Timespec::try_from(PAUSE).ok();
         let _ = poll(&mut [], pause.as_ref());
@@ -26,14 +26,27 @@ pub(crate) fn end(leader: Pid, limit: Duration) {
 }
 
 /// Whether anybody of the group but its leader is alive.
-fn lives(leader: Pid) -> bool {
+pub(crate) fn outlives(leader: Pid) -> bool {
+    let number = leader.as_raw_nonzero().get();
+    living(leader).any(|(pid, _)| pid != number)
+}
+
+/// Who is alive of the group, by number and name.
+pub(crate) fn living(leader: Pid) -> impl Iterator<Item = (i32, String)> {
     let leader = leader.as_raw_nonzero().get();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.any(|pid| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        pid != leader && group_of_the_living(&stat) == Some(leader)
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter_map(move |pid| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let is_of_it = group_of_the_living(&stat) == Some(leader);
+        is_of_it.then(|| (pid, name(&stat).to_owned()))
     })
+}
+
+/// Field 2 without its brackets.
+fn name(stat: &str) -> &str {
+    let behind = stat.split_once('(').map_or("", |(_, behind)| behind);
+    behind.rsplit_once(')').map_or("", |(name, _)| name)
 }
 
 /// Field 5 of a process that is neither a zombie nor dead, counted behind its name, which may
@@ -55,5 +68,6 @@ mod tests {
         assert_eq!(group_of_the_living(&stat("S")), Some(5));
         assert_eq!(group_of_the_living(&stat("Z")), None);
         assert_eq!(group_of_the_living(""), None);
+        assert_eq!([name(&stat("S")), name("")], ["a) b (c", ""]);
     }
 }

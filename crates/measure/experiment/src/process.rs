@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 pub use rustix::process::Signal;
-use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, kill_process_group, pidfd_open, pidfd_send_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::account::Account;
@@ -34,10 +34,10 @@ use crate::memory::Memory;
 use crate::numbers::ranges;
 use crate::{group, secret};
 
+mod program;
+
 /// How long a child may take to end after SIGTERM before it gets SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(3);
-/// As much of a script's first line as the kernel reads.
-const LONGEST_FIRST_LINE: u64 = 256;
 
 /// A program with its arguments, environment and cores.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -278,30 +278,6 @@ impl CommandLine {
         }
         SpawnError::Refused { program, error }
     }
-
-    /// The program's file and the interpreter in its first line, if it is a script.
-    fn script(&self) -> Option<(PathBuf, String)> {
-        let path = if self.program.contains('/') {
-            let base = self.directory.as_deref().unwrap_or(Path::new(""));
-            base.join(&self.program)
-        } else {
-            let ours = || std::env::var("PATH").unwrap_or_default();
-            let path = self.env.get("PATH").cloned().unwrap_or_else(ours);
-            let mut all = std::env::split_paths(&path).map(|folder| folder.join(&self.program));
-            all.find(|file| file.is_file())?
-        };
-        let mut start = Vec::new();
-        File::open(&path)
-            .and_then(|file| file.take(LONGEST_FIRST_LINE).read_to_end(&mut start))
-            .ok()?;
-        let first = start
-            .strip_prefix(b"#!")?
-            .split(|byte| *byte == b'\n')
-            .next()?;
-        let first = String::from_utf8_lossy(first);
-        let interpreter = first.split_whitespace().next()?.to_owned();
-        Some((path, interpreter))
-    }
 }
 
 /// A line that a shell would run to the same effect, but for its passwords, which are masked.
@@ -417,6 +393,40 @@ impl Child {
         }
     }
 
+    /// Waits until nobody of its group lives, itself included, or the time is over. It is reaped
+    /// last: until then, the number of the group is nobody else's.
+    ///
+    /// # Errors
+    /// The system call that failed.
+    pub fn wait_for_group(&mut self, limit: Duration) -> io::Result<Option<Ended>> {
+        let deadline = Instant::now() + limit;
+        let is_alive = matches!(
+            self.watch_for_end(limit, &Interrupt::never())?,
+            Seen::TimeOver | Seen::Interrupt
+        );
+        if is_alive {
+            return Ok(None);
+        }
+        // One look for each call: it goes through all processes of the machine.
+        if self.ended.is_none() && group::outlives(self.pid) {
+            Interrupt::never().wait(deadline.saturating_duration_since(Instant::now()))?;
+            return Ok(None);
+        }
+        self.reap().map(Some)
+    }
+
+    /// Who is alive of its group, as `name (number)`; nobody once it is reaped.
+    #[must_use]
+    pub fn group(&self) -> Vec<String> {
+        if self.ended.is_some() {
+            return Vec::new();
+        }
+        let living = group::living(self.pid);
+        living
+            .map(|(pid, name)| format!("{name} ({pid})"))
+            .collect()
+    }
+
     /// Asks it to end, insists after three seconds, and reaps it. What is left of its group is
     /// killed.
     ///
@@ -458,6 +468,14 @@ impl Child {
         if self.ended.is_none() {
             // It may have ended meanwhile; the wait that follows finds out.
             let _ = pidfd_send_signal(&self.pidfd, signal);
+        }
+    }
+
+    /// The same to everybody in its group.
+    pub fn signal_group(&self, signal: Signal) {
+        if self.ended.is_none() {
+            // It fails when nobody is left in it.
+            let _ = kill_process_group(self.pid, signal);
         }
     }
 

@@ -11,6 +11,7 @@ mod fiemap;
 mod ground;
 mod map;
 mod output;
+mod program;
 mod recorder;
 mod scan;
 mod sync;

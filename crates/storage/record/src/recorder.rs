@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -72,6 +72,9 @@ pub enum RecordError {
     /// The trace cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The user gave up before it had begun.
+    #[error("interrupted; nothing was recorded")]
+    Interrupted,
 }
 
 /// A recording that goes on. Dropped without [`finish`](Self::finish), it leaves nothing.
@@ -148,17 +151,18 @@ impl Taps {
 }
 
 impl Recorder {
-    /// Looks where everything is, and begins.
+    /// Looks where everything is, which may take long below many files, and begins, unless the user gives up meanwhile.
     ///
     /// # Errors
     /// A directory cannot be recorded, the kernel tells no writes, or the trace cannot be written.
-    pub fn begin(options: &Options) -> Result<Self, RecordError> {
+    pub fn begin(options: &Options, is_given_up: &dyn Fn() -> bool) -> Result<Self, RecordError> {
         let output = Output::new(&options.out)?;
         Self::with(
             &options.dirs,
             options.buffer_bytes,
             options.via,
             Some(output),
+            is_given_up,
         )
     }
 
@@ -171,7 +175,7 @@ impl Recorder {
         buffer_bytes: u32,
         via: Option<Via>,
     ) -> Result<Self, RecordError> {
-        Self::with(dirs, buffer_bytes, via, None)
+        Self::with(dirs, buffer_bytes, via, None, &|| false)
     }
 
     fn with(
@@ -179,6 +183,7 @@ impl Recorder {
         buffer_bytes: u32,
         via: Option<Via>,
         output: Option<Output>,
+        is_given_up: &dyn Fn() -> bool,
     ) -> Result<Self, RecordError> {
         let dirs = canonical(dirs)?;
         let own = output.as_ref().map(Output::writer).transpose()?;
@@ -196,11 +201,20 @@ impl Recorder {
             sync(&scanner.places(), &mut || taps.fetch(&mut waiting));
             taps.follow(&mut scanner.spaces().iter().map(|space| &space.ground))?;
             let began_ns = now_ns();
-            let scan = scanner.scan(&mut || taps.fetch(&mut waiting))?;
+            let scan = scanner.scan(&mut || {
+                taps.fetch(&mut waiting);
+                if is_given_up() {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })?;
+            let scan = scan.ok_or(RecordError::Interrupted)?;
             if scanner.spaces().len() == taps.open.len() {
                 break (began_ns, scan);
             }
         };
+        scanner.has_begun = true;
         let trace = output.map(|output| Sink::new(output, &dirs)).transpose()?;
         let mut recorder = Self {
             dirs,
@@ -339,8 +353,13 @@ impl Recorder {
     fn scan(&mut self) -> Result<(), RecordError> {
         let began = Instant::now();
         let (taps, waiting) = (&mut self.taps, &mut self.waiting);
-        let scan = self.scanner.scan(&mut || taps.fetch(waiting))?;
-        self.waiting.learn(scan);
+        let scan = self.scanner.scan(&mut || {
+            taps.fetch(waiting);
+            ControlFlow::Continue(())
+        })?;
+        if let Some(scan) = scan {
+            self.waiting.learn(scan);
+        }
         self.taps
             .follow(&mut self.scanner.spaces().iter().map(|space| &space.ground))?;
         self.next_scan = Instant::now() + SCAN_PAUSE.max(began.elapsed() * SCAN_SHARE);

@@ -26,8 +26,11 @@ use crate::map::{Map, Owned};
 pub(crate) const OURSELVES: u32 = u32::MAX;
 /// A file that changed so shortly before a scan may change again without another time.
 const SETTLED: Duration = Duration::from_secs(1);
-/// After so many files events are fetched, lest the kernel runs out of room for them.
+/// After so many files and directories events are fetched, lest the kernel runs out of room for them.
 const FILES_AT_ONCE: u32 = 64;
+
+/// What is done in between; the scan ends when it breaks.
+pub(crate) type Between<'a> = dyn FnMut() -> ControlFlow<()> + 'a;
 
 /// What one scan saw.
 #[derive(Debug, Clone)]
@@ -84,6 +87,8 @@ pub(crate) struct Scanner {
     map: Arc<Map>,
     has_changed: bool,
     told: HashSet<PathBuf>,
+    /// Whether a file that cannot be recorded is no reason to end any more: others are being recorded.
+    pub(crate) has_begun: bool,
     /// What people should know, until it is taken.
     pub(crate) remarks: Vec<String>,
 }
@@ -152,6 +157,7 @@ impl Scanner {
             map: Arc::default(),
             has_changed: true,
             told: HashSet::new(),
+            has_begun: false,
             remarks: Vec::new(),
         };
         for dir in scanner.dirs.clone() {
@@ -221,8 +227,8 @@ impl Scanner {
         Ok(())
     }
 
-    /// Looks at everything; `between` is called from time to time.
-    pub(crate) fn scan(&mut self, between: &mut dyn FnMut()) -> Result<Scan, GroundError> {
+    /// Looks at everything; `between` is called from time to time, and there is nothing to tell when it has broken it off.
+    pub(crate) fn scan(&mut self, between: &mut Between<'_>) -> Result<Option<Scan>, GroundError> {
         let began_ns = now_ns();
         self.scans += 1;
         let settled_before = SystemTime::now().checked_sub(SETTLED).unwrap_or(UNIX_EPOCH);
@@ -238,6 +244,9 @@ impl Scanner {
                 continue;
             }
             let links = self.walk(open.as_fd(), &name, &mut entered, settled_before, between)?;
+            let Some(links) = links else {
+                return Ok(None);
+            };
             let links = links
                 .into_iter()
                 .filter_map(|link| Some((link.clone(), link.canonicalize().ok()?)));
@@ -251,10 +260,10 @@ impl Scanner {
         if std::mem::take(&mut self.has_changed) {
             self.map = Arc::new(self.draw());
         }
-        Ok(Scan {
+        Ok(Some(Scan {
             began_ns,
             map: Arc::clone(&self.map),
-        })
+        }))
     }
 
     /// Whether a directory is new to this scan and can be recorded.
@@ -287,19 +296,25 @@ impl Scanner {
             .find(|space| space.ground.device == device)
     }
 
-    /// Looks at everything below an open directory; answers links to others.
+    /// Looks at everything below an open directory; answers links to others, if it was not broken off.
     fn walk(
         &mut self,
         dir: BorrowedFd<'_>,
         name: &Path,
         entered: &mut HashSet<Identity>,
         settled_before: SystemTime,
-        between: &mut dyn FnMut(),
-    ) -> Result<Vec<PathBuf>, GroundError> {
+        between: &mut Between<'_>,
+    ) -> Result<Option<Vec<PathBuf>>, GroundError> {
         let mut links = Vec::new();
         let mut count = 0;
         let mut failed = None;
+        let mut is_broken_off = false;
         let unseen = tree::walk(dir, name, &mut |path, found| {
+            if count % FILES_AT_ONCE == 0 && between().is_break() {
+                is_broken_off = true;
+                return ControlFlow::Break(());
+            }
+            count += 1;
             match found {
                 Found::Directory(dir) => entered.extend(tree::identity(dir).ok()),
                 Found::Elsewhere => links.push(path.to_owned()),
@@ -309,10 +324,6 @@ impl Scanner {
                     identity,
                     bytes: _,
                 } => {
-                    count += 1;
-                    if count % FILES_AT_ONCE == 0 {
-                        between();
-                    }
                     if let Err(error) = self.look(dir, name, path, identity, settled_before) {
                         failed = Some(error);
                         return ControlFlow::Break(());
@@ -327,7 +338,10 @@ impl Scanner {
                 &format!("cannot be looked at: {}", unseen.error),
             );
         }
-        failed.map_or(Ok(links), Err)
+        match failed {
+            Some(error) => Err(error),
+            None => Ok((!is_broken_off).then_some(links)),
+        }
     }
 
     /// Looks at one file.
@@ -344,6 +358,13 @@ impl Scanner {
             .as_ref()
             .is_some_and(|output| output.1 == identity)
         {
+            return Ok(());
+        }
+        if self.space_of(identity).is_none() {
+            self.remark(
+                path,
+                "is on another file system (a bind mount) and is not recorded",
+            );
             return Ok(());
         }
         // Before the extents: what changes in between is seen by the next scan.
@@ -372,6 +393,11 @@ impl Scanner {
         };
         match layout {
             Ok(layout) => self.learn(identity, number, state, layout, settled_before),
+            Err(Errno::OPNOTSUPP | Errno::NOTTY) if self.has_begun => {
+                let known = self.space_of(identity).map(|space| space.dir.clone());
+                let place = known.unwrap_or_else(|| path.to_owned());
+                self.remark(&place, "does not tell where its files lie (FIEMAP); what is written to them is no file's");
+            }
             Err(Errno::OPNOTSUPP | Errno::NOTTY) => {
                 return Err(GroundError::Unfit {
                     dir: path.to_owned(),
@@ -493,4 +519,78 @@ fn state(dir: BorrowedFd<'_>, name: &OsStr) -> Result<State, Errno> {
         modified: (stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
         changed: (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+
+    /// Two hundred files in memory, as if that were a drive.
+    fn scanner() -> (tempfile::TempDir, Scanner) {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        for number in 0..200 {
+            fs::write(dir.path().join(number.to_string()), "x").unwrap();
+        }
+        let mut scanner = Scanner::new(Vec::new(), None).unwrap();
+        let number = dir.path().metadata().unwrap().dev();
+        let device = Device {
+            major: rustix::fs::major(number),
+            minor: rustix::fs::minor(number),
+        };
+        let ground = Ground {
+            device,
+            name: "memory".to_owned(),
+            disk: device,
+            kind: "tmpfs".to_owned(),
+            start: 0,
+            disk_bytes: 1 << 30,
+            note: None,
+        };
+        let place = dir.path().to_owned();
+        scanner.spaces.push(Space {
+            ground,
+            base: 0,
+            dir: place.clone(),
+        });
+        scanner.dirs.push(place);
+        (dir, scanner)
+    }
+
+    #[test]
+    fn a_file_without_places_is_an_error_before_and_a_remark_after_the_beginning() {
+        let (dir, mut scanner) = scanner();
+        let mut on = || ControlFlow::Continue(());
+        let error = scanner.scan(&mut on).unwrap_err();
+        assert!(error.to_string().contains("FIEMAP"), "{error}");
+        assert_eq!(scanner.remarks, Vec::<String>::new());
+        scanner.has_begun = true;
+        assert!(scanner.scan(&mut on).unwrap().is_some());
+        assert!(scanner.scan(&mut on).unwrap().is_some());
+        let [remark] = &scanner.remarks[..] else {
+            panic!("{:?}", scanner.remarks)
+        };
+        assert!(remark.starts_with(&format!("{} does not tell", dir.path().display())));
+    }
+
+    #[test]
+    fn a_scan_ends_when_it_is_broken_off() {
+        let (_dir, mut scanner) = scanner();
+        scanner.has_begun = true;
+        for last in [1, 3] {
+            let mut calls = 0;
+            let scan = scanner.scan(&mut || {
+                calls += 1;
+                if calls == last {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
+            assert!(scan.unwrap().is_none());
+            assert_eq!(calls, last);
+        }
+    }
 }

@@ -4,17 +4,19 @@
 //! attached, and the loop device goes with the last mount: what a killed process leaves is one mount, and nothing after a
 //! restart of the machine.
 
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, poll};
+use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 use saiga_streams::route::System;
+
+use crate::program;
 
 /// Images are called so.
 const PREFIX: &str = "saiga-record-";
@@ -71,6 +73,20 @@ pub enum VolumeError {
         /// What it said.
         said: String,
     },
+    /// Something else hides it.
+    #[error(
+        "the volume of the recording ({device}) stays at {0}, for something else is mounted over it; umount {0} twice",
+        dir.display()
+    )]
+    Covered {
+        /// Where it is mounted.
+        dir: PathBuf,
+        /// `/dev/loop3`.
+        device: String,
+    },
+    /// The user gave up.
+    #[error("interrupted; nothing was recorded")]
+    Interrupted,
 }
 
 /// A mounted volume; unmounted when it is dropped.
@@ -80,6 +96,10 @@ pub struct Volume {
     /// `/dev/loop3`.
     device: String,
     is_mounted: bool,
+    /// Of the file system.
+    number: u64,
+    /// The directory below, locked: nobody else makes a volume for it meanwhile.
+    below: File,
 }
 
 /// What a recording that was killed has left.
@@ -100,39 +120,58 @@ impl Leftover {
 }
 
 impl Volume {
-    /// Makes and mounts one.
+    /// Makes and mounts one, unless the user gives up meanwhile.
     ///
     /// # Errors
     /// Nothing of it is left then.
-    pub fn make(options: &VolumeOptions) -> Result<Self, VolumeError> {
-        let (dir, below) = check(&options.dir)?;
-        let left = leftovers(&options.image_dir)
-            .into_iter()
-            .find(|left| left.is_at(&dir));
-        if let Some(left) = left {
-            return Err(VolumeError::Dir {
-                why: format!("{}; remove it with: {}", left.what, left.remedy),
-                dir,
-            });
-        }
+    pub fn make(
+        options: &VolumeOptions,
+        is_given_up: &dyn Fn() -> bool,
+    ) -> Result<Self, VolumeError> {
+        let (dir, below) = check(options)?;
         let image = Image::new(options)?;
         let device = attach(&image.0)?;
         // It exists as long as it is attached, and needs no name any more.
         drop(image);
-        let made = make_file_system(options.file_system, &device)
+        let made = make_file_system(options.file_system, &device, is_given_up)
             .and_then(|()| mount(options.file_system, &device, &dir));
-        let is_mounted = made.is_ok();
-        let volume = Self {
-            dir,
-            device: device.clone(),
-            is_mounted,
-        };
         // From here on the device goes with its last user; at once, if it has none.
-        let detached = program("losetup", &["-d", &device]);
+        let detached = program::run("losetup", &["-d", &device]);
         made?;
+        let mut volume = Self {
+            dir,
+            device,
+            is_mounted: true,
+            number: 0,
+            below,
+        };
+        volume.number = number(&volume.dir)?;
         detached?;
-        take_after(&volume.dir, &below)?;
+        volume.take_after()?;
         Ok(volume)
+    }
+
+    /// Whether a directory is on it.
+    #[must_use]
+    pub fn holds(&self, dir: &Path) -> bool {
+        number(dir).is_ok_and(|number| number == self.number)
+    }
+
+    /// Gives it owner and mode of the directory that it covers, and leaves it as empty as that was.
+    fn take_after(&self) -> Result<(), VolumeError> {
+        let Self { dir, below, .. } = self;
+        let fail = |error| VolumeError::Call {
+            what: format!("prepare {}", dir.display()),
+            error,
+        };
+        let below = below.metadata().map_err(fail)?;
+        // Databases want an empty directory.
+        match fs::remove_dir(dir.join("lost+found")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
+            _ => {}
+        }
+        std::os::unix::fs::chown(dir, Some(below.uid()), Some(below.gid())).map_err(fail)?;
+        fs::set_permissions(dir, Permissions::from_mode(below.mode() & 0o7777)).map_err(fail)
     }
 
     /// Unmounts it, with which everything goes. If somebody holds it, it goes with them, and they are named.
@@ -148,6 +187,9 @@ impl Volume {
             return Ok(None);
         }
         let dir = &self.dir;
+        if !self.holds(dir) {
+            return self.hidden();
+        }
         let fail = |error: Errno| VolumeError::Call {
             what: format!("unmount {0}; try umount {0}", dir.display()),
             error: error.into(),
@@ -161,9 +203,27 @@ impl Volume {
                 Err(error) => return Err(fail(error)),
             }
         }
-        let users = users(dir);
+        let users = users(dir, self.number);
         rustix::mount::unmount(dir, UnmountFlags::DETACH).map_err(fail)?;
         Ok(Some(users))
+    }
+
+    /// What is to be said of it when its directory leads elsewhere: whatever that is, it is not ours.
+    fn hidden(&self) -> Result<Option<String>, VolumeError> {
+        let device = (
+            rustix::fs::major(self.number),
+            rustix::fs::minor(self.number),
+        );
+        let mounts = System::default().mounts().unwrap_or_default();
+        let mut ours = mounts.iter().filter(|mount| mount.device == device);
+        if ours.any(|mount| mount.point == self.dir) {
+            return Err(VolumeError::Covered {
+                dir: self.dir.clone(),
+                device: self.device.clone(),
+            });
+        }
+        // Somebody else has unmounted it.
+        Ok(self.outlived())
     }
 
     /// Waits until the loop device is free; answers who has it, if it does not come to that.
@@ -185,7 +245,8 @@ impl Volume {
     }
 }
 
-fn pause() {
+/// A short while.
+pub(crate) fn pause() {
     let pause = Timespec::try_from(PAUSE).ok();
     // A signal only makes it shorter.
     let _ = poll(&mut [], pause.as_ref());
@@ -257,8 +318,9 @@ fn is_orphan(image: &Path) -> bool {
         .is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
 }
 
-/// The directory by its real path, and what it is; it must be empty.
-fn check(dir: &Path) -> Result<(PathBuf, fs::Metadata), VolumeError> {
+/// The directory by its real path, and itself, locked: empty, nothing mounted there.
+fn check(options: &VolumeOptions) -> Result<(PathBuf, File), VolumeError> {
+    let dir = &options.dir;
     let unfit = |why: String| VolumeError::Dir {
         dir: dir.to_owned(),
         why,
@@ -266,7 +328,30 @@ fn check(dir: &Path) -> Result<(PathBuf, fs::Metadata), VolumeError> {
     let real = dir
         .canonicalize()
         .map_err(|error| unfit(format!("{error}; make it first")))?;
-    let metadata = real.metadata().map_err(|error| unfit(error.to_string()))?;
+    let left = leftovers(&options.image_dir);
+    if let Some(left) = left.iter().find(|left| left.is_at(&real)) {
+        return Err(unfit(format!(
+            "{}; remove it with: {}",
+            left.what, left.remedy
+        )));
+    }
+    let open = File::open(&real).map_err(|error| unfit(error.to_string()))?;
+    match rustix::fs::flock(&open, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => {
+            return Err(unfit(
+                "another recording makes its volume there; give another directory".to_owned(),
+            ));
+        }
+        locked => locked.map_err(|error| unfit(error.to_string()))?,
+    }
+    // Once it is locked: who had it before may have mounted his own by now.
+    let mounts = System::default().mounts().unwrap_or_default();
+    if let Some(mount) = mounts.iter().find(|mount| mount.point == real) {
+        return Err(unfit(format!(
+            "{} is mounted there; give a directory where nothing is",
+            mount.source
+        )));
+    }
     let mut entries = fs::read_dir(&real).map_err(|error| unfit(error.to_string()))?;
     if let Some(entry) = entries.next() {
         let name = entry.map_or_else(|_| "?".into(), |entry| entry.file_name());
@@ -275,7 +360,16 @@ fn check(dir: &Path) -> Result<(PathBuf, fs::Metadata), VolumeError> {
             name.to_string_lossy()
         )));
     }
-    Ok((real, metadata))
+    Ok((real, open))
+}
+
+/// The number of the file system that a directory is on.
+fn number(dir: &Path) -> Result<u64, VolumeError> {
+    let metadata = dir.metadata().map_err(|error| VolumeError::Call {
+        what: format!("look at {}", dir.display()),
+        error,
+    })?;
+    Ok(metadata.dev())
 }
 
 /// A sparse file that is removed when this is dropped.
@@ -308,28 +402,27 @@ impl Drop for Image {
     }
 }
 
-/// The loop device that the image got.
+/// The loop device that the image got. Never cut short: nobody would know which one it is.
 fn attach(image: &Path) -> Result<String, VolumeError> {
     let image = image.to_string_lossy();
-    let said = program("losetup", &["--find", "--show", &image])?;
+    let said = program::run("losetup", &["--find", "--show", &image])?;
     Ok(said.trim().to_owned())
 }
 
-fn make_file_system(kind: FileSystem, device: &str) -> Result<(), VolumeError> {
-    match kind {
-        FileSystem::Xfs => program("mkfs.xfs", &["-q", device])?,
+fn make_file_system(
+    kind: FileSystem,
+    device: &str,
+    is_given_up: &dyn Fn() -> bool,
+) -> Result<(), VolumeError> {
+    let (program, words) = match kind {
+        FileSystem::Xfs => ("mkfs.xfs", &["-q"][..]),
         // All of it now, so that nothing is initialised while the recording runs.
-        FileSystem::Ext4 => program(
+        FileSystem::Ext4 => (
             "mkfs.ext4",
-            &[
-                "-q",
-                "-F",
-                "-E",
-                "lazy_itable_init=0,lazy_journal_init=0",
-                device,
-            ],
-        )?,
+            &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"][..],
+        ),
     };
+    program::run_unless(program, &[words, &[device]].concat(), is_given_up)?;
     Ok(())
 }
 
@@ -346,52 +439,8 @@ fn mount(kind: FileSystem, device: &str, dir: &Path) -> Result<(), VolumeError> 
     })
 }
 
-/// Gives the new directory owner and mode of the one that it covers, and leaves it as empty as that was.
-fn take_after(dir: &Path, below: &fs::Metadata) -> Result<(), VolumeError> {
-    let fail = |error| VolumeError::Call {
-        what: format!("prepare {}", dir.display()),
-        error,
-    };
-    // Databases want an empty directory.
-    match fs::remove_dir(dir.join("lost+found")) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
-        _ => {}
-    }
-    std::os::unix::fs::chown(dir, Some(below.uid()), Some(below.gid())).map_err(fail)?;
-    fs::set_permissions(dir, Permissions::from_mode(below.mode() & 0o7777)).map_err(fail)
-}
-
-/// What a program that must succeed says.
-fn program(name: &str, words: &[&str]) -> Result<String, VolumeError> {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let output = Command::new(name)
-        .args(words)
-        // Where they are on Debian, and where a user's PATH does not look.
-        .env("PATH", format!("{path}:/usr/sbin:/sbin"))
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| VolumeError::Call {
-            what: format!("run {name}"),
-            error,
-        })?;
-    if !output.status.success() {
-        return Err(VolumeError::Program {
-            program: format!("{name} {}", words.join(" ")),
-            said: fault(&String::from_utf8_lossy(&output.stderr)),
-        });
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// What a program says is wrong; mkfs.xfs has all of its options behind that.
-fn fault(said: &str) -> String {
-    let (fault, _) = said.split_once("Usage:").unwrap_or((said, ""));
-    let fault = if fault.trim().is_empty() { said } else { fault };
-    fault.trim().to_owned()
-}
-
-/// Who has something open below a directory.
-fn users(dir: &Path) -> String {
+/// Who has something open below a directory, on the file system of that number: not on what is covered there.
+fn users(dir: &Path, device: u64) -> String {
     let mut users = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -406,7 +455,11 @@ fn users(dir: &Path) -> String {
         let mut links = open
             .map(|fd| fd.path())
             .chain([process.join("cwd"), process.join("root")]);
-        if links.any(|link| fs::read_link(link).is_ok_and(|target| target.starts_with(dir))) {
+        let is_there = |link: &PathBuf| {
+            fs::read_link(link).is_ok_and(|target| target.starts_with(dir))
+                && number(link).is_ok_and(|number| number == device)
+        };
+        if links.any(|link| is_there(&link)) {
             let comm = fs::read_to_string(process.join("comm")).unwrap_or_default();
             users.push(format!("{} ({name})", comm.trim_end()));
         }
@@ -415,24 +468,5 @@ fn users(dir: &Path) -> String {
         "somebody".to_owned()
     } else {
         users.join(", ")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_wrong_is_said_without_all_options() {
-        for (said, expected) in [
-            (
-                "size is too small\nUsage: mkfs.xfs\n[-b size=num]\n",
-                "size is too small",
-            ),
-            ("no space\n", "no space"),
-            ("Usage: x\n", "Usage: x"),
-        ] {
-            assert_eq!(fault(said), expected);
-        }
     }
 }

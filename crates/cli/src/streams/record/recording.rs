@@ -6,7 +6,7 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_record::{Options, Recorder, Tally};
 
 use super::progress::Progress;
-use super::target::{End, Target};
+use super::target::{End, Running, Target};
 use crate::exit;
 
 /// Between two looks for news.
@@ -26,7 +26,7 @@ pub(in crate::streams) fn record(
     target: &Target,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Recorded> {
-    let mut recorder = Recorder::begin(options)?;
+    let mut recorder = Recorder::begin(options, &|| interrupt.raised())?;
     for ground in recorder.grounds() {
         exit::say(&format!(
             "recording writes to {} ({})",
@@ -38,20 +38,16 @@ pub(in crate::streams) fn record(
             "warning: by tracefs, to the microsecond; BPF cannot be used: {why}"
         ));
     }
-    let mut progress = Progress::new();
     let mut running = target.start()?;
-    let end = loop {
-        recorder.step()?;
-        for remark in recorder.remarks() {
-            progress.say(&format!("warning: {remark}"));
-        }
-        progress.show(&mut recorder)?;
-        if let Some(end) = running.wait(PAUSE, interrupt)? {
-            break end;
+    let end = match watch(&mut recorder, &mut running, interrupt) {
+        Ok(end) => end,
+        Err(error) => {
+            // The room that it takes may be what the program lacks to end well.
+            drop(recorder);
+            running.give_up(interrupt)?;
+            return Err(error);
         }
     };
-    drop(progress);
-    running.end()?;
     let directories = recorder.directories();
     let (tally, remarks) = recorder.finish()?;
     for remark in remarks {
@@ -62,4 +58,23 @@ pub(in crate::streams) fn record(
         tally,
         end,
     })
+}
+
+/// Records until there is an end.
+fn watch(
+    recorder: &mut Recorder,
+    running: &mut Running<'_>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<End> {
+    let mut progress = Progress::new();
+    loop {
+        recorder.step()?;
+        for remark in recorder.remarks() {
+            progress.say(&format!("warning: {remark}"));
+        }
+        progress.show(recorder)?;
+        if let Some(end) = running.wait(PAUSE, interrupt, &|text| progress.say(text))? {
+            return Ok(end);
+        }
+    }
 }

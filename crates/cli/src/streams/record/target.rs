@@ -10,11 +10,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::process::{Child, CommandLine, Waited};
 
+use super::ending::Ending;
 use crate::exit;
+
+/// Which one has somebody's program nobody knows.
+const PACKAGE: &str = "the package that has it";
 
 /// What is recorded.
 pub(in crate::streams) enum Target {
@@ -31,6 +35,8 @@ pub(in crate::streams) enum Target {
 pub(super) struct Running<'a> {
     target: &'a Target,
     child: Option<Child>,
+    /// What has become of the child once it was asked to end.
+    ending: Option<Ending>,
     deadline: Option<Instant>,
 }
 
@@ -53,10 +59,10 @@ impl Target {
             "--for must be longer than nothing"
         );
         if let Some((program, words)) = command.split_first() {
-            return Ok(Self::Command(CommandLine::new(
-                program,
-                words.iter().cloned(),
-            )));
+            let command = CommandLine::new(program, words.iter().cloned());
+            // Now, and not when the data are loaded.
+            command.find(PACKAGE)?;
+            return Ok(Self::Command(command));
         }
         match (pid, time) {
             (Some(pid), time) => {
@@ -107,6 +113,7 @@ impl Target {
         Ok(Running {
             target: self,
             child,
+            ending: None,
             // A time beyond all clocks is no deadline.
             deadline: time.and_then(|time| Instant::now().checked_add(time)),
         })
@@ -117,28 +124,34 @@ impl Target {
 pub(super) fn start(command: &CommandLine) -> anyhow::Result<Child> {
     let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
-    Ok(command.spawn("the package that has it", stdout, stderr)?)
+    Ok(command.spawn(PACKAGE, stdout, stderr)?)
 }
 
 impl Running<'_> {
-    /// Waits until there is an end, or for a while.
+    /// Waits until there is an end, or for a while. A program that was asked to end goes on being recorded until it has.
     pub(super) fn wait(
         &mut self,
         pause: Duration,
         interrupt: &Interrupt,
+        say: &dyn Fn(&str),
     ) -> anyhow::Result<Option<End>> {
+        if let Some(ending) = &mut self.ending {
+            let is_over = ending.wait(pause, interrupt, say)?;
+            return Ok(is_over.then_some(End::Wanted));
+        }
         if let Some(child) = &mut self.child {
             return Ok(match child.wait(pause, interrupt)? {
                 Waited::Ended(ended) => Some(ending(ended.status)),
                 Waited::Interrupted => {
-                    exit::say("ending the program and the recording");
-                    Some(End::Wanted)
+                    say("ending the program and the recording");
+                    self.ending = self.child.take().map(Ending::ask);
+                    None
                 }
                 Waited::TimeOver => None,
             });
         }
         if interrupt.wait(pause)? {
-            exit::say("ending the recording");
+            say("ending the recording");
             return Ok(Some(End::Wanted));
         }
         if self
@@ -150,30 +163,23 @@ impl Running<'_> {
         if let Target::Process { pid, pidfd, .. } = self.target {
             let mut ended = [PollFd::new(pidfd, PollFlags::IN)];
             if poll(&mut ended, Some(&Timespec::default()))? > 0 {
-                exit::say(&format!("process {pid} has ended"));
+                say(&format!("process {pid} has ended"));
                 return Ok(Some(End::Wanted));
             }
         }
         Ok(None)
     }
 
-    /// Ends a program that was started for the recording, with its group.
-    pub(super) fn end(self) -> anyhow::Result<()> {
-        if let Some(mut child) = self.child {
-            stop(&mut child)?;
-        }
-        Ok(())
+    /// Ends a program that still runs, for the recording has failed, and waits for it.
+    pub(super) fn give_up(self, interrupt: &Interrupt) -> io::Result<()> {
+        let running = self.child.filter(|child| !child.has_ended());
+        let ending = self.ending.or_else(|| {
+            let child = running?;
+            exit::say("the recording failed; ending the program");
+            Some(Ending::ask(child))
+        });
+        ending.map_or(Ok(()), |ending| ending.finish(interrupt))
     }
-}
-
-/// Asks the whole group of a program to end, and insists.
-pub(super) fn stop(child: &mut Child) -> io::Result<()> {
-    if !child.has_ended() {
-        let group = i32::try_from(child.pid()).ok().and_then(Pid::from_raw);
-        // It fails when nobody is left in it.
-        let _ = group.map(|group| kill_process_group(group, Signal::TERM));
-    }
-    child.stop().map(drop)
 }
 
 /// In words, unless it is success.

@@ -1,6 +1,6 @@
 //! `--loop`: a file system for one recording, what is loaded into it before, and what is asked of it after.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -9,8 +9,10 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::process::{CommandLine, Waited};
 use saiga_record::{FileSystem, Options, Volume, VolumeOptions, leftovers};
 
-use super::target::{End, ending, start, stop};
-use crate::exit;
+use super::both;
+use super::ending::Ending;
+use super::target::{End, ending, start};
+use crate::{exit, units};
 
 /// Between two looks whether a shell has ended.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -46,20 +48,24 @@ impl Ground {
             "{} exists already; name another file, or remove it",
             options.out.display()
         );
+        // As the trace: by its real path.
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
-        anyhow::ensure!(
-            !options.out.starts_with(&dir),
-            "{} would go with the file system at {}; name another file",
-            options.out.display(),
-            dir.display()
-        );
+        let would_go = || {
+            anyhow::anyhow!(
+                "{} would go with the file system at {}; name another file",
+                options.out.display(),
+                dir.display()
+            )
+        };
+        anyhow::ensure!(!options.out.starts_with(&dir), would_go());
         for left in leftovers(&args.image_dir) {
             exit::say(&format!(
                 "warning: {}; remove it with: {}",
                 left.what, left.remedy
             ));
         }
-        let volume = Volume::make(&VolumeOptions {
+        warn_of_room(&args.image_dir, bytes);
+        let wanted = VolumeOptions {
             bytes,
             file_system: match args.fs {
                 Kind::Xfs => FileSystem::Xfs,
@@ -67,35 +73,57 @@ impl Ground {
             },
             image_dir: args.image_dir.clone(),
             dir: dir.clone(),
-        })?;
-        let ground = Self { volume, dir };
-        if let Some(text) = &args.prepare {
-            match ground.shell(text, interrupt).context("--prepare")? {
-                End::Wanted => {}
-                End::Failed(how) => anyhow::bail!("--prepare: {how}; nothing was recorded"),
-            }
+        };
+        let volume = Volume::make(&wanted, &|| interrupt.raised())?;
+        // A shared mount shows it in other places, too.
+        let folder = options.out.parent().unwrap_or(&dir);
+        anyhow::ensure!(!volume.holds(folder), would_go());
+        Ok(Self { volume, dir })
+    }
+
+    /// Loads the data.
+    pub(super) fn prepare(&self, text: Option<&str>, interrupt: &Interrupt) -> anyhow::Result<()> {
+        let Some(text) = text else {
+            return Ok(());
+        };
+        match self.shell(text, interrupt).context("--prepare")? {
+            End::Wanted => Ok(()),
+            End::Failed(how) => anyhow::bail!("--prepare: {how}; nothing was recorded"),
         }
-        Ok(ground)
     }
 
     /// The end of it all; whether what was asked for afterwards went well.
     pub(super) fn leave(self, after: Option<&str>, interrupt: &Interrupt) -> anyhow::Result<bool> {
-        let mut is_well = true;
-        if interrupt.raised() && after.is_some() {
+        let is_well = self.after(after, interrupt);
+        both(is_well, self.remove()).map(|(is_well, ())| is_well)
+    }
+
+    fn after(&self, text: Option<&str>, interrupt: &Interrupt) -> anyhow::Result<bool> {
+        let Some(text) = text else {
+            return Ok(true);
+        };
+        if interrupt.raised() {
             exit::say("warning: interrupted, so --after is not run");
-        } else if let Some(text) = after
-            && let End::Failed(how) = self.shell(text, interrupt).context("--after")?
-        {
-            exit::say(&format!("--after: {how}; the trace is kept"));
-            is_well = false;
+            return Ok(true);
         }
+        match self.shell(text, interrupt).context("--after")? {
+            End::Wanted => Ok(true),
+            End::Failed(how) => {
+                exit::say(&format!("--after: {how}"));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Takes the file system away.
+    fn remove(self) -> anyhow::Result<()> {
         if let Some(users) = self.volume.remove()? {
             exit::say(&format!(
                 "warning: {} is still used by {users}; its file system goes when they end",
                 self.dir.display()
             ));
         }
-        Ok(is_well)
+        Ok(())
     }
 
     /// Runs a line of a shell in the directory.
@@ -108,11 +136,28 @@ impl Ground {
                 Waited::Ended(ended) => return Ok(ending(ended.status)),
                 Waited::TimeOver => {}
                 Waited::Interrupted => {
-                    stop(&mut child)?;
+                    Ending::ask(child).finish(interrupt)?;
                     anyhow::bail!("interrupted");
                 }
             }
         }
+    }
+}
+
+/// The image has no bytes until they are written, and what finds no room then is an error that only the database sees.
+fn warn_of_room(image_dir: &Path, bytes: u64) {
+    // A folder that is not there is said by who makes the image.
+    let room = rustix::fs::statvfs(image_dir).map(|it| it.f_bavail.saturating_mul(it.f_frsize));
+    if let Ok(room) = room
+        && room < bytes
+    {
+        exit::say(&format!(
+            "warning: {} has room for {} of the {} of --loop; what is written beyond fails with I/O errors (--image-dir names \
+             another place)",
+            image_dir.display(),
+            units::bytes(room),
+            units::bytes(bytes)
+        ));
     }
 }
 

@@ -21,6 +21,30 @@ fn a_missing_program_is_named_with_its_package() {
 }
 
 #[test]
+fn a_name_is_looked_for_and_a_path_is_not() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    for (name, mode) in [("runs", 0o755), ("rests", 0o644)] {
+        let file = dir.path().join(name);
+        std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    std::fs::create_dir(dir.path().join("folder")).unwrap();
+    for (program, is_there) in [
+        ("runs", true),
+        ("rests", false),
+        ("folder", false),
+        ("no", false),
+        ("./no", true),
+    ] {
+        let mut line = CommandLine::new(program, [""; 0]);
+        let path = dir.path().to_string_lossy().into_owned();
+        line.env.insert("PATH".into(), path);
+        assert_eq!(line.find("x").is_ok(), is_there, "{program}");
+    }
+}
+
+#[test]
 fn the_line_shown_is_one_a_shell_would_take() {
     let mut line = CommandLine::new("redis-server", ["--save", "", "--dir", "/tmp/a b"]);
     line.env
@@ -161,6 +185,26 @@ fn who_ends_by_itself_leaves_its_own_alone() {
         .parse()
         .unwrap();
     rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}
+
+#[test]
+fn a_group_is_waited_for_to_its_last_member() {
+    let mut child = start(&CommandLine::new("sh", ["-c", "sleep 1000 & exit 7"]));
+    let seen = child.watch_for_end(Duration::from_secs(30), &Interrupt::never());
+    assert!(matches!(seen, Ok(Seen::End)));
+    assert!(child.wait_for_group(Duration::ZERO).unwrap().is_none());
+    let [left] = &child.group()[..] else {
+        panic!("{:?}", child.group())
+    };
+    assert!(left.contains('('), "{left}");
+    child.signal_group(Signal::TERM);
+    let ended = loop {
+        if let Some(ended) = child.wait_for_group(Duration::from_secs(1)).unwrap() {
+            break ended;
+        }
+    };
+    assert_eq!(ended.status.code(), Some(7));
+    assert_eq!(child.group(), Vec::<String>::new());
 }
 
 #[test]
