@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::System;
 
@@ -39,14 +39,49 @@ impl Mount {
     }
 }
 
+/// A mount and what it is mounted on.
+#[derive(Debug)]
+pub(super) struct Placed {
+    number: u64,
+    below: u64,
+    pub(super) mount: Mount,
+}
+
 /// Reads mountinfo; lines that make no sense are no mounts.
-pub(super) fn parse(text: &str) -> Vec<Mount> {
+pub(super) fn parse(text: &str) -> Vec<Placed> {
     text.lines().filter_map(line).collect()
 }
 
-fn line(line: &str) -> Option<Mount> {
+/// The mount that `dir`, a path without links, leads to. It goes as the kernel does, from the root up: what is mounted
+/// over a mount, or over a directory above it, hides it.
+pub(super) fn covering(all: &[Placed], dir: &Path) -> Option<Mount> {
+    let root = Path::new("/");
+    let is_lowest = |it: &&Placed| {
+        let mut others = all.iter().filter(|other| other.number != it.number);
+        it.mount.point == root && others.all(|other| other.number != it.below)
+    };
+    let mut current = all.iter().find(is_lowest)?;
+    // A list that was changed while it was read may lead in circles.
+    for _ in all {
+        let above = all.iter().filter(|it| {
+            it.below == current.number
+                && it.number != current.number
+                && dir.starts_with(&it.mount.point)
+        });
+        // The first one on the way.
+        let Some(next) = above.min_by_key(|it| it.mount.point.as_os_str().len()) else {
+            break;
+        };
+        current = next;
+    }
+    Some(current.mount.clone())
+}
+
+fn line(line: &str) -> Option<Placed> {
     let (before, after) = line.split_once(" - ")?;
-    let mut before = before.split(' ').skip(2);
+    let mut before = before.split(' ');
+    let number = before.next()?.parse().ok()?;
+    let below = before.next()?.parse().ok()?;
     let (major, minor) = before.next()?.split_once(':')?;
     let _root = before.next()?;
     let point = unescape(before.next()?);
@@ -56,12 +91,17 @@ fn line(line: &str) -> Option<Mount> {
     let source = unescape(after.next()?).into_string().ok()?;
     let own = after.next().unwrap_or_default();
     let options = options.split(',').chain(own.split(','));
-    Some(Mount {
+    let mount = Mount {
         point: PathBuf::from(point),
         kind,
         source,
         device: (major.parse().ok()?, minor.parse().ok()?),
         options: options.map(str::to_owned).collect(),
+    };
+    Some(Placed {
+        number,
+        below,
+        mount,
     })
 }
 
@@ -115,7 +155,7 @@ mod tests {
 40 22 0:35 / /my\\040data rw master:2 propagate_from:1 - tmpfs none rw,size=4k\n\
 nonsense\n\
 41 22 0:36 / /c rw - overlay overlay rw,lowerdir=/l,upperdir=/u,workdir=/w\n";
-        let mounts = parse(text);
+        let mounts: Vec<Mount> = parse(text).into_iter().map(|it| it.mount).collect();
         assert_eq!(mounts.len(), 3);
         assert_eq!(mounts[0].device, (254, 0));
         assert!(mounts[0].has("relatime") && mounts[0].has("discard"));

@@ -308,3 +308,42 @@ fn the_plan_names_every_class_once_with_its_handle() {
     assert!(plan.contains("--phndls=6\n") && !plan.contains("--phndls=7"));
     assert!(plan.contains("mkfs.xfs -L redo /dev/nvme3n2\n"));
 }
+
+/// Mounts as the kernel lists them: number, number of the one below, place, kind.
+fn place_with(mounts: &[(u32, u32, &str, &str)], dir: &str) -> String {
+    let machine = Machine::new("6.18.0", "ext4", "rw", "");
+    fs::create_dir_all(machine.path(dir)).unwrap();
+    let top = machine.path("").display().to_string();
+    let line = |(number, below, place, kind): &(u32, u32, &str, &str)| {
+        let place = if *place == "/" {
+            "/".to_owned()
+        } else {
+            format!("{top}{place}")
+        };
+        format!("{number} {below} 0:{number} / {place} rw - {kind} none rw\n")
+    };
+    let text: String = mounts.iter().map(line).collect();
+    machine.file("proc/self/mountinfo", &text);
+    let system = System::at(machine.root.path());
+    probe(&system, &machine.path(dir)).unwrap().mount.kind
+}
+
+#[test]
+fn a_path_leads_through_the_mounts_that_are_on_top() {
+    let root = (1, 0, "/", "ext4");
+    for (name, mounts, expected) in [
+        ("one over the other", &[root, (2, 1, "a", "xfs"), (3, 2, "a", "tmpfs")][..], "tmpfs"),
+        ("listed in another order", &[root, (3, 2, "a", "tmpfs"), (2, 1, "a", "xfs")], "tmpfs"),
+        ("a deeper one", &[root, (2, 1, "a", "xfs"), (3, 2, "a/b", "tmpfs")], "tmpfs"),
+        (
+            "a deeper one below a later one",
+            &[root, (2, 1, "a/b", "tmpfs"), (3, 1, "a", "xfs")],
+            "xfs",
+        ),
+        ("a root over the root", &[root, (2, 1, "/", "btrfs")], "btrfs"),
+        ("a name that begins the same", &[root, (2, 1, "a/bb", "xfs")], "ext4"),
+        ("a container, which sees no more", &[(7, 5, "/", "overlay"), (8, 7, "a", "xfs")], "xfs"),
+    ] {
+        assert_eq!(place_with(mounts, "a/b"), expected, "{name}");
+    }
+}
