@@ -1,6 +1,7 @@
 //! A directory tree, walked by open directories: no link that somebody puts there meanwhile leads out of it.
 //!
-//! Links to directories and directories on other file systems are reported, not entered.
+//! Links to directories and directories on other mounts are reported, not entered: a mount of the same file system, too,
+//! for what is below it has other paths on the outer one.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -59,7 +60,7 @@ pub enum Found<'a> {
         /// Its size.
         bytes: u64,
     },
-    /// A link to a directory, or a directory on another file system.
+    /// A link to a directory, or a directory on another mount.
     Elsewhere,
 }
 
@@ -128,15 +129,21 @@ pub fn identity(file: BorrowedFd<'_>) -> Result<Identity, Errno> {
 
 /// The file system of an open file, and the mount by which it was opened (from Linux 5.8 on).
 pub(crate) fn whereabouts(file: BorrowedFd<'_>) -> Result<((u32, u32), Option<u64>), Errno> {
-    let stat = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
+    Ok(place(&stat_open(file)?))
+}
+
+fn place(stat: &Statx) -> ((u32, u32), Option<u64>) {
     let has_mount = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
     let device = (stat.stx_dev_major, stat.stx_dev_minor);
-    Ok((device, has_mount.then_some(stat.stx_mnt_id)))
+    (device, has_mount.then_some(stat.stx_mnt_id))
+}
+
+fn wanted() -> StatxFlags {
+    StatxFlags::BASIC_STATS | StatxFlags::BTIME | StatxFlags::MNT_ID
 }
 
 fn stat_open(file: BorrowedFd<'_>) -> Result<Statx, Errno> {
-    let flags = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-    rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, flags)
+    rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted())
 }
 
 fn kind(stat: &Statx) -> FileType {
@@ -149,7 +156,7 @@ pub enum Entry {
     File(Identity, u64),
     /// A directory.
     Directory,
-    /// A link to a directory, or a directory on another file system.
+    /// A link to a directory, or a directory on another mount.
     Elsewhere,
     /// Something else.
     Other,
@@ -157,20 +164,17 @@ pub enum Entry {
 
 /// Looks at one name; a link is followed to see whether a directory is behind it.
 pub fn look(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Entry, Errno> {
-    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-    let stat = rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted)?;
+    let stat = rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted())?;
     Ok(match kind(&stat) {
         FileType::RegularFile => Entry::File(Identity::of(&stat), stat.stx_size),
         FileType::Directory => {
-            let own = stat_open(dir)?;
-            let device = |stat: &Statx| (stat.stx_dev_major, stat.stx_dev_minor);
-            if device(&own) == device(&stat) {
+            if place(&stat_open(dir)?) == place(&stat) {
                 Entry::Directory
             } else {
                 Entry::Elsewhere
             }
         }
-        FileType::Symlink => match rustix::fs::statx(dir, name, AtFlags::empty(), wanted) {
+        FileType::Symlink => match rustix::fs::statx(dir, name, AtFlags::empty(), wanted()) {
             Ok(target) if kind(&target) == FileType::Directory => Entry::Elsewhere,
             _ => Entry::Other,
         },

@@ -53,6 +53,13 @@ pub(super) struct Armed {
     is_stale: bool,
 }
 
+impl Armed {
+    /// Its file system and its mount.
+    fn whereabouts(&self) -> ((u32, u32), Option<u64>) {
+        (self.identity.device(), self.mount)
+    }
+}
+
 impl Root {
     pub(super) fn is_given(&self) -> bool {
         self.origin == Origin::Given
@@ -136,14 +143,14 @@ impl Labeller<'_> {
         // Between the look and the watch for its return, a directory may come back: so look again.
         loop {
             let gone = |root: &Root| root.armed().is_none();
+            // All of them before the first is looked at: a link to one of them is not to take it over.
+            let armed = (0..self.roots.len())
+                .filter(|number| self.roots.get(*number).is_some_and(gone) && self.arm(*number));
+            let armed: Vec<usize> = armed.collect();
+            self.publish();
             let mut seen = HashSet::new();
-            let mut number = 0;
-            while let Some(root) = self.roots.get(number) {
-                if gone(root) && self.arm(number) {
-                    self.publish();
-                    self.scan(number, &mut seen);
-                }
-                number += 1;
+            for number in armed {
+                self.scan(number, &mut seen);
             }
             self.watch_places();
             let returned = self.roots.iter().any(|root| {
@@ -350,15 +357,15 @@ impl Labeller<'_> {
             return;
         };
         let database = branch.database;
-        let device = tree::open_dir(&dir).and_then(|open| tree::identity(open.as_fd()));
-        let Ok(device) = device.map(|identity| identity.device()) else {
+        let place = tree::open_dir(&dir).and_then(|open| tree::whereabouts(open.as_fd()));
+        let Ok(place) = place else {
             return;
         };
         let is_ours = self.roots.iter().any(|root| {
             let armed = root.armed();
             root.path == path
                 || armed.is_some_and(|armed| {
-                    dir.starts_with(&armed.dir) && armed.identity.device() == device
+                    dir.starts_with(&armed.dir) && armed.whereabouts() == place
                         || armed.dir.starts_with(&dir)
                 })
         });
