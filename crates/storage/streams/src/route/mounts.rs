@@ -55,26 +55,33 @@ pub(super) fn parse(text: &str) -> Vec<Placed> {
 /// The mount that `dir`, a path without links, leads to. It goes as the kernel does, from the root up: what is mounted
 /// over a mount, or over a directory above it, hides it.
 pub(super) fn covering(all: &[Placed], dir: &Path) -> Option<Mount> {
-    let root = Path::new("/");
-    let is_lowest = |it: &&Placed| {
+    let is_lowest = |it: &Placed| {
         let mut others = all.iter().filter(|other| other.number != it.number);
-        it.mount.point == root && others.all(|other| other.number != it.below)
+        others.all(|other| other.number != it.below)
     };
-    let mut current = all.iter().find(is_lowest)?;
+    // In a container what lies below is not in the list.
+    let mut current = first(all, dir, is_lowest)?;
     // A list that was changed while it was read may lead in circles.
     for _ in all {
-        let above = all.iter().filter(|it| {
-            it.below == current.number
-                && it.number != current.number
-                && dir.starts_with(&it.mount.point)
-        });
-        // The first one on the way.
-        let Some(next) = above.min_by_key(|it| it.mount.point.as_os_str().len()) else {
-            break;
-        };
-        current = next;
+        let is_on = |it: &Placed| it.below == current.number && it.number != current.number;
+        match first(all, dir, is_on) {
+            Some(next) => current = next,
+            None => break,
+        }
     }
     Some(current.mount.clone())
+}
+
+/// The first of some mounts on the way to `dir`.
+fn first<'a>(
+    all: &'a [Placed],
+    dir: &Path,
+    is_one: impl Fn(&Placed) -> bool,
+) -> Option<&'a Placed> {
+    let ways = all
+        .iter()
+        .filter(|it| is_one(it) && dir.starts_with(&it.mount.point));
+    ways.min_by_key(|it| it.mount.point.as_os_str().len())
 }
 
 fn line(line: &str) -> Option<Placed> {
@@ -132,16 +139,14 @@ pub(super) fn is_zoned(system: &System, mount: &Mount) -> bool {
     let Ok(text) = system.read("proc/self/mountstats") else {
         return false;
     };
-    let point = mount.point.to_string_lossy();
-    let begins = format!(" mounted on {point} with fstype xfs");
-    let mut lines = text
-        .lines()
-        .skip_while(|line| !line.contains(&begins))
-        .skip(1);
-    lines
-        .by_ref()
-        .take_while(|line| !line.starts_with("device "))
-        .any(|line| line.contains("zone"))
+    let is_it = |line: &str| {
+        let place = (line.split_once(" mounted on "))
+            .and_then(|(_, rest)| rest.split_once(" with fstype xfs"));
+        place.is_some_and(|(place, _)| mount.point.as_os_str() == unescape(place))
+    };
+    let after = text.lines().skip_while(|line| !is_it(line)).skip(1);
+    let mut own = after.take_while(|line| !line.starts_with("device "));
+    own.any(|line| line.contains("zone"))
 }
 
 #[cfg(test)]

@@ -168,6 +168,27 @@ fn a_zoned_xfs_places_by_hint_on_any_disk() {
     }
 }
 
+/// The kernel writes a space as `\\040` in both lists.
+#[test]
+fn a_zoned_xfs_is_known_by_any_name() {
+    let machine = Machine::new("6.15.0", "xfs", "rw", "vda");
+    let dir = machine.path("my data");
+    fs::create_dir(&dir).unwrap();
+    let escaped = dir.display().to_string().replace(' ', "\\040");
+    machine.file(
+        "proc/self/mountinfo",
+        &format!("1 0 8:1 / / rw - ext4 /dev/root rw\n2 1 259:1 / {escaped} rw - xfs /dev/x rw\n"),
+    );
+    machine.file(
+        "proc/self/mountstats",
+        &format!(
+            "device /dev/x mounted on {escaped} with fstype xfs\n\tzone 3, wp 7, hint SHORT\n"
+        ),
+    );
+    let report = probe(&System::at(machine.root.path()), &dir).unwrap();
+    assert_eq!(report.reach, Reach::Yes, "{}", report.why);
+}
+
 #[test]
 fn what_lies_between_is_named() {
     let loops = Machine::new("7.2.0", "ext4", "rw", "loop3");
@@ -332,17 +353,46 @@ fn place_with(mounts: &[(u32, u32, &str, &str)], dir: &str) -> String {
 fn a_path_leads_through_the_mounts_that_are_on_top() {
     let root = (1, 0, "/", "ext4");
     for (name, mounts, expected) in [
-        ("one over the other", &[root, (2, 1, "a", "xfs"), (3, 2, "a", "tmpfs")][..], "tmpfs"),
-        ("listed in another order", &[root, (3, 2, "a", "tmpfs"), (2, 1, "a", "xfs")], "tmpfs"),
-        ("a deeper one", &[root, (2, 1, "a", "xfs"), (3, 2, "a/b", "tmpfs")], "tmpfs"),
+        (
+            "one over the other",
+            &[root, (2, 1, "a", "xfs"), (3, 2, "a", "tmpfs")][..],
+            "tmpfs",
+        ),
+        (
+            "listed in another order",
+            &[root, (3, 2, "a", "tmpfs"), (2, 1, "a", "xfs")],
+            "tmpfs",
+        ),
+        (
+            "a deeper one",
+            &[root, (2, 1, "a", "xfs"), (3, 2, "a/b", "tmpfs")],
+            "tmpfs",
+        ),
         (
             "a deeper one below a later one",
             &[root, (2, 1, "a/b", "tmpfs"), (3, 1, "a", "xfs")],
             "xfs",
         ),
-        ("a root over the root", &[root, (2, 1, "/", "btrfs")], "btrfs"),
-        ("a name that begins the same", &[root, (2, 1, "a/bb", "xfs")], "ext4"),
-        ("a container, which sees no more", &[(7, 5, "/", "overlay"), (8, 7, "a", "xfs")], "xfs"),
+        (
+            "a root over the root",
+            &[root, (2, 1, "/", "btrfs")],
+            "btrfs",
+        ),
+        (
+            "a name that begins the same",
+            &[root, (2, 1, "a/bb", "xfs")],
+            "ext4",
+        ),
+        (
+            "a container, which sees no more",
+            &[(7, 5, "/", "overlay"), (8, 7, "a", "xfs")],
+            "xfs",
+        ),
+        (
+            "a root that is no mount",
+            &[(8, 7, "a", "xfs"), (9, 8, "a/b", "tmpfs")],
+            "tmpfs",
+        ),
     ] {
         assert_eq!(place_with(mounts, "a/b"), expected, "{name}");
     }
