@@ -31,7 +31,7 @@ use crate::hint::Hint;
 use crate::lock::{Lock, LockError};
 use crate::pins::{self, Pins, Watches};
 use crate::route::{Report, System};
-use crate::rules::RulesError;
+use crate::rules::{RuleSet, RulesError};
 use crate::setter::Setter;
 use crate::sys;
 use crate::tree::Identity;
@@ -46,8 +46,8 @@ use roots::Root;
 pub struct Database {
     /// The directory.
     pub dir: PathBuf,
-    /// Rule sets by name or path, in their order.
-    pub rules: Vec<String>,
+    /// Rule sets in their order.
+    pub rules: Vec<RuleSet>,
 }
 
 /// When a file is labelled.
