@@ -16,6 +16,8 @@ use std::process::ExitCode;
 use saiga_streams::rules;
 use words::{Order, Start};
 
+use crate::printable::printable;
+
 /// What astream answers when something is wrong, or when it is asked for help.
 const WRONG: u8 = 255;
 
@@ -61,7 +63,7 @@ pub(crate) fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(text) => {
-            let _ = writeln!(std::io::stderr(), "astream: {text}");
+            let _ = writeln!(std::io::stderr(), "astream: {}", printable(&text));
             ExitCode::from(WRONG)
         }
     }

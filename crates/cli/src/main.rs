@@ -21,6 +21,7 @@ mod man;
 mod memory;
 mod outfile;
 mod panel;
+mod printable;
 mod process;
 mod run;
 mod service;

@@ -8,6 +8,7 @@ mod record;
 mod rules;
 mod run;
 mod simulate;
+mod stderr;
 mod stop;
 mod suggest;
 mod suggested;

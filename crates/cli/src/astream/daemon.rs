@@ -1,9 +1,9 @@
 //! The daemon: started as a process of its own, found again by the lock on its pid file.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -18,9 +18,11 @@ use saiga_streams::holder;
 use saiga_streams::labeller::{self, Database, Level, Mode, Options};
 use saiga_streams::lock::LOCK_DIR;
 use saiga_streams::route::System;
+use saiga_streams::rules::RuleSet;
 use saiga_streams::setter::Fcntl;
 
 use super::words::Start;
+use crate::printable::printable;
 
 /// The first word of the process that becomes the daemon.
 pub(super) const SERVE: &str = "--serve";
@@ -28,21 +30,28 @@ pub(super) const SERVE: &str = "--serve";
 const PID_FILE: &str = "/var/run/astream.pid";
 /// What the daemon says on its standard output once files are labelled.
 const READY: &[u8] = b"ready\n";
+/// Whoever may open it may lock it, and so say that a daemon is there.
+const OWN: u32 = 0o600;
 /// How long it may take to end.
 const END: Duration = Duration::from_secs(30);
 /// How often everything is looked at.
 const LOOK: Duration = Duration::from_secs(60);
 
 fn open_pid_file() -> Result<File, String> {
-    File::options()
+    let file = File::options()
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
-        .mode(0o644)
+        .mode(OWN)
         .custom_flags(libc::O_NOFOLLOW)
-        .open(PID_FILE)
-        .map_err(|error| format!("cannot open {PID_FILE}: {error}"))
+        .open(PID_FILE);
+    let own = |file: File| {
+        file.set_permissions(Permissions::from_mode(OWN))?;
+        Ok(file)
+    };
+    file.and_then(own)
+        .map_err(|error: std::io::Error| format!("cannot open {PID_FILE}: {error}"))
 }
 
 /// Takes the lock; `false` when a daemon has it.
@@ -137,7 +146,9 @@ pub(super) fn serve(start: &Start) -> Result<(), String> {
     let pairs = start.dirs.iter().zip(&start.rules);
     let databases = pairs.map(|(dir, rules)| Database {
         dir: dir.clone(),
-        rules: vec![as_path(rules)],
+        rules: vec![RuleSet::Astream(
+            std::path::absolute(rules).unwrap_or_else(|_| rules.clone()),
+        )],
     });
     let options = Options {
         databases: databases.collect(),
@@ -158,7 +169,7 @@ pub(super) fn serve(start: &Start) -> Result<(), String> {
         syslog.say(level, text);
         // Whoever starts it should know at once when hints go nowhere.
         if level == Level::Warn && !syslog.is_detached.get() {
-            let _ = writeln!(std::io::stderr(), "astream: warning: {text}");
+            let _ = writeln!(std::io::stderr(), "astream: warning: {}", printable(text));
         }
         if level == Level::Begun {
             syslog.detach();
@@ -168,12 +179,6 @@ pub(super) fn serve(start: &Start) -> Result<(), String> {
     // While the lock is still ours.
     let _ = std::fs::remove_file(PID_FILE);
     Ok(())
-}
-
-/// A rule file by a name that is none of a built-in set.
-fn as_path(rules: &Path) -> String {
-    let path = std::path::absolute(rules).unwrap_or_else(|_| rules.to_owned());
-    path.to_string_lossy().into_owned()
 }
 
 /// Where astream logs.
@@ -207,7 +212,7 @@ impl Syslog {
             return;
         }
         if let Some(socket) = &self.socket {
-            let pid = std::process::id();
+            let (pid, text) = (std::process::id(), printable(text));
             // A log that is full must not hold up labels.
             let _ = socket.send(format!("<{priority}>astream[{pid}]: {text}").as_bytes());
         }

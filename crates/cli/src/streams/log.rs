@@ -9,12 +9,14 @@ use std::time::SystemTime;
 
 use saiga_streams::labeller::Level;
 
-use crate::exit;
+use super::stderr::Stderr;
+use crate::printable::printable;
 
 /// Takes log lines.
 #[derive(Debug)]
 pub(super) struct Log {
     file: Option<Rotated>,
+    stderr: Stderr,
     is_verbose: bool,
 }
 
@@ -41,6 +43,7 @@ impl Log {
         });
         Ok(Self {
             file: file.transpose()?,
+            stderr: Stderr::default(),
             is_verbose,
         })
     }
@@ -54,23 +57,14 @@ impl Log {
             Level::Info | Level::Begun | Level::Detail => text,
         };
         match &self.file {
-            None => exit::say(&text),
-            Some(file) => file.write(&text),
+            None => self.stderr.write(&text),
+            Some(file) => {
+                if let Some(complaint) = file.write(&text) {
+                    self.stderr.write(&complaint);
+                }
+            }
         }
     }
-}
-
-/// Without what the name of a file could use to begin a line of its own.
-fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter.is_control() {
-            shown.extend(letter.escape_default());
-        } else {
-            shown.push(letter);
-        }
-    }
-    shown
 }
 
 /// A link is followed only where nobody else can put one: this is root, and appends names that others choose.
@@ -103,21 +97,23 @@ fn is_open_to_others(path: &Path) -> io::Result<bool> {
 }
 
 impl Rotated {
-    /// Writes a line with the time before it. A log that cannot be written holds up no label: it is said once, on stderr.
-    fn write(&self, text: &str) {
+    /// Writes a line with the time before it. A log that cannot be written holds up no label: this answers with what is to
+    /// be said of it once.
+    fn write(&self, text: &str) -> Option<String> {
         let now = humantime::format_rfc3339_millis(SystemTime::now());
         let written = self
             .follow()
             .and_then(|()| writeln!(self.file.borrow_mut(), "{now} {text}"));
-        match written {
-            Ok(()) => self.is_failing.set(false),
-            Err(error) => {
-                if !self.is_failing.replace(true) {
-                    let path = self.path.display();
-                    exit::say(&format!("cannot log into {path}: {error}; lines are lost"));
-                }
+        let error = match written {
+            Ok(()) => {
+                self.is_failing.set(false);
+                return None;
             }
-        }
+            Err(error) => error,
+        };
+        let path = self.path.display();
+        let is_news = !self.is_failing.replace(true);
+        is_news.then(|| format!("cannot log into {path}: {error}; lines are lost"))
     }
 
     /// Opens the file under its name again, where that is another one by now.

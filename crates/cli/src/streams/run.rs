@@ -12,6 +12,7 @@ use saiga_streams::control::Control;
 use saiga_streams::labeller::{self, Database, Level, Mode, Options};
 use saiga_streams::lock::LOCK_DIR;
 use saiga_streams::route::{Reach, System};
+use saiga_streams::rules::RuleSet;
 use saiga_streams::setter::Fcntl;
 
 use super::log::Log;
@@ -103,6 +104,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     for (name, time) in [("--look", look), ("--stall-limit", stall_limit)] {
         anyhow::ensure!(time >= SHORTEST, "{name} must be at least {SHORTEST:?}");
     }
+    let rules: Vec<RuleSet> = rules.into_iter().map(RuleSet::Named).collect();
     let databases = dirs.into_iter().map(|dir| Database {
         dir,
         rules: rules.clone(),

@@ -1,13 +1,16 @@
 //! The name `astream`: its words, its exit codes, its daemon.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 
 use saiga_streams::hint::Hint;
 
-use crate::site::{Site, hint};
+use crate::site::{Site, hint, run};
 use crate::support::{said, text};
 
 /// A site with a `/run` of its own, and `saiga` under that name.
@@ -71,6 +74,8 @@ fn files_get_the_labels_that_its_users_expect() {
     );
     let pid = fs::read_to_string("/var/run/astream.pid").unwrap();
     assert!(Path::new("/proc").join(pid.trim()).exists());
+    let mode = fs::metadata("/var/run/astream.pid").unwrap().permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600, "nobody else may lock it");
 
     let again = said(Command::new(&astream).args(words));
     assert_eq!(again.code, Some(255));
@@ -100,6 +105,95 @@ fn files_get_the_labels_that_its_users_expect() {
     );
     assert_eq!(hint(&other.join("undo_001")), Hint::NotSet);
     assert!(!Path::new("/var/run/astream.pid").exists());
+}
+
+/// The Nth rules are for the Nth directory, also where one directory leads to the next.
+#[test]
+fn a_directory_keeps_its_own_rules_where_another_one_links_to_it() {
+    for is_turned in [false, true] {
+        let (mut site, astream) = site();
+        let disk = site.disk("ext4");
+        let (one, two) = (disk.join("one"), disk.join("two"));
+        fs::create_dir(&one).unwrap();
+        fs::create_dir(&two).unwrap();
+        symlink(&two, one.join("x")).unwrap();
+        fs::write(two.join("ibdata1"), "").unwrap();
+        let (short, long) = (site.path("short"), site.path("long"));
+        fs::write(&short, "/ 2\n").unwrap();
+        fs::write(&long, "/ 4\n").unwrap();
+        let mut pairs = [(&one, &short), (&two, &long)];
+        if is_turned {
+            pairs.reverse();
+        }
+        let [(a, ra), (b, rb)] = pairs.map(|(dir, rules)| (text(dir), text(rules)));
+        let _stop = Stop(astream.clone());
+        let out = said(Command::new(&astream).args(["-i", a, b, "-r", ra, rb]));
+        assert_eq!(out.code, Some(0), "{out:?}");
+        assert_eq!(hint(&two.join("ibdata1")), Hint::Long, "{is_turned}");
+    }
+}
+
+/// astream reads its rules whatever their file is called.
+#[test]
+fn rules_are_read_in_astreams_grammar_by_any_name() {
+    let (mut site, astream) = site();
+    let data = site.disk("ext4");
+    for (name, file) in [(&b"my.toml"[..], "a"), (b"r\xff", "b"), (b"mysql", "c")] {
+        let rules = site.path("").join(OsStr::from_bytes(name));
+        fs::write(&rules, "/[abc]$ 2\n").unwrap();
+        fs::write(data.join(file), "").unwrap();
+        let _stop = Stop(astream.clone());
+        let mut command = Command::new(&astream);
+        command
+            .args(["-i", text(&data), "-r"])
+            .arg(name_in(&site, name));
+        let out = said(command.current_dir(site.path("")));
+        assert_eq!(out.code, Some(0), "{out:?}");
+        assert_eq!(hint(&data.join(file)), Hint::Short, "{file}");
+    }
+}
+
+/// A path, or a bare name that is also that of a built-in set.
+fn name_in(site: &Site, name: &[u8]) -> std::path::PathBuf {
+    if name == b"mysql" {
+        "mysql".into()
+    } else {
+        site.path("").join(OsStr::from_bytes(name))
+    }
+}
+
+/// A name that would begin a line of its own in the log, with a priority of its own.
+#[test]
+fn no_name_forges_a_line_of_the_log() {
+    let (mut site, astream) = site();
+    let data = site.disk("ext4");
+    let (dev, rules) = (site.path("dev"), site.path("rules"));
+    fs::create_dir(&dev).unwrap();
+    fs::write(dev.join("null"), "").unwrap();
+    site.bind(Path::new("/dev/null"), &dev.join("null"));
+    let log = UnixDatagram::bind(dev.join("log")).unwrap();
+    run("mount", &["--rbind", text(&dev), "/dev"]);
+    fs::write(&rules, "ibd 4\n").unwrap();
+    fs::write(data.join("a\n<8>kernel: forged\u{1b}[2Jibd"), "").unwrap();
+    let stop = Stop(astream.clone());
+    let words = ["-i", text(&data), "-r", text(&rules), "-l", "1"];
+    let out = said(Command::new(&astream).args(words));
+    drop(stop);
+    run("umount", &["-l", "/dev"]);
+    assert_eq!(out.code, Some(0), "{out:?}");
+    let mut lines = Vec::new();
+    log.set_nonblocking(true).unwrap();
+    let mut buffer = [0; 4096];
+    while let Ok(len) = log.recv(&mut buffer) {
+        lines.push(String::from_utf8_lossy(&buffer[..len]).into_owned());
+    }
+    let expected = "a\\n<8>kernel: forged\\u{1b}[2Jibd long";
+    assert!(
+        lines.iter().any(|line| line.contains(expected)),
+        "{lines:#?}"
+    );
+    let is_clean = |line: &String| !line.contains(char::is_control);
+    assert!(lines.iter().all(is_clean), "{lines:#?}");
 }
 
 /// A pid file that was left behind names a stranger by now.

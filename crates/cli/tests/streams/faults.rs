@@ -316,6 +316,86 @@ fn signals_end_it_at_once_and_cleanly() {
     }
 }
 
+/// A time that no clock reaches is never.
+#[test]
+fn times_without_an_end_end_nothing() {
+    let mut site = Site::new();
+    let data = site.disk("ext4");
+    let long = "500000000000years";
+    let mut labeller = site.labeller(&data, &["--rules", "mysql", "--look", long]);
+    assert_eq!(labeller.end(), Some(0));
+    let more = ["--rules", "mysql", "--mode", "gate", "--stall-limit", long];
+    assert_eq!(site.labeller(&data, &more).end(), Some(0));
+    let words = ["check", text(&data), "--rules", "mysql", "--any-route"];
+    let words = [&words[..], &["--for", long]].concat();
+    let mut check = Labeller::warning(&mut site.streams(&words));
+    check.wait_for("following writes to ");
+    check.signal("INT");
+    assert_eq!(check.child.wait().unwrap().code(), Some(0));
+}
+
+/// Standard error is a pipe that nobody reads any more.
+#[test]
+fn a_reader_that_has_stopped_holds_up_no_label() {
+    for mode in ["notify", "gate"] {
+        let mut site = Site::new();
+        let data = site.disk("ext4");
+        let (reader, writer) = std::io::pipe().unwrap();
+        let locks = site.path("locks");
+        let words = ["run", text(&data), "-v", "--rules", "mysql", "--mode", mode];
+        let mut command = site.streams(&[&words[..], &["--lock-dir", text(&locks)]].concat());
+        let mut labeller = Labeller::telling(command.stderr(writer));
+        drop(command);
+        for number in 0..3000 {
+            fs::write(data.join(format!("undo_{number}")), "").unwrap();
+        }
+        // Far beyond any answer.
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        let last = data.join("undo_2999");
+        while hint(&last) == Hint::NotSet && std::time::Instant::now() < end {
+            std::thread::yield_now();
+        }
+        assert_eq!(hint(&last), Hint::Medium, "{mode}");
+        labeller.signal("TERM");
+        // The pipe ends with its last writer; what it holds is whole lines, and the rest was left out.
+        let ended = labeller.child.wait().unwrap();
+        assert_eq!(ended.code(), Some(0), "{mode}");
+        let said = std::io::read_to_string(reader).unwrap();
+        assert!(said.ends_with('\n') && said.len() <= 65536, "{said}");
+        assert!(
+            said.lines().all(|line| line.starts_with("saiga: ")),
+            "{said}"
+        );
+    }
+}
+
+/// Inodes of 128 bytes do not say when they were made, so their numbers come back unnoticed.
+#[test]
+fn inodes_without_a_birth_are_labelled_each_time_they_come_back() {
+    let mut site = Site::new();
+    let data = site.disk("ext4");
+    let device = rustix::fs::stat(&data).unwrap().st_dev;
+    let number = (rustix::fs::major(device), rustix::fs::minor(device));
+    let link = fs::read_link(format!("/sys/dev/block/{}:{}", number.0, number.1)).unwrap();
+    let device = std::path::Path::new("/dev").join(link.file_name().unwrap());
+    run("umount", &[text(&data)]);
+    run("/usr/sbin/mkfs.ext4", &["-qF", "-I", "128", text(&device)]);
+    site.mount("ext4");
+    let mut labeller = site.labeller(&data, &["--rules", "mysql", "--look", "1h"]);
+    let name = |number: usize| data.join(format!("undo_{number}"));
+    for number in 0..30_000 {
+        fs::File::create(name(number)).unwrap();
+        if number % 5 != 0 {
+            fs::remove_file(name(number)).unwrap();
+        }
+    }
+    fs::write(data.join("undo_last"), "").unwrap();
+    labeller.wait_for("undo_last medium");
+    let bare = (0..6_000).filter(|number| hint(&name(number * 5)) == Hint::NotSet);
+    assert_eq!(bare.count(), 0);
+    assert_eq!(labeller.end(), Some(0));
+}
+
 #[test]
 fn an_overlay_is_refused_and_its_upper_directory_is_not() {
     let mut site = Site::new();

@@ -4,6 +4,7 @@ use std::fs;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use saiga_streams::hint::Hint;
+use saiga_streams::setter::{Fcntl, Setter as _};
 
 use crate::site::{Site, hint, metric, set_hint};
 use crate::support::text;
@@ -87,6 +88,32 @@ fn files_are_labelled_wherever_they_come_from() {
         assert_eq!(metric(&metrics, "pinned_files"), 8);
         assert_eq!(metric(&metrics, "labels_refused_total"), 0);
     }
+}
+
+/// The kernel calls it `#12 (deleted)`, which is no name that a rule could mean.
+#[test]
+fn a_file_without_a_name_gets_its_hint_with_its_name() {
+    let mut site = Site::new();
+    let data = site.disk("ext4");
+    let rules = site.path("my.toml");
+    fs::write(
+        &rules,
+        "[[rule]]\npath = \"*\"\nhint = \"short\"\nwhy = \"w\"\n",
+    )
+    .unwrap();
+    let more = ["--rules", text(&rules), "--mode", "gate"];
+    let mut labeller = site.labeller(&data, &more);
+    let (here, flags) = (rustix::fs::CWD, OFlags::TMPFILE | OFlags::WRONLY);
+    let unnamed = rustix::fs::openat(here, &data, flags, Mode::RUSR).unwrap();
+    let read = || Fcntl.read(std::os::fd::AsFd::as_fd(&unnamed)).unwrap();
+    assert_eq!(read(), Hint::NotSet);
+    let raw = std::os::fd::AsRawFd::as_raw_fd(&unnamed);
+    let own = format!("/proc/self/fd/{raw}");
+    let flags = AtFlags::SYMLINK_FOLLOW;
+    rustix::fs::linkat(here, own, here, data.join("named"), flags).unwrap();
+    labeller.wait_for("named short (");
+    assert_eq!(read(), Hint::Short);
+    assert_eq!(labeller.end(), Some(0));
 }
 
 #[test]

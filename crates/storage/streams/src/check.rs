@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::hint::Hint;
+use crate::links;
 use crate::rules::{Place, Rules};
 use crate::setter::Setter;
 use crate::tree::{self, Found, Identity};
@@ -97,7 +98,7 @@ pub fn check(dir: &Path, rules: &Arc<Rules>, setter: &dyn Setter) -> Result<Vec<
                 Found::Directory(_) => {}
                 Found::Elsewhere => {
                     // Links may lead in circles, or back up.
-                    let target = path.canonicalize().ok();
+                    let target = links::follow(&path).ok().map(|end| end.path);
                     let target = target.filter(|target| !dir.starts_with(target));
                     if let Some(target) = target.filter(|target| entered.insert(target.clone())) {
                         waiting.push_back((target, relative));

@@ -7,7 +7,6 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,7 +37,7 @@ struct Held {
 #[derive(Debug, thiserror::Error)]
 pub enum HolderError {
     /// The locks cannot be read.
-    #[error("cannot look for locks in {}: {error}", place.display())]
+    #[error("cannot look for locks in {}: {error}{}", place.display(), advice(.error))]
     Place {
         /// Where they are.
         place: PathBuf,
@@ -73,6 +72,15 @@ pub enum HolderError {
         /// How long it had.
         limit: Duration,
     },
+}
+
+/// Locks are their owner's to read.
+fn advice(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        "; run this as root"
+    } else {
+        ""
+    }
 }
 
 /// The labellers whose locks are in `place`, or in a directory there.
@@ -113,25 +121,21 @@ pub fn holders(place: &Path) -> Result<Vec<Holder>, HolderError> {
 
 /// The process and the directory that a lock file names; `None` when it has been made just now, or is gone again.
 fn read(path: &Path) -> io::Result<Option<(Pid, PathBuf)>> {
-    let text = match std::fs::read(path) {
+    let file = match lock::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        text => text?,
+        file => file?,
     };
-    let mut lines = text.splitn(2, |byte| *byte == b'\n');
-    let (pid, dir) = (lines.next(), lines.next());
-    let pid = pid.and_then(|pid| pid_in(std::str::from_utf8(pid).ok()?));
-    let dir = dir.and_then(|dir| dir.strip_suffix(b"\n"));
-    Ok(pid.zip(dir).map(|(pid, dir)| {
-        let dir = OsString::from_vec(dir.to_owned());
-        (pid, PathBuf::from(dir))
-    }))
+    Ok(lock::holder_in(&file).and_then(|(pid, dir)| Some((pid_of(pid)?, dir))))
 }
 
 /// The number of a process, as a file has it.
 #[must_use]
 pub fn pid_in(text: &str) -> Option<Pid> {
-    // Negative numbers are groups of processes to some calls, and faults to others.
-    let number = text.trim().parse::<u32>().ok()?;
+    pid_of(text.trim().parse().ok()?)
+}
+
+/// Negative numbers are groups of processes to some calls, and faults to others.
+fn pid_of(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 

@@ -10,14 +10,16 @@ mod file;
 mod metrics;
 mod reload;
 mod roots;
+mod scan;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -28,10 +30,10 @@ use crate::control::Control;
 use crate::counters::{Counted, Counters, count};
 use crate::gate::Gate;
 use crate::hint::Hint;
-use crate::lock::{Lock, LockError};
+use crate::lock::LockError;
 use crate::pins::{self, Pins, Watches};
 use crate::route::{Report, System};
-use crate::rules::RulesError;
+use crate::rules::{RuleSet, RulesError};
 use crate::setter::Setter;
 use crate::sys;
 use crate::tree::Identity;
@@ -46,8 +48,8 @@ use roots::Root;
 pub struct Database {
     /// The directory.
     pub dir: PathBuf,
-    /// Rule sets by name or path, in their order.
-    pub rules: Vec<String>,
+    /// Rule sets in their order.
+    pub rules: Vec<RuleSet>,
 }
 
 /// When a file is labelled.
@@ -135,6 +137,11 @@ pub enum RunError {
     /// The kernel does not let us watch.
     #[error("cannot watch file systems: {0}; in a container, run this on the host")]
     Watch(Errno),
+    /// The kernel lets nobody wait.
+    #[error(
+        "this kernel has no gate to offer ({0}; CONFIG_FANOTIFY_ACCESS_PERMISSIONS); label files with --mode notify"
+    )]
+    Gate(Errno),
     /// Anything else.
     #[error("cannot begin: {0}")]
     Io(#[from] io::Error),
@@ -152,12 +159,21 @@ struct Labeller<'a> {
     /// fanotify groups, one for each file system.
     groups: HashMap<(u32, u32), OwnedFd>,
     gate: Option<Gate>,
+    /// Why this kernel has none.
+    no_gate: Option<Errno>,
     pins: Pins,
     /// Watches of the directories themselves.
     own: Watches,
     /// Watches of where directories and rule files may appear.
     places: Watches,
-    place_watches: Vec<i32>,
+    place_watches: HashSet<i32>,
+    /// Watches of what the paths of directories lead through.
+    ways: Watches,
+    way_watches: HashSet<i32>,
+    /// Directories that are still to be looked at, and what is to be said then.
+    unscanned: VecDeque<(PathBuf, Option<String>)>,
+    /// Links to what is ours by another way.
+    known_links: BTreeSet<PathBuf>,
     mounts: File,
     mount_points: Vec<PathBuf>,
     /// Files whose hint is ours.
@@ -167,7 +183,8 @@ struct Labeller<'a> {
     has_begun: bool,
     is_full_told: bool,
     is_stall_told: bool,
-    _locks: Vec<Lock>,
+    /// What was said of paths, and at which look it was still so.
+    warned: HashMap<PathBuf, (String, u64)>,
     metrics: Metrics,
 }
 
@@ -214,15 +231,20 @@ pub fn run(
         log,
         setter,
         counters,
-        roots: roots::given(&options.databases),
+        roots: roots::given(&options.databases, locks),
         loaded,
         view: Arc::default(),
         groups: HashMap::new(),
         gate,
+        no_gate: None,
         pins: Pins::new(pins::limit(root)).map_err(RunError::Watch)?,
         own: Watches::new().map_err(RunError::Watch)?,
         places: Watches::new().map_err(RunError::Watch)?,
-        place_watches: Vec::new(),
+        place_watches: HashSet::new(),
+        ways: Watches::new().map_err(RunError::Watch)?,
+        way_watches: HashSet::new(),
+        unscanned: VecDeque::new(),
+        known_links: BTreeSet::new(),
         mounts: File::open("/proc/self/mountinfo")?,
         mount_points: Vec::new(),
         labels: HashMap::new(),
@@ -230,7 +252,7 @@ pub fn run(
         has_begun: false,
         is_full_told: false,
         is_stall_told: false,
-        _locks: locks,
+        warned: HashMap::new(),
         metrics: Metrics::new(options, &|text| log(Level::Info, text)),
     };
     labeller.begin()?;
@@ -272,6 +294,9 @@ impl Labeller<'_> {
                 });
             }
         }
+        if let Some(error) = self.no_gate {
+            return Err(RunError::Gate(error));
+        }
         self.has_begun = true;
         let counted = self.counters.now();
         let pinned = self.pins.len();
@@ -303,22 +328,27 @@ impl Labeller<'_> {
 
     /// Waits for whatever comes until the end is asked for.
     fn attend(&mut self) {
-        let mut next_look = Instant::now() + self.options.look;
+        // None is a time that no clock reaches.
+        let options = self.options;
+        let next = || Instant::now().checked_add(options.look);
+        let mut next_look = next();
         while !self.control.shall_end() {
             let now = Instant::now();
             self.write_metrics(now, false);
-            if now >= next_look {
+            if next_look.is_some_and(|look| now >= look) {
                 self.look();
-                next_look = Instant::now() + self.options.look;
+                next_look = next();
             }
-            let ready = self.wait(next_look.saturating_duration_since(now));
+            let longest = next_look.map(|look| look.saturating_duration_since(now));
+            let ready = self.wait(longest.unwrap_or(Duration::MAX));
             self.control.drain();
             if ready.bell {
                 self.on_stall();
             }
-            self.pins.sweep();
+            self.sweep();
             let mut has_moved = ready.mounts && self.mounts_matter();
             has_moved |= self.directories_went();
+            has_moved |= !self.ways.news().is_empty();
             for device in ready.groups {
                 self.on_names(device);
             }
@@ -347,6 +377,7 @@ impl Labeller<'_> {
             PollFd::new(&self.places, PollFlags::IN),
             // The kernel tells of changed mounts as an error (proc_pid_mountinfo(5)).
             PollFd::new(&self.mounts, PollFlags::PRI),
+            PollFd::new(&self.ways, PollFlags::IN),
         ];
         let fixed = wait.len();
         wait.extend(
@@ -403,8 +434,9 @@ impl Labeller<'_> {
         self.recheck();
         let mut seen = HashSet::new();
         for root in 0..self.roots.len() {
-            self.scan(root, &mut seen);
+            self.queue(root, None);
         }
+        self.scan_queued(&mut seen);
         // An interrupted look has not seen everything.
         if !self.control.shall_end() {
             // What is on a disk that is away may come back with it.
@@ -413,7 +445,33 @@ impl Labeller<'_> {
             self.labels.retain(|identity, _| stays(identity));
             self.told.retain(stays);
             self.hear_of_gate();
+            let now = self.looks();
+            self.warned.retain(|_, (_, look)| *look == now);
         }
+    }
+
+    /// Forgets files that are gone. Where nobody knows when a file was made, the next one with its number is another.
+    fn sweep(&mut self) {
+        for identity in self.pins.sweep() {
+            if !identity.is_certain() {
+                self.labels.remove(&identity);
+            }
+        }
+    }
+
+    fn looks(&self) -> u64 {
+        self.counters.looks.load(Ordering::Relaxed)
+    }
+
+    /// Says something of a path unless it was said already and is so ever since; whether it did.
+    fn warn_once(&mut self, path: &Path, text: &str) -> bool {
+        let now = (text.to_owned(), self.looks());
+        let before = self.warned.insert(path.to_owned(), now);
+        let is_news = before.is_none_or(|(before, _)| before != text);
+        if is_news {
+            self.say(Level::Warn, text);
+        }
+        is_news
     }
 }
 

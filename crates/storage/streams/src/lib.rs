@@ -14,6 +14,7 @@ mod gate;
 pub mod hint;
 pub mod holder;
 pub mod labeller;
+mod links;
 pub mod lock;
 mod opened;
 mod pins;

@@ -3,11 +3,14 @@
 //! Labellers of several users cannot share a directory for their locks: each has its own in the common one, and looks
 //! for the same lock in all of them.
 
-use std::ffi::OsString;
-use std::fs::File;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Permissions};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -22,6 +25,7 @@ pub const LOCK_DIR: &str = "/run/saiga";
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
+    identity: Identity,
 }
 
 /// Why a directory is not ours.
@@ -32,6 +36,18 @@ pub enum LockError {
     Taken {
         /// The directory.
         dir: PathBuf,
+        /// Its process, if the lock says so.
+        pid: Option<u32>,
+    },
+    /// Another labeller is at work above or below it.
+    #[error(
+        "{} and {}, which is labelled by another `saiga streams run`{}, share files; give both to one labeller, or end          the other one with `saiga streams stop`", dir.display(), other.display(), holder(.pid)
+    )]
+    Shared {
+        /// The directory.
+        dir: PathBuf,
+        /// The other one.
+        other: PathBuf,
         /// Its process, if the lock says so.
         pid: Option<u32>,
     },
@@ -76,21 +92,23 @@ impl Lock {
             .write(true)
             .create(true)
             .truncate(false)
-            .mode(0o644)
+            // Whoever may open it may lock it.
+            .mode(0o600)
             .custom_flags(libc::O_NOFOLLOW)
             .open(&path)
             .map_err(fail(&path))?;
+        let own = Permissions::from_mode(0o600);
+        file.set_permissions(own).map_err(fail(&path))?;
         let is_free = lock(&file, FlockOperation::NonBlockingLockExclusive);
         if !is_free.map_err(fail(&path))? {
-            return Err(taken(dir, &file));
+            let pid = holder_in(&file).map(|(pid, _)| pid);
+            return Err(LockError::Taken {
+                dir: dir.to_owned(),
+                pid,
+            });
         }
-        for other in kin(place, &path).map_err(fail(place))? {
-            let file = open(&other).map_err(fail(&other))?;
-            if !lock(&file, FlockOperation::NonBlockingLockShared).map_err(fail(&other))? {
-                return Err(taken(dir, &file));
-            }
-        }
-        // What is in it says where to look; the lock is what counts.
+        // What is in it says where to look; the lock is what counts. It is there before others are looked at: of two that
+        // begin at a time, one at least sees the other.
         let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
         let mut text = format!("{}\n", std::process::id()).into_bytes();
         text.extend(dir.as_os_str().as_encoded_bytes());
@@ -99,13 +117,76 @@ impl Lock {
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(&text));
         written.map_err(fail(&path))?;
-        Ok(Self { _file: file })
+        for other in kin(place, &path).map_err(fail(place))? {
+            is_apart(&dir, path.file_name(), &other)?;
+        }
+        Ok(Self {
+            _file: file,
+            identity,
+        })
     }
+
+    /// Whether it is the lock of this directory.
+    pub(crate) fn is_of(&self, identity: Identity) -> bool {
+        self.identity == identity
+    }
+}
+
+/// Whether the lock at `other` leaves `dir`, whose own lock is called `name`, to us.
+fn is_apart(dir: &Path, name: Option<&OsStr>, other: &Path) -> Result<(), LockError> {
+    let fail = |error| LockError::Io {
+        path: other.to_owned(),
+        error,
+    };
+    let file = match open(other) {
+        Ok(file) => file,
+        // Gone meanwhile, or another user's that cannot be looked at.
+        Err(error) if is_hidden(&error) => return Ok(()),
+        Err(error) => return Err(fail(error)),
+    };
+    let Some((pid, its)) = holder_in(&file) else {
+        return Ok(());
+    };
+    // Several directories of our own are ours to tell apart, whatever their paths.
+    let is_ours = pid == std::process::id();
+    let is_same = name == other.file_name() || !is_ours && its == dir;
+    if !is_same && (is_ours || !share(dir, &its)) {
+        return Ok(());
+    }
+    if lock(&file, FlockOperation::NonBlockingLockShared).map_err(fail)? {
+        return Ok(());
+    }
+    let (dir, pid) = (dir.to_owned(), Some(pid));
+    Err(if is_same {
+        LockError::Taken { dir, pid }
+    } else {
+        LockError::Shared {
+            dir,
+            other: its,
+            pid,
+        }
+    })
+}
+
+fn is_hidden(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+    )
+}
+
+/// Whether one of two directories is in the other.
+fn share(one: &Path, other: &Path) -> bool {
+    let real = |dir: &Path| dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    let (one, other) = (real(one), real(other));
+    one.starts_with(&other) || other.starts_with(&one)
 }
 
 fn name(identity: Identity) -> OsString {
     let (major, minor) = identity.device();
-    format!("streams-{major}-{minor}-{}.lock", identity.inode()).into()
+    let (inode, (seconds, nanoseconds)) = (identity.inode(), identity.born());
+    // The root of another disk that got the number of the device was not made in the same nanosecond.
+    format!("streams-{major}-{minor}-{inode}-{seconds}.{nanoseconds}.lock").into()
 }
 
 /// The name of the lock for the directory at `dir`, if it is there.
@@ -123,25 +204,26 @@ fn lock(file: &File, how: FlockOperation) -> io::Result<bool> {
     }
 }
 
-fn taken(dir: &Path, mut file: &File) -> LockError {
-    let mut text = String::new();
-    let _ = file.read_to_string(&mut text);
-    LockError::Taken {
-        dir: dir.to_owned(),
-        pid: text.lines().next().and_then(|line| line.parse().ok()),
-    }
+/// The process and the directory that a lock file names; `None` when it was made just now.
+pub(crate) fn holder_in(mut file: &File) -> Option<(u32, PathBuf)> {
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).ok()?;
+    let mut lines = text.splitn(2, |byte| *byte == b'\n');
+    let pid = std::str::from_utf8(lines.next()?).ok()?.parse().ok()?;
+    let dir = lines.next()?.strip_suffix(b"\n")?;
+    Some((pid, PathBuf::from(OsString::from_vec(dir.to_owned()))))
 }
 
-fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     File::options().read(true).custom_flags(flags).open(path)
 }
 
-/// Locks of this name in the directories beside `place`, below it, and above it where that is [`LOCK_DIR`].
+/// Other locks in `place` and in the directories beside it, below it, and above it where that is [`LOCK_DIR`].
 fn kin(place: &Path, own: &Path) -> io::Result<Vec<PathBuf>> {
     let above = place.parent().filter(|above| *above == Path::new(LOCK_DIR));
     let mut all = files(above.unwrap_or(place))?;
-    all.retain(|path| path.file_name() == own.file_name() && path != own);
+    all.retain(|path| path != own);
     Ok(all)
 }
 

@@ -11,9 +11,10 @@ use crate::sys;
 use crate::tree;
 use crate::view::{Branch, View};
 
-/// The path of an open file on one of our mounts; `None` when it is on none of them.
+/// The path of an open file on one of our mounts; `None` when it is on none of them, or has no name (O_TMPFILE): what the
+/// kernel calls such a file is nothing that rules are about, and a name that it gets is told of.
 pub(crate) fn path(view: &View, file: BorrowedFd<'_>) -> Option<PathBuf> {
-    let (device, mount) = tree::whereabouts(file).ok()?;
+    let (device, mount) = tree::whereabouts_named(file)?;
     let here = |branch: &&Branch| branch.device == device;
     let mut branches = view.branches.iter().filter(here);
     if mount.is_some() && branches.any(|branch| branch.mount == mount) {

@@ -3,10 +3,10 @@
 //! An inotify watch on the file itself does that without a descriptor: a deleted file gives its space back at once. The
 //! kernel has a limit of watches per user, of which half is left to others.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
@@ -45,6 +45,21 @@ impl Watches {
         let _ = inotify::remove_watch(&self.fd, watch);
     }
 
+    /// Watches `places` and no others of `watches`. What is watched already stays so without a gap, and without news.
+    pub(crate) fn watch(
+        &self,
+        watches: &mut HashSet<i32>,
+        places: &BTreeSet<PathBuf>,
+        flags: WatchFlags,
+    ) {
+        let added = places.iter().map(|place| self.add(place, flags));
+        let added: HashSet<i32> = added.filter_map(Result::ok).collect();
+        for watch in watches.difference(&added) {
+            self.remove(*watch);
+        }
+        *watches = added;
+    }
+
     /// What has happened since the last call.
     pub(crate) fn news(&self) -> Vec<News> {
         let mut buffer = [MaybeUninit::uninit(); 4096];
@@ -75,7 +90,8 @@ impl AsFd for Watches {
 pub(crate) struct Pins {
     watches: Watches,
     files: HashMap<i32, Identity>,
-    pinned: HashSet<Identity>,
+    /// By which watch; an identity without a birth may come back before its last end was heard of.
+    pinned: HashMap<Identity, i32>,
     limit: usize,
 }
 
@@ -95,7 +111,7 @@ impl Pins {
         Ok(Self {
             watches: Watches::new()?,
             files: HashMap::new(),
-            pinned: HashSet::new(),
+            pinned: HashMap::new(),
             limit,
         })
     }
@@ -105,7 +121,7 @@ impl Pins {
     }
 
     pub(crate) fn holds(&self, identity: &Identity) -> bool {
-        self.pinned.contains(identity)
+        self.pinned.contains_key(identity)
     }
 
     /// Pins an open file.
@@ -122,7 +138,7 @@ impl Pins {
         {
             Ok(watch) => {
                 self.files.insert(watch, identity);
-                self.pinned.insert(identity);
+                self.pinned.insert(identity, watch);
                 Pinned::Yes
             }
             Err(Errno::NOSPC | Errno::NOMEM) => {
@@ -134,13 +150,17 @@ impl Pins {
         }
     }
 
-    /// Forgets files that are gone.
-    pub(crate) fn sweep(&mut self) {
+    /// Forgets files that are gone; which.
+    pub(crate) fn sweep(&mut self) -> Vec<Identity> {
+        let mut gone = Vec::new();
         for news in self.watches.news() {
             match news {
                 News::Gone(watch) => {
-                    if let Some(identity) = self.files.remove(&watch) {
+                    let identity = self.files.remove(&watch);
+                    let is_it = |it: &Identity| self.pinned.get(it) == Some(&watch);
+                    if let Some(identity) = identity.filter(is_it) {
                         self.pinned.remove(&identity);
+                        gone.push(identity);
                     }
                 }
                 News::Changed(_) => {}
@@ -148,6 +168,7 @@ impl Pins {
                 News::Overflow => self.clear(),
             }
         }
+        gone
     }
 
     fn clear(&mut self) {

@@ -242,6 +242,10 @@ impl System {
     /// # Errors
     /// When it cannot be read.
     pub fn mounts(&self) -> Result<Vec<Mount>, RouteError> {
+        Ok(self.placed()?.into_iter().map(|it| it.mount).collect())
+    }
+
+    fn placed(&self) -> Result<Vec<mounts::Placed>, RouteError> {
         Ok(mounts::parse(&self.read("proc/self/mountinfo")?))
     }
 
@@ -276,14 +280,7 @@ pub fn probe(system: &System, path: &Path) -> Result<Report, RouteError> {
     let dir = path.canonicalize().map_err(fail)?;
     let stat = dir.metadata().map_err(fail)?;
     let kernel = system.kernel()?;
-    let mounts = system.mounts()?;
-    // The last of several mounts at one place covers the others.
-    let covering = mounts
-        .into_iter()
-        .rev()
-        .filter(|mount| dir.starts_with(&mount.point));
-    let mount = covering.max_by_key(|mount| mount.point.as_os_str().len());
-    let mount = mount.ok_or_else(|| RouteError::NoMount {
+    let mount = mounts::covering(&system.placed()?, &dir).ok_or_else(|| RouteError::NoMount {
         path: dir.clone(),
         root: system.root.clone(),
     })?;

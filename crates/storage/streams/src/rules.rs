@@ -237,6 +237,45 @@ pub enum Problem {
     Many,
 }
 
+/// Where rules are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RuleSet {
+    /// What [`load`] takes.
+    Named(String),
+    /// A file in astream's grammar, whatever it is called.
+    Astream(PathBuf),
+}
+
+impl RuleSet {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// What is wrong, with file and line.
+    pub fn load(&self) -> Result<(Rules, Vec<Warning>), RulesError> {
+        match self {
+            Self::Named(name) => load(name),
+            Self::Astream(path) => astream::parse(path, &read(path)?),
+        }
+    }
+
+    /// The file that they are read from; built-in ones have none.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Named(name) if builtin::find(name).is_some() => None,
+            Self::Named(name) => Some(Path::new(name)),
+            Self::Astream(path) => Some(path),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, RulesError> {
+    std::fs::read(path).map_err(|error| RulesError::Read {
+        path: path.to_owned(),
+        error,
+    })
+}
+
 /// Reads rules by what `name` is: a path that ends in `.toml`, a built-in set, or a file in astream's grammar.
 ///
 /// A name is a path when it has a slash in it or such a file exists; a built-in set is preferred.
@@ -253,17 +292,15 @@ pub fn load(name: &str) -> Result<(Rules, Vec<Warning>), RulesError> {
             name: name.to_owned(),
         });
     }
-    let read = |error| RulesError::Read {
-        path: path.to_owned(),
-        error,
-    };
-    let bytes = std::fs::read(path).map_err(read)?;
+    let bytes = read(path)?;
     if path
         .extension()
         .is_some_and(|extension| extension == "toml")
     {
-        let text = String::from_utf8(bytes)
-            .map_err(|error| read(io::Error::new(io::ErrorKind::InvalidData, error)))?;
+        let text = String::from_utf8(bytes).map_err(|error| RulesError::Read {
+            path: path.to_owned(),
+            error: io::Error::new(io::ErrorKind::InvalidData, error),
+        })?;
         return Ok((file::parse(path, &text)?, Vec::new()));
     }
     astream::parse(path, &bytes)

@@ -3,6 +3,7 @@
 //! A database is one directory and what its links lead to (PostgreSQL's pg_wal and tablespaces): each of these is a
 //! branch, with the path at which it appears in the database.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,14 +26,14 @@ pub(crate) struct Branch {
     pub(crate) mount: Option<u64>,
 }
 
-/// All branches.
+/// All branches: those that were given first, which go before what is found.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct View {
     pub(crate) branches: Vec<Branch>,
 }
 
 impl View {
-    /// The branch that `path` is below, the deepest of several; and its path in the database.
+    /// The branch that `path` is below, the deepest of several and the first of those; and its path in the database.
     pub(crate) fn branch(&self, path: &Path) -> Option<(&Branch, PathBuf)> {
         let below = |branch: &'_ Branch| path.strip_prefix(&branch.dir).ok().map(Path::to_owned);
         let found = self.branches.iter().filter_map(|branch| {
@@ -44,7 +45,7 @@ impl View {
             };
             Some((branch, whole))
         });
-        found.max_by_key(|(branch, _)| branch.dir.as_os_str().len())
+        found.min_by_key(|(branch, _)| Reverse(branch.dir.as_os_str().len()))
     }
 
     /// The rule for the file at `path`.
@@ -82,6 +83,7 @@ mod tests {
                 branch("/data/pg", "", "postgres"),
                 branch("/fast/wal", "pg_wal", "postgres"),
                 branch("/data/pg/redis", "", "redis"),
+                branch("/data/pg/redis", "linked", "postgres"),
             ],
         };
         for (path, expected) in [

@@ -13,6 +13,7 @@ use saiga_streams::control::Control;
 use saiga_streams::hint::Hint;
 use saiga_streams::labeller::{Database, Ended, Level, Mode, Options, run};
 use saiga_streams::route::System;
+use saiga_streams::rules::RuleSet;
 use saiga_streams::setter::Setter;
 
 /// What the kernel answers to every hint.
@@ -41,7 +42,7 @@ fn label_once(dir: &Path, setter: Answer) -> (Ended, Vec<String>) {
     let options = Options {
         databases: vec![Database {
             dir: data,
-            rules: vec!["mysql".to_owned()],
+            rules: vec![RuleSet::Named("mysql".to_owned())],
         }],
         mode: Mode::Notify,
         once: true,

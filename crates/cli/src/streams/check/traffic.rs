@@ -69,8 +69,9 @@ pub(super) fn follow(dirs: &[PathBuf], time: Duration, rules: &Rules) -> anyhow:
             units::time(time)
         ));
     }
-    let end = Instant::now() + time;
-    while Instant::now() < end && !interrupt.wait(PAUSE)? {
+    // None is a time that no clock reaches.
+    let end = Instant::now().checked_add(time);
+    while end.is_none_or(|end| Instant::now() < end) && !interrupt.wait(PAUSE)? {
         recorder.step()?;
         say_remarks(recorder.remarks());
     }

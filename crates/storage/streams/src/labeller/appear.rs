@@ -1,5 +1,6 @@
 //! Names that appear: what fanotify tells of one file system.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -98,7 +99,10 @@ impl Labeller<'_> {
         }
         match tree::look(dir.as_fd(), name) {
             Ok(Entry::File(identity, _)) => self.label(dir.as_fd(), name, &path, identity),
-            Ok(Entry::Elsewhere) => self.link(&path),
+            Ok(Entry::Elsewhere) => {
+                self.link(&path);
+                self.scan_queued(&mut HashSet::new());
+            }
             Ok(Entry::Directory | Entry::Other) | Err(_) => {}
         }
     }
@@ -106,7 +110,11 @@ impl Labeller<'_> {
     /// A directory that was made or moved here: what is in it was not told of.
     fn on_directory(&mut self, dir: &OwnedFd, name: &OsStr, path: &Path) {
         if let Ok(child) = tree::open_child(dir.as_fd(), name) {
-            self.scan_below(child.as_fd(), path, &mut |_| {});
+            let mut seen = HashSet::new();
+            let links = self.scan_below(child.as_fd(), path, &mut seen);
+            drop(child);
+            links.iter().for_each(|path| self.link(path));
+            self.scan_queued(&mut seen);
         }
     }
 }

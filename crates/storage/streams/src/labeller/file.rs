@@ -23,6 +23,10 @@ impl Labeller<'_> {
         if rule.hint == Hint::NotSet {
             return;
         }
+        // The end of a file is told before its number is given to the next one.
+        if !seen.is_certain() {
+            self.sweep();
+        }
         // Its inode has not left memory since it got its hint.
         if self.pins.holds(&seen) && self.labels.get(&seen) == Some(&rule.hint) {
             return;

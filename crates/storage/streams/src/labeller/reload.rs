@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Database, Labeller, Level};
 use crate::counters::count;
-use crate::rules::{self, Rules, RulesError, Warning};
+use crate::rules::{RuleSet, Rules, RulesError, Warning};
 
 /// The rules of each database, and the text that they were read from.
 pub(super) struct Loaded {
@@ -30,8 +30,8 @@ impl Loaded {
         let (mut all, mut warnings) = (Vec::new(), Vec::new());
         for database in databases {
             let mut joined = Rules::default();
-            for name in &database.rules {
-                let (rules, doubts) = rules::load(name)?;
+            for set in &database.rules {
+                let (rules, doubts) = set.load()?;
                 joined.rules.extend(rules.rules);
                 warnings.extend(doubts);
             }
@@ -50,9 +50,8 @@ impl Loaded {
 
 /// The files among the rule sets.
 fn files(databases: &[Database]) -> impl Iterator<Item = &Path> {
-    let names = databases.iter().flat_map(|database| &database.rules);
-    let files = names.filter(|name| rules::builtin::find(name).is_none());
-    files.map(Path::new)
+    let sets = databases.iter().flat_map(|database| &database.rules);
+    sets.filter_map(RuleSet::file)
 }
 
 fn texts(databases: &[Database]) -> Vec<Option<Vec<u8>>> {

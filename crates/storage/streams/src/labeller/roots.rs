@@ -1,7 +1,6 @@
 //! The directories: those that were given, and those that links and mounts in them lead to. They may vanish and return.
 
-use std::collections::HashSet;
-use std::ops::ControlFlow;
+use std::collections::{BTreeSet, HashSet};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,11 +9,12 @@ use rustix::fs::inotify::WatchFlags;
 use rustix::io::Errno;
 
 use super::{Database, Labeller, Level, Options, RunError};
-use crate::gate::{self, Gate};
+use crate::gate;
+use crate::links::{self, End, LinkError};
 use crate::lock::Lock;
 use crate::route::{self, Report};
 use crate::sys;
-use crate::tree::{self, Found, Identity};
+use crate::tree::{self, Identity};
 use crate::view::{Branch, View};
 
 /// A directory of a database.
@@ -27,6 +27,8 @@ pub(super) struct Root {
     database: usize,
     origin: Origin,
     state: State,
+    /// That it is ours, for one that was given.
+    lock: Option<Lock>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,20 @@ enum Origin {
     Given,
     /// By a link or a mount.
     Found,
+}
+
+impl Origin {
+    /// Goes where the path of a root leads. Who gives a path answers for the links in it.
+    fn lead(self, path: &Path) -> Result<End, LinkError> {
+        match self {
+            Self::Found => links::follow(path),
+            Self::Given => {
+                let path = path.canonicalize().map_err(|error| tree::errno(&error))?;
+                let dir = tree::open_dir(&path)?;
+                Ok(End { dir, path })
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -51,6 +67,25 @@ pub(super) struct Armed {
     pub(super) mount: Option<u64>,
     watch: i32,
     is_stale: bool,
+}
+
+impl Armed {
+    /// Whether it is what the root's path leads to.
+    fn is_still_of(&self, root: &Root) -> bool {
+        let now = root.origin.lead(&root.path);
+        now.is_ok_and(|end| end.path == self.dir && self.is(end.dir.as_fd()))
+    }
+
+    /// Whether it is this open directory.
+    pub(super) fn is(&self, dir: BorrowedFd<'_>) -> bool {
+        let place = (tree::identity(dir), tree::whereabouts(dir));
+        place == (Ok(self.identity), Ok(self.whereabouts()))
+    }
+
+    /// Its file system and its mount.
+    fn whereabouts(&self) -> ((u32, u32), Option<u64>) {
+        (self.identity.device(), self.mount)
+    }
 }
 
 impl Root {
@@ -74,13 +109,15 @@ impl Root {
     }
 }
 
-pub(super) fn given(databases: &[Database]) -> Vec<Root> {
-    let roots = databases.iter().enumerate().map(|(database, it)| Root {
+pub(super) fn given(databases: &[Database], locks: Vec<Lock>) -> Vec<Root> {
+    let locked = databases.iter().zip(locks).enumerate();
+    let roots = locked.map(|(database, (it, lock))| Root {
         path: std::path::absolute(&it.dir).unwrap_or_else(|_| it.dir.clone()),
         prefix: PathBuf::new(),
         database,
         origin: Origin::Given,
         state: State::Gone(None),
+        lock: Some(lock),
     });
     roots.collect()
 }
@@ -132,66 +169,75 @@ pub(super) fn lock_all(options: &Options) -> Result<Vec<Lock>, RunError> {
 impl Labeller<'_> {
     /// Takes up what has vanished and what has returned.
     pub(super) fn recheck(&mut self) {
-        self.disarm_stale();
-        // Between the look and the watch for its return, a directory may come back: so look again.
+        // Between the look and the watch for its return, a directory may come back, or go: so look again.
         loop {
-            let gone = |root: &Root| root.armed().is_none();
-            let mut seen = HashSet::new();
-            let mut number = 0;
-            while let Some(root) = self.roots.get(number) {
-                if gone(root) && self.arm(number) {
-                    self.publish();
-                    self.scan(number, &mut seen);
+            self.disarm_stale();
+            // All of them before the first is looked at: a link to one of them is not to take it over.
+            for number in 0..self.roots.len() {
+                let root = self.roots.get(number);
+                if root.is_some_and(|root| root.armed().is_none()) && self.arm(number) {
+                    self.queue(number, None);
                 }
-                number += 1;
             }
+            self.publish();
+            self.scan_queued(&mut HashSet::new());
             self.watch_places();
-            let returned = self.roots.iter().any(|root| {
-                gone(root) && root.problem() == Some("it is gone") && root.path.is_dir()
-            });
-            if !returned || self.control.shall_end() {
+            let is_settled = |root: &Root| match &root.state {
+                State::Armed(armed) => armed.is_still_of(root),
+                State::Gone(problem) => problem.is_some() || !root.path.is_dir(),
+            };
+            if self.roots.iter().all(is_settled) || self.control.shall_end() {
                 return;
             }
         }
     }
 
     fn disarm_stale(&mut self) {
-        let mut is_changed = false;
-        for root in &mut self.roots {
-            let State::Armed(armed) = &root.state else {
-                continue;
-            };
-            let now = root.path.canonicalize().ok().and_then(|dir| {
-                let open = tree::open_dir(&dir).ok()?;
-                Some((dir, tree::identity(open.as_fd()).ok()?))
-            });
-            let is_same = now.as_ref() == Some(&(armed.dir.clone(), armed.identity));
-            if is_same && !armed.is_stale {
-                continue;
-            }
-            is_changed = true;
-            self.own.remove(armed.watch);
-            let level = if root.origin == Origin::Given {
-                Level::Warn
-            } else {
-                Level::Info
-            };
-            if now.is_none() {
-                (self.log)(
-                    level,
-                    &format!("{} is gone; waiting for it", root.path.display()),
-                );
-            }
-            root.state = State::Gone(None);
-        }
-        if !is_changed {
+        let is_stale = |root: &Root| {
+            let armed = root.armed();
+            armed.is_some_and(|armed| armed.is_stale || !armed.is_still_of(root))
+        };
+        let stale: Vec<usize> = (0..self.roots.len())
+            .filter(|number| self.roots.get(*number).is_some_and(is_stale))
+            .collect();
+        if stale.is_empty() {
             return;
+        }
+        let mut links = std::mem::take(&mut self.known_links);
+        for number in stale {
+            self.disarm(number);
+            let found = self.roots.get(number).filter(|root| !root.is_given());
+            let Some(path) = found.map(|root| root.path.clone()) else {
+                continue;
+            };
+            if !path.is_dir() {
+                self.say(Level::Info, &format!("{} is gone", path.display()));
+            }
+            links.insert(path);
         }
         self.roots
             .retain(|root| root.is_given() || root.armed().is_some());
+        self.forget_groups();
+        self.publish();
+        // What was found by a link is found again where it leads now, or by another link.
+        for path in links {
+            self.link(&path);
+        }
+    }
+
+    fn disarm(&mut self, number: usize) {
+        let Some(root) = self.roots.get_mut(number) else {
+            return;
+        };
+        if let State::Armed(armed) = std::mem::replace(&mut root.state, State::Gone(None)) {
+            self.own.remove(armed.watch);
+        }
+    }
+
+    /// Ends the queues of file systems on which nothing is watched any more.
+    fn forget_groups(&mut self) {
         let devices = self.devices();
         self.groups.retain(|device, _| devices.contains(device));
-        self.publish();
     }
 
     /// The file systems that are watched.
@@ -205,7 +251,7 @@ impl Labeller<'_> {
         let Some(path) = self.roots.get(number).map(|root| root.path.clone()) else {
             return false;
         };
-        let state = match self.arm_at(&path) {
+        let state = match self.arm_at(number, &path) {
             Ok(armed) => State::Armed(armed),
             Err(ArmError::Gone) => State::Gone(None),
             Err(ArmError::Problem(problem)) => State::Gone(Some(problem)),
@@ -213,33 +259,37 @@ impl Labeller<'_> {
         let Some(root) = self.roots.get_mut(number) else {
             return false;
         };
-        let old = root.problem().map(str::to_owned);
-        root.state = state;
-        match root.problem().map(str::to_owned) {
-            None => true,
-            Some(problem) => {
-                // At the beginning this is the error with which it ends.
-                let is_news = self.has_begun && Some(&problem) != old.as_ref();
-                if is_news {
-                    let text = format!("{}: {problem}", root.path.display());
-                    self.say(Level::Warn, &text);
-                }
-                false
+        let text = match &state {
+            State::Armed(_) => {
+                root.state = state;
+                self.warned.remove(&path);
+                return true;
             }
+            State::Gone(None) => format!("{} is gone; waiting for it", path.display()),
+            State::Gone(Some(problem)) => format!("{}: {problem}", path.display()),
+        };
+        root.state = state;
+        // For one that was given this is the error with which the beginning ends.
+        if self.has_begun || !root.is_given() {
+            self.warn_once(&path, &text);
         }
+        false
     }
 
-    fn arm_at(&mut self, path: &Path) -> Result<Armed, ArmError> {
-        let dir = path
-            .canonicalize()
-            .map_err(|error| ArmError::of(&tree::errno(&error)))?;
-        let open = tree::open_dir(&dir).map_err(|error| ArmError::of(&error))?;
+    fn arm_at(&mut self, number: usize, path: &Path) -> Result<Armed, ArmError> {
+        let origin = self.roots.get(number).map(|root| root.origin);
+        let end = origin.unwrap_or(Origin::Found).lead(path);
+        let End {
+            dir: open,
+            path: dir,
+        } = end.map_err(ArmError::astray)?;
         let report = route::probe(&self.options.system, &dir);
         if let Some(problem) = report.ok().and_then(|report| report.obstacle()) {
             return Err(ArmError::Problem(problem));
         }
         let identity = tree::identity(open.as_fd()).map_err(|error| ArmError::of(&error))?;
         let whereabouts = tree::whereabouts(open.as_fd()).map_err(|error| ArmError::of(&error))?;
+        self.lock_again(number, path, identity)?;
         let flags = WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF | WatchFlags::ONLYDIR;
         let watch = self.own.add(&tree::own_path(open.as_fd()), flags);
         let watch =
@@ -255,6 +305,29 @@ impl Labeller<'_> {
             watch,
             is_stale: false,
         })
+    }
+
+    /// Takes the lock of what a given path leads to by now; the old one goes with what it was for.
+    fn lock_again(
+        &mut self,
+        number: usize,
+        path: &Path,
+        identity: Identity,
+    ) -> Result<(), ArmError> {
+        let place = &self.options.lock_dir;
+        let has_it = |root: &Root| root.lock.as_ref().is_some_and(|lock| lock.is_of(identity));
+        let mut others = self.roots.iter().enumerate();
+        if others.any(|(other, root)| other != number && has_it(root)) {
+            return Err(ArmError::Problem("it is given twice".to_owned()));
+        }
+        if let Some(root) = self.roots.get_mut(number)
+            && root.is_given()
+            && !has_it(root)
+        {
+            let lock = Lock::take(place, path, identity);
+            root.lock = Some(lock.map_err(|error| ArmError::Problem(error.to_string()))?);
+        }
+        Ok(())
     }
 
     /// Shows the gate and ourselves which rules hold where.
@@ -278,99 +351,56 @@ impl Labeller<'_> {
         }
     }
 
-    /// Looks at everything in one directory, and in what is found by links.
-    pub(super) fn scan(&mut self, number: usize, seen: &mut HashSet<Identity>) {
-        let Some(armed) = self.roots.get(number).and_then(Root::armed) else {
-            return;
-        };
-        let dir = armed.dir.clone();
-        if let Ok(open) = tree::open_dir(&dir) {
-            self.scan_below(open.as_fd(), &dir, &mut |identity| {
-                seen.insert(identity);
-            });
-        }
-    }
-
-    /// Labels everything below the open directory at `path`.
-    pub(super) fn scan_below(
-        &mut self,
-        dir: BorrowedFd<'_>,
-        path: &Path,
-        see: &mut dyn FnMut(Identity),
-    ) {
-        let mut elsewhere = Vec::new();
-        let unseen = tree::walk(dir, path, &mut |path, found| {
-            match found {
-                Found::Directory(dir) => self.shut(dir, path),
-                Found::File {
-                    dir,
-                    name,
-                    identity,
-                    bytes: _,
-                } => {
-                    see(identity);
-                    self.label(dir, name, path, identity);
-                }
-                Found::Elsewhere => elsewhere.push(path.to_owned()),
-            }
-            if self.control.shall_end() {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        });
-        for tree::Unseen { path, error } in unseen {
-            self.say(
-                Level::Warn,
-                &format!("cannot look at {}: {error}", path.display()),
-            );
-        }
-        for path in elsewhere {
-            self.link(&path);
-        }
-    }
-
-    /// Lets opens in a directory wait, where there is a gate.
-    fn shut(&self, dir: BorrowedFd<'_>, path: &Path) {
-        if let Some(Err(error)) = self.gate.as_ref().map(|gate: &Gate| gate.close(dir)) {
-            let text = format!(
-                "no gate for {}: {error}; files there are labelled once they are there",
-                path.display()
-            );
-            self.say(Level::Warn, &text);
-        }
-    }
-
     /// Takes up a directory to which a link or a mount at `path` leads, unless it is ours already.
     pub(super) fn link(&mut self, path: &Path) {
-        let Ok(dir) = path.canonicalize() else {
-            return;
+        let end = match links::follow(path) {
+            Ok(end) => end,
+            Err(LinkError::Errno(error)) if tree::is_gone(error) => return,
+            Err(LinkError::Errno(error)) => return self.on_unseen(path, error),
+            Err(error @ LinkError::Distrusted { .. }) => {
+                let text = format!("{} is not followed: {error}", path.display());
+                self.warn_once(path, &text);
+                return;
+            }
         };
+        let known = self.roots.iter().position(|root| root.path == path);
+        if let Some(number) = known {
+            let root = self.roots.get(number);
+            let is_same = |root: &Root| root.armed().is_some_and(|armed| armed.is(end.dir.as_fd()));
+            if root.is_some_and(|root| root.is_given() || is_same(root)) {
+                return;
+            }
+            self.disarm(number);
+            self.roots.remove(number);
+            self.forget_groups();
+            self.publish();
+        }
         let Some((branch, prefix)) = self.view.branch(path) else {
             return;
         };
         let database = branch.database;
-        let device = tree::open_dir(&dir).and_then(|open| tree::identity(open.as_fd()));
-        let Ok(device) = device.map(|identity| identity.device()) else {
+        let Ok(place) = tree::whereabouts(end.dir.as_fd()) else {
             return;
         };
-        let is_ours = self.roots.iter().any(|root| {
-            let armed = root.armed();
-            root.path == path
-                || armed.is_some_and(|armed| {
-                    dir.starts_with(&armed.dir) && armed.identity.device() == device
-                        || armed.dir.starts_with(&dir)
-                })
+        let is_ours = self.roots.iter().filter_map(Root::armed).any(|armed| {
+            end.path.starts_with(&armed.dir) && armed.whereabouts() == place
+                || armed.dir.starts_with(&end.path)
         });
         if is_ours {
-            return;
+            self.known_links.insert(path.to_owned());
+        } else {
+            self.take_up(path, prefix, database, &end.path);
         }
+    }
+
+    fn take_up(&mut self, path: &Path, prefix: PathBuf, database: usize, dir: &Path) {
         self.roots.push(Root {
             path: path.to_owned(),
             prefix,
             database,
             origin: Origin::Found,
             state: State::Gone(None),
+            lock: None,
         });
         let number = self.roots.len() - 1;
         if self.arm(number) {
@@ -383,9 +413,8 @@ impl Labeller<'_> {
                     dir.display()
                 )
             };
-            self.say(Level::Info, &text);
             self.publish();
-            self.scan(number, &mut HashSet::new());
+            self.queue(number, Some(text));
         }
     }
 
@@ -406,25 +435,26 @@ impl Labeller<'_> {
         has_gone
     }
 
-    /// Watches where a missing directory may appear, and where rule files are.
+    /// Watches where a missing directory may appear, where rule files are, and what our paths lead through.
     fn watch_places(&mut self) {
         let flags = WatchFlags::CREATE
             | WatchFlags::MOVED_TO
             | WatchFlags::CLOSE_WRITE
             | WatchFlags::ONLYDIR;
-        for watch in self.place_watches.drain(..) {
-            self.places.remove(watch);
-        }
-        let mut places = self.rule_dirs();
+        let mut places = BTreeSet::from_iter(self.rule_dirs());
         for root in self.roots.iter().filter(|root| root.armed().is_none()) {
             let ancestor = root.path.ancestors().skip(1).find(|place| place.is_dir());
             places.extend(ancestor.map(Path::to_owned));
         }
-        let watches = places
-            .iter()
-            .filter_map(|place| self.places.add(place, flags).ok());
-        let watches: Vec<i32> = watches.collect();
-        self.place_watches = watches;
+        self.places.watch(&mut self.place_watches, &places, flags);
+        let mut ways = BTreeSet::new();
+        for root in &self.roots {
+            ways.extend(root.path.ancestors().map(Path::to_owned));
+            let end = root.armed().map(|armed| armed.dir.ancestors().skip(1));
+            ways.extend(end.into_iter().flatten().map(Path::to_owned));
+        }
+        let flags = WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF | WatchFlags::DONT_FOLLOW;
+        self.ways.watch(&mut self.way_watches, &ways, flags);
     }
 
     /// The mount points in our directories, and those of our directories.
@@ -463,6 +493,13 @@ impl ArmError {
         match *error {
             Errno::NOENT | Errno::NOTDIR | Errno::STALE => Self::Gone,
             error => Self::Problem(error.to_string()),
+        }
+    }
+
+    fn astray(error: LinkError) -> Self {
+        match error {
+            LinkError::Errno(error) => Self::of(&error),
+            error @ LinkError::Distrusted { .. } => Self::Problem(error.to_string()),
         }
     }
 

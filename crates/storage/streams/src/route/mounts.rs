@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::System;
 
@@ -39,14 +39,56 @@ impl Mount {
     }
 }
 
+/// A mount and what it is mounted on.
+#[derive(Debug)]
+pub(super) struct Placed {
+    number: u64,
+    below: u64,
+    pub(super) mount: Mount,
+}
+
 /// Reads mountinfo; lines that make no sense are no mounts.
-pub(super) fn parse(text: &str) -> Vec<Mount> {
+pub(super) fn parse(text: &str) -> Vec<Placed> {
     text.lines().filter_map(line).collect()
 }
 
-fn line(line: &str) -> Option<Mount> {
+/// The mount that `dir`, a path without links, leads to. It goes as the kernel does, from the root up: what is mounted
+/// over a mount, or over a directory above it, hides it.
+pub(super) fn covering(all: &[Placed], dir: &Path) -> Option<Mount> {
+    let is_lowest = |it: &Placed| {
+        let mut others = all.iter().filter(|other| other.number != it.number);
+        others.all(|other| other.number != it.below)
+    };
+    // In a container what lies below is not in the list.
+    let mut current = first(all, dir, is_lowest)?;
+    // A list that was changed while it was read may lead in circles.
+    for _ in all {
+        let is_on = |it: &Placed| it.below == current.number && it.number != current.number;
+        match first(all, dir, is_on) {
+            Some(next) => current = next,
+            None => break,
+        }
+    }
+    Some(current.mount.clone())
+}
+
+/// The first of some mounts on the way to `dir`.
+fn first<'a>(
+    all: &'a [Placed],
+    dir: &Path,
+    is_one: impl Fn(&Placed) -> bool,
+) -> Option<&'a Placed> {
+    let ways = all
+        .iter()
+        .filter(|it| is_one(it) && dir.starts_with(&it.mount.point));
+    ways.min_by_key(|it| it.mount.point.as_os_str().len())
+}
+
+fn line(line: &str) -> Option<Placed> {
     let (before, after) = line.split_once(" - ")?;
-    let mut before = before.split(' ').skip(2);
+    let mut before = before.split(' ');
+    let number = before.next()?.parse().ok()?;
+    let below = before.next()?.parse().ok()?;
     let (major, minor) = before.next()?.split_once(':')?;
     let _root = before.next()?;
     let point = unescape(before.next()?);
@@ -56,12 +98,17 @@ fn line(line: &str) -> Option<Mount> {
     let source = unescape(after.next()?).into_string().ok()?;
     let own = after.next().unwrap_or_default();
     let options = options.split(',').chain(own.split(','));
-    Some(Mount {
+    let mount = Mount {
         point: PathBuf::from(point),
         kind,
         source,
         device: (major.parse().ok()?, minor.parse().ok()?),
         options: options.map(str::to_owned).collect(),
+    };
+    Some(Placed {
+        number,
+        below,
+        mount,
     })
 }
 
@@ -92,16 +139,14 @@ pub(super) fn is_zoned(system: &System, mount: &Mount) -> bool {
     let Ok(text) = system.read("proc/self/mountstats") else {
         return false;
     };
-    let point = mount.point.to_string_lossy();
-    let begins = format!(" mounted on {point} with fstype xfs");
-    let mut lines = text
-        .lines()
-        .skip_while(|line| !line.contains(&begins))
-        .skip(1);
-    lines
-        .by_ref()
-        .take_while(|line| !line.starts_with("device "))
-        .any(|line| line.contains("zone"))
+    let is_it = |line: &str| {
+        let place = (line.split_once(" mounted on "))
+            .and_then(|(_, rest)| rest.split_once(" with fstype xfs"));
+        place.is_some_and(|(place, _)| mount.point.as_os_str() == unescape(place))
+    };
+    let after = text.lines().skip_while(|line| !is_it(line)).skip(1);
+    let mut own = after.take_while(|line| !line.starts_with("device "));
+    own.any(|line| line.contains("zone"))
 }
 
 #[cfg(test)]
@@ -115,7 +160,7 @@ mod tests {
 40 22 0:35 / /my\\040data rw master:2 propagate_from:1 - tmpfs none rw,size=4k\n\
 nonsense\n\
 41 22 0:36 / /c rw - overlay overlay rw,lowerdir=/l,upperdir=/u,workdir=/w\n";
-        let mounts = parse(text);
+        let mounts: Vec<Mount> = parse(text).into_iter().map(|it| it.mount).collect();
         assert_eq!(mounts.len(), 3);
         assert_eq!(mounts[0].device, (254, 0));
         assert!(mounts[0].has("relatime") && mounts[0].has("discard"));

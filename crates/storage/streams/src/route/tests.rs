@@ -168,6 +168,27 @@ fn a_zoned_xfs_places_by_hint_on_any_disk() {
     }
 }
 
+/// The kernel writes a space as `\\040` in both lists.
+#[test]
+fn a_zoned_xfs_is_known_by_any_name() {
+    let machine = Machine::new("6.15.0", "xfs", "rw", "vda");
+    let dir = machine.path("my data");
+    fs::create_dir(&dir).unwrap();
+    let escaped = dir.display().to_string().replace(' ', "\\040");
+    machine.file(
+        "proc/self/mountinfo",
+        &format!("1 0 8:1 / / rw - ext4 /dev/root rw\n2 1 259:1 / {escaped} rw - xfs /dev/x rw\n"),
+    );
+    machine.file(
+        "proc/self/mountstats",
+        &format!(
+            "device /dev/x mounted on {escaped} with fstype xfs\n\tzone 3, wp 7, hint SHORT\n"
+        ),
+    );
+    let report = probe(&System::at(machine.root.path()), &dir).unwrap();
+    assert_eq!(report.reach, Reach::Yes, "{}", report.why);
+}
+
 #[test]
 fn what_lies_between_is_named() {
     let loops = Machine::new("7.2.0", "ext4", "rw", "loop3");
@@ -307,4 +328,72 @@ fn the_plan_names_every_class_once_with_its_handle() {
     ), "{plan}");
     assert!(plan.contains("--phndls=6\n") && !plan.contains("--phndls=7"));
     assert!(plan.contains("mkfs.xfs -L redo /dev/nvme3n2\n"));
+}
+
+/// Mounts as the kernel lists them: number, number of the one below, place, kind.
+fn place_with(mounts: &[(u32, u32, &str, &str)], dir: &str) -> String {
+    let machine = Machine::new("6.18.0", "ext4", "rw", "");
+    fs::create_dir_all(machine.path(dir)).unwrap();
+    let top = machine.path("").display().to_string();
+    let line = |(number, below, place, kind): &(u32, u32, &str, &str)| {
+        let place = if *place == "/" {
+            "/".to_owned()
+        } else {
+            format!("{top}{place}")
+        };
+        format!("{number} {below} 0:{number} / {place} rw - {kind} none rw\n")
+    };
+    let text: String = mounts.iter().map(line).collect();
+    machine.file("proc/self/mountinfo", &text);
+    let system = System::at(machine.root.path());
+    probe(&system, &machine.path(dir)).unwrap().mount.kind
+}
+
+#[test]
+fn a_path_leads_through_the_mounts_that_are_on_top() {
+    let root = (1, 0, "/", "ext4");
+    for (name, mounts, expected) in [
+        (
+            "one over the other",
+            &[root, (2, 1, "a", "xfs"), (3, 2, "a", "tmpfs")][..],
+            "tmpfs",
+        ),
+        (
+            "listed in another order",
+            &[root, (3, 2, "a", "tmpfs"), (2, 1, "a", "xfs")],
+            "tmpfs",
+        ),
+        (
+            "a deeper one",
+            &[root, (2, 1, "a", "xfs"), (3, 2, "a/b", "tmpfs")],
+            "tmpfs",
+        ),
+        (
+            "a deeper one below a later one",
+            &[root, (2, 1, "a/b", "tmpfs"), (3, 1, "a", "xfs")],
+            "xfs",
+        ),
+        (
+            "a root over the root",
+            &[root, (2, 1, "/", "btrfs")],
+            "btrfs",
+        ),
+        (
+            "a name that begins the same",
+            &[root, (2, 1, "a/bb", "xfs")],
+            "ext4",
+        ),
+        (
+            "a container, which sees no more",
+            &[(7, 5, "/", "overlay"), (8, 7, "a", "xfs")],
+            "xfs",
+        ),
+        (
+            "a root that is no mount",
+            &[(8, 7, "a", "xfs"), (9, 8, "a/b", "tmpfs")],
+            "tmpfs",
+        ),
+    ] {
+        assert_eq!(place_with(mounts, "a/b"), expected, "{name}");
+    }
 }
