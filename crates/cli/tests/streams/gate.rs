@@ -157,19 +157,9 @@ fn the_watchdog_opens_a_gate_that_waits_in_the_kernel() {
     fs::write(&leased, "").unwrap();
     let more = ["--rules", "mysql", "--mode", "gate"];
     let mut labeller = site.labeller(&data, &[&more[..], &["--stall-limit", "200ms"]].concat());
-    // The gate has the file open for a moment after its answer, and so long nobody gets a lease.
-    let script = "\
-import fcntl, os, signal, sys
-signal.signal(signal.SIGIO, signal.SIG_IGN)
-file = os.open(sys.argv[1], os.O_RDWR)
-while True:
-    try:
-        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-        break
-    except BlockingIOError:
-        pass
-print('leased', flush=True)
-signal.pause()";
+    let script = "import fcntl, os, signal, sys; signal.signal(signal.SIGIO, signal.SIG_IGN); \
+                  file = os.open(sys.argv[1], os.O_RDWR); fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK); \
+                  print('leased', flush=True); signal.pause()";
     let mut holder = Command::new("python3");
     let mut holder = Labeller::telling(holder.args(["-c", script, text(&leased)]));
     holder.wait_for("leased");
