@@ -262,8 +262,8 @@ impl Shared {
         while let Ok(len @ 1..) = rustix::io::read(&self.group, &mut buffer) {
             for event in events::read(buffer.get(..len).unwrap_or_default()) {
                 if let Event::Opening { file, .. } = event {
-                    self.allow(file);
                     drop(sys::event_file(file));
+                    self.allow(file);
                 }
             }
         }
@@ -332,6 +332,8 @@ impl Shared {
         if *pid != self.pid {
             self.label(file.as_fd());
         }
+        // Before the answer, which goes by the number alone: who was let through finds nobody else at the file (leases).
+        drop(file);
         self.allow(*raw);
         self.held.store(-1, Ordering::Release);
     }
