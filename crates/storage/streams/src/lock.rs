@@ -41,7 +41,8 @@ pub enum LockError {
     },
     /// Another labeller is at work above or below it.
     #[error(
-        "{} and {}, which is labelled by another `saiga streams run`{}, share files; give both to one labeller, or end          the other one with `saiga streams stop`", dir.display(), other.display(), holder(.pid)
+        "{} and {}, which is labelled by another `saiga streams run`{}, share files; give both to one labeller, or \
+         end the other one with `saiga streams stop`", dir.display(), other.display(), holder(.pid)
     )]
     Shared {
         /// The directory.
