@@ -4,9 +4,9 @@
 
 use super::{errno, fail};
 use crate::symbols::next;
-use core::ffi::c_int;
+use core::ffi::{c_int, c_long};
 use libc::{epoll_event, sigset_t, timespec};
-use saiga_socket::{self as sockets, Errno, Sys, c_result};
+use saiga_socket::{self as sockets, Errno, c_result};
 
 /// `epoll_create(2)`.
 ///
@@ -61,35 +61,41 @@ pub(crate) unsafe extern "C" fn epoll_ctl(
     }
 }
 
-/// Waits through libc with a time-out in nanoseconds, rounded up to milliseconds.
-fn kernel_wait(
-    epfd: c_int,
-    mask: *const sigset_t,
-) -> impl Fn(*mut epoll_event, usize, Option<u64>) -> Sys<usize> {
-    move |events, room, timeout| {
-        let ms = timeout.map_or(-1, |ns| {
-            c_int::try_from(ns.div_ceil(1_000_000)).unwrap_or(c_int::MAX)
-        });
-        let max = c_int::try_from(room).unwrap_or(c_int::MAX);
-        // SAFETY: the caller's array has `room` places; the mask is null or valid.
-        let n = unsafe { next::epoll_pwait(epfd, events, max, ms, mask) };
-        usize::try_from(n).map_err(|_| Errno(errno()))
-    }
+/// Whole milliseconds, rounded up; `None` is for ever.
+fn millis(timeout_ns: Option<u64>) -> c_int {
+    timeout_ns.map_or(-1, |ns| {
+        c_int::try_from(ns.div_ceil(1_000_000)).unwrap_or(c_int::MAX)
+    })
 }
 
+/// Nanoseconds of a time-out in milliseconds; negative is for ever.
+fn nanos(timeout_ms: c_int) -> Option<u64> {
+    u64::try_from(timeout_ms).ok().map(|ms| ms * 1_000_000)
+}
+
+/// Serves a call on a set that the library follows. `kernel` waits in libc's function of the same
+/// name, for at most so many events and nanoseconds.
+///
 /// # Safety
-/// As `epoll_pwait(2)`.
+/// `events` is null or writable for `max` events.
 unsafe fn wait(
     epfd: c_int,
     events: *mut epoll_event,
     max: c_int,
     timeout_ns: Option<u64>,
-    mask: *const sigset_t,
+    kernel: impl Fn(*mut epoll_event, c_int, Option<u64>) -> c_int,
 ) -> Option<c_int> {
     let room = usize::try_from(max)
         .ok()
         .filter(|n| *n > 0 && !events.is_null())?;
-    let kernel = kernel_wait(epfd, mask);
+    let kernel = |events: *mut epoll_event, room: usize, timeout_ns: Option<u64>| {
+        let n = kernel(
+            events,
+            c_int::try_from(room).unwrap_or(c_int::MAX),
+            timeout_ns,
+        );
+        usize::try_from(n).map_err(|_| Errno(errno()))
+    };
     // SAFETY: promised by our caller.
     let served = unsafe { sockets::epoll_wait(epfd, events, room, timeout_ns, &kernel) }?;
     Some(c_int::try_from(c_result(served)).unwrap_or(c_int::MAX))
@@ -106,9 +112,12 @@ pub(crate) unsafe extern "C" fn epoll_wait(
     max: c_int,
     timeout: c_int,
 ) -> c_int {
-    let ns = u64::try_from(timeout).ok().map(|ms| ms * 1_000_000);
+    let kernel = |events, max, timeout_ns| {
+        // SAFETY: the caller's array, with as many places as it has.
+        unsafe { next::epoll_wait(epfd, events, max, millis(timeout_ns)) }
+    };
     // SAFETY: forwarded.
-    match unsafe { wait(epfd, events, max, ns, core::ptr::null()) } {
+    match unsafe { wait(epfd, events, max, nanos(timeout), kernel) } {
         Some(n) => n,
         // SAFETY: arguments pass unchanged.
         None => unsafe { next::epoll_wait(epfd, events, max, timeout) },
@@ -127,9 +136,12 @@ pub(crate) unsafe extern "C" fn epoll_pwait(
     timeout: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    let ns = u64::try_from(timeout).ok().map(|ms| ms * 1_000_000);
+    let kernel = |events, max, timeout_ns| {
+        // SAFETY: the caller's array, with as many places as it has; the mask is null or valid.
+        unsafe { next::epoll_pwait(epfd, events, max, millis(timeout_ns), mask) }
+    };
     // SAFETY: forwarded.
-    match unsafe { wait(epfd, events, max, ns, mask) } {
+    match unsafe { wait(epfd, events, max, nanos(timeout), kernel) } {
         Some(n) => n,
         // SAFETY: arguments pass unchanged.
         None => unsafe { next::epoll_pwait(epfd, events, max, timeout, mask) },
@@ -153,11 +165,55 @@ pub(crate) unsafe extern "C" fn epoll_pwait2(
     let sane = time.is_none_or(|t| t.tv_sec >= 0 && (0..1_000_000_000).contains(&t.tv_nsec));
     let part = |v: i64| u64::try_from(v).unwrap_or(0);
     let ns = time.map(|t| part(t.tv_sec).saturating_mul(1_000_000_000) + part(t.tv_nsec));
+    let kernel = |events, max, timeout_ns: Option<u64>| {
+        let part = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
+        let time = timeout_ns.map(|ns| timespec {
+            tv_sec: part(ns / 1_000_000_000),
+            tv_nsec: part(ns % 1_000_000_000),
+        });
+        let time = time.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+        // SAFETY: the caller's array, with as many places as it has; the mask is null or valid.
+        unsafe { wait_exactly(epfd, events, max, time, mask) }
+    };
     // SAFETY: forwarded.
-    let served = || unsafe { wait(epfd, events, max, ns, mask) };
+    let served = || unsafe { wait(epfd, events, max, ns, kernel) };
     match sane.then(served).flatten() {
         Some(n) => n,
         // SAFETY: arguments pass unchanged.
-        None => unsafe { next::epoll_pwait2(epfd, events, max, timeout, mask) },
+        None => unsafe { wait_exactly(epfd, events, max, timeout, mask) },
     }
+}
+
+/// `epoll_pwait2` of libc, or the system call where libc does not have it (glibc before 2.35).
+///
+/// # Safety
+/// As `epoll_pwait2(2)`.
+unsafe fn wait_exactly(
+    epfd: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: arguments pass unchanged.
+    let n = unsafe { next::epoll_pwait2(epfd, events, max, timeout, mask) };
+    if n >= 0 || errno() != libc::ENOSYS {
+        return n;
+    }
+    let (epfd, max) = (c_long::from(epfd), c_long::from(max));
+    let address = |at: usize| at.cast_signed() as c_long;
+    let (events, timeout) = (address(events.addr()), address(timeout.addr()));
+    // SAFETY: as above; a mask of the kernel has 8 bytes.
+    let n = unsafe {
+        next::syscall(
+            libc::SYS_epoll_pwait2,
+            epfd,
+            events,
+            max,
+            timeout,
+            address(mask.addr()),
+            8,
+        )
+    };
+    c_int::try_from(n).unwrap_or(-1)
 }
