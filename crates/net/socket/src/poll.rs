@@ -9,6 +9,7 @@ mod claims;
 mod desk;
 mod pins;
 
+pub use desk::with_records;
 pub use pins::{Pins, pin_plain};
 pub(crate) use pins::{forked, somebody_polls};
 

@@ -10,7 +10,7 @@ use super::fail;
 use crate::symbols::next;
 use core::ffi::c_int;
 use libc::{fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
-use saiga_socket::{Sys, c_result, poll as sockets, set_errno};
+use saiga_socket::{Errno, Sys, c_result, poll as sockets};
 
 /// Nanoseconds of a millisecond time-out; negative is for ever.
 fn millis(timeout: c_int) -> Option<u64> {
@@ -222,53 +222,24 @@ impl Sets {
     }
 }
 
-/// Serves a select that has bound members, by poll. `None`: it has none.
-fn served(sets: &Sets, timeout: Result<Option<u64>, ()>, mask: *const sigset_t) -> Option<c_int> {
-    if !sockets::concerns(sets.members()) {
-        return None;
-    }
+/// Serves a select by poll.
+fn served(sets: &Sets, timeout: Result<Option<u64>, ()>, mask: *const sigset_t) -> c_int {
     let Ok(ns) = timeout else {
-        return Some(fail(libc::EINVAL));
+        return fail(libc::EINVAL);
     };
-    let mut few = [pollfd {
-        fd: -1,
-        events: 0,
-        revents: 0,
-    }; 64];
-    let count = sets.members().count();
-    let mut many: Vec<pollfd> = Vec::new();
-    let list: &mut [pollfd] = if count <= few.len() {
-        &mut few[..count]
-    } else {
-        many.resize(
-            count,
-            pollfd {
-                fd: -1,
-                events: 0,
+    let found = sockets::with_records(sets.members().count(), |list| {
+        for (entry, fd) in list.iter_mut().zip(sets.members()) {
+            let events = usize::try_from(fd).map_or(0, |n| sets.events(n));
+            *entry = pollfd {
+                fd,
+                events,
                 revents: 0,
-            },
-        );
-        &mut many
-    };
-    for (slot, fd) in list.iter_mut().zip(sets.members()) {
-        let events = usize::try_from(fd).map_or(0, |n| sets.events(n));
-        *slot = pollfd {
-            fd,
-            events,
-            revents: 0,
-        };
-    }
-    let result = match sockets::poll(list, ns, mask) {
-        Err(e) => {
-            set_errno(e);
-            return Some(-1);
+            };
         }
-        Ok(_) => sets.store(list),
-    };
-    Some(match result {
-        Ok(bits) => c_int::try_from(bits).unwrap_or(c_int::MAX),
-        Err(e) => fail(e),
-    })
+        sockets::poll(list, ns, mask)?;
+        sets.store(list).map_err(Errno)
+    });
+    count(found)
 }
 
 fn now_ns() -> u64 {
@@ -303,21 +274,21 @@ pub(crate) unsafe extern "C" fn select(
     let time = unsafe { timeout.as_ref() }
         .map(|t| normal(t).and_then(|(sec, usec)| nanos(sec, usec, 1000)))
         .transpose();
-    let begun = now_ns();
-    if let Some(done) = served(&sets, time, core::ptr::null()) {
-        // SAFETY: as above.
-        if let (Some(t), Ok(Some(ns))) = (unsafe { timeout.as_mut() }, time) {
-            let left = ns.saturating_sub(now_ns() - begun);
-            t.tv_sec = i64::try_from(left / 1_000_000_000).unwrap_or(0);
-            t.tv_usec = i64::try_from(left % 1_000_000_000 / 1000).unwrap_or(0);
-        }
-        return done;
+    if !sockets::concerns(sets.members())
+        && let Some(_pins) = sockets::pin_plain(sets.members())
+    {
+        // SAFETY: arguments pass unchanged.
+        return unsafe { next::select(n, r, w, e, timeout) };
     }
-    let Some(_pins) = sockets::pin_plain(sets.members()) else {
-        return fail(libc::EINTR); // Bound this very moment: the caller asks again.
-    };
-    // SAFETY: arguments pass unchanged.
-    unsafe { next::select(n, r, w, e, timeout) }
+    let begun = now_ns();
+    let done = served(&sets, time, core::ptr::null());
+    // SAFETY: as above.
+    if let (Some(t), Ok(Some(ns))) = (unsafe { timeout.as_mut() }, time) {
+        let left = ns.saturating_sub(now_ns() - begun);
+        t.tv_sec = i64::try_from(left / 1_000_000_000).unwrap_or(0);
+        t.tv_usec = i64::try_from(left % 1_000_000_000 / 1000).unwrap_or(0);
+    }
+    done
 }
 
 /// `pselect(2)`.
@@ -343,12 +314,11 @@ pub(crate) unsafe extern "C" fn pselect(
     let time = unsafe { timeout.as_ref() }
         .map(|t| nanos(t.tv_sec, t.tv_nsec, 1))
         .transpose();
-    if let Some(done) = served(&sets, time, mask) {
-        return done;
+    if !sockets::concerns(sets.members())
+        && let Some(_pins) = sockets::pin_plain(sets.members())
+    {
+        // SAFETY: arguments pass unchanged.
+        return unsafe { next::pselect(n, r, w, e, timeout, mask) };
     }
-    let Some(_pins) = sockets::pin_plain(sets.members()) else {
-        return fail(libc::EINTR);
-    };
-    // SAFETY: arguments pass unchanged.
-    unsafe { next::pselect(n, r, w, e, timeout, mask) }
+    served(&sets, time, mask)
 }

@@ -1,4 +1,4 @@
-//! The arrays that a poll works on: on the stack when small, else mapped and kept from call to
+//! The arrays that a poll or a select works on: on the stack when small, else mapped and kept from call to
 //! call.
 
 #![expect(unsafe_code, reason = "mapped arrays")]
@@ -54,6 +54,24 @@ impl Mapped {
         self.bytes.store(bytes, Ordering::Relaxed);
         Ok(larger)
     }
+}
+
+/// Lends one record for each of `len` descriptors.
+///
+/// # Errors
+/// ENOMEM for many descriptors; else what `fill` returns.
+pub fn with_records<T>(len: usize, fill: impl FnOnce(&mut [pollfd]) -> Sys<T>) -> Sys<T> {
+    let mut few = [NOBODY; SMALL];
+    if let Some(list) = few.get_mut(..len) {
+        return fill(list);
+    }
+    let record = POOL.take().ok_or(Errno(libc::ENOMEM))?;
+    let result = record.of(len * size_of::<pollfd>()).and_then(|at| {
+        // SAFETY: mapped for `len` records, ours while the record is; any bytes are valid.
+        fill(unsafe { core::slice::from_raw_parts_mut(at.cast(), len) })
+    });
+    POOL.put(record);
+    result
 }
 
 /// The arrays of one call; given back when dropped.
