@@ -364,11 +364,6 @@ unsafe fn receive_bound(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i
     if flags & libc::MSG_TRUNC != 0 {
         return discard(fd, socket, iov, flags);
     }
-    let later = if flags & libc::MSG_WAITALL != 0 {
-        flags
-    } else {
-        flags | libc::MSG_DONTWAIT
-    };
     if iov.is_empty() {
         return recv::recv(fd, socket, &mut [], flags);
     }
@@ -378,7 +373,12 @@ unsafe fn receive_bound(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i
         // SAFETY: promised by our caller.
         let parts = unsafe { iov::writable(step, &mut slots) }?;
         let wanted: usize = parts.iter().map(|p| p.len()).sum();
-        match recv::recv(fd, socket, parts, if done > 0 { later } else { flags }) {
+        match recv::recv(
+            fd,
+            socket,
+            parts,
+            if done > 0 { later(flags) } else { flags },
+        ) {
             Ok(n) if n < wanted || flags & libc::MSG_PEEK != 0 => return Ok(done + n),
             Ok(n) => done += n,
             Err(_) if done > 0 => return Ok(done),
@@ -388,12 +388,37 @@ unsafe fn receive_bound(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i
     Ok(done)
 }
 
-/// MSG_TRUNC on TCP: the bytes are dropped (`man 7 tcp`).
+/// MSG_TRUNC on TCP: the bytes are dropped (`man 7 tcp`), or counted where they are peeked at.
 fn discard(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i32) -> Sys<usize> {
     let wanted: usize = iov.iter().map(|v| v.iov_len).sum();
-    let mut waste = [0u8; 4096];
-    let n = wanted.min(waste.len());
-    recv::recv(fd, socket, &mut [&mut waste[..n]], flags & !libc::MSG_TRUNC)
+    let flags = flags & !libc::MSG_TRUNC;
+    let mut waste = [0u8; 4096]; // A thread may have 16 KiB of stack.
+    let mut done = 0;
+    loop {
+        let n = (wanted - done).min(waste.len());
+        let flags = if done > 0 { later(flags) } else { flags };
+        match recv::recv(fd, socket, &mut [&mut waste[..n]], flags) {
+            Ok(got) if flags & libc::MSG_PEEK != 0 => {
+                let chan = Chan::of(socket).filter(|_| got == waste.len());
+                let all = chan.map(|chan| recv::readable_bytes(fd, socket, &chan));
+                let all = all.and_then(|all| usize::try_from(all).ok()).unwrap_or(got);
+                return Ok(all.max(got).min(wanted));
+            }
+            Ok(got) if got < n || done + got == wanted => return Ok(done + got),
+            Ok(got) => done += got,
+            Err(_) if done > 0 => return Ok(done),
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// The flags with which a receiving call goes on for more when it has something.
+fn later(flags: i32) -> i32 {
+    if flags & libc::MSG_WAITALL != 0 {
+        flags
+    } else {
+        flags | libc::MSG_DONTWAIT
+    }
 }
 
 /// # Safety
