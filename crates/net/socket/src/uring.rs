@@ -1,21 +1,20 @@
 //! io_uring beside us: what a program's rings do with its connections.
 //!
-//! The kernel takes requests from memory, past every hook, but a call submits them: the hooks
-//! show us each request before that. A connection that one names goes back to TCP first, and
-//! for good. Files are none of our business: a database that has rings for its files keeps its
-//! channels. A ring whose requests cannot be seen (made past the hooks, or served by a thread of
-//! the kernel) keeps every connection of the process on TCP, and takes back those that are not.
+//! The kernel takes requests from memory, past every hook, but a call of liburing submits them:
+//! the hooks show us each request before that. A connection that a request names goes back to
+//! TCP first, and for good. A database that has rings for its files keeps its channels. A ring
+//! whose requests cannot be seen (not made by liburing's shared library, or served by a thread
+//! of the kernel) keeps every connection of the process on TCP, and takes back those that are not.
 
 mod descriptors;
-mod mapped;
 mod request;
 
-pub use mapped::{Setup, entering, made_by_number};
 pub use request::{registering, submitting};
 
 use crate::epoll_wait::latch;
 use crate::table::Entry;
 use crate::{api, clock, rt, table};
+use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use saiga_channel::sys::Fd;
 use saiga_status::Reason;
@@ -33,6 +32,11 @@ static NEXT_NS: AtomicU64 = AtomicU64::new(0);
 const PAUSE_NS: u64 = 1_000_000_000;
 const PAUSE_LOOKS: u64 = 100;
 
+thread_local! {
+    /// liburing is making a ring; it may do so by `syscall(2)`.
+    static BY_LIBURING: Cell<bool> = const { Cell::new(false) };
+}
+
 fn bit(fd: Fd) -> Option<(&'static AtomicU64, u64)> {
     let number = usize::try_from(fd).ok()?;
     Some((SEEN.get(number / 64)?, 1 << (number % 64)))
@@ -45,33 +49,38 @@ pub fn made(ring: Fd) {
     }
 }
 
+/// Runs a function of liburing that makes a ring.
+pub fn by_liburing<T>(make: impl FnOnce() -> T) -> T {
+    BY_LIBURING.set(true);
+    let made = make();
+    BY_LIBURING.set(false);
+    made
+}
+
+/// A ring was made by `syscall(2)`. Unless liburing did it, its requests will not be shown.
+pub fn made_by_number() {
+    if !BY_LIBURING.get() {
+        cannot_be_seen();
+    }
+}
+
 /// Whether the descriptor is a ring whose requests are shown to us.
-#[must_use]
-pub fn is_seen(ring: Fd) -> bool {
+fn is_seen(ring: Fd) -> bool {
     bit(ring).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
 }
 
 /// The descriptor is about to be closed, and may be such a ring.
 pub fn ended(ring: Fd) {
-    if is_seen(ring) && rt::in_own_process() {
-        forget(ring);
-        mapped::unmap(ring);
-    }
-}
-
-fn forget(ring: Fd) {
-    if let Some((word, bit)) = bit(ring) {
+    if is_seen(ring)
+        && rt::in_own_process()
+        && let Some((word, bit)) = bit(ring)
+    {
         word.fetch_and(!bit, Ordering::Relaxed);
     }
 }
 
-/// In a forked child: what we had mapped of our parent's rings is not mapped here.
-pub(crate) fn forked() {
-    mapped::forget_all(forget);
-}
-
 /// A request names a descriptor: what the kernel does with it, it does without us.
-pub fn names(fd: Fd) {
+fn names(fd: Fd) {
     match table::get(fd) {
         Entry::Socket(_) => {
             if let Some(handle) = api::lookup(fd) {
@@ -85,7 +94,7 @@ pub fn names(fd: Fd) {
 }
 
 /// A ring was made, or is used, in a way that hides its requests from us.
-pub fn cannot_be_seen() {
+fn cannot_be_seen() {
     UNSEEN.store(true, Ordering::SeqCst);
     take_all_back();
 }

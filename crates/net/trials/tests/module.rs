@@ -1,11 +1,12 @@
-//! A module that brings liburing with it, loaded for itself: our hooks stand before liburing's
-//! functions, which are not behind us in the program's own list of libraries.
+//! liburing as other distributions have it: loaded for itself by a module, so that its functions
+//! are not behind ours in the program's own list of libraries; and built on `syscall(2)`.
 
 use std::{fs, path::Path, process::Command};
 
 use saiga_trials::{
     bounded::{self, Ending},
     parity::{self, Arm},
+    program,
 };
 
 const MODULE: &str = r"
@@ -30,6 +31,39 @@ int main(void)
     void *module = dlopen("./module.so", RTLD_NOW | RTLD_LOCAL);
     int (*use_a_ring)(void) = module ? (int (*)(void))dlsym(module, "use_a_ring") : 0;
     return use_a_ring && use_a_ring() == 1 ? 0 : 1;
+}
+"#;
+
+/// Makes rings as liburing does before 2.2, and wherever it is built with `--use-libc`.
+const OLD: &str = r"
+#define _GNU_SOURCE
+#include <linux/io_uring.h>
+#include <liburing.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags)
+{
+    struct io_uring_params params = {.flags = flags};
+    memset(ring, 0, sizeof *ring);
+    ring->ring_fd = (int)syscall(SYS_io_uring_setup, entries, &params);
+    return ring->ring_fd < 0 ? -1 : 0;
+}
+";
+
+const WITH_OLD: &str = r#"
+#include "trial.h"
+#include <liburing.h>
+int main(void)
+{
+    struct io_uring ring;
+    if (io_uring_queue_init(8, &ring, 0) != 0)
+        return 1;
+    int listener = listen_at("127.0.0.1");
+    int one = connect_at("127.0.0.1", port_of(listener)), other = accept_at(listener);
+    prove_alone(one, other); /* enough for an upgrade */
+    prove_alone(one, other);
+    return 0;
 }
 "#;
 
@@ -58,4 +92,23 @@ fn a_module_s_own_liburing_is_found() {
         let outcome = bounded::run(command, std::time::Duration::from_secs(30));
         assert_eq!(outcome.ending, Ending::Exited(0), "{arm:?}: {outcome:?}");
     }
+}
+
+/// Rings of liburing are seen however liburing makes them: the process keeps its channels.
+#[test]
+fn a_ring_of_an_old_liburing_is_seen() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    compile(folder.path(), "old.so", OLD, &["-shared", "-fPIC"]);
+    let headers = program::folder().join("c");
+    let include = format!("-I{}", headers.display());
+    let library = folder.path().join("old.so").display().to_string();
+    compile(folder.path(), "program", WITH_OLD, &[&include, &library]);
+    let mut command = Command::new(folder.path().join("program"));
+    parity::dress(&mut command, Arm::Library);
+    command.env("TRIAL_PROOF", folder.path().join("proof"));
+    let outcome = bounded::run(command, std::time::Duration::from_secs(30));
+    assert_eq!(outcome.ending, Ending::Exited(0), "{outcome:?}");
+    let proofs = fs::read_to_string(folder.path().join("proof")).expect("two proofs");
+    let last = proofs.lines().last().expect("two proofs");
+    assert!(last.starts_with("moved"), "{proofs}");
 }

@@ -1,12 +1,12 @@
-//! Asynchronous input and output of POSIX: threads of libc read and write by number, past our
-//! hooks, so the connection goes back to TCP first.
+//! Asynchronous input and output, of POSIX and of Linux: threads of libc, or the kernel, read and
+//! write past our hooks, so the connection goes back to TCP first.
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 
 use crate::symbols::next;
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_int, c_long, c_void};
 use libc::aiocb;
-use saiga_socket::{Reason, lookup};
+use saiga_socket::{Reason, lookup, poll as sockets};
 
 /// Gives the connection of a request back.
 ///
@@ -34,16 +34,6 @@ pub(crate) unsafe extern "C" fn aio_read(request: *mut aiocb) -> c_int {
     unsafe { next::aio_read(request) }
 }
 
-/// The large-file name of `aio_read`.
-///
-/// # Safety
-/// As `aio_read(3)`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn aio_read64(request: *mut aiocb) -> c_int {
-    // SAFETY: forwarded.
-    unsafe { aio_read(request) }
-}
-
 /// `aio_write(3)`.
 ///
 /// # Safety
@@ -54,16 +44,6 @@ pub(crate) unsafe extern "C" fn aio_write(request: *mut aiocb) -> c_int {
     unsafe { before_request(request) };
     // SAFETY: arguments pass unchanged.
     unsafe { next::aio_write(request) }
-}
-
-/// The large-file name of `aio_write`.
-///
-/// # Safety
-/// As `aio_write(3)`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn aio_write64(request: *mut aiocb) -> c_int {
-    // SAFETY: forwarded.
-    unsafe { aio_write(request) }
 }
 
 /// `lio_listio(3)`.
@@ -89,17 +69,28 @@ pub(crate) unsafe extern "C" fn lio_listio(
     unsafe { next::lio_listio(mode, list, n, notice) }
 }
 
-/// The large-file name of `lio_listio`.
+/// Gives the connections of `io_submit(2)` back; a set that is polled rings for what we know.
 ///
 /// # Safety
-/// As `lio_listio(3)`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn lio_listio64(
-    mode: c_int,
-    list: *const *mut aiocb,
-    n: c_int,
-    notice: *mut c_void,
-) -> c_int {
-    // SAFETY: forwarded.
-    unsafe { lio_listio(mode, list, n, notice) }
+/// `list` points to `n` pointers to `struct iocb`.
+pub(super) unsafe fn submitting(n: c_long, list: *const *const c_void) {
+    /// Offset of `aio_fildes` (`include/uapi/linux/aio_abi.h`).
+    const DESCRIPTOR_AT: usize = 20;
+    for i in 0..usize::try_from(n).unwrap_or(0) {
+        // SAFETY: our caller promises `n` pointers.
+        let at = unsafe { list.add(i) };
+        // SAFETY: as above.
+        let request = unsafe { at.read() };
+        if request.is_null() {
+            continue;
+        }
+        // SAFETY: a request has 64 bytes.
+        let fd = unsafe { request.byte_add(DESCRIPTOR_AT) }.cast::<c_int>();
+        // SAFETY: as above.
+        let fd = unsafe { fd.read_unaligned() };
+        sockets::concerns([fd]);
+        if let Some(handle) = lookup(fd) {
+            handle.stay_on_tcp(fd, Reason::UnsupportedCall);
+        }
+    }
 }

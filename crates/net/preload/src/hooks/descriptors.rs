@@ -230,19 +230,6 @@ pub(crate) unsafe extern "C" fn fcntl(fd: c_int, cmd: c_int, arg: c_long) -> c_i
     after_fcntl(fd, cmd, arg, unsafe { next::fcntl(fd, cmd, arg) })
 }
 
-/// The name of `fcntl` in large-file builds.
-///
-/// # Safety
-/// As `fcntl(2)`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn fcntl64(fd: c_int, cmd: c_int, arg: c_long) -> c_int {
-    if is_hidden(fd) {
-        return fail(libc::EBADF);
-    }
-    // SAFETY: arguments pass unchanged.
-    after_fcntl(fd, cmd, arg, unsafe { next::fcntl64(fd, cmd, arg) })
-}
-
 fn after_fcntl(fd: c_int, cmd: c_int, arg: c_long, result: c_int) -> c_int {
     match cmd {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copied(fd, result),

@@ -5,6 +5,7 @@
 mod aio;
 mod descriptors;
 mod epoll;
+mod numbers;
 mod options;
 mod poll;
 mod process;
@@ -13,6 +14,10 @@ mod stdio;
 mod transmit;
 mod uring;
 mod variadic;
+
+pub(crate) use {
+    aio::*, descriptors::*, epoll::*, options::*, poll::*, process::*, receive::*, transmit::*,
+};
 
 use libc::{c_int, iovec};
 use saiga_socket::{Errno, set_errno};

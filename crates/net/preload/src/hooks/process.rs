@@ -1,12 +1,12 @@
-//! fork, exec, sandboxes, and system calls by number.
+//! fork, exec, programs that are started, sandboxes and namespaces.
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 
 use super::variadic::forwards;
-use super::{epoll, fail, poll, receive, transmit, uring};
 use crate::symbols::{Strings, next};
 use core::ffi::{c_char, c_int, c_long, c_void};
-use saiga_socket::{self as sockets, fork as forks, is_hidden, namespaces};
+use libc::FILE;
+use saiga_socket::{self as sockets, fork as forks, namespaces};
 
 /// `fork(2)`. libc runs our handlers (`pthread_atfork`), also for its own callers such as
 /// `daemon(3)`.
@@ -106,40 +106,38 @@ pub(crate) unsafe extern "C" fn posix_spawn_file_actions_adddup2(
     unsafe { next::posix_spawn_file_actions_adddup2(actions, fd, new) }
 }
 
-/// `posix_spawn(3)`.
-///
-/// # Safety
-/// As the manual page says.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn posix_spawn(
-    pid: *mut c_int,
-    path: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    argv: Strings,
-    envp: Strings,
-) -> c_int {
-    sockets::before_spawn();
-    // SAFETY: arguments pass unchanged.
-    unsafe { next::posix_spawn(pid, path, actions, attributes, argv, envp) }
+macro_rules! spawns {
+    ($($(#[$doc:meta])* $name:ident ( $($arg:ident : $kind:ty),* ) -> $ret:ty;)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Safety
+            /// As the manual page says.
+            #[unsafe(no_mangle)]
+            pub(crate) unsafe extern "C" fn $name($($arg: $kind),*) -> $ret {
+                sockets::before_spawn();
+                // SAFETY: arguments pass unchanged.
+                unsafe { next::$name($($arg),*) }
+            }
+        )*
+    };
 }
 
-/// `posix_spawnp(3)`.
-///
-/// # Safety
-/// As the manual page says.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn posix_spawnp(
-    pid: *mut c_int,
-    file: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    argv: Strings,
-    envp: Strings,
-) -> c_int {
-    sockets::before_spawn();
-    // SAFETY: arguments pass unchanged.
-    unsafe { next::posix_spawnp(pid, file, actions, attributes, argv, envp) }
+spawns! {
+    /// `posix_spawn(3)`.
+    posix_spawn(pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int;
+    /// `posix_spawnp(3)`.
+    posix_spawnp(pid: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int;
+    /// `pidfd_spawn(3)`.
+    pidfd_spawn(pidfd: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int;
+    /// `pidfd_spawnp(3)`.
+    pidfd_spawnp(pidfd: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int;
+    /// `system(3)`: its shell is started past the hook of `posix_spawn`.
+    system(command: *const c_char) -> c_int;
+    /// `popen(3)`, as `system`.
+    popen(command: *const c_char, mode: *const c_char) -> *mut FILE;
+    /// `wordexp(3)`, as `system` for each command in the words.
+    wordexp(words: *const c_char, result: *mut c_void, flags: c_int) -> c_int;
 }
 
 /// `prctl(2)`.
@@ -200,106 +198,4 @@ pub(crate) unsafe extern "C" fn setns(fd: c_int, kind: c_int) -> c_int {
     } else {
         go()
     }
-}
-
-/// `syscall(2)`: calls that have a hook by name go through it.
-///
-/// # Safety
-/// As the manual page says.
-#[unsafe(no_mangle)]
-#[expect(clippy::many_single_char_names, reason = "six registers")]
-pub(crate) unsafe extern "C" fn syscall(
-    nr: c_long,
-    a: c_long,
-    b: c_long,
-    c: c_long,
-    d: c_long,
-    e: c_long,
-    f: c_long,
-) -> c_long {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the kernel takes the low half as well"
-    )]
-    let int = |v: c_long| v as c_int;
-    // SAFETY: forwarded; our caller promises what the numbered call asks for.
-    if let Some(result) = unsafe { by_number(nr, [a, b, c, d, e, f]) } {
-        return result;
-    }
-    // SAFETY: as above.
-    if let Some(result) = unsafe { uring::by_number(nr, [a, b, c, d, e, f]) } {
-        return result;
-    }
-    match nr {
-        // SAFETY: no pointers.
-        libc::SYS_close => return c_long::from(unsafe { super::descriptors::close(int(a)) }),
-        // SAFETY: no pointers.
-        libc::SYS_dup => return c_long::from(unsafe { super::descriptors::dup(int(a)) }),
-        libc::SYS_dup3 => {
-            // SAFETY: no pointers.
-            return c_long::from(unsafe { super::descriptors::dup3(int(a), int(b), int(c)) });
-        }
-        libc::SYS_close_range => {
-            let (first, last) = (int(a).cast_unsigned(), int(b).cast_unsigned());
-            // SAFETY: no pointers.
-            return c_long::from(unsafe { super::descriptors::close_range(first, last, int(c)) });
-        }
-        libc::SYS_execve => sockets::before_exec(),
-        libc::SYS_seccomp => sockets::sandboxed(),
-        // SAFETY: no pointers.
-        libc::SYS_unshare => return c_long::from(unsafe { unshare(int(a)) }),
-        // SAFETY: no pointers.
-        libc::SYS_setns => return c_long::from(unsafe { setns(int(a), int(b)) }),
-        libc::SYS_clone if namespaces::leaves(int(a)) => {
-            // SAFETY: arguments pass unchanged.
-            let go = || int(unsafe { next::syscall(nr, a, b, c, d, e, f) });
-            return c_long::from(namespaces::leave(go));
-        }
-        libc::SYS_fcntl if is_hidden(int(a)) => return c_long::from(fail(libc::EBADF)),
-        _ => {}
-    }
-    // SAFETY: arguments pass unchanged.
-    unsafe { next::syscall(nr, a, b, c, d, e, f) }
-}
-
-/// Moving bytes and polling by number: through the hook of the same name.
-///
-/// # Safety
-/// As the numbered call asks.
-#[expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "one promise for all arms: the caller's arguments are those of the numbered call"
-)]
-unsafe fn by_number(nr: c_long, args: [c_long; 6]) -> Option<c_long> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the kernel takes the low half as well"
-    )]
-    let int = |i: usize| args[i] as c_int;
-    let size = |i: usize| super::word(args[i]);
-    let at = |i: usize| core::ptr::with_exposed_provenance_mut::<c_void>(size(i));
-    let fd = int(0);
-    Some(match nr {
-        libc::SYS_read => unsafe { receive::read(fd, at(1), size(2)) as c_long },
-        libc::SYS_readv => unsafe { receive::readv(fd, at(1).cast(), int(2)) as c_long },
-        libc::SYS_recvfrom => unsafe {
-            receive::recvfrom(fd, at(1), size(2), int(3), at(4).cast(), at(5).cast()) as c_long
-        },
-        libc::SYS_recvmsg => unsafe { receive::recvmsg(fd, at(1).cast(), int(2)) as c_long },
-        libc::SYS_write => unsafe { transmit::write(fd, at(1), size(2)) as c_long },
-        libc::SYS_writev => unsafe { transmit::writev(fd, at(1).cast(), int(2)) as c_long },
-        libc::SYS_sendto => unsafe {
-            let len = int(5).cast_unsigned();
-            transmit::sendto(fd, at(1), size(2), int(3), at(4).cast(), len) as c_long
-        },
-        libc::SYS_sendmsg => unsafe { transmit::sendmsg(fd, at(1).cast(), int(2)) as c_long },
-        libc::SYS_ppoll => unsafe {
-            poll::ppoll(at(0).cast(), size(1) as u64, at(2).cast(), at(3).cast()).into()
-        },
-        libc::SYS_epoll_ctl => unsafe { epoll::epoll_ctl(fd, int(1), int(2), at(3).cast()).into() },
-        libc::SYS_epoll_pwait => unsafe {
-            epoll::epoll_pwait(fd, at(1).cast(), int(2), int(3), at(4).cast()).into()
-        },
-        _ => return None,
-    })
 }

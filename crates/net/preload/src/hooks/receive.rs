@@ -100,22 +100,6 @@ pub(crate) unsafe extern "C" fn preadv2(
     }
 }
 
-/// The large-file name of `preadv2`.
-///
-/// # Safety
-/// As `preadv2(2)`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn preadv64v2(
-    fd: c_int,
-    iov: *const iovec,
-    n: c_int,
-    at: off_t,
-    flags: c_int,
-) -> ssize_t {
-    // SAFETY: forwarded.
-    unsafe { preadv2(fd, iov, n, at, flags) }
-}
-
 /// `recv(2)`.
 ///
 /// # Safety

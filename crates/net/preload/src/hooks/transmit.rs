@@ -73,22 +73,6 @@ pub(crate) unsafe extern "C" fn pwritev2(
     }
 }
 
-/// The large-file name of `pwritev2`.
-///
-/// # Safety
-/// As `pwritev2(2)`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn pwritev64v2(
-    fd: c_int,
-    iov: *const iovec,
-    n: c_int,
-    at: off_t,
-    flags: c_int,
-) -> ssize_t {
-    // SAFETY: forwarded.
-    unsafe { pwritev2(fd, iov, n, at, flags) }
-}
-
 /// `send(2)`.
 ///
 /// # Safety
@@ -351,21 +335,6 @@ unsafe fn send_file(h: Handle, out: c_int, file: c_int, at: *mut off_t, n: size_
         }
     }
     done.cast_signed()
-}
-
-/// The large-file name of `sendfile`.
-///
-/// # Safety
-/// As `sendfile(2)`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn sendfile64(
-    out: c_int,
-    input: c_int,
-    at: *mut off_t,
-    n: size_t,
-) -> ssize_t {
-    // SAFETY: forwarded.
-    unsafe { sendfile(out, input, at, n) }
 }
 
 /// `splice(2)`. Out of a channel: looks, writes to the pipe, drops what was written. Into a

@@ -1,13 +1,13 @@
-//! liburing, and the system calls behind it: what is submitted is shown to the library first.
+//! liburing: what is submitted is shown to the library first.
 //!
-//! A program that uses neither, but system calls of its own, is found out by its ring's
-//! descriptor (`saiga_socket::uring`).
+//! The requests of a ring that a program makes without liburing's shared library are not seen
+//! (`saiga_socket::uring`).
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 
 use super::transmit;
 use crate::symbols::next;
-use core::ffi::{c_int, c_long, c_void};
+use core::ffi::{c_int, c_void};
 use libc::{sigset_t, size_t, timespec};
 use saiga_socket::uring;
 
@@ -119,7 +119,8 @@ macro_rules! makes {
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name($($before: $kind,)* ring: *mut Ring, $($behind: $rest),*) -> c_int {
                 // SAFETY: arguments pass unchanged.
-                let result = unsafe { next::$name($($before,)* ring.cast(), $($behind),*) };
+                let make = || unsafe { next::$name($($before,)* ring.cast(), $($behind),*) };
+                let result = uring::by_liburing(make);
                 if result >= 0 {
                     // SAFETY: liburing has just filled it in.
                     uring::made(unsafe { (*ring).fd });
@@ -178,71 +179,4 @@ registers! {
     io_uring_register_files_update(from: u32;);
     /// `io_uring_register_files_update_tag(3)`.
     io_uring_register_files_update_tag(from: u32; tags: *const u64);
-}
-
-/// `io_uring_setup`, `io_uring_enter` and `io_uring_register` through `syscall(2)`; `None` for
-/// other numbers.
-///
-/// # Safety
-/// As the numbered call asks.
-pub(super) unsafe fn by_number(nr: c_long, args: [c_long; 6]) -> Option<c_long> {
-    let [a, b, c, d, e, f] = args;
-    // SAFETY: arguments pass unchanged.
-    let call = || unsafe { next::syscall(nr, a, b, c, d, e, f) };
-    let fd = |register: c_long| c_int::try_from(register).unwrap_or(-1);
-    match nr {
-        libc::SYS_io_uring_setup => {
-            let made = call();
-            let setup: *const uring::Setup = core::ptr::with_exposed_provenance(super::word(b));
-            if made >= 0 {
-                // SAFETY: the kernel has just written it.
-                uring::made_by_number(fd(made), unsafe { &*setup });
-            }
-            Some(made)
-        }
-        libc::SYS_io_uring_enter => {
-            // SAFETY: requests that are about to be taken.
-            uring::entering(fd(a), |request| unsafe { show(request) });
-            Some(call())
-        }
-        libc::SYS_io_uring_register => {
-            let what = u32::try_from(b).unwrap_or(u32::MAX);
-            let count = u32::try_from(d).unwrap_or(0);
-            // SAFETY: as the numbered call asks.
-            unsafe { show_registered(what, super::word(c), count) };
-            Some(call())
-        }
-        _ => None,
-    }
-}
-
-/// `struct io_uring_rsrc_register`, `io_uring_rsrc_update2` and `io_uring_files_update`: where
-/// the descriptors are, and how many, if not so many as the call says.
-///
-/// # Safety
-/// As `io_uring_register(2)` asks.
-unsafe fn show_registered(what: u32, argument: usize, count: u32) {
-    const FILES: u32 = 2;
-    const FILES_UPDATE: u32 = 6;
-    const FILES2: u32 = 13;
-    const FILES_UPDATE2: u32 = 14;
-    /// A ring that is entered by another number than its descriptor's.
-    const RING_FDS: u32 = 20;
-    /// The ring's memory moves.
-    const RESIZE: u32 = 33;
-    let words: *const u64 = core::ptr::with_exposed_provenance(argument);
-    // SAFETY: used below for operations whose argument is a structure of so many words.
-    let word = |at: usize| unsafe { words.wrapping_add(at).read_unaligned() };
-    let low = |word: u64| u32::try_from(word & 0xffff_ffff).unwrap_or(0);
-    let (files, count) = match what {
-        FILES => (argument as u64, count),
-        FILES_UPDATE if argument != 0 => (word(1), count),
-        FILES2 if argument != 0 => (word(2), low(word(0))),
-        FILES_UPDATE2 if argument != 0 => (word(1), low(word(3))),
-        RING_FDS | RESIZE => return uring::cannot_be_seen(),
-        _ => return,
-    };
-    let files = core::ptr::with_exposed_provenance(usize::try_from(files).unwrap_or(0));
-    // SAFETY: the descriptors of the operation.
-    unsafe { uring::registering(files, count) };
 }

@@ -1,5 +1,5 @@
-/* A ring made and used by system calls: through libc's syscall(2), which the library sees, or
- * past it. */
+/* A ring made and used by system calls: through libc's syscall(2), of which the library sees that it
+ * makes a ring, or past it. */
 #ifndef URING_H
 #define URING_H
 #include "trial.h"
