@@ -60,8 +60,7 @@ pub(crate) fn load() -> anyhow::Result<Settings> {
 fn as_table(rows: &[Row]) -> String {
     let mut table = Table::new(["setting", "value", "origin"]);
     for Row { key, value, origin } in rows {
-        let value = if value.is_empty() { "-" } else { value };
-        table.row([(*key).to_owned(), value.to_owned(), origin.to_string()]);
+        table.row([(*key).to_owned(), value.clone(), origin.to_string()]);
     }
     table.to_string()
 }

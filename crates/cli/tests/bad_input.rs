@@ -183,7 +183,7 @@ fn config_show_names_value_and_origin() {
 
     let out = said(&mut saiga.saiga(&["config", "show", "--json"]));
     let rows: serde_json::Value = serde_json::from_str(&out.stdout).unwrap();
-    assert_eq!(rows.as_array().unwrap().len(), 9);
+    assert_eq!(rows.as_array().unwrap().len(), 7);
     assert_eq!(rows[0]["key"], "enabled");
 }
 

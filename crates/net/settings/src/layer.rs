@@ -4,14 +4,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use crate::error::SettingsError;
-use crate::value::{LogLevel, Profile, RingBytes, Spin};
+use crate::value::{Profile, RingBytes, Spin};
 
 /// Every variable that Saiga reads.
-pub const VARIABLES: [&str; 10] = [
+pub const VARIABLES: [&str; 8] = [
     "SAIGA_CONFIG",
     "SAIGA_ENABLED",
     "SAIGA_EVIDENCE_MESSAGES",
@@ -20,12 +20,13 @@ pub const VARIABLES: [&str; 10] = [
     "SAIGA_RING",
     "SAIGA_PORTS_OFF",
     "SAIGA_PROGRAMS_OFF",
-    "SAIGA_LOG",
-    "SAIGA_LOG_LEVEL",
 ];
 
 /// What variables of the project's own tests begin with.
 const OF_TESTS: [&str; 3] = ["SAIGA_LIBRARY", "SAIGA_SOAK", "SAIGA_TRIALS_"];
+
+/// How errors about keys of earlier versions begin.
+const REMOVED: [&str; 2] = ["unknown field `log`", "unknown field `log_level`"];
 
 const FILE_BYTES_MAX: u64 = 64 << 10;
 /// Opens a FIFO without waiting for its writer: the constructor must not hang.
@@ -42,8 +43,6 @@ pub(crate) struct Layer {
     pub(crate) ring: Option<RingBytes>,
     pub(crate) ports_off: Option<Vec<u16>>,
     pub(crate) programs_off: Option<Vec<String>>,
-    pub(crate) log: Option<PathBuf>,
-    pub(crate) log_level: Option<LogLevel>,
 }
 
 impl Layer {
@@ -83,26 +82,24 @@ impl Layer {
     }
 
     fn from_toml(text: &str) -> Result<Self, (usize, String)> {
-        let layer: Self = toml::from_str(text).map_err(|error| {
+        toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             let before = text.as_bytes().get(..at).unwrap_or_default();
             let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-            (line, error.message().replace('\n', " "))
-        })?;
-        if let Some(problem) = layer.log.as_deref().and_then(log_problem) {
-            let line = text
-                .lines()
-                .position(|line| line.trim_start().starts_with("log"));
-            return Err((line.map_or(1, |index| index + 1), problem));
-        }
-        Ok(layer)
+            let mut problem = error.message().replace('\n', " ");
+            if REMOVED.iter().any(|key| problem.starts_with(key)) {
+                problem +=
+                    "; log and log_level are removed, as no log was ever written: delete the line";
+            }
+            (line, problem)
+        })
     }
 
     /// Reads the `SAIGA_*` variables; an empty variable counts as not set.
     pub(crate) fn from_variables(
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, SettingsError> {
-        let layer = Self {
+        Ok(Self {
             enabled: read(variable, "SAIGA_ENABLED", boolean)?,
             evidence_messages: read(variable, "SAIGA_EVIDENCE_MESSAGES", number)?,
             profile: read(variable, "SAIGA_PROFILE", Profile::from_str)?,
@@ -112,12 +109,7 @@ impl Layer {
             programs_off: read(variable, "SAIGA_PROGRAMS_OFF", |text| {
                 list(text, |item| Ok(item.to_owned()))
             })?,
-            log: read(variable, "SAIGA_LOG", |text| {
-                log_problem(Path::new(text)).map_or_else(|| Ok(PathBuf::from(text)), Err)
-            })?,
-            log_level: read(variable, "SAIGA_LOG_LEVEL", LogLevel::from_str)?,
-        };
-        Ok(layer)
+        })
     }
 }
 
@@ -175,12 +167,6 @@ fn list<T>(text: &str, item: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T
         .filter(|part| !part.is_empty())
         .map(item)
         .collect()
-}
-
-/// The library runs in whatever folder its program chose, so a relative path means nothing.
-fn log_problem(path: &Path) -> Option<String> {
-    (path.is_relative() && !path.as_os_str().is_empty())
-        .then(|| format!("log {path:?} is not an absolute path"))
 }
 
 pub(crate) fn is_absent(error: &io::Error) -> bool {

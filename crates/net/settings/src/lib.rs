@@ -16,5 +16,5 @@ mod watch;
 pub use error::SettingsError;
 pub use layer::{VARIABLES, unknown_variables};
 pub use settings::{Origin, Row, Setting, Settings};
-pub use value::{LogLevel, Profile, RingBytes, Spin};
+pub use value::{Profile, RingBytes, Spin};
 pub use watch::{SYSTEM_FILE, Sources, Watch};

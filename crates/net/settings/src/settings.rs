@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::layer::Layer;
-use crate::value::{LogLevel, Profile, RingBytes, Spin};
+use crate::value::{Profile, RingBytes, Spin};
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,10 +71,6 @@ pub struct Settings {
     pub ports_off: Setting<Vec<u16>>,
     /// Programs whose file has one of these names stay on TCP.
     pub programs_off: Setting<Vec<String>>,
-    /// The file to which the library appends its log; none by default.
-    pub log: Setting<Option<PathBuf>>,
-    /// What the log contains.
-    pub log_level: Setting<LogLevel>,
 }
 
 impl Default for Settings {
@@ -90,8 +86,6 @@ impl Default for Settings {
             ring: Setting::new(RingBytes::default()),
             ports_off: Setting::new(Vec::new()),
             programs_off: Setting::new(Vec::new()),
-            log: Setting::new(None),
-            log_level: Setting::new(LogLevel::default()),
         }
     }
 }
@@ -101,7 +95,7 @@ impl Default for Settings {
 pub struct Row {
     /// The key in `saiga.toml`.
     pub key: &'static str,
-    /// The value as it would be written there; empty when absent.
+    /// The value as it would be written there.
     pub value: String,
     /// Where the value comes from.
     pub origin: Origin,
@@ -118,8 +112,6 @@ impl Settings {
             ring,
             ports_off,
             programs_off,
-            log,
-            log_level,
         } = layer;
         self.enabled.set(enabled, origin("SAIGA_ENABLED"));
         self.evidence_messages
@@ -130,10 +122,6 @@ impl Settings {
         self.ports_off.set(ports_off, origin("SAIGA_PORTS_OFF"));
         self.programs_off
             .set(programs_off, origin("SAIGA_PROGRAMS_OFF"));
-        // An empty path switches a log off that a lower layer switched on.
-        let log = log.map(|path| Some(path).filter(|path| !path.as_os_str().is_empty()));
-        self.log.set(log, origin("SAIGA_LOG"));
-        self.log_level.set(log_level, origin("SAIGA_LOG_LEVEL"));
         if matches!(self.spin.origin, Origin::Follows(_)) {
             self.spin.value = self.profile.value.spin();
         }
@@ -165,10 +153,7 @@ impl Settings {
             ring,
             ports_off,
             programs_off,
-            log,
-            log_level,
         } = self;
-        let log_text = log.value.as_ref().map(|path| path.display().to_string());
         vec![
             row("enabled", enabled, enabled.value.to_string()),
             row(
@@ -185,8 +170,6 @@ impl Settings {
                 programs_off,
                 format!("{:?}", programs_off.value),
             ),
-            row("log", log, log_text.unwrap_or_default()),
-            row("log_level", log_level, log_level.value.name().to_owned()),
         ]
     }
 }

@@ -50,58 +50,6 @@ impl FromStr for Profile {
     }
 }
 
-/// What the library writes to its log, each level including those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Deserialize)]
-#[serde(try_from = "String")]
-pub enum LogLevel {
-    /// A person must act.
-    Error,
-    /// Something is degraded.
-    #[default]
-    Warn,
-    /// Life cycle: loaded, disabled.
-    Info,
-    /// Decisions: upgraded, downgraded, and why not.
-    Debug,
-    /// Each step of a hand-shake.
-    Trace,
-}
-
-impl LogLevel {
-    const ALL: [Self; 5] = [
-        Self::Error,
-        Self::Warn,
-        Self::Info,
-        Self::Debug,
-        Self::Trace,
-    ];
-
-    /// The word used in files and variables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-            Self::Trace => "trace",
-        }
-    }
-}
-
-impl FromStr for LogLevel {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|level| level.name() == text)
-            .ok_or_else(|| {
-                format!("{text:?} is no log level; use error, warn, info, debug or trace")
-            })
-    }
-}
-
 /// The size of one ring: a power of two from 4 KiB to 1 MiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "String")]
@@ -199,7 +147,7 @@ macro_rules! from_string {
     };
 }
 
-from_string!(Profile, LogLevel, RingBytes, Spin);
+from_string!(Profile, RingBytes, Spin);
 
 /// Reads a whole number followed by one of `units`, without or with one space between.
 fn with_unit(text: &str, units: &[(&str, u64)], example: &str) -> Result<u64, String> {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use saiga_settings::{LogLevel, Origin, Profile, Settings, SettingsError, Sources, Watch};
+use saiga_settings::{Origin, Profile, Settings, SettingsError, Sources, Watch};
 
 /// A machine of its own: a folder in place of `/etc` and `$HOME`, a map for the environment.
 struct Machine {
@@ -65,7 +65,6 @@ fn without_any_layer_the_defaults_hold() {
     assert_eq!(settings.evidence_messages.value, 64);
     assert_eq!(settings.ring.value.get(), 262_144);
     assert_eq!(settings.spin.value.get(), Duration::from_micros(50));
-    assert_eq!(settings.log.value, None);
 }
 
 #[test]
@@ -84,7 +83,7 @@ fn later_layers_win_and_each_value_names_its_origin() {
     assert_eq!(settings.spin.value.get(), Duration::from_micros(20));
     assert_eq!(settings.spin.origin, Origin::File(home));
     assert_eq!(settings.enabled.origin, Origin::File(etc));
-    assert_eq!(settings.log_level.origin, Origin::Default);
+    assert_eq!(settings.profile.origin, Origin::Default);
     assert!(settings.is_port_off(5432) && !settings.is_port_off(6379));
     assert!(settings.is_program_off(b"psql") && !settings.is_program_off(b"psql2"));
 }
@@ -94,10 +93,10 @@ fn the_named_file_replaces_the_user_s_and_must_exist() {
     let machine = Machine::new();
     machine.file("home/.config/saiga/saiga.toml", "enabled = false\n");
     assert!(!machine.settings().enabled.value);
-    let named = machine.file("named.toml", "log_level = \"debug\"\n");
+    let named = machine.file("named.toml", "profile = \"gentle\"\n");
     let machine = machine.set("SAIGA_CONFIG", named);
     assert!(machine.settings().enabled.value);
-    assert_eq!(machine.settings().log_level.value, LogLevel::Debug);
+    assert_eq!(machine.settings().profile.value, Profile::Gentle);
     let machine = machine.set("SAIGA_CONFIG", "/nowhere/saiga.toml");
     assert!(
         machine
@@ -133,12 +132,12 @@ fn each_fault_names_file_line_and_remedy() {
         ("ports_off = [70000]", "line 1"),
         ("profile = \"fast\"", "use latency, default or gentle"),
         (
-            "log_level = \"loud\"",
-            "use error, warn, info, debug or trace",
+            "enabled = true\nlog = \"/var/log/saiga.log\"",
+            "log and log_level are removed",
         ),
         (
-            "enabled = true\nlog = \"saiga.log\"",
-            "line 2: log \"saiga.log\" is not an absolute",
+            "\nlog_level = \"warn\"",
+            "line 2: unknown field `log_level`",
         ),
         ("[section]\n", "unknown field `section`"),
     ] {
@@ -171,7 +170,7 @@ fn a_path_that_is_no_file_never_blocks() {
     let machine = Machine::new();
     machine.file("etc.toml", &"#".repeat(70_000));
     assert!(machine.fault().contains("larger than 64 KiB"));
-    fs::write(machine.path("etc.toml"), b"log = \"\xff\"").unwrap();
+    fs::write(machine.path("etc.toml"), b"ring = \"\xff\"").unwrap();
     assert!(machine.fault().contains("not UTF-8"));
 }
 
@@ -193,7 +192,6 @@ fn a_bad_variable_is_named_with_its_value() {
             "80,http",
             "\"http\" is not a whole number",
         ),
-        ("SAIGA_LOG", "here", "not an absolute path"),
     ] {
         let fault = Machine::new().set(name, value).fault();
         assert!(fault.contains(expected), "{fault}");
@@ -214,13 +212,13 @@ fn misspelt_variables_are_found() {
         "SAIGA_RINGS",
         "SAIGA_RING",
         "HOME",
-        "SAIGA_DEBUG",
+        "SAIGA_LOG",
         "SAIGA_SOAK",
     ]
     .map(OsString::from);
     assert_eq!(
         saiga_settings::unknown_variables(names),
-        ["SAIGA_DEBUG", "SAIGA_RINGS"]
+        ["SAIGA_LOG", "SAIGA_RINGS"]
     );
 }
 
@@ -282,9 +280,7 @@ fn the_example_file_is_valid_and_changes_nothing() {
     machine.file("etc.toml", &active);
     let (settings, defaults) = (machine.settings(), Settings::default());
     for (row, default) in settings.rows().iter().zip(defaults.rows()) {
-        if row.key != "log" {
-            assert_eq!(row.value, default.value, "{}", row.key);
-        }
+        assert_eq!(row.value, default.value, "{}", row.key);
         assert_ne!(
             row.origin, default.origin,
             "{} is not in the example",

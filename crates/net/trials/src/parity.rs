@@ -35,7 +35,7 @@ pub enum Arm {
 /// Makes `command` run on `arm`, with an environment that is the same everywhere.
 pub fn dress(command: &mut Command, arm: Arm) {
     command.env_clear();
-    for kept in ["PATH", "HOME", "SAIGA_LOG"] {
+    for kept in ["PATH", "HOME"] {
         if let Some(value) = env::var_os(kept) {
             command.env(kept, value);
         }
