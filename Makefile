@@ -9,6 +9,9 @@ OUT ?= out
 target := $(or $(CARGO_TARGET_DIR),target)
 release := $(target)/release
 library := $(abspath $(release))/libsaiga.so
+# The one with fault injection, for the tests alone.
+chaos := $(abspath $(target))/chaos
+libraries := SAIGA_LIBRARY=$(library) SAIGA_CHAOS_LIBRARY=$(chaos)/release/libsaiga.so
 
 bin := $(DESTDIR)$(PREFIX)/bin
 lib := $(DESTDIR)$(PREFIX)/lib/saiga
@@ -23,13 +26,16 @@ doc := --no-deps --document-private-items --locked
 # Tests that are not even compiled for `make test`.
 soak := saiga-trials/soak,saiga-tpcc/soak,saiga-cli/soak
 
-.PHONY: all build demo test loom soak bench bench-wait bench-tpcc lint fmt install uninstall clean
+.PHONY: all build chaos demo test loom soak bench bench-wait bench-tpcc lint fmt install uninstall clean
 
 all: build
 
 # The binary and the library that it preloads.
 build:
 	$(CARGO) build --release --locked -p saiga-cli -p saiga-preload
+
+chaos:
+	$(CARGO) build --release --locked -p saiga-preload --features chaos --target-dir $(chaos)
 
 # Measures Redis on this machine with and without Saiga; prints the table and where the report is.
 demo:
@@ -39,8 +45,8 @@ demo:
 
 test:
 	tools/setup test
-	$(MAKE) build
-	SAIGA_LIBRARY=$(library) $(CARGO) test --workspace --locked
+	$(MAKE) build chaos
+	$(libraries) $(CARGO) test --workspace --locked
 	$(MAKE) loom
 
 # The rings and waiting places under every interleaving that loom finds with two preemptions.
@@ -55,8 +61,8 @@ soak:
 	tools/qemu target/qemu
 	tools/ansible target/ansible
 	tools/slurm target/slurm
-	$(MAKE) build
-	SAIGA_LIBRARY=$(library) SAIGA_SOAK=1 $(CARGO) test --workspace --features $(soak) --locked -- --nocapture
+	$(MAKE) build chaos
+	$(libraries) SAIGA_SOAK=1 $(CARGO) test --workspace --features $(soak) --locked -- --nocapture
 
 # Every cell of the comparison: half an hour on a machine that should be otherwise quiet.
 bench:

@@ -23,7 +23,12 @@ pub const VARIABLES: [&str; 8] = [
 ];
 
 /// What variables of the project's own tests begin with.
-const OF_TESTS: [&str; 3] = ["SAIGA_LIBRARY", "SAIGA_SOAK", "SAIGA_TRIALS_"];
+const OF_TESTS: [&str; 4] = [
+    "SAIGA_LIBRARY",
+    "SAIGA_CHAOS_LIBRARY",
+    "SAIGA_SOAK",
+    "SAIGA_TRIALS_",
+];
 
 /// How errors about keys of earlier versions begin.
 const REMOVED: [&str; 2] = ["unknown field `log`", "unknown field `log_level`"];

@@ -2,8 +2,8 @@
 //! end rings at random calls, give their memory back, and get none.
 //!
 //! Everything is something that could happen anyway (a freeze by either side, a recall, a quiet
-//! second, a full memory), only far more often, so data must survive it. Off, it costs one
-//! relaxed load.
+//! second, a full memory), only far more often, so data must survive it. Without the feature
+//! `chaos`, which nothing installed has, it is compiled to nothing.
 //!
 //! `SAIGA_CHAOS=SEED,unseen` leaves recalls out and strikes more often: what is recalled comes
 //! back at the peer's next call, and all else must not show at all.
@@ -51,7 +51,7 @@ pub(crate) fn forked(forks: u32) {
 }
 
 pub(crate) fn is_on() -> bool {
-    STATE.load(Ordering::Relaxed) != 0
+    cfg!(feature = "chaos") && STATE.load(Ordering::Relaxed) != 0
 }
 
 /// A step of xorshift64*: races between threads only add to the chaos.

@@ -44,7 +44,9 @@ pub fn start(with: &Start<'_>) {
         return settings::switch_off(Reason::MissingSymbol, symbol);
     }
     let variable = |name: &str| -> Option<OsString> { std::env::var_os(name) };
-    if let Some(chaos) = variable("SAIGA_CHAOS").as_deref().and_then(OsStr::to_str) {
+    if cfg!(feature = "chaos")
+        && let Some(chaos) = variable("SAIGA_CHAOS").as_deref().and_then(OsStr::to_str)
+    {
         chaos::start(chaos);
     }
     clock::calibrate();

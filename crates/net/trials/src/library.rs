@@ -1,4 +1,5 @@
-//! Where `libsaiga.so` is: `SAIGA_LIBRARY`, or a release build made on first use.
+//! Where `libsaiga.so` is: `SAIGA_LIBRARY`, or a release build made on first use. Likewise the
+//! one with fault injection for the random arm: `SAIGA_CHAOS_LIBRARY`.
 //!
 //! Deliberately absent: running without the library. A test that cannot get it
 //! fails with the build's own message.
@@ -16,25 +17,43 @@ use std::{
 /// When the named file does not exist or the build fails.
 pub fn path() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| match env::var_os("SAIGA_LIBRARY") {
-        Some(named) => {
-            let path = PathBuf::from(named);
-            assert!(
-                path.is_file(),
-                "SAIGA_LIBRARY={} is not a file",
-                path.display()
-            );
-            path
-        }
-        None => build(),
+    LIBRARY.get_or_init(|| named("SAIGA_LIBRARY").unwrap_or_else(|| build(&[])))
+}
+
+/// The file of the library that obeys `SAIGA_CHAOS` (`socket/src/chaos.rs`), built once per test
+/// process when `SAIGA_CHAOS_LIBRARY` is unset.
+///
+/// # Panics
+/// As [`path`].
+pub fn with_chaos() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        named("SAIGA_CHAOS_LIBRARY").unwrap_or_else(|| {
+            let target = env::var("CARGO_TARGET_DIR");
+            let target = target.unwrap_or_else(|_| {
+                concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target").to_owned()
+            });
+            build(&["--features=chaos", &format!("--target-dir={target}/chaos")])
+        })
     })
 }
 
+fn named(variable: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(env::var_os(variable)?);
+    assert!(
+        path.is_file(),
+        "{variable}={} is not a file",
+        path.display()
+    );
+    Some(path)
+}
+
 /// Cargo's own lock on the target directory serialises concurrent test processes.
-fn build() -> PathBuf {
+fn build(options: &[&str]) -> PathBuf {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["build", "--release", "-p", "saiga-preload"])
+        .args(options)
         .arg("--message-format=json-render-diagnostics")
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env_remove("LD_PRELOAD")

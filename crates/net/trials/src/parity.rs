@@ -44,14 +44,18 @@ pub fn dress(command: &mut Command, arm: Arm) {
         .env("LC_ALL", "C.UTF-8")
         .env("PYTHONHASHSEED", "0")
         .env("PYTHONDONTWRITEBYTECODE", "1");
-    if arm != Arm::Kernel {
-        command.env("LD_PRELOAD", library::path());
+    match arm {
+        Arm::Kernel => {}
+        Arm::Library | Arm::Shipped => {
+            command.env("LD_PRELOAD", library::path());
+        }
+        Arm::Random(seed) => {
+            command.env("LD_PRELOAD", library::with_chaos());
+            command.env("SAIGA_CHAOS", format!("{seed},unseen"));
+        }
     }
     if matches!(arm, Arm::Library | Arm::Random(_)) {
         command.env("SAIGA_EVIDENCE_MESSAGES", "0");
-    }
-    if let Arm::Random(seed) = arm {
-        command.env("SAIGA_CHAOS", format!("{seed},unseen"));
     }
 }
 

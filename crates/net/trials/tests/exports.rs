@@ -119,3 +119,15 @@ fn each_row_has_the_further_names_of_its_function() {
         }
     }
 }
+
+/// Fault injection is in the library of the random arm and not in the one that is installed.
+#[test]
+fn chaos_is_for_the_trials() {
+    let obeys = |file: &Path| {
+        let bytes = std::fs::read(file).unwrap();
+        let variable = b"SAIGA_CHAOS";
+        bytes.windows(variable.len()).any(|part| part == variable)
+    };
+    assert!(!obeys(library::path()));
+    assert!(obeys(library::with_chaos()));
+}

@@ -5,7 +5,7 @@
 use std::thread;
 
 use saiga_trials::{
-    Signal, compile,
+    Signal, compile, library,
     parity::{self, Arm},
     peer::Peer,
     scale::{Dice, by_scale, seed},
@@ -48,6 +48,7 @@ fn start(args: &[&str], disturbance: Disturbance, seed: u64) -> Peer {
         if one_sided { Arm::Kernel } else { Arm::Library },
     );
     if matches!(disturbance, Disturbance::Chaos) {
+        command.env("LD_PRELOAD", library::with_chaos());
         command.env("SAIGA_CHAOS", seed.to_string());
     }
     command.args(args);
