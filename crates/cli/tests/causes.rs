@@ -170,7 +170,6 @@ fn what_takes_a_connection_back_is_counted_and_named() {
         ("FIOASYNC", "socket-option"),
         ("epoll", "epoll-unknown"),
         ("io_uring", "io-uring"),
-        ("SQPOLL", "io-uring"),
     ] {
         let mut pair = Pair::upgraded(&saiga);
         pair.client.does(cause);
@@ -287,6 +286,25 @@ fn a_call_that_no_channel_can_serve_keeps_a_connection_on_tcp() {
         json!({ "unsupported-call": 1 })
     );
     assert_eq!(status["upgrades"], 0);
+}
+
+/// A ring made by `syscall(2)`, as that of libuv 1.52 in Node.js 24: the way out is said.
+#[test]
+fn a_ring_that_cannot_be_seen_keeps_all_connections_on_tcp() {
+    let saiga = Installation::bare();
+    let mut pair = Pair::new();
+    pair.client.does("io_uring");
+    pair.round(STEP);
+    pair.round(STEP);
+    let seen = status(&saiga, &pair.client);
+    let row = row(&seen, pair.client.fd);
+    assert_eq!(
+        (&row["state"], &row["reason"]),
+        (&json!("never"), &json!("io-uring"))
+    );
+    assert_eq!(seen["upgrades"], 0);
+    let text = said(&mut saiga.saiga(&["status", &pair.client.peer.pid().to_string()]));
+    assert!(text.stdout.contains("UV_USE_IO_URING=0"), "{text:?}");
 }
 
 /// The application closes what is not its own: bells ring all the same, and it is said.

@@ -50,7 +50,7 @@ reasons! {
     15 MovedOutside "moved-outside" "bytes moved outside the library";
     16 OutOfBand "out-of-band" "out of band data";
     17 Stdio "stdio" "stdio on the socket (fdopen)";
-    18 IoUring "io-uring" "socket is used through io_uring";
+    18 IoUring "io-uring" "socket is used through io_uring, or the process has a ring whose requests Saiga cannot see (Node.js: set UV_USE_IO_URING=0)";
     19 EpollUnknown "epoll-unknown" "epoll set unknown to the library";
     21 SocketOption "socket-option" "a socket option that a channel cannot honour is set";
     22 UnsupportedCall "unsupported-call" "a call that a channel cannot serve was made";

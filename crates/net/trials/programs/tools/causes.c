@@ -155,8 +155,6 @@ static bool other_cause(const char *word, int fd)
         struct uring ring = uring_begin(0);
         uring_prepare(&ring, IORING_OP_POLL_ADD, fd, NULL, 0)->poll32_events = POLLOUT;
         uring_perform(&ring);
-    } else if (strcmp(word, "SQPOLL") == 0) {
-        uring_begin(IORING_SETUP_SQPOLL);
     } else if (strcmp(word, "recvmmsg") == 0) {
         char byte;
         struct iovec part = {&byte, 1};
