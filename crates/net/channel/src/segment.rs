@@ -36,7 +36,8 @@ impl Segment {
     /// Makes a new segment; this process is side 0. The descriptor is moved to `floor` or above.
     ///
     /// # Errors
-    /// Whatever `memfd_create`, `ftruncate`, `fcntl` or `mmap` say (EMFILE, ENOMEM, ...).
+    /// EFBIG when the process may not make files of that size; else whatever `memfd_create`,
+    /// `ftruncate`, `fcntl` or `mmap` say (EMFILE, ENOMEM, ...).
     pub fn create(floor: usize) -> Sys<Segment> {
         let fd = sys::move_up(sys::memfd(c"saiga-segment")?, floor)?;
         let made = prepare(fd).and_then(|()| Self::map(fd, Side(0)));
@@ -184,8 +185,12 @@ impl Segment {
     }
 }
 
-/// Makes an empty memfd a segment: size, header memory, seals.
+/// Makes an empty memfd a segment: size, header memory, seals. The limit on file sizes is asked
+/// for here alone: memory taken within the size is not subject to it.
 fn prepare(fd: Fd) -> Sys<()> {
+    if sys::file_size_limit() < SEGMENT_BYTES as u64 {
+        return Err(Errno(libc::EFBIG));
+    }
     sys::ftruncate(fd, SEGMENT_BYTES)?;
     sys::fallocate(fd, 0, 0, DATA_AT)?;
     sys::fcntl(fd, libc::F_ADD_SEALS, sys::reg(SEALS)).map(drop)

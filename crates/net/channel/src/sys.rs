@@ -260,6 +260,20 @@ pub fn fallocate(fd: Fd, mode: c_int, offset: usize, len: usize) -> Sys<()> {
     plain(Sysno::fallocate, [reg(fd), reg(mode), offset, len, 0, 0]).map(drop)
 }
 
+/// Largest size that this process may give a file (RLIMIT_FSIZE, `man 2 getrlimit`); to ask for
+/// more raises SIGXFSZ.
+pub fn file_size_limit() -> u64 {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    let resource = libc::RLIMIT_FSIZE as usize;
+    let args = [0, resource, 0, &raw mut limit as usize, 0, 0];
+    // SAFETY: writes one rlimit, which outlives the call.
+    let asked = unsafe { call(Sysno::prlimit64, args) };
+    asked.map_or(u64::MAX, |_| limit.rlim_cur)
+}
+
 /// Size of the file behind a descriptor, in bytes.
 pub fn file_size(fd: Fd) -> Sys<usize> {
     plain(Sysno::lseek, [reg(fd), 0, reg(libc::SEEK_END), 0, 0, 0])

@@ -384,6 +384,8 @@ fn propose(socket: &'static Socket, tuple: &Tuple, fresh: bool) {
             socket.pause();
             socket.show(State::Connecting, Reason::None);
         }
+        Err(Errno(libc::EFBIG)) => give_up(socket, Reason::FileSizeLimit),
+        Err(Errno(libc::EMFILE | libc::ENFILE)) => give_up(socket, Reason::OutOfDescriptors),
         Err(_) => give_up(socket, Reason::OutOfMemory),
     }
 }

@@ -70,6 +70,7 @@ reasons! {
     36 PeerGone "peer-gone" "peer's process ended";
     37 Internal "internal" "an invariant of the library did not hold; please report it";
     38 Namespace "namespace" "process went into another network, user or PID namespace";
+    39 FileSizeLimit "file-size-limit" "the limit on file sizes (RLIMIT_FSIZE, ulimit -f) is below the size of a segment";
 }
 
 impl Reason {
