@@ -11,7 +11,7 @@ pub use crate::ring::START_SHIFT;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Changes with every change of meaning of shared memory or messages.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// Channels in one segment; a waiting place's ready word has a bit for each.
 pub const SLOTS: usize = 64;
 /// Waiting places of one side that one segment can name.
@@ -36,8 +36,6 @@ impl Side {
 pub struct Identity {
     /// Random name of the segment.
     pub id: AtomicU64,
-    /// Bits of waiting places in use, by side.
-    pub places_used: [AtomicU64; 2],
     /// What each side says of its threads.
     pub turns: [LastTurn; 2],
 }
@@ -50,7 +48,8 @@ pub struct LastTurn {
     pub at: AtomicU64,
 }
 
-/// What one side says about one channel. The other side only reads it.
+/// What one side says about one channel. The other side only reads it, if it is honest: so a side
+/// never reads back here what its own decisions depend on ([`crate::own`]).
 #[repr(C, align(128))]
 pub struct SideBlock {
     /// Waiting places to tell about new bytes.
@@ -61,16 +60,10 @@ pub struct SideBlock {
     pub cpu: AtomicU32,
     /// [`OPEN_UNUSED`], [`OPEN_MAPPED`] or [`OPEN_CLOSED`].
     pub open: AtomicU32,
-    /// Thread that is sending, 0 if none. Guards this side against itself only.
-    pub tx_lock: AtomicU32,
-    /// Thread that is receiving, 0 if none.
-    pub rx_lock: AtomicU32,
-    /// How this side receives: a `RxMode`.
-    pub rx_mode: AtomicU32,
-    /// How this side sends: a `TxMode`.
-    pub tx_mode: AtomicU32,
-    /// Bytes still to be read from TCP before the ring, while draining.
-    pub rx_remaining: AtomicU64,
+    /// 1 while a thread of this side is inside a receive.
+    pub receiving: AtomicU32,
+    /// 1 once this side sends by TCP again, behind the end of its ring.
+    pub sends_tcp: AtomicU32,
 }
 
 /// The side has not answered.

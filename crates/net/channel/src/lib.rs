@@ -18,6 +18,8 @@ pub mod diag;
 #[cfg(not(loom))]
 pub mod layout;
 #[cfg(not(loom))]
+pub mod own;
+#[cfg(not(loom))]
 pub mod rendezvous;
 #[cfg(not(loom))]
 pub mod segment;

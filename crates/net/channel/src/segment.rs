@@ -10,6 +10,7 @@
 use crate::layout::{
     DATA_AT, Header, SEGMENT_BYTES, START_SHIFT, STRIDE_SHIFT, Side, Slot, data_at,
 };
+use crate::own::{Own, OwnSlot};
 use crate::place::Place;
 use crate::ring::Storage;
 use crate::sys::{self, Errno, Fd, Sys};
@@ -22,6 +23,8 @@ const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 #[derive(Debug)]
 pub struct Segment {
     at: NonNull<u8>,
+    /// Memory of this process and its forks, not of the peer's.
+    own: NonNull<Own>,
     fd: Fd,
     /// Which end this process is.
     pub side: Side,
@@ -74,10 +77,15 @@ impl Segment {
     }
 
     fn map(fd: Fd, side: Side) -> Sys<Segment> {
-        let at = sys::map(fd, SEGMENT_BYTES)?;
-        NonNull::new(at.cast())
-            .map(|at| Segment { at, fd, side })
-            .ok_or(Errno(libc::ENOMEM))
+        let own = sys::map_shared(size_of::<Own>())?;
+        let mapped = sys::map(fd, SEGMENT_BYTES);
+        let both = mapped.map(|at| (NonNull::new(at.cast()), NonNull::new(own.cast())));
+        if let Ok((Some(at), Some(own))) = both {
+            return Ok(Segment { at, own, fd, side });
+        }
+        // SAFETY: nobody has seen the memory yet.
+        unsafe { sys::unmap(own, size_of::<Own>()) };
+        Err(both.err().unwrap_or(Errno(libc::ENOMEM)))
     }
 
     /// Unmaps and closes.
@@ -87,6 +95,8 @@ impl Segment {
     pub unsafe fn release(self) {
         // SAFETY: promised by our caller.
         unsafe { sys::unmap(self.at.as_ptr().cast(), SEGMENT_BYTES) };
+        // SAFETY: as above.
+        unsafe { sys::unmap(self.own.as_ptr().cast(), size_of::<Own>()) };
         sys::close(self.fd);
     }
 
@@ -114,6 +124,18 @@ impl Segment {
         &self.header().slots[index % crate::layout::SLOTS]
     }
 
+    fn own(&self) -> &Own {
+        // SAFETY: mapped for the segment's life, zeroed at first; atomics, valid for any content.
+        unsafe { self.own.as_ref() }
+    }
+
+    /// What this side keeps about a slot, out of the peer's reach; `index` is taken modulo the
+    /// number of slots.
+    #[must_use]
+    pub fn own_slot(&self, index: usize) -> &OwnSlot {
+        &self.own().slots[index % crate::layout::SLOTS]
+    }
+
     /// A waiting place of `side`; `index` is taken modulo their number.
     #[must_use]
     pub fn place(&self, side: Side, index: usize) -> &Place {
@@ -136,7 +158,7 @@ impl Segment {
     /// Claims a free waiting place of our side.
     #[must_use]
     pub fn claim_place(&self, bell: u64) -> Option<usize> {
-        let used = &self.header().identity.places_used[self.side.0];
+        let used = &self.own().places_used;
         loop {
             let now = used.load(Ordering::Relaxed);
             let free = (!now).trailing_zeros();
@@ -155,7 +177,7 @@ impl Segment {
 
     /// Gives a waiting place of our side back. A late ring on it is a spurious wake-up.
     pub fn release_place(&self, index: usize) {
-        let used = &self.header().identity.places_used[self.side.0];
+        let used = &self.own().places_used;
         used.fetch_and(!(1 << (index % 64)), Ordering::SeqCst);
     }
 

@@ -200,7 +200,7 @@ impl Handle {
     pub fn ring_room(self) -> Option<usize> {
         let _pin = self.0.pin();
         let chan = self.0.is_bound().then(|| Chan::of(self.0)).flatten()?;
-        let in_ring = chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING;
+        let in_ring = chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING;
         (in_ring && !chan.tx_ring().frozen()).then(|| chan.tx_ring().room(rt::max_shift()))
     }
 
@@ -308,7 +308,7 @@ fn enter(fd: Fd, socket: &'static Socket) -> bool {
     if chaos::is_on() {
         chaos::strike(socket);
     }
-    if Chan::of(socket).is_some_and(|c| c.ours().rx_mode.load(Ordering::Relaxed) != rx::RING) {
+    if Chan::of(socket).is_some_and(|c| c.own().rx_mode.load(Ordering::Relaxed) != rx::RING) {
         close::settle(fd, socket);
         return socket.is_bound();
     }

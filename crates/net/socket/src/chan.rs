@@ -7,7 +7,8 @@ use crate::links::Link;
 use crate::sock::Socket;
 use crate::{chaos, clock, rt, thread};
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
-use saiga_channel::layout::{Side, SideBlock, Slot};
+use saiga_channel::layout::{OPEN_CLOSED, OPEN_MAPPED, Side, SideBlock, Slot};
+use saiga_channel::own::OwnSlot;
 use saiga_channel::ring::{Put, Ring};
 use saiga_channel::segment::{RingBytes, Segment};
 use saiga_channel::sys;
@@ -104,6 +105,42 @@ impl Chan {
         &self.slot.sides[self.segment.side.0]
     }
 
+    /// What we keep about it, out of the peer's reach.
+    pub(crate) fn own(&self) -> &'static OwnSlot {
+        self.segment.own_slot(self.index)
+    }
+
+    /// Says that our end uses the channel from now on.
+    pub(crate) fn say_open(&self) {
+        self.own().note_open();
+        self.ours().open.store(OPEN_MAPPED, Ordering::SeqCst);
+    }
+
+    /// Says that our end never touches the channel again. The slot may become another connection's
+    /// at once.
+    pub(crate) fn leave(&self) {
+        self.own().note_closed();
+        self.own().unclaim();
+        self.ours().open.store(OPEN_CLOSED, Ordering::SeqCst);
+    }
+
+    /// TCP carries what we send from now on, behind the end of our ring.
+    pub(crate) fn go_by_tcp(&self) {
+        self.own().tx_mode.store(tx::AFTER, Ordering::SeqCst);
+        self.ours().sends_tcp.store(1, Ordering::SeqCst);
+    }
+
+    /// What the peer has recalled goes first after all.
+    pub(crate) fn wait_for_recall(&self) {
+        self.ours().sends_tcp.store(0, Ordering::SeqCst);
+        self.own().tx_mode.store(tx::ENDED, Ordering::SeqCst);
+    }
+
+    /// Whether the peer says that it sends by TCP again.
+    pub(crate) fn peer_sends_tcp(&self) -> bool {
+        self.theirs().sends_tcp.load(Ordering::SeqCst) != 0
+    }
+
     /// What the peer says about it.
     pub(crate) fn theirs(&self) -> &'static SideBlock {
         &self.slot.sides[self.segment.side.peer().0]
@@ -180,9 +217,13 @@ impl Chan {
     /// Ends the ring that we write; the kernel is about to tell the peer of our FIN.
     pub(crate) fn end_tx(&self) {
         self.tx_ring().freeze();
-        let mode = &self.ours().tx_mode;
+        let mode = &self.own().tx_mode;
         let _ = mode.compare_exchange(tx::RING, tx::ENDED, Ordering::SeqCst, Ordering::SeqCst);
-        let _ = mode.compare_exchange(tx::TCP, tx::AFTER, Ordering::SeqCst, Ordering::SeqCst);
+        let never_switched =
+            mode.compare_exchange(tx::TCP, tx::AFTER, Ordering::SeqCst, Ordering::SeqCst);
+        if never_switched.is_ok() {
+            self.ours().sends_tcp.store(1, Ordering::SeqCst);
+        }
     }
 
     /// Ends the ring that we read: the peer goes back to TCP with its next byte.
@@ -197,7 +238,7 @@ impl Chan {
     pub(crate) fn recall_rx(&self) {
         self.rx_ring().recall();
         self.rx_ring().take_want_space();
-        self.ours().rx_mode.store(rx::AFTER, Ordering::SeqCst);
+        self.own().rx_mode.store(rx::AFTER, Ordering::SeqCst);
         self.tell_reader();
         self.tell_writer();
     }
@@ -206,7 +247,7 @@ impl Chan {
     /// TCP has gone on: they would come behind bytes that were written later.
     pub(crate) fn recall_due(&self) -> bool {
         let ring = self.tx_ring();
-        ring.frozen() && self.ours().tx_mode.load(Ordering::SeqCst) != tx::AFTER && self.recalled()
+        ring.frozen() && self.own().tx_mode.load(Ordering::SeqCst) != tx::AFTER && self.recalled()
     }
 
     /// Whether the peer has left bytes of ours unread in the ring for good.
@@ -221,46 +262,71 @@ impl Chan {
     /// Whether a thread of the peer is inside a receive. One that is not will see, when it comes
     /// in, what we had published before a barrier on all threads.
     pub(crate) fn peer_receives(&self) -> bool {
-        self.theirs().rx_lock.load(Ordering::SeqCst) != 0
+        self.theirs().receiving.load(Ordering::SeqCst) != 0
     }
 
-    /// Takes the sender's lock of our side; `None`: the peer scribbles on it, sever.
+    /// Takes the sender's lock of our side; `None`: its holder does not let go, reset.
     pub(crate) fn lock_tx(&self, socket: &Socket) -> Option<SideLock> {
-        SideLock::take(&self.ours().tx_lock, socket)
+        SideLock::take(&self.own().tx_lock, None, socket)
     }
 
-    /// Takes the receiver's lock of our side; `None`: the peer scribbles on it, sever.
+    /// Takes the receiver's lock of our side, which the peer is shown; `None`: its holder does not
+    /// let go, reset.
     pub(crate) fn lock_rx(&self, socket: &Socket) -> Option<SideLock> {
-        SideLock::take(&self.ours().rx_lock, socket)
+        let shown = &self.ours().receiving;
+        SideLock::take(&self.own().rx_lock, Some(shown), socket)
     }
 }
 
-/// A holder copies at most a ring's bytes; one that takes this long is the peer's invention.
+/// A holder copies at most a ring's bytes. One that takes this long is stopped, or dead while its
+/// thread id lives on as another's.
 const HOLD_LIMIT_NS: u64 = 5_000_000_000;
 
 /// Holds one of the locks of our side, which threads and forked processes share.
 pub(crate) struct SideLock {
     word: &'static AtomicU32,
+    /// Is 1 while the lock is held: for the peer.
+    shown: Option<&'static AtomicU32>,
     /// This thread had it already: we are in a signal handler inside its own operation.
     pub(crate) nested: bool,
 }
 
 impl SideLock {
-    fn take(word: &'static AtomicU32, socket: &Socket) -> Option<SideLock> {
+    fn take(
+        word: &'static AtomicU32,
+        shown: Option<&'static AtomicU32>,
+        socket: &Socket,
+    ) -> Option<SideLock> {
         let me = thread::id();
         let now = word.load(Ordering::Relaxed);
         if now == me {
-            return Some(SideLock { word, nested: true });
+            let nested = true;
+            return Some(SideLock {
+                word,
+                shown,
+                nested,
+            });
         }
         if now == 0 && thread::alone() && !socket.maybe_shared() {
             word.store(me, Ordering::Relaxed);
+        } else {
+            Self::contend(word, me)?;
+        }
+        if let Some(shown) = shown {
+            shown.store(1, Ordering::Relaxed);
             // For a peer that makes us pass a barrier and then looks who is inside.
             compiler_fence(Ordering::SeqCst);
-            return Some(SideLock {
-                word,
-                nested: false,
-            });
         }
+        let nested = false;
+        Some(SideLock {
+            word,
+            shown,
+            nested,
+        })
+    }
+
+    /// Takes the lock from other threads and processes; `None` when one of them keeps it.
+    fn contend(word: &AtomicU32, me: u32) -> Option<()> {
         let since = clock::monotonic_ns();
         let mut tries = 0u32;
         while word
@@ -280,14 +346,10 @@ impl SideLock {
                 core::hint::spin_loop();
             }
         }
-        Some(SideLock {
-            word,
-            nested: false,
-        })
+        Some(())
     }
 
-    /// A process that shared the connection was killed in the middle, or the peer scribbled
-    /// on the word: either way nobody will let go.
+    /// A process that shared the connection was killed in the middle: nobody will let go.
     fn steal_from_dead(word: &AtomicU32, me: u32) {
         let holder = word.load(Ordering::Relaxed);
         if holder != 0 && holder != me && !sys::alive(holder) {
@@ -299,6 +361,9 @@ impl SideLock {
 impl Drop for SideLock {
     fn drop(&mut self) {
         if !self.nested {
+            if let Some(shown) = self.shown {
+                shown.store(0, Ordering::Release);
+            }
             self.word.store(0, Ordering::Release);
         }
     }

@@ -102,7 +102,7 @@ fn recall(socket: &'static Socket, chan: &Chan) {
     let Some(lock) = chan.lock_rx(socket) else {
         return;
     };
-    let reads_ring = chan.ours().rx_mode.load(Ordering::Relaxed) == rx::RING;
+    let reads_ring = chan.own().rx_mode.load(Ordering::Relaxed) == rx::RING;
     if reads_ring && !lock.nested && !chan.rx_ring().frozen() {
         chan.recall_rx();
     }

@@ -4,7 +4,7 @@ use crate::chan::{Chan, rx, tx};
 use crate::sock::{Socket, mode, phase};
 use crate::{epoll, links, recv, rt, send, sever, table, upgrade, uring};
 use core::sync::atomic::Ordering;
-use saiga_channel::layout::{OPEN_CLOSED, STRIDE_SHIFT};
+use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Fd};
 use saiga_channel::tuple::Tuple;
 use saiga_status::{Reason, State};
@@ -128,7 +128,7 @@ fn close_shared(fd: Fd, chan: &Chan) -> Closing {
 /// see those in the ring.
 fn reset_if_unread(fd: Fd, chan: &Chan) {
     let unread = chan.rx_ring().pending(STRIDE_SHIFT).unwrap_or(0);
-    if unread > 0 && chan.ours().rx_mode.load(Ordering::Relaxed) != rx::AFTER {
+    if unread > 0 && chan.own().rx_mode.load(Ordering::Relaxed) != rx::AFTER {
         let linger = libc::linger {
             l_onoff: 1,
             l_linger: 0,
@@ -142,7 +142,7 @@ fn end_channel(chan: &Chan) {
     chan.rx_ring().acknowledge();
     chan.freeze_tx();
     chan.freeze_rx();
-    chan.ours().open.store(OPEN_CLOSED, Ordering::SeqCst);
+    chan.leave();
 }
 
 /// The last caller leaves a closed socket: gives everything back.
@@ -209,7 +209,7 @@ fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     let Some(_lock) = chan.lock_rx(socket) else {
         return;
     };
-    let mode = || chan.ours().rx_mode.load(Ordering::Relaxed);
+    let mode = || chan.own().rx_mode.load(Ordering::Relaxed);
     if mode() == rx::TCP {
         chan.freeze_rx();
         let _ = recv::turn(fd, socket, chan);
@@ -217,9 +217,7 @@ fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     if mode() == rx::AFTER {
         return;
     }
-    let too_late = chan.rx_ring().frozen()
-        && chan.theirs().tx_mode.load(Ordering::SeqCst) == tx::AFTER
-        && chan.rx_ring().readable();
+    let too_late = chan.rx_ring().frozen() && chan.peer_sends_tcp() && chan.rx_ring().readable();
     if too_late {
         // The peer is on TCP again already: ring bytes cannot come before what it sent there.
         let _: sys::Sys<()> = sever::reset(fd, socket, reason);
@@ -244,9 +242,8 @@ fn await_recall(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     }
     // After its FIN the peer cannot send them either.
     let finished = sys::poll_now(fd, libc::POLLRDHUP) & libc::POLLRDHUP != 0;
-    let passed_by = || chan.theirs().tx_mode.load(Ordering::SeqCst) == tx::AFTER;
     let gone = || sever::peer_is_gone(fd) || !sys::alive(chan.link.peer_pid());
-    if unread() && (finished || passed_by() || gone()) {
+    if unread() && (finished || chan.peer_sends_tcp() || gone()) {
         let _: sys::Sys<()> = sever::reset(fd, socket, reason);
     }
 }
@@ -291,7 +288,7 @@ const LAST_PATIENCE_MS: u32 = 2000;
 /// connection is reset.
 fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     chan.freeze_tx();
-    let over = || chan.ours().tx_mode.load(Ordering::SeqCst) == tx::AFTER;
+    let over = || chan.own().tx_mode.load(Ordering::SeqCst) == tx::AFTER;
     if over() || socket.tx_shut.load(Ordering::Relaxed) {
         return; // Nothing can follow our own FIN.
     }
@@ -353,7 +350,7 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
         return;
     }
     epoll::unbind_all(socket, &chan);
-    chan.ours().open.store(OPEN_CLOSED, Ordering::SeqCst);
+    chan.leave();
     socket.link.store(core::ptr::null_mut(), Ordering::Release);
     socket.anchor_news.forget();
     links::leave_slot(chan.link);
@@ -367,18 +364,18 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
 
 /// Whether TCP carries both directions again.
 fn both_over(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
-    let tx_mode = chan.ours().tx_mode.load(Ordering::Relaxed);
+    let tx_mode = chan.own().tx_mode.load(Ordering::Relaxed);
     let sends_tcp = tx_mode == tx::AFTER || (tx_mode == tx::TCP && chan.tx_ring().frozen());
     if !sends_tcp {
         return false;
     }
-    if chan.ours().rx_mode.load(Ordering::Relaxed) == rx::TCP && chan.rx_ring().frozen() {
+    if chan.own().rx_mode.load(Ordering::Relaxed) == rx::TCP && chan.rx_ring().frozen() {
         let Some(_lock) = chan.lock_rx(socket) else {
             return false;
         };
         let _ = recv::turn(fd, socket, chan);
     }
-    chan.ours().rx_mode.load(Ordering::Relaxed) == rx::AFTER
+    chan.own().rx_mode.load(Ordering::Relaxed) == rx::AFTER
         && !chan.rx_ring().readable()
         && !chan.recall_due()
         && !socket.severed.load(Ordering::Relaxed)

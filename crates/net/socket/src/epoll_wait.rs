@@ -348,7 +348,7 @@ fn examine(set: &'static EpollSet, interest: &'static Interest) -> Option<u32> {
         found = readiness::events(fd, socket, &chan) & wanted;
     }
     let lacks_room = wanted & !found & libc::POLLOUT != 0;
-    if lacks_room && chan.ours().tx_mode.load(Ordering::Relaxed) != tx::RING {
+    if lacks_room && chan.own().tx_mode.load(Ordering::Relaxed) != tx::RING {
         epoll::watch_for_room(set, interest, fd);
     }
     if found != 0 {

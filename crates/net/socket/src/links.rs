@@ -160,7 +160,9 @@ fn take_slot(link: &Link) -> Option<usize> {
     }
     // Until the slot is prepared it must not look as if both sides had left it, or whoever looks
     // for such slots would free it once more.
-    for side in &link.segment()?.slot(free).sides {
+    let segment = link.segment()?;
+    segment.own_slot(free).begin(0);
+    for side in &segment.slot(free).sides {
         side.open.store(OPEN_UNUSED, Ordering::SeqCst);
     }
     link.taken.fetch_or(1 << free, Ordering::SeqCst);
@@ -231,11 +233,9 @@ fn reclaim_slots(link: &Link) {
     };
     let taken = link.taken.load(Ordering::SeqCst);
     for slot in (0..SLOTS).filter(|s| taken & (1 << s) != 0) {
-        let sides = &segment.slot(slot).sides;
-        if sides
-            .iter()
-            .all(|side| side.open.load(Ordering::SeqCst) == OPEN_CLOSED)
-        {
+        let theirs = &segment.slot(slot).sides[segment.side.peer().0].open;
+        let both = segment.own_slot(slot).is_closed();
+        if both && theirs.load(Ordering::SeqCst) == OPEN_CLOSED {
             free_slot(link, slot);
         }
     }

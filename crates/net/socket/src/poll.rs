@@ -141,8 +141,8 @@ fn any_news(fds: &[pollfd]) -> bool {
             let reads = p.events & (libc::POLLIN | libc::POLLRDNORM) != 0;
             let writes = p.events & (libc::POLLOUT | libc::POLLWRNORM) != 0;
             let (incoming, outgoing) = (chan.rx_ring(), chan.tx_ring());
-            let receives = chan.ours().rx_mode.load(Ordering::Relaxed) == rx::RING;
-            let sends = chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING;
+            let receives = chan.own().rx_mode.load(Ordering::Relaxed) == rx::RING;
+            let sends = chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING;
             (reads && receives && incoming.readable())
                 || (writes && sends && !outgoing.frozen() && outgoing.writable(rt::max_shift()))
         })

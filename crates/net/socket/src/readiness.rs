@@ -23,8 +23,8 @@ pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     }
     notice_switch(fd, socket, chan);
     send::serve_recall(fd, socket, chan);
-    let rx_mode = chan.ours().rx_mode.load(Ordering::Relaxed);
-    let tx_mode = chan.ours().tx_mode.load(Ordering::Relaxed);
+    let rx_mode = chan.own().rx_mode.load(Ordering::Relaxed);
+    let tx_mode = chan.own().tx_mode.load(Ordering::Relaxed);
     let rings_only = rx_mode == rx::RING && tx_mode == tx::RING && !chan.rx_ring().frozen();
     let news = socket.anchor_news.heard();
     let mut seen = 0;
@@ -46,12 +46,12 @@ pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
 
 /// Takes part in the hand-over as `recv` would, so a peer that waits for our word gets it.
 pub(crate) fn notice_switch(fd: Fd, socket: &'static Socket, chan: &Chan) {
-    if chan.ours().rx_mode.load(Ordering::Relaxed) != rx::TCP {
+    if chan.own().rx_mode.load(Ordering::Relaxed) != rx::TCP {
         return;
     }
     if let Some(lock) = chan.lock_rx(socket)
         && !lock.nested
-        && chan.ours().rx_mode.load(Ordering::Relaxed) == rx::TCP
+        && chan.own().rx_mode.load(Ordering::Relaxed) == rx::TCP
     {
         let _ = recv::turn(fd, socket, chan);
     }
@@ -113,7 +113,7 @@ pub(crate) fn anchor_events(chan: &Chan, wanted: i16) -> i16 {
         watch |= libc::POLLIN | libc::POLLRDHUP;
     }
     if wanted & OUT != 0 {
-        watch |= match chan.ours().tx_mode.load(Ordering::Relaxed) {
+        watch |= match chan.own().tx_mode.load(Ordering::Relaxed) {
             tx::RING if chan.tx_ring().frozen() => libc::POLLOUT,
             tx::RING | tx::ENDED => libc::POLLRDHUP,
             _ => libc::POLLOUT,

@@ -85,7 +85,7 @@ fn goes_on(fd: Fd, chan: &Chan, parts: &[&mut [u8]], done: usize, flags: i32) ->
         return false;
     }
     let ring = chan.rx_ring();
-    let may = if chan.ours().rx_mode.load(Ordering::Relaxed) == rx::RING {
+    let may = if chan.own().rx_mode.load(Ordering::Relaxed) == rx::RING {
         if ring.readable() {
             return true;
         }
@@ -125,7 +125,7 @@ fn receive_now(
     let Some(_lock) = chan.lock_rx(socket) else {
         return sever::reset(fd, socket, Reason::CorruptMemory);
     };
-    match chan.ours().rx_mode.load(Ordering::Relaxed) {
+    match chan.own().rx_mode.load(Ordering::Relaxed) {
         rx::RING => from_ring(fd, socket, chan, parts, skip, flags),
         rx::TCP => match turn(fd, socket, chan)? {
             true => Ok(Try::Again),
@@ -197,7 +197,7 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         // Frozen before the switch: nothing will ever be in the ring.
         if frozen && ring.pending(STRIDE_SHIFT) == Some(0) {
             ring.acknowledge();
-            chan.ours().rx_mode.store(rx::AFTER, Ordering::SeqCst);
+            chan.own().rx_mode.store(rx::AFTER, Ordering::SeqCst);
             chan.tell_writer();
             return Ok(true);
         }
@@ -210,9 +210,9 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         return sever::reset(fd, socket, Reason::CorruptMemory);
     };
     ring.acknowledge();
-    chan.ours().rx_remaining.store(remaining, Ordering::Relaxed);
+    chan.own().rx_remaining.store(remaining, Ordering::Relaxed);
     let next = if remaining == 0 { rx::RING } else { rx::DRAIN };
-    chan.ours().rx_mode.store(next, Ordering::SeqCst);
+    chan.own().rx_mode.store(next, Ordering::SeqCst);
     if ring.frozen() {
         // It may wait for the acknowledgement. Looked at behind it, as it looks behind its freeze.
         chan.tell_writer();
@@ -239,7 +239,7 @@ fn drain(
     skip: usize,
     flags: i32,
 ) -> Sys<Try> {
-    let word = &chan.ours().rx_remaining;
+    let word = &chan.own().rx_remaining;
     let remaining = word.load(Ordering::Relaxed);
     let got = from_tcp(fd, socket, parts, skip, flags, remaining)?;
     if let Try::Bytes(n) = got
@@ -248,7 +248,7 @@ fn drain(
         let left = remaining - (n as u64).min(remaining);
         word.store(left, Ordering::Relaxed);
         if left == 0 {
-            chan.ours().rx_mode.store(rx::RING, Ordering::SeqCst);
+            chan.own().rx_mode.store(rx::RING, Ordering::SeqCst);
         }
     }
     Ok(got)
@@ -278,7 +278,7 @@ fn from_ring(
                 return Ok(Try::Bytes(n));
             }
             Got::Ended => {
-                chan.ours().rx_mode.store(rx::AFTER, Ordering::SeqCst);
+                chan.own().rx_mode.store(rx::AFTER, Ordering::SeqCst);
                 return Ok(Try::Again);
             }
             Got::Corrupt => return sever::reset(fd, socket, Reason::CorruptMemory),
@@ -392,10 +392,10 @@ pub(crate) fn readable_bytes(fd: Fd, socket: &'static Socket, chan: &Chan) -> u6
     crate::readiness::notice_switch(fd, socket, chan);
     let queued = u64::try_from(sys::ioctl_int(fd, libc::FIONREAD).unwrap_or(0)).unwrap_or(0);
     let ring = chan.rx_ring().pending(STRIDE_SHIFT).unwrap_or(0);
-    match chan.ours().rx_mode.load(Ordering::Relaxed) {
+    match chan.own().rx_mode.load(Ordering::Relaxed) {
         rx::RING if chan.rx_ring().frozen() => ring + queued,
         rx::RING => ring,
-        rx::DRAIN => queued.min(chan.ours().rx_remaining.load(Ordering::Relaxed)) + ring,
+        rx::DRAIN => queued.min(chan.own().rx_remaining.load(Ordering::Relaxed)) + ring,
         _ => queued,
     }
 }

@@ -5,7 +5,7 @@ use crate::chan::{Chan, SideLock, tx};
 use crate::sock::{Socket, origin};
 use crate::{epoll, kernel, rt, sever, wait};
 use core::sync::atomic::Ordering;
-use saiga_channel::layout::{OPEN_MAPPED, STRIDE_SHIFT};
+use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::ring::{Got, Put};
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::{Reason, State};
@@ -143,7 +143,7 @@ fn send_as(
 /// Before a caller is told that nothing more fits: an edge-triggered set owes it an event once
 /// there is room, and nobody would look otherwise. True when there is room already.
 fn is_room_after_all(socket: &'static Socket, chan: &Chan) -> bool {
-    if chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING {
+    if chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING {
         return chan.tx_ring().arm_space(rt::max_shift());
     }
     epoll::watch_edges_for_room(socket);
@@ -180,10 +180,10 @@ fn send_now(
         end_for_urgent(fd, socket, chan);
     }
     let shut = socket.tx_shut.load(Ordering::Relaxed);
-    match chan.ours().tx_mode.load(Ordering::Relaxed) {
+    match chan.own().tx_mode.load(Ordering::Relaxed) {
         tx::TCP if !shut && may_switch(fd, socket, chan) => {
             chan.tx_ring().switch(socket.sent.load(Ordering::Relaxed));
-            chan.ours().tx_mode.store(tx::RING, Ordering::SeqCst);
+            chan.own().tx_mode.store(tx::RING, Ordering::SeqCst);
             socket.show(State::Upgraded, Reason::None);
             Ok(Try::Again)
         }
@@ -248,7 +248,7 @@ fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Parts<'_, '_>) ->
             Ok(Try::Again)
         }
         Put::Frozen => {
-            let mode = &chan.ours().tx_mode;
+            let mode = &chan.own().tx_mode;
             let _ = mode.compare_exchange(tx::RING, tx::ENDED, Ordering::SeqCst, Ordering::SeqCst);
             Ok(Try::Again)
         }
@@ -355,9 +355,9 @@ fn go_on_by_tcp(fd: Fd, socket: &Socket, chan: &Chan, lock: &SideLock) {
         let _: Sys<()> = sever::reset(fd, socket, Reason::MovedOutside);
         return;
     }
-    chan.ours().tx_mode.store(tx::AFTER, Ordering::SeqCst);
+    chan.go_by_tcp();
     if chan.recalled() {
-        chan.ours().tx_mode.store(tx::ENDED, Ordering::SeqCst);
+        chan.wait_for_recall();
     } else {
         socket.show(State::Downgraded, socket.end_reason());
     }
@@ -380,7 +380,7 @@ pub(crate) fn leave_unnoticed(fd: Fd, socket: &'static Socket, chan: &Chan) {
     let Some(lock) = chan.lock_tx(socket) else {
         return;
     };
-    let ended = chan.ours().tx_mode.load(Ordering::SeqCst) == tx::ENDED;
+    let ended = chan.own().tx_mode.load(Ordering::SeqCst) == tx::ENDED;
     if ended && !lock.nested && !chan.recall_due() && !chan.peer_receives() {
         go_on_by_tcp(fd, socket, chan, &lock);
     }
@@ -392,7 +392,7 @@ const LOOKS: u32 = 64;
 /// A ring has ended, and the peer has not noticed the switch to it: it makes no call. On TCP that
 /// would keep nobody from sending, so it must not here. True when TCP may go on.
 pub(crate) fn overtake(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
-    let mode = || chan.ours().tx_mode.load(Ordering::SeqCst);
+    let mode = || chan.own().tx_mode.load(Ordering::SeqCst);
     let waits = mode() == tx::ENDED && !chan.tx_ring().acknowledged() && !chan.recall_due();
     if !waits || sys::barrier_everywhere().is_err() {
         return false;
@@ -423,8 +423,7 @@ fn to_tcp(fd: Fd, socket: &'static Socket, rest: Parts<'_, '_>, flags: i32) -> S
 fn may_switch(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
     // While our own end is not mapped, a thread that found itself beside us may take the binding
     // back.
-    let bound = chan.ours().open.load(Ordering::SeqCst) == OPEN_MAPPED;
-    if !bound || !chan.tx_ring().ready() || chan.tx_ring().frozen() {
+    if !chan.own().is_open() || !chan.tx_ring().ready() || chan.tx_ring().frozen() {
         return false;
     }
     if sent_by_kernel(fd, socket) == Some(socket.sent.load(Ordering::Relaxed)) {

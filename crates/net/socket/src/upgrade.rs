@@ -9,7 +9,7 @@ use crate::links::{self, Link};
 use crate::sock::{self, Socket, mode, phase};
 use crate::{epoll, fork, offers, poll, rt, send, settings, uring};
 use core::sync::atomic::{AtomicBool, Ordering};
-use saiga_channel::layout::{OPEN_CLOSED, OPEN_MAPPED, START_SHIFT, Side};
+use saiga_channel::layout::{START_SHIFT, Side};
 use saiga_channel::rendezvous::{self, Credentials, Proposal, Refusal};
 use saiga_channel::segment::Segment;
 use saiga_channel::sys::{self, Errno, Fd};
@@ -306,7 +306,7 @@ fn refuse_after_agreement(socket: &Socket, link: &'static Link, slot: usize) {
         chan.rx_ring().acknowledge();
         chan.freeze_tx();
         chan.freeze_rx();
-        chan.ours().open.store(OPEN_CLOSED, Ordering::SeqCst);
+        chan.leave();
     }
     links::leave(link);
 }
@@ -331,10 +331,7 @@ fn take_proposal(
     let Some(link) = link else {
         return Err((Refusal::UnknownSegment, Reason::HandshakeFailed));
     };
-    let agreed = Chan::at(link, slot).is_some_and(|chan| {
-        chan.segment.side == Side(1) && chan.slot().agreement.accept(&proposal.key)
-    });
-    if agreed {
+    if Chan::at(link, slot).is_some_and(|chan| accept(&chan, &proposal.key)) {
         Ok((link, slot))
     } else {
         links::leave(link);
@@ -426,16 +423,34 @@ fn prepare_slot(chan: &Chan) {
         ring.reset(START_SHIFT);
     }
     for side in &slot.sides {
-        for word in [&side.open, &side.tx_lock, &side.rx_lock] {
+        for word in [&side.open, &side.receiving, &side.sends_tcp] {
             word.store(0, Ordering::Relaxed);
         }
-        side.rx_mode.store(rx::TCP, Ordering::Relaxed);
-        side.tx_mode.store(tx::TCP, Ordering::Relaxed);
         side.cpu.store(u32::MAX, Ordering::Relaxed);
         side.rx_places.store(0, Ordering::Relaxed);
         side.tx_places.store(0, Ordering::Relaxed);
-        side.rx_remaining.store(0, Ordering::Relaxed);
     }
+    chan.own().begin(FROM_TCP);
+}
+
+/// Both directions of a new channel begin on TCP.
+const FROM_TCP: u32 = {
+    assert!(rx::TCP == tx::TCP);
+    rx::TCP
+};
+
+/// Agrees to a slot that the peer has proposed for the connection `key`. False when it is not, or
+/// no longer, meant for this connection, or another connection of ours has it.
+fn accept(chan: &Chan, key: &[u8; 36]) -> bool {
+    if chan.segment.side != Side(1) || !chan.own().claim() {
+        return false;
+    }
+    chan.own().begin(FROM_TCP);
+    let agreed = chan.slot().agreement.accept(key);
+    if !agreed {
+        chan.own().unclaim();
+    }
+    agreed
 }
 
 /// Looks whether the other end has agreed.
@@ -549,7 +564,7 @@ fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: usize) -> bo
     socket.epoch.store(fork::forks(), Ordering::Relaxed);
     socket.cookie.store(sock::cookie(fd), Ordering::Relaxed);
     socket.quiet_at.store(u64::MAX, Ordering::Relaxed); // The first look is not an idle one.
-    chan.ours().open.store(OPEN_MAPPED, Ordering::SeqCst);
+    chan.say_open();
     chan.say_cpu();
     chan.rx_ring().set_ready();
     rt::header().upgrades.fetch_add(1, Ordering::Relaxed);

@@ -81,13 +81,13 @@ impl Wait {
         match self.what {
             For::Bytes => {
                 let ring = chan.rx_ring();
-                match chan.ours().rx_mode.load(Ordering::Relaxed) {
+                match chan.own().rx_mode.load(Ordering::Relaxed) {
                     rx::RING => ring.readable() || ring.frozen(),
                     rx::TCP => ring.switched().is_some(),
                     _ => false,
                 }
             }
-            For::Space => match chan.ours().tx_mode.load(Ordering::Relaxed) {
+            For::Space => match chan.own().tx_mode.load(Ordering::Relaxed) {
                 tx::RING => chan.tx_ring().writable(rt::max_shift()),
                 tx::ENDED => chan.tx_ring().acknowledged(),
                 _ => false,
@@ -100,11 +100,11 @@ impl Wait {
         match self.what {
             For::Bytes => {
                 let something = chan.rx_ring().arm();
-                chan.ours().rx_mode.load(Ordering::Relaxed) == rx::RING && something
+                chan.own().rx_mode.load(Ordering::Relaxed) == rx::RING && something
             }
             For::Space => {
                 let space = chan.tx_ring().arm_space(rt::max_shift());
-                chan.ours().tx_mode.load(Ordering::Relaxed) == tx::RING && space
+                chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING && space
             }
         }
     }
@@ -115,7 +115,7 @@ impl Wait {
             // What the peer has recalled goes as soon as TCP takes it.
             For::Bytes if chan.recall_due() => libc::POLLIN | libc::POLLRDHUP | libc::POLLOUT,
             For::Bytes => libc::POLLIN | libc::POLLRDHUP,
-            For::Space => match chan.ours().tx_mode.load(Ordering::Relaxed) {
+            For::Space => match chan.own().tx_mode.load(Ordering::Relaxed) {
                 // What was recalled waits for room on TCP.
                 tx::ENDED if chan.recall_due() => libc::POLLOUT | libc::POLLRDHUP,
                 tx::RING | tx::ENDED => libc::POLLRDHUP,

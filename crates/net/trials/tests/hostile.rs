@@ -104,6 +104,13 @@ fn corruption_of_a_segment_that_the_peer_made_is_survived() {
     survives("made", "the segment", 25);
 }
 
+/// A peer cannot make the victim's thread wait for a lock: what the victim's own decisions depend
+/// on is not in memory that the peer can write.
+#[test]
+fn thread_ids_in_the_victim_s_block_hold_nobody_up() {
+    survives("locked", "the end", 28);
+}
+
 #[test]
 fn corruption_of_a_segment_that_the_victim_made_is_survived() {
     survives("given", "the segment", 26);

@@ -34,7 +34,7 @@ fn is_promised(p: &Proposal) -> bool {
 fn the_message_is_these_bytes() {
     let bytes = Proposal::new(&tuple(), 0x0102_0304_0506_0708, 63, 18).encode();
     assert_eq!(bytes.len(), 64);
-    assert_eq!(&bytes[..12], b"saiga/ch\x01\0\0\0");
+    assert_eq!(&bytes[..12], b"saiga/ch\x02\0\0\0");
     assert_eq!(&bytes[12..16], [63, 0, 0, 0]);
     assert_eq!(&bytes[16..24], [8, 7, 6, 5, 4, 3, 2, 1]);
     assert_eq!(&bytes[24..28], [18, 0, 0, 0]);
@@ -44,7 +44,7 @@ fn the_message_is_these_bytes() {
 #[test]
 fn another_protocol_is_known_by_its_number_alone() {
     let ours = Proposal::new(&tuple(), 1, 2, 18).encode();
-    for number in [0u32, 2, 7, u32::MAX] {
+    for number in [0u32, 1, 7, u32::MAX] {
         let mut theirs = ours.to_vec();
         theirs[8..12].copy_from_slice(&number.to_le_bytes());
         theirs.extend_from_slice(b"and what we know nothing of");

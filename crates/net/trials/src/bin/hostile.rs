@@ -9,6 +9,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{Read as _, Write as _},
+    mem::offset_of,
     net::TcpStream,
     os::{
         fd::{AsRawFd as _, RawFd},
@@ -19,7 +20,7 @@ use std::{
 
 use saiga_channel::{
     diag,
-    layout::{DATA_AT, START_SHIFT},
+    layout::{DATA_AT, Header, START_SHIFT, SideBlock, Slot},
     rendezvous::{self, Proposal, Refusal},
     segment::Segment,
     sys as kernel,
@@ -52,6 +53,7 @@ fn main() {
         "newer" => victim.propose_by_another_protocol(),
         "newer-host" => victim.refuse_its_protocol(),
         "made" => victim.corrupt_own_segment(&mut dice),
+        "locked" => victim.write_its_block(),
         "given" => victim.corrupt_given_segment(&mut dice),
         other => panic!("no mode {other}"),
     };
@@ -168,8 +170,39 @@ impl Victim {
 
     /// A correct proposal of a segment that is then overwritten at random.
     fn corrupt_own_segment(&mut self, dice: &mut Dice) -> &'static str {
+        match self.share_own_segment() {
+            Ok(segment) => self.scribble(segment.fd(), dice),
+            Err(step) => return step,
+        }
+        "the segment"
+    }
+
+    /// In every word that belongs to the victim's side of the channel stands the id of a living
+    /// thread, as if that thread held a lock there. Both ends still talk, by TCP.
+    fn write_its_block(&mut self) -> &'static str {
+        let segment = match self.share_own_segment() {
+            Ok(segment) => segment,
+            Err(step) => return step,
+        };
+        let its_block =
+            offset_of!(Header, slots) + offset_of!(Slot, sides) + size_of::<SideBlock>();
+        let ids = std::process::id()
+            .to_le_bytes()
+            .repeat(size_of::<SideBlock>() / 4);
+        let memory = open_memory(segment.fd());
+        for _ in 0..20 {
+            memory
+                .write_all_at(&ids, its_block.try_into().expect("small"))
+                .expect("sealed against size only");
+            self.talk_on();
+        }
+        "the end"
+    }
+
+    /// Proposes slot 0 of a new segment. The error says where the victim declined.
+    fn share_own_segment(&mut self) -> Result<Segment, &'static str> {
         let Some(visit) = self.visit() else {
-            return "no offer";
+            return Err("no offer");
         };
         let segment = Segment::create(FLOOR).expect("memory for a segment");
         segment.populate_start(0).expect("memory for a ring");
@@ -188,10 +221,9 @@ impl Victim {
             self.chat(1);
         }
         if !agreed() {
-            return "a refusal";
+            return Err("a refusal");
         }
-        self.scribble(segment.fd(), dice);
-        "the segment"
+        Ok(segment)
     }
 
     /// An honest offer; the segment that the server gives is then overwritten.
@@ -221,12 +253,7 @@ impl Victim {
 
     /// Overwrites words of the shared header again and again, between messages.
     fn scribble(&mut self, memory: RawFd, dice: &mut Dice) {
-        let path = format!("/proc/self/fd/{memory}");
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .expect("our own memory");
+        let file = open_memory(memory);
         self.stream
             .set_read_timeout(Some(Duration::from_millis(1)))
             .expect("a socket option");
@@ -241,6 +268,14 @@ impl Victim {
             .expect("sealed against size only");
         self.chat(3);
     }
+}
+
+fn open_memory(memory: RawFd) -> File {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(format!("/proc/self/fd/{memory}"))
+        .expect("our own memory")
 }
 
 /// One word of the header becomes a value that breaks something.

@@ -1,0 +1,116 @@
+//! What a side keeps about the slots of a segment without letting the peer write it: locks,
+//! modes and counts.
+//!
+//! After fork, parent and child have the same connection, so these words are in memory that the
+//! forked processes share, as the kernel's file description is. The peer does not have that
+//! memory. It cannot make a thread wait for a lock that nobody holds, or move a direction between
+//! TCP and the ring.
+
+use crate::layout::{OPEN_CLOSED, OPEN_MAPPED, OPEN_UNUSED, SLOTS};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Our part of one slot.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct OwnSlot {
+    /// Thread that is sending, 0 if none.
+    pub tx_lock: AtomicU32,
+    /// Thread that is receiving, 0 if none.
+    pub rx_lock: AtomicU32,
+    /// Where received bytes come from. The values belong to the socket layer.
+    pub rx_mode: AtomicU32,
+    /// Where sent bytes go. The values belong to the socket layer.
+    pub tx_mode: AtomicU32,
+    /// Bytes still to be read from TCP before the ring follows.
+    pub rx_remaining: AtomicU64,
+    /// What we have said in [`SideBlock::open`](crate::layout::SideBlock::open).
+    open: AtomicU32,
+    /// 1 while a connection of ours has the slot.
+    in_use: AtomicU32,
+}
+
+impl OwnSlot {
+    /// Resets the words for a new connection, with `mode` for both directions.
+    pub fn begin(&self, mode: u32) {
+        let Self {
+            tx_lock,
+            rx_lock,
+            rx_mode,
+            tx_mode,
+            rx_remaining,
+            open,
+            in_use,
+        } = self;
+        tx_lock.store(0, Ordering::Relaxed);
+        rx_lock.store(0, Ordering::Relaxed);
+        rx_mode.store(mode, Ordering::Relaxed);
+        tx_mode.store(mode, Ordering::Relaxed);
+        rx_remaining.store(0, Ordering::Relaxed);
+        open.store(OPEN_UNUSED, Ordering::Relaxed);
+        in_use.store(1, Ordering::SeqCst);
+    }
+
+    /// Takes the slot for a connection that the peer has proposed; false when another connection
+    /// of ours has it, which no honest peer proposes.
+    #[must_use]
+    pub fn claim(&self) -> bool {
+        self.in_use.swap(1, Ordering::SeqCst) == 0
+    }
+
+    /// Gives the slot back without a word to the peer.
+    pub fn unclaim(&self) {
+        self.in_use.store(0, Ordering::SeqCst);
+    }
+
+    /// Notes that our end uses the channel.
+    pub fn note_open(&self) {
+        self.open.store(OPEN_MAPPED, Ordering::SeqCst);
+    }
+
+    /// Notes that our end never touches the channel again.
+    pub fn note_closed(&self) {
+        self.open.store(OPEN_CLOSED, Ordering::SeqCst);
+    }
+
+    /// Whether our end uses the channel.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open.load(Ordering::SeqCst) == OPEN_MAPPED
+    }
+
+    /// Whether our end has left the channel for good.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.open.load(Ordering::SeqCst) == OPEN_CLOSED
+    }
+}
+
+/// Our part of one segment.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Own {
+    /// By slot.
+    pub slots: [OwnSlot; SLOTS],
+    /// Bits of our waiting places that are in use.
+    pub places_used: AtomicU64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_claimed_by_one_connection_at_a_time() {
+        let at = crate::sys::map_shared(size_of::<Own>()).expect("memory");
+        #[expect(unsafe_code, reason = "zeroed memory, mapped for the life of the test")]
+        // SAFETY: the mapping is large enough, zeroed and never unmapped.
+        let own = unsafe { &*at.cast::<Own>() };
+        let slot = &own.slots[3];
+        assert!(slot.claim());
+        assert!(!slot.claim());
+        slot.begin(0);
+        assert!(!slot.claim(), "a begun channel keeps its slot");
+        slot.unclaim();
+        assert!(slot.claim());
+    }
+}
