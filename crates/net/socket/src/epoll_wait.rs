@@ -188,7 +188,7 @@ fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
     let set = call.set;
     let nap = idle::nap(set);
     set.sleepers.fetch_add(1, Ordering::SeqCst);
-    let slept = if announce_sleep(set) || !set.first_ready.load(Ordering::SeqCst).is_null() {
+    let slept = if announce_sleep(set) || has_ready(set) {
         Ok(None)
     } else {
         rest(call, nap, deadline).map(Some)
@@ -207,6 +207,19 @@ fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
             Ok((all > 0).then_some(all))
         }
     }
+}
+
+/// Whether the ready list has an entry. For a caller that counts as a sleeper already.
+///
+/// The lock orders this against `EpollSet::tell_others`, which runs under the same lock as the
+/// change of the list before it. If that section comes first, the entry is found here; if it
+/// comes later, it finds the sleeper and rings. Without the lock, the store to the list could
+/// become visible only after the load of `sleepers` behind it, and neither side would see the
+/// other. In a signal handler above the lock's holder there is no lock to take and none needed:
+/// the list can change only after the handler, or has changed on this thread.
+fn has_ready(set: &EpollSet) -> bool {
+    let _guard = set.lock.lock();
+    !set.first_ready.load(Ordering::Relaxed).is_null()
 }
 
 /// Waits in the kernel's set until the deadline, a nap first. Whoever tells us something

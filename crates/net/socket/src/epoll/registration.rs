@@ -210,7 +210,8 @@ fn control_bound(
 
 impl EpollSet {
     /// Something became ready by our own doing: sleepers of this set, or whoever polls it,
-    /// must hear of it. Caller holds the lock.
+    /// must hear of it. Caller holds the lock, which a thread that goes to sleep takes to look
+    /// at the ready list, after it has counted as a sleeper.
     pub(crate) fn tell_others(&self, _guard: &Guard<'_>) {
         if self.sleepers.load(Ordering::SeqCst) > 0 || self.latched.load(Ordering::Relaxed) {
             rt::ring(self.bell().name);
