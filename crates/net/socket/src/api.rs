@@ -77,7 +77,7 @@ fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
         return;
     };
     if let Some(yes) = nonblocking {
-        socket.nonblock.store(1 + u8::from(yes), Ordering::Relaxed);
+        socket.nonblock.learn(yes);
     }
     if !table::set_socket(fd, socket) {
         socket.free();
@@ -116,7 +116,7 @@ pub fn duplicated(old: Fd, new: Fd) {
 impl Handle {
     /// Forgets what is known of O_NONBLOCK.
     pub fn flags_changed(self) {
-        self.0.flags_changed();
+        self.0.nonblock.note_change();
     }
 
     /// Keeps the connection on TCP from now on; what is in the rings is still delivered.

@@ -1,4 +1,5 @@
-//! When threads of our family had a turn, CPU by CPU.
+//! When threads of our family had a turn, CPU by CPU, and how often it has changed the flags of
+//! connections that several of its processes may have.
 //!
 //! A family is a process and what it forks without exec: PostgreSQL's backends are
 //! one. It keeps the times of its turns in memory that a fork shares. They tell a
@@ -34,24 +35,44 @@ struct Line {
     changed: AtomicU64,
 }
 
-static LINES: AtomicPtr<Line> = AtomicPtr::new(core::ptr::null_mut());
+/// What the family shares.
+#[repr(C)]
+struct Shared {
+    lines: [Line; CPUS],
+    /// Changes of O_NONBLOCK on connections that another process may have, too.
+    flag_changes: AtomicU32,
+}
 
-/// Begins a family. Without memory for it nobody ever had a turn.
+static SHARED: AtomicPtr<Shared> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Begins a family, once. Without memory for it nobody ever had a turn.
 pub(crate) fn begin() {
-    if let Ok(at) = sys::map_shared(CPUS * size_of::<Line>()) {
-        LINES.store(at.cast(), Ordering::Release);
+    if shared().is_none()
+        && let Ok(at) = sys::map_shared(size_of::<Shared>())
+    {
+        SHARED.store(at.cast(), Ordering::Release);
     }
 }
 
+fn shared() -> Option<&'static Shared> {
+    // SAFETY: null, or the mapping, zeroed at first, valid for any content and never unmapped.
+    unsafe { SHARED.load(Ordering::Acquire).as_ref() }
+}
+
 fn line(cpu: u32) -> Option<&'static Line> {
-    let lines = LINES.load(Ordering::Acquire);
-    if lines.is_null() {
-        return None;
+    Some(&shared()?.lines[cpu as usize % CPUS])
+}
+
+/// How often the family has changed O_NONBLOCK where another process may have the connection.
+pub(crate) fn flag_changes() -> u32 {
+    shared().map_or(0, |s| s.flag_changes.load(Ordering::SeqCst))
+}
+
+/// Such a change was made.
+pub(crate) fn note_flag_change() {
+    if let Some(s) = shared() {
+        s.flag_changes.fetch_add(1, Ordering::SeqCst);
     }
-    // SAFETY: the mapping holds CPUS lines and is never unmapped.
-    let line = unsafe { lines.add(cpu as usize % CPUS) };
-    // SAFETY: the line lies in it, zeroed at first and valid for any content.
-    unsafe { line.as_ref() }
 }
 
 /// A member of the family runs on `cpu` at `now` (ticks).

@@ -23,6 +23,7 @@ mod links;
 mod lock;
 mod luck;
 pub mod namespaces;
+mod nonblock;
 mod offers;
 mod pace;
 mod places;

@@ -10,7 +10,7 @@
 )]
 
 use crate::chan::{Chan, rx};
-use crate::sock::Socket;
+use crate::sock::{Socket, count_one};
 use crate::{kernel, send, sever, wait};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
@@ -45,7 +45,7 @@ pub(crate) fn recv(
     let wanted: usize = parts.iter().map(|p| p.len()).sum();
     let whole = flags & libc::MSG_WAITALL != 0 && flags & libc::MSG_PEEK == 0;
     let mut done = 0;
-    let mut wait = wait::Wait::new(fd, socket, wait::For::Bytes);
+    let mut wait = wait::Wait::new(fd, socket, wait::For::Bytes, wait::Until::AsFlagSays);
     loop {
         let fd = socket.anchor(fd);
         let chan = Chan::of(socket).ok_or(Errno(libc::ENOTCONN))?;
@@ -59,8 +59,11 @@ pub(crate) fn recv(
             }
             Ok(Try::Again) => {}
             Ok(Try::Empty) => {
+                let empty = count_one(&socket.empty_reads);
                 let enough = done > 0 && !whole;
-                if enough || flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd) {
+                let refuses = flags & libc::MSG_DONTWAIT != 0
+                    || (!wait.has_begun() && socket.nonblock.refuses(fd, empty));
+                if enough || refuses {
                     return if done > 0 {
                         Ok(done)
                     } else {
@@ -328,9 +331,7 @@ fn read_ring(chan: &Chan, parts: Parts<'_, '_>, mut skip: usize, peek: bool) -> 
 /// read in a row.
 fn anchor_due(fd: Fd, socket: &Socket, flags: i32) -> bool {
     let n = socket.empty_reads.load(Ordering::Relaxed).wrapping_add(1);
-    socket.empty_reads.store(n, Ordering::Relaxed);
-    let polls = flags & libc::MSG_DONTWAIT != 0 || socket.is_nonblocking(fd);
-    polls && n.is_multiple_of(16)
+    n.is_multiple_of(16) && (flags & libc::MSG_DONTWAIT != 0 || socket.nonblock.is_set(fd))
 }
 
 /// FIN behind an empty ring. A peer that died with our bytes unread would have reset a TCP
@@ -378,6 +379,7 @@ fn from_tcp(
         Ok(n) => {
             if flags & libc::MSG_PEEK == 0 {
                 socket.received.fetch_add(n as u64, Ordering::Relaxed);
+                socket.empty_reads.store(0, Ordering::Relaxed);
             }
             Ok(Try::Bytes(n)) // 0 of no bytes, too, as the kernel has it.
         }

@@ -2,8 +2,9 @@
 //! again after the ring has ended.
 
 use crate::chan::{Chan, SideLock, tx};
-use crate::sock::{Socket, origin};
-use crate::{epoll, kernel, rt, sever, wait};
+use crate::sock::{Socket, count_one, origin};
+use crate::wait::{For, Until, Wait};
+use crate::{epoll, kernel, rt, sever};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::ring::{Got, Put};
@@ -32,11 +33,20 @@ enum Patience {
 }
 
 impl Patience {
-    fn lasts(self, fd: Fd, socket: &Socket) -> bool {
+    fn lasts(self, fd: Fd, socket: &Socket, wait: &Wait) -> bool {
         match self {
             Patience::None => false,
-            Patience::OfDescriptor => !socket.is_nonblocking(fd),
+            Patience::OfDescriptor => {
+                wait.has_begun() || !socket.nonblock.refuses(fd, count_one(&socket.full_writes))
+            }
             Patience::Endless => true,
+        }
+    }
+
+    fn until(self) -> Until {
+        match self {
+            Patience::None | Patience::OfDescriptor => Until::AsFlagSays,
+            Patience::Endless => Until::Done,
         }
     }
 }
@@ -104,7 +114,7 @@ fn send_as(
     let wanted: usize = parts.iter().map(|p| p.len()).sum();
     let mut done = 0;
     let mut overtaken = false;
-    let mut wait = wait::Wait::new(fd, socket, wait::For::Space);
+    let mut wait = Wait::new(fd, socket, For::Space, patience.until());
     loop {
         let fd = socket.anchor(fd);
         let chan = Chan::of(socket).ok_or(Errno(libc::ENOTCONN))?;
@@ -120,7 +130,7 @@ fn send_as(
             Ok(Try::Again) => {}
             Ok(Try::Full) if !overtaken && overtake(fd, socket, &chan) => overtaken = true,
             Ok(Try::Full) => {
-                if !patience.lasts(fd, socket) {
+                if !patience.lasts(fd, socket, &wait) {
                     if is_room_after_all(socket, &chan) {
                         continue;
                     }
@@ -263,8 +273,7 @@ fn watch_reader(fd: Fd, socket: &Socket, chan: &Chan, was_waiting: bool) {
         socket.unread_writes.store(0, Ordering::Relaxed);
         return;
     }
-    let n = socket.unread_writes.load(Ordering::Relaxed).wrapping_add(1);
-    socket.unread_writes.store(n, Ordering::Relaxed);
+    let n = count_one(&socket.unread_writes);
     if n.is_multiple_of(16) {
         peer_has_finished(fd, socket, chan);
     }

@@ -10,10 +10,11 @@ use crate::anchor_news::AnchorNews;
 use crate::epoll::Interest;
 use crate::links::Link;
 use crate::lock::Lock;
+use crate::nonblock::NonBlock;
 use crate::pace::Pace;
 use crate::pool::{Pool, Record};
 use crate::thread;
-use crate::{chaos, fork, rt};
+use crate::{chaos, rt};
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
 };
@@ -66,8 +67,8 @@ pub(crate) struct Socket {
     pub(crate) mode: AtomicU8,
     pub(crate) phase: AtomicU8,
     pub(crate) origin: AtomicU8,
-    /// 1 + O_NONBLOCK while known, 0 while it must be asked.
-    pub(crate) nonblock: AtomicU8,
+    /// O_NONBLOCK, as far as it is known.
+    pub(crate) nonblock: NonBlock,
     /// Callers inside, whether in the kernel or in a ring.
     pub(crate) pins: AtomicU32,
     /// Descriptors of this process that refer to the connection.
@@ -110,8 +111,10 @@ pub(crate) struct Socket {
     pub(crate) severed: AtomicBool,
     /// A call has been told of that.
     pub(crate) reset_told: AtomicBool,
-    /// Empty reads in a row; every sixteenth looks at the anchor.
+    /// Empty reads in a row; every sixteenth looks at the anchor and at O_NONBLOCK.
     pub(crate) empty_reads: AtomicU32,
+    /// Writes that found no room; every sixteenth looks at O_NONBLOCK.
+    pub(crate) full_writes: AtomicU32,
     /// Writes in a row that met unread bytes; every sixteenth looks at the anchor.
     pub(crate) unread_writes: AtomicU32,
     /// Bytes written to the ring as of the last look that found more than the one before.
@@ -121,9 +124,6 @@ pub(crate) struct Socket {
     /// Fork epoch in which the connection was bound, or the last attempt began; older means
     /// possibly shared by fork.
     pub(crate) epoch: AtomicU32,
-    /// Fork epoch in which the connection was opened; older means that another process may have
-    /// changed the flags of its description.
-    pub(crate) opened: AtomicU32,
     /// Why this side ended the channel, as a [`Reason`]'s number; 0 while it did not.
     ended_for: AtomicU32,
     /// Guards phase changes, binding, and the list of interests.
@@ -205,11 +205,11 @@ impl Socket {
             severed,
             reset_told,
             empty_reads,
+            full_writes,
             unread_writes,
             quiet_at,
             quiet_since,
             epoch,
-            opened,
             ended_for,
             state_lock: _,
             interests,
@@ -217,7 +217,7 @@ impl Socket {
         } = self;
         phase.store(phase::COLD, Ordering::Relaxed);
         origin.store(how, Ordering::Relaxed);
-        nonblock.store(0, Ordering::Relaxed);
+        nonblock.forget();
         for zero in [
             pins,
             messages,
@@ -225,6 +225,7 @@ impl Socket {
             place,
             peer_uid,
             empty_reads,
+            full_writes,
             unread_writes,
             epoch,
             ended_for,
@@ -232,7 +233,6 @@ impl Socket {
             zero.store(0, Ordering::Relaxed);
         }
         refs.store(1, Ordering::Relaxed);
-        opened.store(fork::forks(), Ordering::Relaxed);
         pace.reset(chaos::evidence(rt::evidence()));
         for zero in [sent, received, cookie, quiet_at, quiet_since] {
             zero.store(0, Ordering::Relaxed);
@@ -373,35 +373,17 @@ impl Socket {
         }
     }
 
-    /// Whether the descriptor does not block.
-    pub(crate) fn is_nonblocking(&self, fd: Fd) -> bool {
-        // The flag is the description's: another process may have changed it.
-        let known = if self.opened.load(Ordering::Relaxed) != fork::forks() {
-            0
-        } else {
-            self.nonblock.load(Ordering::Relaxed)
-        };
-        match known {
-            1 => false,
-            2 => true,
-            _ => {
-                let flags = saiga_channel::sys::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0);
-                let yes = flags & libc::O_NONBLOCK != 0;
-                self.nonblock.store(1 + u8::from(yes), Ordering::Relaxed);
-                yes
-            }
-        }
-    }
-
-    /// Forgets what is known of O_NONBLOCK after a call that may change it.
-    pub(crate) fn flags_changed(&self) {
-        self.nonblock.store(0, Ordering::Relaxed);
-    }
-
     /// Whether another process may have the connection, too: it was bound before a fork.
     pub(crate) fn maybe_shared(&self) -> bool {
         self.epoch.load(Ordering::Relaxed) != crate::fork::forks()
     }
+}
+
+/// Counts one more; lost updates do not matter.
+pub(crate) fn count_one(counter: &AtomicU32) -> u32 {
+    let n = counter.load(Ordering::Relaxed).wrapping_add(1);
+    counter.store(n, Ordering::Relaxed);
+    n
 }
 
 /// The kernel's name of a socket (`man 7 socket`, SO_COOKIE); 0 when it has none to give.

@@ -21,27 +21,44 @@ pub(crate) enum For {
     Space,
 }
 
+/// What ends the waits of a call, besides what they are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// O_NONBLOCK, if it is set before the first wait sleeps.
+    AsFlagSays,
+    /// Nothing but the time-out.
+    Done,
+}
+
 /// The waits of one call: they share one time-out.
 #[derive(Debug)]
 pub(crate) struct Wait {
     fd: Fd,
     socket: &'static Socket,
     what: For,
-    /// Deadline (CLOCK_MONOTONIC, ns), known after the first wait; `None` inside: for ever.
+    until: Until,
+    /// Deadline (CLOCK_MONOTONIC, ns), known once a wait goes to sleep; `None` inside: for ever.
     deadline: Option<Option<u64>>,
 }
 
 impl Wait {
-    pub(crate) fn new(fd: Fd, socket: &'static Socket, what: For) -> Wait {
+    pub(crate) fn new(fd: Fd, socket: &'static Socket, what: For, until: Until) -> Wait {
         Wait {
             fd,
             socket,
             what,
+            until,
             deadline: None,
         }
     }
 
-    /// Waits until an attempt may succeed.
+    /// Whether the call has gone to sleep already: O_NONBLOCK that is set from then on holds for
+    /// later calls (`sock_rcvtimeo` and `sock_sndtimeo` are read once).
+    pub(crate) fn has_begun(&self) -> bool {
+        self.deadline.is_some()
+    }
+
+    /// Waits until an attempt may succeed, or until it will find O_NONBLOCK set.
     ///
     /// # Errors
     /// EAGAIN when SO_RCVTIMEO or SO_SNDTIMEO has passed; EINTR after a signal whose handler
@@ -51,9 +68,6 @@ impl Wait {
         if policy::linger(chan.peer_cpu(), Some(chan.segment), || self.ready(chan)) {
             return Ok(());
         }
-        let deadline = *self
-            .deadline
-            .get_or_insert_with(|| deadline_of(self.fd, self.what));
         let Ok(place) = places::borrow() else {
             self.go_by_tcp(chan, Reason::OutOfDescriptors);
             return Ok(());
@@ -68,7 +82,7 @@ impl Wait {
             For::Space => &chan.ours().tx_places,
         };
         word.fetch_or(1 << index, Ordering::SeqCst);
-        let slept = self.sleep(chan, index, place.bell.fd, deadline);
+        let slept = self.sleep(chan, index, place.bell.fd);
         word.fetch_and(!(1 << index), Ordering::SeqCst);
         wakeups::end_sleep(chan.segment.place(chan.segment.side, index));
         chan.segment.release_place(index);
@@ -124,11 +138,25 @@ impl Wait {
         }
     }
 
-    fn sleep(&self, chan: &Chan, index: usize, bell: Fd, deadline: Option<u64>) -> Sys<()> {
+    /// Begins the sleep of the call, or goes on with it: until when (CLOCK_MONOTONIC, ns), if
+    /// not for ever. `None`: the call must not sleep, for O_NONBLOCK was set past the hooks.
+    fn begin(&mut self) -> Option<Option<u64>> {
+        let asks = self.until == Until::AsFlagSays && !self.has_begun();
+        if asks && self.socket.nonblock.ask(self.fd) {
+            return None;
+        }
+        let until = || deadline_of(self.fd, self.what);
+        Some(*self.deadline.get_or_insert_with(until))
+    }
+
+    fn sleep(&mut self, chan: &Chan, index: usize, bell: Fd) -> Sys<()> {
         let place = chan.segment.place(chan.segment.side, index);
         if self.arm(chan) || place.sleep() || self.ready(chan) {
             return Ok(());
         }
+        let Some(deadline) = self.begin() else {
+            return Ok(());
+        };
         let poll = |fd, events| libc::pollfd {
             fd,
             events,

@@ -1,0 +1,126 @@
+//! O_NONBLOCK of a connection, which every receive and send that would wait must know.
+//!
+//! The flag belongs to the open file description: another process that has the
+//! connection by fork changes it for us, too. Its hook counts that in memory of the
+//! family, and a change in the count leads to a new question. A change that passes no
+//! hook is found where it matters: before a wait sleeps, and by every sixteenth call
+//! that would return EAGAIN.
+
+use crate::{family, fork};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use saiga_channel::sys::{self, Fd};
+
+/// What is known of the flag.
+#[derive(Debug)]
+pub(crate) struct NonBlock {
+    /// 1 + O_NONBLOCK while known, 0 while it must be asked.
+    known: AtomicU8,
+    /// The family's count of changes when it was learnt.
+    learnt_at: AtomicU32,
+    /// Fork epoch in which the connection was opened; older means that another process may have
+    /// its description.
+    opened: AtomicU32,
+}
+
+impl NonBlock {
+    /// A connection is opened.
+    pub(crate) fn forget(&self) {
+        let Self {
+            known,
+            learnt_at,
+            opened,
+        } = self;
+        known.store(0, Ordering::Relaxed);
+        learnt_at.store(family::flag_changes(), Ordering::Relaxed);
+        opened.store(fork::forks(), Ordering::Relaxed);
+    }
+
+    /// The flag is known from the call that opened the connection.
+    pub(crate) fn learn(&self, yes: bool) {
+        self.known.store(1 + u8::from(yes), Ordering::Relaxed);
+    }
+
+    /// Whether the descriptor does not block, as far as the hooks know.
+    pub(crate) fn is_set(&self, fd: Fd) -> bool {
+        let current = self.learnt_at.load(Ordering::Relaxed) == family::flag_changes();
+        match self.known.load(Ordering::Relaxed) {
+            1 if current => false,
+            2 if current => true,
+            _ => self.ask(fd),
+        }
+    }
+
+    /// Asks the kernel whether the descriptor does not block.
+    pub(crate) fn ask(&self, fd: Fd) -> bool {
+        // Read before the question: a change behind it leads to another one.
+        let at = family::flag_changes();
+        let flags = sys::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0);
+        let yes = flags & libc::O_NONBLOCK != 0;
+        self.learn(yes);
+        self.learnt_at.store(at, Ordering::Relaxed);
+        yes
+    }
+
+    /// Whether the `n`th call that would have to wait returns EAGAIN instead.
+    pub(crate) fn refuses(&self, fd: Fd, n: u32) -> bool {
+        if n.is_multiple_of(16) {
+            self.ask(fd)
+        } else {
+            self.is_set(fd)
+        }
+    }
+
+    /// A call was made that may have changed the flag.
+    pub(crate) fn note_change(&self) {
+        self.known.store(0, Ordering::Relaxed);
+        if self.opened.load(Ordering::Relaxed) != fork::forks() {
+            family::note_flag_change();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+
+    fn new() -> NonBlock {
+        let flag = NonBlock {
+            known: AtomicU8::new(0),
+            learnt_at: AtomicU32::new(0),
+            opened: AtomicU32::new(0),
+        };
+        flag.forget();
+        flag
+    }
+
+    #[test]
+    fn it_is_asked_when_it_may_have_changed_and_by_every_sixteenth_call() {
+        family::begin();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let stream = TcpStream::connect(address).expect("it listens");
+        let set_unseen = |yes| stream.set_nonblocking(yes).expect("no hook is in here");
+        let fd = stream.as_raw_fd();
+        let flag = new();
+        fork::prepare(); // From here another process may have it.
+        set_unseen(true);
+        assert!(flag.is_set(fd), "asked the first time");
+        set_unseen(false);
+        assert!(flag.is_set(fd), "known, so the kernel is not asked");
+        assert!((1..16).all(|n| flag.refuses(fd, n)));
+        assert!(!flag.refuses(fd, 16), "the sixteenth asks");
+        assert!(!flag.is_set(fd), "and its answer is kept");
+        set_unseen(true);
+        let other = new();
+        other.note_change();
+        assert!(!flag.is_set(fd), "a new connection is no other process's");
+        fork::prepare();
+        other.note_change();
+        assert!(
+            flag.is_set(fd),
+            "a process that has both may have changed it"
+        );
+    }
+}
