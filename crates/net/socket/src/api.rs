@@ -480,6 +480,7 @@ pub unsafe fn epoll_wait(
     match table::get(epfd) {
         Entry::Epoll(set) => Some(waiting::wait(&Call {
             set,
+            epfd,
             events,
             room,
             timeout_ns,

@@ -33,7 +33,7 @@ pub fn before_close(fd: Fd) -> Closing {
         Entry::Hidden => Closing::Refuse,
         Entry::Epoll(set) => {
             table::clear(fd);
-            epoll::close(set);
+            epoll::close(set, fd);
             Closing::Proceed
         }
         Entry::Socket(socket) => {
@@ -52,7 +52,7 @@ pub(crate) fn forget_stale(fd: Fd) {
     }
     table::clear(fd);
     match stale {
-        Entry::Epoll(set) => epoll::close(set),
+        Entry::Epoll(set) => epoll::close_stale(set),
         Entry::Socket(socket) if socket.refs.fetch_sub(1, Ordering::SeqCst) != 1 => {
             epoll::orphan(socket, fd);
         }

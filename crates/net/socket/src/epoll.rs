@@ -7,15 +7,20 @@
 
 #![expect(unsafe_code, reason = "lists of pool records")]
 
+mod closing;
+mod crowd;
 mod hot;
 mod kernel_view;
 mod registration;
 
+pub(crate) use closing::{close, close_stale, left};
+pub(crate) use crowd::Ticket;
 pub(crate) use registration::{
     arm, bind_all, control, forget, look_again, orphan, unbind_all, wanted, watch_edges_for_room,
     watch_for_room,
 };
 
+use self::crowd::Crowd;
 use self::hot::Hot;
 use crate::links::{self, Link};
 use crate::lock::{self, Lock};
@@ -207,9 +212,13 @@ pub(crate) struct EpollSet {
     /// Which of the sets that this record has been.
     generation: AtomicU32,
     /// Threads inside an emulated wait; changes under the lock.
-    pub(crate) waiters: AtomicU32,
-    /// Those of them that sleep in the kernel.
-    pub(crate) sleepers: AtomicU32,
+    pub(crate) waiters: Crowd,
+    /// Threads that sleep in the kernel, emulated or not.
+    pub(crate) sleepers: Crowd,
+    /// Closed by the application, and not over yet.
+    closing: AtomicBool,
+    /// Stands for the application's descriptors once they are closed; -1: none.
+    own_copy: AtomicI32,
     segments: AtomicPtr<SetSegment>,
     pub(crate) used_segments: AtomicU32,
     /// Which of them had news of late.
@@ -250,18 +259,20 @@ impl Record for EpollSet {
 /// Notes a set that the application has made.
 pub(crate) fn open(fd: Fd) {
     let Some(set) = SET_POOL.take() else { return };
-    set.refs.store(1, Ordering::Relaxed);
     set.number.store(fd, Ordering::Relaxed);
-    for zero in [&set.waiters, &set.sleepers, &set.used_segments] {
-        zero.store(0, Ordering::Relaxed);
+    set.waiters.clear();
+    set.sleepers.clear();
+    set.used_segments.store(0, Ordering::Relaxed);
+    for none in [&set.bell_fd, &set.own_copy] {
+        none.store(-1, Ordering::Relaxed);
     }
-    set.bell_fd.store(-1, Ordering::Relaxed);
     set.bell_name.store(0, Ordering::Relaxed);
     for none in [&set.first_ready, &set.last_ready] {
         none.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
     for no in [
         &set.stale,
+        &set.closing,
         &set.latched,
         &set.outer,
         &set.kernel_first,
@@ -273,6 +284,7 @@ pub(crate) fn open(fd: Fd) {
     set.look_at.store(0, Ordering::Relaxed);
     set.peer_cpu.store(u32::MAX, Ordering::Relaxed);
     set.epoch.store(lock::epoch(), Ordering::Relaxed);
+    set.refs.store(1, Ordering::SeqCst);
     table::set_epoll(fd, set);
 }
 
@@ -281,16 +293,6 @@ pub(crate) fn duplicate(set: &'static EpollSet, fd: Fd) {
     set.refs.fetch_add(1, Ordering::Relaxed);
     set.number.store(fd, Ordering::Relaxed);
     table::set_epoll(fd, set);
-}
-
-/// A descriptor of the set was closed; with the last one, the set goes.
-pub(crate) fn close(set: &'static EpollSet) {
-    if set.refs.fetch_sub(1, Ordering::SeqCst) != 1 {
-        return;
-    }
-    set.retire();
-    rt::unhide_and_close(set.bell_fd.swap(-1, Ordering::Relaxed));
-    SET_POOL.put(set);
 }
 
 /// Sets that something else polls; sets stay in the list when they are closed.
@@ -413,7 +415,7 @@ impl EpollSet {
 
     /// Lets go of segments without members. Caller holds the lock; nobody may be waiting.
     pub(crate) fn sweep(&self) {
-        if self.waiters.load(Ordering::Relaxed) != 0 || !self.stale.swap(false, Ordering::Relaxed) {
+        if !self.waiters.is_empty() || !self.stale.swap(false, Ordering::Relaxed) {
             return;
         }
         for s in self
@@ -430,7 +432,7 @@ impl EpollSet {
         }
     }
 
-    /// Unregisters everything when the set is closed. Notes of plain sockets go stale.
+    /// Unregisters everything when the set is over. Notes of plain sockets go stale.
     fn retire(&'static self) {
         for s in self.segments() {
             for interest in (0..SLOTS).flat_map(|slot| s.interests(slot)) {

@@ -12,26 +12,28 @@
 )]
 
 use crate::chan::{Chan, tx};
-use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT, SetSegment};
+use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT, SetSegment, Ticket};
 use crate::links::Link;
 use crate::lock::Guard;
 use crate::sock::Socket;
 use crate::{clock, idle, policy, readiness, wakeups};
 use core::sync::atomic::Ordering;
 use saiga_channel::place::Place;
-use saiga_channel::sys::{self, Sys};
+use saiga_channel::sys::{self, Errno, Fd, Sys};
 
 /// Kernel descriptors wait at most this long behind busy channels.
 const LOOK_US: u64 = 200;
 
-/// How to wait in the kernel: time-out in nanoseconds (`None`: for ever) and at most so many
-/// events at the given place; returns how many.
-pub type KernelWait<'a> = &'a dyn Fn(*mut libc::epoll_event, usize, Option<u64>) -> Sys<usize>;
+/// How to wait in the kernel, in the set of a descriptor: time-out in nanoseconds (`None`: for
+/// ever) and at most so many events at the given place; returns how many.
+pub type KernelWait<'a> = &'a dyn Fn(Fd, *mut libc::epoll_event, usize, Option<u64>) -> Sys<usize>;
 
 /// One call's parameters.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) set: &'static EpollSet,
+    /// The descriptor that the application has named.
+    pub(crate) epfd: Fd,
     pub(crate) events: *mut libc::epoll_event,
     pub(crate) room: usize,
     pub(crate) timeout_ns: Option<u64>,
@@ -46,6 +48,24 @@ impl Call<'_> {
         let place = unsafe { self.events.add(at) };
         // SAFETY: as above; the structure is packed on x86-64.
         unsafe { place.write_unaligned(event) };
+    }
+
+    /// Waits as the kernel would on what the number stands for.
+    fn kernel_at_number(&self) -> Sys<usize> {
+        (self.kernel)(self.epfd, self.events, self.room, self.timeout_ns)
+    }
+
+    /// Waits in the kernel's set. Once the application has closed it, its number may be another
+    /// file's: a thread that is inside goes on with our copy.
+    fn kernel(&self, timeout_ns: Option<u64>) -> Sys<usize> {
+        let wait = |fd| (self.kernel)(fd, self.events, self.room, timeout_ns);
+        match self.set.own_copy() {
+            Some(copy) => wait(copy),
+            None => match (wait(self.epfd), self.set.own_copy()) {
+                (Err(Errno(libc::EBADF)), Some(copy)) => wait(copy), // Closed this moment.
+                (result, _) => result,
+            },
+        }
     }
 
     /// Reads an event that the kernel stored. `at < room`.
@@ -68,61 +88,90 @@ pub(crate) fn wait(call: &Call<'_>) -> Sys<usize> {
     let deadline = call
         .timeout_ns
         .map(|t| clock::monotonic_ns().saturating_add(t));
-    if !call.set.has_bell()
-        && let Some(n) = plain(call)?
-    {
-        return Ok(n);
-    }
-    enter(call.set);
+    let entered = if call.set.has_bell() {
+        enter(call)
+    } else {
+        match plain(call)? {
+            Plain::Over(n) => return Ok(n),
+            Plain::Bell(ticket) => Some(ticket),
+        }
+    };
+    let Some(ticket) = entered else {
+        return call.kernel_at_number(); // Closed this moment.
+    };
     let result = emulate(call, deadline);
-    leave(call.set);
+    leave(call.set, ticket);
     result
 }
 
-/// A set without bound connections: the kernel's own wait. `None`: the set has a bell by now,
-/// which is all that woke us.
+/// What a wait in a set without bound connections comes to.
+enum Plain {
+    /// The call returns so many events.
+    Over(usize),
+    /// The set has a bell by now, which is all that woke the caller: it counts as a waiter.
+    Bell(Ticket),
+}
+
+/// A set without bound connections: the kernel's own wait.
 ///
 /// The caller counts as a sleeper all the while: whoever binds a connection of the set first
 /// makes the bell and then looks for sleepers, so either we see the bell or it rings for us.
-fn plain(call: &Call<'_>) -> Sys<Option<usize>> {
+fn plain(call: &Call<'_>) -> Sys<Plain> {
     let set = call.set;
-    set.sleepers.fetch_add(1, Ordering::SeqCst);
-    let slept = if set.has_bell() {
-        Ok(None)
-    } else {
-        (call.kernel)(call.events, call.room, call.timeout_ns).map(Some)
+    let ticket = set.sleepers.join();
+    let open = set.is_at(call.epfd);
+    let slept = match open && set.has_bell() {
+        true => Ok(0),
+        false if open => call.kernel(call.timeout_ns),
+        false => call.kernel_at_number(),
     };
-    set.sleepers.fetch_sub(1, Ordering::SeqCst);
-    let Some(n) = slept? else { return Ok(None) };
-    if !set.has_bell() {
-        return Ok(Some(n));
+    if !open || !set.has_bell() {
+        set.sleepers.part(ticket);
+        epoll::left(set);
+        return slept.map(Plain::Over);
     }
-    let kept = sift(call, 0, n);
-    if kept > 0
-        && let Some(guard) = set.lock.lock()
-    {
-        hand_over(set, &guard); // The bell may have been for others that sleep here.
-    }
-    Ok((kept > 0).then_some(kept))
-}
-
-fn enter(set: &'static EpollSet) {
-    if let Some(_guard) = set.lock.lock() {
-        set.sweep();
-        set.waiters.fetch_add(1, Ordering::SeqCst);
+    let inside = join(set);
+    set.sleepers.part(ticket);
+    match slept.map(|n| sift(call, 0, n)) {
+        Ok(0) => Ok(Plain::Bell(inside)),
+        result => {
+            leave(set, inside); // The bell may have been for others that sleep here.
+            result.map(Plain::Over)
+        }
     }
 }
 
-fn leave(set: &'static EpollSet) {
-    if let Some(guard) = set.lock.lock() {
-        set.waiters.fetch_sub(1, Ordering::SeqCst);
+/// Counts the caller as a waiter.
+fn join(set: &'static EpollSet) -> Ticket {
+    let _guard = set.lock.lock();
+    set.sweep();
+    set.waiters.join()
+}
+
+/// The same, unless the application has closed the set.
+fn enter(call: &Call<'_>) -> Option<Ticket> {
+    let ticket = join(call.set);
+    let open = call.set.is_at(call.epfd);
+    if !open {
+        leave(call.set, ticket);
+    }
+    open.then_some(ticket)
+}
+
+fn leave(set: &'static EpollSet, ticket: Ticket) {
+    let over = set.lock.lock().is_some_and(|guard| {
+        set.waiters.part(ticket);
         hand_over(set, &guard);
+        set.is_over()
+    });
+    if over {
+        set.end();
     }
 }
 
 /// Leaves the set so that others are told of news: sleepers in it, or whoever polls it.
 fn hand_over(set: &'static EpollSet, guard: &Guard<'_>) {
-    let watched = set.sleepers.load(Ordering::SeqCst) > 0 || set.latched.load(Ordering::Relaxed);
+    let watched = !set.sleepers.is_empty() || set.latched.load(Ordering::Relaxed);
     if !watched {
         return;
     }
@@ -179,7 +228,7 @@ fn kernel_due(set: &EpollSet) -> bool {
 /// Asks the kernel's set without waiting; returns the number of the application's events.
 fn look(call: &Call<'_>, from: usize) -> Sys<usize> {
     call.set.looked.store(clock::ticks(), Ordering::Relaxed);
-    let n = (call.kernel)(call.events, call.room, Some(0))?;
+    let n = call.kernel(Some(0))?;
     Ok(sift(call, from, n))
 }
 
@@ -187,13 +236,13 @@ fn look(call: &Call<'_>, from: usize) -> Sys<usize> {
 fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
     let set = call.set;
     let nap = idle::nap(set);
-    set.sleepers.fetch_add(1, Ordering::SeqCst);
+    let ticket = set.sleepers.join();
     let slept = if announce_sleep(set) || has_ready(set) {
         Ok(None)
     } else {
         rest(call, nap, deadline).map(Some)
     };
-    set.sleepers.fetch_sub(1, Ordering::SeqCst);
+    set.sleepers.part(ticket);
     for place in set.segments().iter().filter_map(SetSegment::place) {
         wakeups::end_sleep(place);
     }
@@ -227,7 +276,7 @@ fn has_ready(set: &EpollSet) -> bool {
 fn rest(call: &Call<'_>, mut nap: Option<u64>, deadline: Option<u64>) -> Sys<usize> {
     loop {
         let (time, naps) = idle::shorter(nap, left_of(deadline));
-        let n = (call.kernel)(call.events, call.room, time)?;
+        let n = call.kernel(time)?;
         if n > 0 || !naps {
             return Ok(n);
         }

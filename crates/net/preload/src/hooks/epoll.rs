@@ -74,7 +74,7 @@ fn nanos(timeout_ms: c_int) -> Option<u64> {
 }
 
 /// Serves a call on a set that the library follows. `kernel` waits in libc's function of the same
-/// name, for at most so many events and nanoseconds.
+/// name, on a descriptor of that set, for at most so many events and nanoseconds.
 ///
 /// # Safety
 /// `events` is null or writable for `max` events.
@@ -83,13 +83,14 @@ unsafe fn wait(
     events: *mut epoll_event,
     max: c_int,
     timeout_ns: Option<u64>,
-    kernel: impl Fn(*mut epoll_event, c_int, Option<u64>) -> c_int,
+    kernel: impl Fn(c_int, *mut epoll_event, c_int, Option<u64>) -> c_int,
 ) -> Option<c_int> {
     let room = usize::try_from(max)
         .ok()
         .filter(|n| *n > 0 && !events.is_null())?;
-    let kernel = |events: *mut epoll_event, room: usize, timeout_ns: Option<u64>| {
+    let kernel = |epfd: c_int, events: *mut epoll_event, room: usize, timeout_ns: Option<u64>| {
         let n = kernel(
+            epfd,
             events,
             c_int::try_from(room).unwrap_or(c_int::MAX),
             timeout_ns,
@@ -112,7 +113,7 @@ pub(crate) unsafe extern "C" fn epoll_wait(
     max: c_int,
     timeout: c_int,
 ) -> c_int {
-    let kernel = |events, max, timeout_ns| {
+    let kernel = |epfd, events, max, timeout_ns| {
         // SAFETY: the caller's array, with as many places as it has.
         unsafe { next::epoll_wait(epfd, events, max, millis(timeout_ns)) }
     };
@@ -136,7 +137,7 @@ pub(crate) unsafe extern "C" fn epoll_pwait(
     timeout: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    let kernel = |events, max, timeout_ns| {
+    let kernel = |epfd, events, max, timeout_ns| {
         // SAFETY: the caller's array, with as many places as it has; the mask is null or valid.
         unsafe { next::epoll_pwait(epfd, events, max, millis(timeout_ns), mask) }
     };
@@ -165,7 +166,7 @@ pub(crate) unsafe extern "C" fn epoll_pwait2(
     let sane = time.is_none_or(|t| t.tv_sec >= 0 && (0..1_000_000_000).contains(&t.tv_nsec));
     let part = |v: i64| u64::try_from(v).unwrap_or(0);
     let ns = time.map(|t| part(t.tv_sec).saturating_mul(1_000_000_000) + part(t.tv_nsec));
-    let kernel = |events, max, timeout_ns: Option<u64>| {
+    let kernel = |epfd, events, max, timeout_ns: Option<u64>| {
         let part = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
         let time = timeout_ns.map(|ns| timespec {
             tv_sec: part(ns / 1_000_000_000),

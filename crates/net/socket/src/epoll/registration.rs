@@ -11,7 +11,7 @@ use super::{
 use crate::chan::Chan;
 use crate::lock::Guard;
 use crate::sock::Socket;
-use crate::{readiness, rt, table};
+use crate::{readiness, rt};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
@@ -213,7 +213,7 @@ impl EpollSet {
     /// must hear of it. Caller holds the lock, which a thread that goes to sleep takes to look
     /// at the ready list, after it has counted as a sleeper.
     pub(crate) fn tell_others(&self, _guard: &Guard<'_>) {
-        if self.sleepers.load(Ordering::SeqCst) > 0 || self.latched.load(Ordering::Relaxed) {
+        if !self.sleepers.is_empty() || self.latched.load(Ordering::Relaxed) {
             rt::ring(self.bell().name);
         }
     }
@@ -285,7 +285,7 @@ pub(crate) fn bind_all(socket: &'static Socket, chan: &Chan) -> bool {
         let Some(guard) = set.lock.lock() else {
             return false;
         };
-        let epfd = epfd_of(set);
+        let epfd = set.any_number();
         let bound = match epfd {
             Some(epfd) if !set.is_foreign() => {
                 bind_one(epfd, set, interest, chan, libc::EPOLL_CTL_MOD).is_ok()
@@ -325,7 +325,7 @@ pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
             set.tell_others(&guard);
             continue;
         }
-        if let Some(epfd) = epfd_of(set) {
+        if let Some(epfd) = set.any_number() {
             return_to_kernel(epfd, interest, fd, active);
         }
         if active {
@@ -451,12 +451,6 @@ impl Socket {
     }
 }
 
-/// A descriptor number under which this process knows the set.
-fn epfd_of(set: &EpollSet) -> Option<Fd> {
-    let fd = set.number.load(Ordering::Relaxed);
-    matches!(table::get(fd), table::Entry::Epoll(s) if core::ptr::eq(s, set)).then_some(fd)
-}
-
 /// Asks the kernel to tell when TCP has room again.
 pub(crate) fn watch_for_room(set: &EpollSet, interest: &Interest, fd: Fd) {
     if interest.is_orphan() {
@@ -464,7 +458,7 @@ pub(crate) fn watch_for_room(set: &EpollSet, interest: &Interest, fd: Fd) {
     }
     let data = core::ptr::from_ref(interest) as u64;
     let events = ANCHOR | libc::EPOLLOUT.cast_unsigned();
-    if let Some(epfd) = epfd_of(set) {
+    if let Some(epfd) = set.any_number() {
         let _ = sys::epoll_ctl(epfd, libc::EPOLL_CTL_MOD, fd, events, data);
     }
 }

@@ -271,10 +271,10 @@ impl Set {
     /// Events and data of at most `room` registrations.
     pub(crate) fn wait(&self, room: usize, timeout_ms: i32) -> Sys<Vec<(u32, u64)>> {
         let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; room];
-        let kernel = |at: *mut libc::epoll_event, room: usize, ns: Option<u64>| {
+        let kernel = |fd, at: *mut libc::epoll_event, room: usize, ns: Option<u64>| {
             let ms = ns.map_or(-1, |ns| i32::try_from(ns.div_ceil(1_000_000)).unwrap());
             // SAFETY: `room` events are writable at `at`.
-            let n = unsafe { libc::epoll_wait(self.fd, at, i32::try_from(room).unwrap(), ms) };
+            let n = unsafe { libc::epoll_wait(fd, at, i32::try_from(room).unwrap(), ms) };
             count(n as isize)
         };
         let (at, ns) = (
@@ -283,7 +283,7 @@ impl Set {
         );
         // SAFETY: `room` events are writable at `at`.
         let served = unsafe { saiga_socket::epoll_wait(self.fd, at, room, ns, &kernel) };
-        let n = served.unwrap_or_else(|| kernel(at, room, ns))?;
+        let n = served.unwrap_or_else(|| kernel(self.fd, at, room, ns))?;
         Ok(events[..n].iter().map(|e| (e.events, e.u64)).collect())
     }
 }

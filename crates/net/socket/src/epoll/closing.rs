@@ -1,0 +1,90 @@
+//! The end of an epoll set: when its last descriptor is closed, or, as in the kernel, when the
+//! last thread that waits in it has returned.
+//!
+//! Such threads go on waiting in the set that they called on, whose number may be another
+//! file's by now: they turn to a copy of the descriptor.
+
+use super::{EpollSet, SET_POOL};
+use crate::{rt, table};
+use core::sync::atomic::Ordering;
+use saiga_channel::sys::{self, Fd};
+
+/// A descriptor of the set is about to be closed; with the last one, the set goes.
+pub(crate) fn close(set: &'static EpollSet, fd: Fd) {
+    closed(set, Some(fd));
+}
+
+/// A descriptor of the set was closed past the hooks.
+pub(crate) fn close_stale(set: &'static EpollSet) {
+    closed(set, None);
+}
+
+fn closed(set: &'static EpollSet, fd: Option<Fd>) {
+    if set.refs.fetch_sub(1, Ordering::SeqCst) != 1 {
+        return;
+    }
+    // First of all: a thread that leaves looks at it afterwards.
+    set.closing.store(true, Ordering::SeqCst);
+    let Some(guard) = set.lock.lock() else {
+        return; // In a signal handler above the lock's holder: at worst a record is lost.
+    };
+    if set.is_over() {
+        drop(guard);
+        set.end();
+    } else if let Some(fd) = fd
+        && let Ok(copy) = sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, rt::floor())
+    {
+        // At the descriptor limit there is no copy: then a wait ends with EBADF.
+        set.own_copy.store(rt::hidden(copy), Ordering::SeqCst);
+    }
+}
+
+/// A thread has left the set without its lock.
+pub(crate) fn left(set: &'static EpollSet) {
+    if !set.closing.load(Ordering::SeqCst) {
+        return;
+    }
+    let over = set.lock.lock().is_some_and(|_guard| set.is_over());
+    if over {
+        set.end();
+    }
+}
+
+impl EpollSet {
+    /// Whether the set is the one that the application has at `epfd`. Asked by a thread that
+    /// counts as inside: from then on the record stays this set's until the thread leaves.
+    pub(crate) fn is_at(&self, epfd: Fd) -> bool {
+        self.refs.load(Ordering::SeqCst) > 0
+            && matches!(table::get(epfd), table::Entry::Epoll(set) if core::ptr::eq(set, self))
+    }
+
+    /// The library's own descriptor of a set that the application has closed.
+    pub(crate) fn own_copy(&self) -> Option<Fd> {
+        Some(self.own_copy.load(Ordering::SeqCst)).filter(|fd| *fd >= 0)
+    }
+
+    /// A descriptor of this process that refers to the set.
+    pub(super) fn any_number(&self) -> Option<Fd> {
+        let number = self.number.load(Ordering::Relaxed);
+        self.own_copy()
+            .or_else(|| self.is_at(number).then_some(number))
+    }
+
+    /// Whether the set is closed and no thread is in it: true once. Caller holds the lock and
+    /// calls `end` without it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
+            && self.waiters.is_empty()
+            && self.sleepers.is_empty()
+            && self.closing.swap(false, Ordering::SeqCst)
+    }
+
+    /// Gives everything back.
+    pub(crate) fn end(&'static self) {
+        self.retire();
+        for own in [&self.bell_fd, &self.own_copy] {
+            rt::unhide_and_close(own.swap(-1, Ordering::SeqCst));
+        }
+        SET_POOL.put(self);
+    }
+}
