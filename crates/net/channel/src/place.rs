@@ -42,13 +42,18 @@ impl Place {
         self.bell.store(bell, Ordering::SeqCst);
     }
 
+    /// Name of the bell that a teller would ring; 0 before the place's first use.
+    pub fn bell(&self) -> u64 {
+        self.bell.load(Ordering::Relaxed)
+    }
+
     /// Says that `slot` has news. `Some(bell)`: the place sleeps and the caller must ring.
     #[must_use]
     pub fn tell(&self, slot: usize) -> Option<u64> {
         self.ready.fetch_or(1 << slot, Ordering::SeqCst);
         let wake = self.sleeping.load(Ordering::SeqCst) != 0
             && self.sleeping.swap(0, Ordering::SeqCst) != 0;
-        wake.then(|| self.bell.load(Ordering::Relaxed))
+        wake.then(|| self.bell())
     }
 
     /// Notes when and on which CPU the bell is rung: a hint for the sleeper, who learns from it

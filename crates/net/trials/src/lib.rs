@@ -27,6 +27,7 @@ pub mod redis_topology;
 pub mod scale;
 pub mod sys;
 pub mod tally;
+pub mod victim;
 pub mod witness;
 
 pub use sys::Signal;

@@ -7,10 +7,9 @@
 //! Prints "reached STEP": how far the victim let it come.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{Read as _, Write as _},
     mem::offset_of,
-    net::TcpStream,
     os::{
         fd::{AsRawFd as _, RawFd},
         unix::fs::FileExt as _,
@@ -19,17 +18,15 @@ use std::{
 };
 
 use saiga_channel::{
-    diag,
-    layout::{DATA_AT, Header, START_SHIFT, SideBlock, Slot},
+    layout::{DATA_AT, Header, SideBlock, Slot},
     rendezvous::{self, Proposal, Refusal},
-    segment::Segment,
     sys as kernel,
     tuple::Tuple,
 };
-use saiga_trials::{scale::Dice, sys};
-
-const FLOOR: usize = 3;
-const LARGEST_SHIFT: u32 = 20;
+use saiga_trials::{
+    scale::Dice,
+    victim::{FLOOR, LARGEST_SHIFT, Victim, open_memory, write_word},
+};
 
 fn main() {
     let words: Vec<String> = std::env::args().collect();
@@ -44,85 +41,49 @@ fn main() {
     } else {
         (high, low)
     };
-    let mut victim = Victim::meet(source, target, port);
+    let mut attack = Attack(Victim::meet(source, target, port));
     let step = match mode.as_str() {
-        "silent" => victim.visit_with(|_, _| {}, &mut dice),
-        "nonsense" => victim.visit_with(send_nonsense, &mut dice),
-        "proposals" => victim.visit_with(send_wrong_proposal, &mut dice),
-        "descriptors" => victim.visit_with(send_wrong_descriptor, &mut dice),
-        "newer" => victim.propose_by_another_protocol(),
-        "newer-host" => victim.refuse_its_protocol(),
-        "made" => victim.corrupt_own_segment(&mut dice),
-        "locked" => victim.write_its_block(),
-        "given" => victim.corrupt_given_segment(&mut dice),
+        "silent" => attack.visit_with(|_, _| {}, &mut dice),
+        "nonsense" => attack.visit_with(send_nonsense, &mut dice),
+        "proposals" => attack.visit_with(send_wrong_proposal, &mut dice),
+        "descriptors" => attack.visit_with(send_wrong_descriptor, &mut dice),
+        "newer" => attack.propose_by_another_protocol(),
+        "newer-host" => attack.refuse_its_protocol(),
+        "made" => attack.corrupt_own_segment(&mut dice),
+        "locked" => attack.write_its_block(),
+        "given" => attack.corrupt_given_segment(&mut dice),
         other => panic!("no mode {other}"),
     };
     println!("reached {step}");
 }
 
-/// The connection to the server under attack.
-struct Victim {
-    stream: TcpStream,
-    tuple: Tuple,
-}
+/// The attacks of this program.
+struct Attack(Victim);
 
-impl Victim {
-    fn meet(source: [u8; 4], target: [u8; 4], port: u16) -> Self {
-        let stream = sys::connect_from(source, target, port).expect("the server accepts");
-        stream
-            .set_read_timeout(Some(Duration::from_millis(20)))
-            .expect("a socket option");
-        stream.set_nodelay(true).expect("a socket option");
-        let tuple = Tuple::of(stream.as_raw_fd()).expect("it is connected");
-        diag::mark(stream.as_raw_fd(), true).expect("a socket option");
-        let mut victim = Self { stream, tuple };
-        victim.chat(3);
-        victim
-    }
-
-    /// A few messages over TCP, so that the server comes by; answers do not matter.
-    fn chat(&mut self, count: u32) {
-        for _ in 0..count {
-            // The server may have reset us by now, which is its right.
-            let _ = self.stream.write(b"hostile");
-            let _ = self.stream.read(&mut [0; 64]);
-        }
-    }
-
-    /// Connects to the server's offer.
-    fn visit(&mut self) -> Option<RawFd> {
-        for _ in 0..200 {
-            if let Ok(fd) = rendezvous::connect(&self.tuple, FLOOR) {
-                return Some(fd);
-            }
-            self.chat(1);
-        }
-        None
-    }
-
+impl Attack {
     fn visit_with(&mut self, say: fn(RawFd, (&Tuple, &mut Dice)), dice: &mut Dice) -> &'static str {
-        let Some(fd) = self.visit() else {
+        let Some(fd) = self.0.visit() else {
             return "no offer";
         };
-        let tuple = self.tuple;
+        let tuple = self.0.tuple;
         say(fd, (&tuple, dice));
-        self.chat(20);
+        self.0.chat(20);
         kernel::close(fd);
-        self.chat(3);
+        self.0.chat(3);
         "the visit"
     }
 
     /// Proposes as a later Saiga might: a longer message, of which only the number is known.
     fn propose_by_another_protocol(&mut self) -> &'static str {
-        let Some(visit) = self.visit() else {
+        let Some(visit) = self.0.visit() else {
             return "no offer";
         };
-        let mut proposal = Proposal::new(&self.tuple, 1, 0, LARGEST_SHIFT);
+        let mut proposal = Proposal::new(&self.0.tuple, 1, 0, LARGEST_SHIFT);
         proposal.protocol += 1;
         let message = [&proposal.encode()[..], b"and more"].concat();
         kernel::sendto(visit, &message, libc::MSG_NOSIGNAL, &[]).expect("it is listening");
         for _ in 0..200 {
-            self.chat(1);
+            self.0.chat(1);
             match rendezvous::refusal(visit) {
                 None => {}
                 Some(Refusal::Version) => return self.talk_on(),
@@ -134,11 +95,11 @@ impl Victim {
 
     /// Offers, and answers the proposal as a later Saiga would.
     fn refuse_its_protocol(&mut self) -> &'static str {
-        let Ok(offer) = rendezvous::offer(&self.tuple, FLOOR) else {
+        let Ok(offer) = rendezvous::offer(&self.0.tuple, FLOOR) else {
             return "no name";
         };
         for _ in 0..200 {
-            self.chat(1);
+            self.0.chat(1);
             let Ok(visitor) = rendezvous::accept(offer, FLOOR) else {
                 continue;
             };
@@ -152,15 +113,16 @@ impl Victim {
     /// The connection must still be as good as any.
     fn talk_on(&mut self) -> &'static str {
         let patience = Some(Duration::from_secs(10));
-        self.stream.set_read_timeout(patience).expect("an option");
+        self.0.stream.set_read_timeout(patience).expect("an option");
         let (mut echo, mut block) = (Vec::new(), [0; 64]);
         for turn in 0..100 {
             let said = format!("turn {turn} by TCP;");
-            self.stream
+            self.0
+                .stream
                 .write_all(said.as_bytes())
                 .expect("a sound connection");
             while !echo.ends_with(said.as_bytes()) {
-                let got = self.stream.read(&mut block).expect("an echo");
+                let got = self.0.stream.read(&mut block).expect("an echo");
                 assert!(got > 0, "the server hung up in turn {turn}");
                 echo.extend_from_slice(&block[..got]);
             }
@@ -170,7 +132,7 @@ impl Victim {
 
     /// A correct proposal of a segment that is then overwritten at random.
     fn corrupt_own_segment(&mut self, dice: &mut Dice) -> &'static str {
-        match self.share_own_segment() {
+        match self.0.share_own_segment() {
             Ok(segment) => self.scribble(segment.fd(), dice),
             Err(step) => return step,
         }
@@ -180,7 +142,7 @@ impl Victim {
     /// In every word that belongs to the victim's side of the channel stands the id of a living
     /// thread, as if that thread held a lock there. Both ends still talk, by TCP.
     fn write_its_block(&mut self) -> &'static str {
-        let segment = match self.share_own_segment() {
+        let segment = match self.0.share_own_segment() {
             Ok(segment) => segment,
             Err(step) => return step,
         };
@@ -199,106 +161,33 @@ impl Victim {
         "the end"
     }
 
-    /// Proposes slot 0 of a new segment. The error says where the victim declined.
-    fn share_own_segment(&mut self) -> Result<Segment, &'static str> {
-        let Some(visit) = self.visit() else {
-            return Err("no offer");
-        };
-        let segment = Segment::create(FLOOR).expect("memory for a segment");
-        segment.populate_start(0).expect("memory for a ring");
-        let slot = segment.slot(0);
-        for ring in &slot.rings {
-            ring.reset(START_SHIFT);
-        }
-        slot.agreement.request(&self.tuple.key());
-        let proposal = Proposal::new(&self.tuple, segment.id(), 0, LARGEST_SHIFT);
-        rendezvous::propose(visit, &proposal, Some(segment.fd())).expect("it is listening");
-        let agreed = || slot.agreement.is_accepted();
-        for _ in 0..100 {
-            if agreed() {
-                break;
-            }
-            self.chat(1);
-        }
-        if !agreed() {
-            return Err("a refusal");
-        }
-        Ok(segment)
-    }
-
     /// An honest offer; the segment that the server gives is then overwritten.
     fn corrupt_given_segment(&mut self, dice: &mut Dice) -> &'static str {
-        let Ok(offer) = rendezvous::offer(&self.tuple, FLOOR) else {
-            return "no name";
-        };
-        for _ in 0..200 {
-            self.chat(1);
-            let Ok(visitor) = rendezvous::accept(offer, FLOOR) else {
-                continue;
-            };
-            for _ in 0..50 {
-                if let Ok((proposal, Some(memory))) = rendezvous::receive(visitor) {
-                    let segment = Segment::adopt(memory, FLOOR).expect("it is sealed");
-                    let slot = segment.slot(proposal.slot as usize);
-                    assert!(slot.agreement.accept(&proposal.key), "it was proposed");
-                    self.chat(4);
-                    self.scribble(segment.fd(), dice);
-                    return "the segment";
-                }
-                self.chat(1);
-            }
+        match self.0.take_given_segment() {
+            Ok((segment, _)) => self.scribble(segment.fd(), dice),
+            Err(step) => return step,
         }
-        "no visit"
+        "the segment"
     }
 
     /// Overwrites words of the shared header again and again, between messages.
     fn scribble(&mut self, memory: RawFd, dice: &mut Dice) {
         let file = open_memory(memory);
-        self.stream
+        self.0
+            .stream
             .set_read_timeout(Some(Duration::from_millis(1)))
             .expect("a socket option");
         for _ in 0..150 {
             for _ in 0..dice.below(64) {
                 write_word(&file, dice);
             }
-            self.chat(1);
+            self.0.chat(1);
         }
         let all = vec![0xff; DATA_AT];
         file.write_all_at(&all, 0)
             .expect("sealed against size only");
-        self.chat(3);
+        self.0.chat(3);
     }
-}
-
-fn open_memory(memory: RawFd) -> File {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(format!("/proc/self/fd/{memory}"))
-        .expect("our own memory")
-}
-
-/// One word of the header becomes a value that breaks something.
-fn write_word(file: &File, dice: &mut Dice) {
-    let header = u64::try_from(DATA_AT).expect("small");
-    // The first slots matter most; the places before them wake the victim.
-    let reach = if dice.below(2) == 0 {
-        header.min(24 << 10)
-    } else {
-        header
-    };
-    let at = dice.below(reach / 8) * 8;
-    let value = match dice.below(7) {
-        0 => 0,
-        1 => 1,
-        2 => u64::MAX,
-        3 => u64::from(u32::MAX),
-        4 => 1 << dice.below(64),
-        5 => dice.below(1 << 21),
-        _ => dice.roll(),
-    };
-    file.write_all_at(&value.to_le_bytes(), at)
-        .expect("sealed against size only");
 }
 
 fn send_nonsense(fd: RawFd, (_, dice): (&Tuple, &mut Dice)) {

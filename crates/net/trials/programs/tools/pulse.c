@@ -1,0 +1,62 @@
+/* A bystander that measures how it is served.
+ *
+ * pulse PORT    connects to 127.0.0.1 and talks until it may be upgraded
+ * stdin "beat MS": PINGs of Redis, one after the other, for MS milliseconds;
+ * prints "TRIPS P50 P999 MAX", times in microseconds. */
+#include "trial.h"
+
+#define MOST (4 << 20)
+
+static uint32_t times[MOST];
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    MUST(clock_gettime(CLOCK_MONOTONIC, &t));
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void trip(int fd)
+{
+    char answer[7];
+    send_all(fd, "PING\r\n", 6);
+    recv_all(fd, answer, sizeof answer);
+    if (memcmp(answer, "+PONG\r\n", sizeof answer) != 0)
+        give_up("another answer");
+}
+
+static int by_time(const void *a, const void *b)
+{
+    uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
+    return (one > other) - (one < other);
+}
+
+int main(int argc, char **argv)
+{
+    char line[64];
+    long ms;
+    if (argc != 2)
+        return 2;
+    MUST(prctl(PR_SET_PDEATHSIG, SIGKILL));
+    int fd = connect_at("127.0.0.1", atoi(argv[1]));
+    for (int i = 0; i < 300; i++)
+        trip(fd);
+    printf("ready\n");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        if (sscanf(line, "beat %ld", &ms) != 1)
+            return 2;
+        size_t count = 0;
+        uint64_t begin = now_ns(), end = begin + (uint64_t)ms * 1000000, before = begin;
+        while (before < end && count < MOST) {
+            trip(fd);
+            uint64_t after = now_ns();
+            times[count++] = (uint32_t)((after - before) / 1000);
+            before = after;
+        }
+        qsort(times, count, sizeof *times, by_time);
+        printf("%zu %u %u %u\n", count, times[count / 2], times[count - 1 - count / 1000], times[count - 1]);
+        fflush(stdout);
+    }
+    return 0;
+}

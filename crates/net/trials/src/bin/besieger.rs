@@ -1,0 +1,241 @@
+//! A hostile client of the same user that does one harmful thing for as long as it is told to.
+//!
+//! `besieger ATTACK PORT MILLISECONDS` attacks the redis-server at PORT of 127.0.0.1 and 127.0.0.2,
+//! which runs under the library; this program runs without it. An attack is a sequence of rounds, each with a new connection,
+//! for the server may reset the one it has. Prints how many rounds there were. `examples/siege.rs`
+//! measures how a bystander is served meanwhile.
+
+#![expect(unsafe_code, reason = "unmaps segments")]
+
+use std::{
+    fs::File,
+    sync::atomic::Ordering,
+    thread,
+    time::{Duration, Instant},
+};
+
+use saiga_channel::{
+    bell::Ringer,
+    layout::{DATA_AT, PLACES, STRIDE_SHIFT, Side},
+    ring::Ring,
+    segment::Segment,
+    sys as kernel,
+};
+use saiga_trials::{
+    scale::Dice,
+    victim::{FLOOR, Victim, open_memory, write_word},
+};
+
+/// Rounds with a channel go on for this long unless the server ends them.
+const ROUND: Duration = Duration::from_millis(200);
+/// Connections that an attack by numbers keeps open.
+const CROWD: usize = 200;
+
+fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    let [_, attack, port, time] = words.as_slice() else {
+        panic!("besieger ATTACK PORT MILLISECONDS")
+    };
+    let mut siege = Siege {
+        port: port.parse().expect("a port"),
+        end: Instant::now() + Duration::from_millis(time.parse().expect("milliseconds")),
+        dice: Dice::new(1),
+        open: Vec::new(),
+    };
+    let round = match attack.as_str() {
+        "equal-load" => Siege::equal_load,
+        "words-made" => Siege::words_of_own_segment,
+        "words-given" => Siege::words_of_given_segment,
+        "many-bells" => Siege::many_bells,
+        "bell-flood" => Siege::bell_flood,
+        "offers" => Siege::offers,
+        "segments" => Siege::segments,
+        "no-acknowledgement" => Siege::no_acknowledgement,
+        other => panic!("no attack {other}"),
+    };
+    let mut rounds = 0;
+    while Instant::now() < siege.end {
+        round(&mut siege);
+        rounds += 1;
+    }
+    println!("rounds {rounds}");
+}
+
+/// One attack under way.
+struct Siege {
+    port: u16,
+    end: Instant,
+    dice: Dice,
+    open: Vec<(Victim, Segment)>,
+}
+
+impl Siege {
+    /// A new connection over which the server is offered to, so it is given our segment.
+    fn meet(&self) -> Victim {
+        let victim = Victim::meet([127, 0, 0, 2], [127, 0, 0, 1], self.port);
+        let patience = Some(Duration::from_millis(1));
+        victim.stream.set_read_timeout(patience).expect("an option");
+        victim
+    }
+
+    /// Whether a round that began at `begin` goes on.
+    fn goes_on(&self, begin: Instant) -> bool {
+        let now = Instant::now();
+        now < self.end && now - begin < ROUND
+    }
+
+    /// What every attack costs the machine by itself: messages, and words written somewhere.
+    fn equal_load(&mut self) {
+        let mut victim = self.meet();
+        let private = kernel::memfd(c"nobody-else-has-it").expect("a descriptor");
+        kernel::ftruncate(private, DATA_AT).expect("memory");
+        self.write_words(&mut victim, &open_memory(private));
+        kernel::close(private);
+    }
+
+    /// Any word of the header of a segment that we made, at any time.
+    fn words_of_own_segment(&mut self) {
+        let mut victim = self.meet();
+        if let Ok(segment) = victim.share_own_segment() {
+            self.write_words(&mut victim, &open_memory(segment.fd()));
+            release(segment);
+        }
+    }
+
+    /// The same in a segment that the server made.
+    fn words_of_given_segment(&mut self) {
+        let mut victim = Victim::meet([127, 0, 0, 1], [127, 0, 0, 2], self.port);
+        if let Ok((segment, _)) = victim.take_given_segment() {
+            self.write_words(&mut victim, &open_memory(segment.fd()));
+            release(segment);
+        }
+    }
+
+    /// Bursts of words, each followed by a message.
+    fn write_words(&mut self, victim: &mut Victim, memory: &File) {
+        let begin = Instant::now();
+        while self.goes_on(begin) {
+            for _ in 0..64 {
+                write_word(memory, &mut self.dice);
+            }
+            victim.chat(1);
+        }
+    }
+
+    /// Every message of the server's has to wake all waiting places that we can name.
+    fn many_bells(&mut self) {
+        let mut victim = self.meet();
+        let Ok(segment) = victim.share_own_segment() else {
+            return;
+        };
+        let slot = segment.slot(0);
+        let block = &slot.sides[0];
+        for index in 0..PLACES {
+            segment.place(Side(0), index).open(kernel::random());
+        }
+        block.rx_places.store(u64::MAX, Ordering::SeqCst);
+        block.tx_places.store(u64::MAX, Ordering::SeqCst);
+        let ring = &slot.rings[1];
+        ring.acknowledge();
+        ring.set_ready();
+        let begin = Instant::now();
+        while self.goes_on(begin) {
+            for index in 0..PLACES {
+                let _ = segment.place(Side(0), index).sleep();
+            }
+            ring.arm();
+            exchange(&mut victim, ring);
+        }
+        release(segment);
+    }
+
+    /// Rings the bells that the server's epoll set waits with, without a pause.
+    fn bell_flood(&mut self) {
+        let mut victim = self.meet();
+        let Ok(segment) = victim.share_own_segment() else {
+            return;
+        };
+        let bells = bells_of(&segment);
+        let ringer = Ringer::new();
+        ringer.open(FLOOR).expect("a descriptor");
+        let begin = Instant::now();
+        while self.goes_on(begin) {
+            for _ in 0..64 {
+                for bell in &bells {
+                    let _ = ringer.ring(*bell);
+                }
+            }
+            victim.chat(1);
+        }
+        kernel::close(ringer.fd());
+        release(segment);
+    }
+
+    /// Has the server make an offer, and visits it with nothing to say.
+    fn offers(&mut self) {
+        let mut victim = self.meet();
+        if let Some(visit) = victim.visit() {
+            let _ = kernel::sendto(visit, b"nothing", libc::MSG_NOSIGNAL, &[]);
+            victim.chat(4);
+            kernel::close(visit);
+        }
+    }
+
+    /// A segment for each connection, and many connections.
+    fn segments(&mut self) {
+        let mut victim = self.meet();
+        if let Ok(segment) = victim.share_own_segment() {
+            self.open.push((victim, segment));
+        }
+        if self.open.len() > CROWD {
+            for (_, segment) in self.open.drain(..) {
+                release(segment);
+            }
+        }
+    }
+
+    /// Ends the ring that the server sends by, and never says that it has seen its beginning.
+    fn no_acknowledgement(&mut self) {
+        let mut victim = self.meet();
+        let Ok(segment) = victim.share_own_segment() else {
+            return;
+        };
+        let slot = segment.slot(0);
+        slot.sides[0].receiving.store(1, Ordering::SeqCst);
+        slot.rings[1].set_ready();
+        let (ring, begin) = (&slot.rings[1], Instant::now());
+        while ring.switched().is_none() && self.goes_on(begin) {
+            victim.chat(1);
+        }
+        for _ in 0..4 {
+            exchange(&mut victim, ring);
+        }
+        ring.freeze();
+        while self.goes_on(begin) {
+            exchange(&mut victim, ring);
+        }
+        release(segment);
+    }
+}
+
+/// One message to the server, and its answer by the ring, if there is one within a millisecond.
+fn exchange(victim: &mut Victim, ring: &Ring) {
+    victim.stream.set_nonblocking(true).expect("an option");
+    victim.chat(1);
+    let begin = Instant::now();
+    while !ring.readable() && begin.elapsed() < Duration::from_millis(1) {
+        thread::yield_now();
+    }
+    ring.skip(STRIDE_SHIFT, u64::MAX);
+}
+
+/// The names of the server's bells in a segment that we made.
+fn bells_of(segment: &Segment) -> Vec<u64> {
+    let all = (0..PLACES).map(|index| segment.place(Side(1), index).bell());
+    all.filter(|bell| *bell != 0).collect()
+}
+
+fn release(segment: Segment) {
+    // SAFETY: every reference into the segment has ended with its round.
+    unsafe { segment.release() };
+}

@@ -1,0 +1,203 @@
+//! The server under attack, as a hostile client of the same user sees it: a connection that has
+//! shown the mark of Saiga's processes, and the steps of the rendezvous, taken by hand.
+//!
+//! The client itself runs without the library and speaks with the channel crate's own types.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    os::{
+        fd::{AsRawFd as _, RawFd},
+        unix::fs::FileExt as _,
+    },
+    time::Duration,
+};
+
+use saiga_channel::{
+    diag,
+    layout::{DATA_AT, START_SHIFT},
+    rendezvous::{self, Proposal, Refusal},
+    segment::Segment,
+    sys as kernel,
+    tuple::Tuple,
+};
+
+use crate::{scale::Dice, sys};
+
+/// Lowest descriptor number for what the channel crate opens.
+pub const FLOOR: usize = 3;
+/// The ring capacity that is proposed, as a binary logarithm.
+pub const LARGEST_SHIFT: u32 = 20;
+
+/// The connection to the server under attack.
+#[derive(Debug)]
+pub struct Victim {
+    /// The connection itself.
+    pub stream: TcpStream,
+    /// Its addresses, seen from the client.
+    pub tuple: Tuple,
+}
+
+impl Victim {
+    /// Connects from `source`, shows the mark and sends a few messages.
+    ///
+    /// # Panics
+    /// When the server does not accept.
+    pub fn meet(source: [u8; 4], target: [u8; 4], port: u16) -> Self {
+        let stream = sys::connect_from(source, target, port).expect("the server accepts");
+        stream
+            .set_read_timeout(Some(Duration::from_millis(20)))
+            .expect("a socket option");
+        stream.set_nodelay(true).expect("a socket option");
+        let tuple = Tuple::of(stream.as_raw_fd()).expect("it is connected");
+        diag::mark(stream.as_raw_fd(), true).expect("a socket option");
+        let mut victim = Self { stream, tuple };
+        victim.chat(3);
+        victim
+    }
+
+    /// A few messages over TCP, which Redis and an echo server answer, so that the server comes by;
+    /// the answers do not matter.
+    pub fn chat(&mut self, count: u32) {
+        for _ in 0..count {
+            // The server may have reset us by now, which is its right.
+            let _ = self.stream.write(b"PING\r\n");
+            let _ = self.stream.read(&mut [0; 64]);
+        }
+    }
+
+    /// Connects to the server's offer.
+    pub fn visit(&mut self) -> Option<RawFd> {
+        for _ in 0..200 {
+            if let Ok(fd) = rendezvous::connect(&self.tuple, FLOOR) {
+                return Some(fd);
+            }
+            self.chat(1);
+        }
+        None
+    }
+
+    /// Proposes slot 0 of a new segment. The error says where the victim declined.
+    ///
+    /// # Errors
+    /// The step that was reached, in words.
+    ///
+    /// # Panics
+    /// When there is no memory for a segment.
+    pub fn share_own_segment(&mut self) -> Result<Segment, &'static str> {
+        let Some(visit) = self.visit() else {
+            return Err("no offer");
+        };
+        let segment = Segment::create(FLOOR).expect("memory for a segment");
+        segment.populate_start(0).expect("memory for a ring");
+        let slot = segment.slot(0);
+        for ring in &slot.rings {
+            ring.reset(START_SHIFT);
+        }
+        slot.agreement.request(&self.tuple.key());
+        let proposal = Proposal::new(&self.tuple, segment.id(), 0, LARGEST_SHIFT);
+        if rendezvous::propose(visit, &proposal, Some(segment.fd())).is_err() {
+            return Err("a visit that was hung up on");
+        }
+        let agreed = || slot.agreement.is_accepted();
+        for _ in 0..100 {
+            if agreed() {
+                break;
+            }
+            self.chat(1);
+        }
+        if !agreed() {
+            return Err("a refusal");
+        }
+        Ok(segment)
+    }
+
+    /// Offers, and accepts the slot that the victim proposes in a segment of its own, whose number
+    /// is given beside it.
+    ///
+    /// # Errors
+    /// The step that was reached, in words.
+    ///
+    /// # Panics
+    /// When the victim's segment is not as it must be.
+    pub fn take_given_segment(&mut self) -> Result<(Segment, usize), &'static str> {
+        let Ok(offer) = rendezvous::offer(&self.tuple, FLOOR) else {
+            return Err("no name");
+        };
+        let mut taken = None;
+        for _ in 0..200 {
+            self.chat(1);
+            if let Ok(visitor) = rendezvous::accept(offer, FLOOR) {
+                taken = self.accept_proposal(visitor);
+                kernel::close(visitor);
+            }
+            if taken.is_some() {
+                break;
+            }
+        }
+        kernel::close(offer);
+        taken.ok_or("no visit")
+    }
+
+    fn accept_proposal(&mut self, visitor: RawFd) -> Option<(Segment, usize)> {
+        for _ in 0..50 {
+            match rendezvous::receive(visitor) {
+                Ok((proposal, Some(memory))) => {
+                    let segment = Segment::adopt(memory, FLOOR).expect("it is sealed");
+                    let index = proposal.slot as usize;
+                    let accepted = segment.slot(index).agreement.accept(&proposal.key);
+                    assert!(accepted, "it was proposed");
+                    self.chat(4);
+                    return Some((segment, index));
+                }
+                // A segment that we were given earlier, and have let go.
+                Ok((_, None)) => {
+                    rendezvous::refuse(visitor, Refusal::UnknownSegment);
+                    self.chat(2);
+                    return None;
+                }
+                Err(_) => self.chat(1),
+            }
+        }
+        None
+    }
+}
+
+/// The memory behind a descriptor, to be written without a mapping.
+///
+/// # Panics
+/// When it cannot be opened.
+pub fn open_memory(memory: RawFd) -> File {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(format!("/proc/self/fd/{memory}"))
+        .expect("our own memory")
+}
+
+/// One word of the header becomes a value that breaks something.
+///
+/// # Panics
+/// When the memory cannot be written.
+pub fn write_word(file: &File, dice: &mut Dice) {
+    let header = u64::try_from(DATA_AT).expect("small");
+    // The first slots matter most; the places before them wake the victim.
+    let reach = if dice.below(2) == 0 {
+        header.min(24 << 10)
+    } else {
+        header
+    };
+    let at = dice.below(reach / 8) * 8;
+    let value = match dice.below(7) {
+        0 => 0,
+        1 => 1,
+        2 => u64::MAX,
+        3 => u64::from(u32::MAX),
+        4 => 1 << dice.below(64),
+        5 => dice.below(1 << 21),
+        _ => dice.roll(),
+    };
+    file.write_all_at(&value.to_le_bytes(), at)
+        .expect("sealed against size only");
+}
