@@ -88,6 +88,12 @@ pub fn connect(fd: Fd, addr: &[u8]) -> Sys<()> {
     with_address(Sysno::connect, fd, addr)
 }
 
+/// `shutdown(2)`.
+pub fn shutdown(fd: Fd, how: c_int) -> Sys<()> {
+    // SAFETY: no pointers.
+    unsafe { call(Sysno::shutdown, [reg(fd), reg(how), 0, 0, 0, 0]) }.map(drop)
+}
+
 /// `listen(2)`.
 pub fn listen(fd: Fd, backlog: c_int) -> Sys<()> {
     plain(Sysno::listen, [reg(fd), reg(backlog), 0, 0, 0, 0]).map(drop)

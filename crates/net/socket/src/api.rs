@@ -174,7 +174,7 @@ impl Handle {
     /// Whether the library reset the connection and nobody was told: SO_ERROR tells, once.
     #[must_use]
     pub fn take_reset(self, fd: Fd) -> bool {
-        self.0.severed.load(Ordering::Relaxed) && sever::take_error(fd, self.0)
+        self.0.is_reset() && sever::take_error(fd, self.0)
     }
 
     /// FIONREAD on a bound socket.

@@ -177,7 +177,7 @@ pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
     if let Some(chan) = Chan::of(socket) {
         leave_rx(fd, socket, &chan, reason);
         leave_tx(fd, socket, &chan, reason);
-        if first && !socket.severed.load(Ordering::Relaxed) {
+        if first && !socket.is_reset() {
             rt::header().count_downgrade(reason);
         }
     }
@@ -378,5 +378,5 @@ fn both_over(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
     chan.own().rx_mode.load(Ordering::Relaxed) == rx::AFTER
         && !chan.rx_ring().readable()
         && !chan.recall_due()
-        && !socket.severed.load(Ordering::Relaxed)
+        && !socket.is_reset()
 }

@@ -76,6 +76,8 @@ pub(crate) struct Interest {
     pub(crate) spent: AtomicBool,
     /// Spent, and taken out of the kernel's set, which would go on to report HUP and ERR of it.
     parked: AtomicBool,
+    /// The kernel's registration is a watch of the anchor that tells of room, too.
+    for_room: AtomicBool,
     /// In the set's ready list.
     pub(crate) queued: AtomicBool,
     /// Index of the set's segment while bound.

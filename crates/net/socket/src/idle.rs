@@ -3,14 +3,16 @@
 //! Whoever is about to sleep looks at the rings that it writes. While one of them may
 //! be given back soon, the sleep is cut short, a second at most, for one more look;
 //! then it goes on for as long as the application wants. So an idle process is woken
-//! once or twice after its last byte, and never again. Only the producer gives memory
+//! once or twice after its last byte, and never again (but see `death_may_hide`). Only the producer gives memory
 //! back, under its own lock: nobody else knows that no byte is on its way.
 
 use crate::chan::Chan;
 use crate::epoll::{EpollSet, SetSegment};
 use crate::sock::Socket;
-use crate::{clock, rt};
+use crate::{clock, rt, sever};
 use core::sync::atomic::Ordering;
+use saiga_channel::layout::STRIDE_SHIFT;
+use saiga_channel::sys::{self, Fd};
 
 /// A ring into which nothing was written for so long has been idle.
 const QUIET_NS: u64 = 1_000_000_000;
@@ -18,7 +20,7 @@ const QUIET_NS: u64 = 1_000_000_000;
 /// Looks at the ring that we write, and gives its memory back if it is idle by now. Otherwise
 /// says in how many nanoseconds that may be; `None`: it has no memory, or bytes that stay unread.
 /// Caller holds a pin.
-pub(crate) fn look(socket: &Socket, chan: &Chan, now_ns: u64) -> Option<u64> {
+pub(crate) fn look(fd: Fd, socket: &Socket, chan: &Chan, now_ns: u64) -> Option<u64> {
     let head = chan.tx_ring().head_while_awake(rt::max_shift())?;
     if socket.quiet_at.load(Ordering::Relaxed) != head {
         socket.quiet_at.store(head, Ordering::Relaxed);
@@ -29,8 +31,21 @@ pub(crate) fn look(socket: &Socket, chan: &Chan, now_ns: u64) -> Option<u64> {
     if quiet < QUIET_NS {
         return Some(QUIET_NS - quiet);
     }
+    let fd = socket.anchor(fd);
+    if death_may_hide(fd, chan) && !sever::notice_death(fd, socket, chan) {
+        socket.quiet_since.store(now_ns, Ordering::Relaxed);
+        return Some(QUIET_NS);
+    }
     give_back(socket, chan);
     None
+}
+
+/// Whether the peer's end could stay unknown to us. While bytes that we do not read fill TCP's
+/// window, the peer's FIN waits behind them, and what it left unread in the ring makes the kernel
+/// send no reset. So a sleeper looks once a second.
+fn death_may_hide(fd: Fd, chan: &Chan) -> bool {
+    chan.tx_ring().pending(STRIDE_SHIFT).is_some_and(|n| n > 0)
+        && sys::ioctl_int(fd, libc::FIONREAD).is_ok_and(|n| n > 0)
 }
 
 /// Gives all memory of the ring that we write back, if it is empty. The next write gets some.
@@ -69,9 +84,11 @@ pub(crate) fn stir(set: &EpollSet) {
 fn look_at_all(set: &'static EpollSet, now_ns: u64) -> Option<u64> {
     let _guard = set.lock.lock()?;
     let members = set.segments().iter().flat_map(SetSegment::members);
-    let bound = members.filter_map(|interest| interest.socket().filter(|s| s.is_bound()));
-    bound
-        .filter_map(|socket| look(socket, &Chan::of(socket)?, now_ns))
+    members
+        .filter_map(|interest| {
+            let socket = interest.socket().filter(|s| s.is_bound())?;
+            look(interest.anchor(socket), socket, &Chan::of(socket)?, now_ns)
+        })
         .max()
 }
 

@@ -127,9 +127,11 @@ fn kernel_due(fds: &[pollfd]) -> bool {
 /// Looks for idle channels; for how long at most the call may sleep before it does so again.
 fn nap(fds: &[pollfd]) -> Option<u64> {
     let now = clock::monotonic_ns();
-    let bound = fds.iter().filter_map(|p| bound(p.fd));
-    bound
-        .filter_map(|(_pin, socket, chan)| idle::look(socket, &chan, now))
+    fds.iter()
+        .filter_map(|p| {
+            let (_pin, socket, chan) = bound(p.fd)?;
+            idle::look(p.fd, socket, &chan, now)
+        })
         .max()
 }
 

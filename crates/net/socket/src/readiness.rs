@@ -2,7 +2,7 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{recv, rt, send};
+use crate::{recv, rt, send, sever};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Fd};
 use saiga_status::Reason;
@@ -13,13 +13,8 @@ const ENDED: i16 = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
 
 /// Events of a bound, pinned socket as `poll(2)` names them (epoll's have the same values).
 pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
-    if socket.severed.load(Ordering::Relaxed) {
-        let error = if socket.reset_told.load(Ordering::Relaxed) {
-            0
-        } else {
-            libc::POLLERR
-        };
-        return IN | OUT | libc::POLLRDHUP | libc::POLLHUP | error;
+    if socket.is_reset() {
+        return of_reset(socket);
     }
     notice_switch(fd, socket, chan);
     send::serve_recall(fd, socket, chan);
@@ -30,6 +25,9 @@ pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     let mut seen = 0;
     if !rings_only || news.is_some() {
         seen = sys::poll_now(fd, IN | OUT | libc::POLLPRI | libc::POLLRDHUP);
+    }
+    if seen & ENDED != 0 && sever::notice_death(fd, socket, chan) {
+        return of_reset(socket);
     }
     let mut now = seen & (ENDED | libc::POLLPRI);
     now |= incoming(chan, rx_mode, seen);
@@ -42,6 +40,13 @@ pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
         _ => {}
     }
     now
+}
+
+/// What the kernel reports of a connection that was reset (`tcp_poll`); its error is told once.
+fn of_reset(socket: &Socket) -> i16 {
+    let told = socket.reset_told.load(Ordering::Relaxed);
+    let error = if told { 0 } else { libc::POLLERR };
+    IN | OUT | libc::POLLRDHUP | libc::POLLHUP | error
 }
 
 /// Takes part in the hand-over as `recv` would, so a peer that waits for our word gets it.

@@ -74,7 +74,10 @@ pub(crate) fn recv(
                     return if done > 0 { Ok(done) } else { Err(e) };
                 }
             }
-            Err(_) if done > 0 => return Ok(done),
+            Err(e) if done > 0 => {
+                sever::keep_for_later(socket, e);
+                return Ok(done);
+            }
             Err(e) => return Err(e),
         }
     }
@@ -334,17 +337,11 @@ fn anchor_due(fd: Fd, socket: &Socket, flags: i32) -> bool {
     n.is_multiple_of(16) && (flags & libc::MSG_DONTWAIT != 0 || socket.nonblock.is_set(fd))
 }
 
-/// FIN behind an empty ring. A peer that died with our bytes unread would have reset a TCP
-/// connection (RFC 1122 §4.2.2.13); the kernel did not know of them, so we say it.
+/// FIN behind an empty ring: the end, or the error of a reset if nobody was told of it.
 fn end_of_stream(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
-    let unread = || chan.tx_ring().pending(STRIDE_SHIFT).is_some_and(|n| n > 0);
-    // After our own FIN the kernel has forgotten a connection that a live peer still reads.
-    let ours_ended = socket.tx_shut.load(Ordering::Relaxed);
-    // What is reset already has had its error told, to whoever sent last.
-    let reset = || sys::poll_now(fd, 0) & libc::POLLHUP != 0;
-    // Looked at twice: only what is unread once the peer is known to be gone stays unread.
-    if !ours_ended && unread() && !reset() && sever::peer_is_gone(fd) && unread() {
-        return sever::reset(fd, socket, Reason::PeerGone);
+    let is_reset = sever::notice_death(fd, socket, chan);
+    if is_reset && !socket.reset_told.load(Ordering::Relaxed) {
+        return Err(Errno(libc::ECONNRESET));
     }
     Ok(Try::Bytes(0))
 }

@@ -144,7 +144,10 @@ fn send_as(
                     return if done > 0 { Ok(done) } else { Err(e) };
                 }
             }
-            Err(_) if done > 0 => return Ok(done),
+            Err(e) if done > 0 => {
+                sever::keep_for_later(socket, e);
+                return Ok(done);
+            }
             Err(e) => return Err(e),
         }
     }
@@ -170,7 +173,7 @@ fn send_now(
 ) -> Sys<Try> {
     let mut rest: [&[u8]; kernel::MAX_PARTS] = [&[]; kernel::MAX_PARTS];
     let rest = behind(parts, skip, &mut rest);
-    if socket.severed.load(Ordering::Relaxed) {
+    if socket.is_reset() {
         if !socket.reset_told.load(Ordering::Relaxed) {
             return Err(Errno(libc::ECONNRESET));
         }
@@ -288,12 +291,20 @@ pub(crate) fn peer_has_finished(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
     }
     socket.note_end(Reason::HalfClosed);
     chan.freeze_tx();
+    sever::notice_death(fd, socket, chan);
     true
 }
 
 /// Sends by TCP what the peer has left unread in the ring, as far as TCP takes it now.
 /// Caller holds the sender's lock.
 fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
+    // Sent to a peer that has died, they would look as if they had been written after its end.
+    if chan.recall_due()
+        && sys::poll_now(fd, libc::POLLRDHUP) & libc::POLLRDHUP != 0
+        && sever::notice_death(fd, socket, chan)
+    {
+        return Err(Errno(libc::ECONNRESET));
+    }
     while chan.recall_due() {
         let mut bytes = [0u8; 2048]; // A thread may have 16 KiB of stack.
         let Got::Bytes { n, .. } =
@@ -335,6 +346,9 @@ fn leave_ring(
     flags: i32,
 ) -> Sys<Try> {
     let ring = chan.tx_ring();
+    if !chan.recall_due() && sever::notice_death(fd, socket, chan) {
+        return Ok(Try::Again);
+    }
     let unused = ring.tail() == 0 && ring.pending(STRIDE_SHIFT) == Some(0);
     let passable = || ring.acknowledged() || unused || sever::peer_is_gone(fd);
     if !chan.recall_due() && passable() {
@@ -434,6 +448,9 @@ fn may_switch(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
     // back.
     if !chan.own().is_open() || !chan.tx_ring().ready() || chan.tx_ring().frozen() {
         return false;
+    }
+    if sys::poll_now(fd, libc::POLLRDHUP) != 0 {
+        return false; // The connection was reset, or its peer is gone: TCP says so to the sender.
     }
     if sent_by_kernel(fd, socket) == Some(socket.sent.load(Ordering::Relaxed)) {
         return true;

@@ -1,14 +1,15 @@
 //! Last resorts: resetting one connection, and asking whether its peer is gone.
 
+use crate::chan::Chan;
 use crate::rt;
 use crate::sock::Socket;
 use core::sync::atomic::Ordering;
+use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_channel::tuple::Tuple;
 use saiga_status::{Reason, State};
 
-/// Resets the connection: the channel's shared words make no sense, the peer died with our
-/// bytes unread, or what must go back to TCP cannot without a hole in the stream. The kernel
+/// Resets the connection: the channel's shared words make no sense, or what must go back to TCP cannot without a hole in the stream. The kernel
 /// sends RST; the next call that can is told of it.
 ///
 /// # Errors
@@ -18,19 +19,56 @@ pub(crate) fn reset<T>(fd: Fd, socket: &Socket, reason: Reason) -> Sys<T> {
         // connect(2) to AF_UNSPEC dissolves the association (`man 2 connect`): RST.
         let unspecified = [0u8; 16];
         let _ = sys::connect(fd, &unspecified);
-        rt::header().count_reset(reason);
-        rt::show(
-            socket.shown_as.load(Ordering::Relaxed),
-            State::Reset,
-            reason,
-        );
+        show_reset(socket, reason);
     }
     Err(Errno(libc::ECONNRESET))
 }
 
+/// Whether the peer has died with bytes of ours unread in the ring. On TCP that resets the
+/// connection (RFC 1122 §4.2.2.13), and the kernel did not know of those bytes. What the peer sent
+/// before stays readable, as behind a reset of TCP's; from here on nothing can be sent.
+///
+/// Costs no system call while nothing is unread.
+pub(crate) fn notice_death(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
+    if socket.bereft.load(Ordering::Relaxed) {
+        return true;
+    }
+    let unread = || chan.tx_ring().pending(STRIDE_SHIFT).is_some_and(|n| n > 0);
+    // After our own FIN the kernel has forgotten a connection that a live peer still reads.
+    let ours_ended = socket.tx_shut.load(Ordering::Relaxed);
+    // What the kernel has reset has its error told by the kernel.
+    let reset = || sys::poll_now(fd, 0) & (libc::POLLHUP | libc::POLLNVAL) != 0;
+    // Looked at twice: only what is unread once the peer is known to be gone stays unread.
+    if ours_ended || !unread() || reset() || !peer_is_gone(fd) || !unread() {
+        return false;
+    }
+    if !socket.bereft.swap(true, Ordering::SeqCst) {
+        chan.end_tx();
+        chan.go_by_tcp();
+        // For the kernel's EPIPE and SIGPIPE to come, and what it has received to stay.
+        let _ = sys::shutdown(fd, libc::SHUT_WR);
+        show_reset(socket, Reason::PeerGone);
+        chan.tell_ourselves();
+    }
+    true
+}
+
+/// The kernel has told us, once, of its reset, and the caller gets bytes: the next call says it.
+pub(crate) fn keep_for_later(socket: &Socket, error: Errno) {
+    if error == Errno(libc::ECONNRESET) && !socket.is_reset() {
+        socket.bereft.store(true, Ordering::SeqCst);
+    }
+}
+
+fn show_reset(socket: &Socket, reason: Reason) {
+    rt::header().count_reset(reason);
+    let shown_as = socket.shown_as.load(Ordering::Relaxed);
+    rt::show(shown_as, State::Reset, reason);
+}
+
 /// The answer of a call as the application gets it: with the error of a reset it takes that.
 pub(crate) fn told(fd: Fd, socket: &Socket, result: Sys<usize>) -> Sys<usize> {
-    if result == Err(Errno(libc::ECONNRESET)) && socket.severed.load(Ordering::Relaxed) {
+    if result == Err(Errno(libc::ECONNRESET)) && socket.is_reset() {
         take_error(fd, socket);
     }
     result

@@ -109,7 +109,10 @@ pub(crate) struct Socket {
     pub(crate) rx_shut: AtomicBool,
     /// The channel was corrupt and the connection is reset.
     pub(crate) severed: AtomicBool,
-    /// A call has been told of that.
+    /// The peer died with bytes of ours unread, or the kernel has told only us of its reset; what
+    /// the peer sent before can still be read.
+    pub(crate) bereft: AtomicBool,
+    /// A call has been told of the reset.
     pub(crate) reset_told: AtomicBool,
     /// Empty reads in a row; every sixteenth looks at the anchor and at O_NONBLOCK.
     pub(crate) empty_reads: AtomicU32,
@@ -203,6 +206,7 @@ impl Socket {
             tx_shut,
             rx_shut,
             severed,
+            bereft,
             reset_told,
             empty_reads,
             full_writes,
@@ -241,8 +245,8 @@ impl Socket {
         aux.store(-1, Ordering::Relaxed);
         own_copy.store(-1, Ordering::Relaxed);
         anchor_news.forget();
-        let flags = [marked, peer_marked, tx_shut, rx_shut, severed, reset_told];
-        for no in flags {
+        let flags = [marked, peer_marked, tx_shut, rx_shut];
+        for no in flags.into_iter().chain([severed, bereft, reset_told]) {
             no.store(false, Ordering::Relaxed);
         }
         interests.store(core::ptr::null_mut(), Ordering::Relaxed);
@@ -270,6 +274,11 @@ impl Socket {
     pub(crate) fn anchor(&self, fd: Fd) -> Fd {
         let copy = self.own_copy.load(Ordering::SeqCst);
         if copy >= 0 { copy } else { fd }
+    }
+
+    /// Whether the connection is reset, by the library or by the death of its peer.
+    pub(crate) fn is_reset(&self) -> bool {
+        self.severed.load(Ordering::Relaxed) || self.bereft.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_bound(&self) -> bool {
@@ -368,7 +377,7 @@ impl Socket {
 
     /// Shows a state on the status page; a connection that was reset stays shown as that.
     pub(crate) fn show(&self, state: State, reason: Reason) {
-        if !self.severed.load(Ordering::Relaxed) {
+        if !self.is_reset() {
             rt::show(self.shown_as.load(Ordering::Relaxed), state, reason);
         }
     }

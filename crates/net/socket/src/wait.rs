@@ -196,7 +196,7 @@ impl Wait {
         loop {
             let now = clock::monotonic_ns();
             let left = deadline.map(|d| d.saturating_sub(now));
-            let (time, naps) = idle::shorter(idle::look(self.socket, chan, now), left);
+            let (time, naps) = idle::shorter(idle::look(self.fd, self.socket, chan, now), left);
             // The number may be another file's by now. Whoever closes it from here on tells us.
             fds[0].fd = self.socket.anchor(self.fd);
             // SAFETY: no signal mask.

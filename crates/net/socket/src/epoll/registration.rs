@@ -265,6 +265,7 @@ fn watch_anchor(epfd: Fd, interest: &Interest, op: i32, data: u64) -> Sys<()> {
         let spent = spent.ok_or(Errno(libc::ENOENT))?; // To guess is to fire twice, or never.
         interest.spent.store(spent, Ordering::Relaxed);
     }
+    interest.for_room.store(false, Ordering::Relaxed);
     register(epfd, op, fd, ANCHOR, data, events & EXCLUSIVE != 0)
 }
 
@@ -451,15 +452,17 @@ impl Socket {
     }
 }
 
-/// Asks the kernel to tell when TCP has room again.
+/// Asks the kernel to tell when TCP has room again. Asked once more, it would also tell of bytes
+/// that have been there all the time, and whoever waits for room alone would never sleep.
 pub(crate) fn watch_for_room(set: &EpollSet, interest: &Interest, fd: Fd) {
-    if interest.is_orphan() {
-        return; // Its number may be another connection's by now.
+    if interest.is_orphan() || interest.for_room.load(Ordering::Relaxed) {
+        return; // The number of an orphan may be another connection's by now.
     }
     let data = core::ptr::from_ref(interest) as u64;
     let events = ANCHOR | libc::EPOLLOUT.cast_unsigned();
     if let Some(epfd) = set.any_number() {
-        let _ = sys::epoll_ctl(epfd, libc::EPOLL_CTL_MOD, fd, events, data);
+        let watched = sys::epoll_ctl(epfd, libc::EPOLL_CTL_MOD, fd, events, data).is_ok();
+        interest.for_room.store(watched, Ordering::Relaxed);
     }
 }
 
