@@ -23,6 +23,8 @@ pub struct OwnSlot {
     pub tx_mode: AtomicU32,
     /// Bytes still to be read from TCP before the ring follows.
     pub rx_remaining: AtomicU64,
+    /// Waiting places of the peer that single messages had us wake beyond a few each.
+    pub extra_rings: AtomicU32,
     /// What we have said in [`SideBlock::open`](crate::layout::SideBlock::open).
     open: AtomicU32,
     /// 1 while a connection of ours has the slot.
@@ -38,6 +40,7 @@ impl OwnSlot {
             rx_mode,
             tx_mode,
             rx_remaining,
+            extra_rings,
             open,
             in_use,
         } = self;
@@ -46,6 +49,7 @@ impl OwnSlot {
         rx_mode.store(mode, Ordering::Relaxed);
         tx_mode.store(mode, Ordering::Relaxed);
         rx_remaining.store(0, Ordering::Relaxed);
+        extra_rings.store(0, Ordering::Relaxed);
         open.store(OPEN_UNUSED, Ordering::Relaxed);
         in_use.store(1, Ordering::SeqCst);
     }

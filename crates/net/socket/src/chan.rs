@@ -12,6 +12,7 @@ use saiga_channel::own::OwnSlot;
 use saiga_channel::ring::{Put, Ring};
 use saiga_channel::segment::{RingBytes, Segment};
 use saiga_channel::sys;
+use saiga_status::Reason;
 
 /// How a side receives. Shared by all processes that have the connection.
 pub(crate) mod rx {
@@ -147,7 +148,7 @@ impl Chan {
     }
 
     /// Writes to the ring and tells the peer. Caller holds the sender's lock.
-    pub(crate) fn put(&self, parts: &[&[u8]]) -> Put {
+    pub(crate) fn put(&self, socket: &Socket, parts: &[&[u8]]) -> Put {
         let bytes = self.tx_bytes();
         let put = self.tx_ring().write(&bytes, parts, |shift| {
             !chaos::starves() && bytes.populate(shift)
@@ -156,6 +157,7 @@ impl Chan {
             self.say_cpu();
             if notify {
                 self.tell_reader();
+                self.end_if_too_loud(socket);
             }
         }
         put
@@ -195,7 +197,19 @@ impl Chan {
         self.tell_at(self.segment.side.peer(), places);
     }
 
+    /// Goes back to TCP where the peer has had us wake many of its waiting places at once, again and
+    /// again: each costs us a system call and its author none. An honest peer has one that waits,
+    /// or a few.
+    pub(crate) fn end_if_too_loud(&self, socket: &Socket) {
+        if self.own().extra_rings.load(Ordering::Relaxed) > EXTRA_RINGS {
+            socket.note_end(Reason::PeerExcess);
+            self.freeze_tx();
+            self.freeze_rx();
+        }
+    }
+
     fn tell_at(&self, side: Side, mut places: u64) {
+        let mut rings = 0u32;
         while places != 0 {
             let index = places.trailing_zeros() as usize;
             places &= places - 1;
@@ -203,7 +217,12 @@ impl Chan {
             if let Some(bell) = place.tell(self.index) {
                 place.note_ring(clock::ticks(), thread::cpu());
                 rt::ring(bell);
+                rings += 1;
             }
+        }
+        if rings > FREE_RINGS {
+            let extra = rings - FREE_RINGS;
+            self.own().extra_rings.fetch_add(extra, Ordering::Relaxed);
         }
     }
 
@@ -277,6 +296,11 @@ impl Chan {
         SideLock::take(&self.own().rx_lock, Some(shown), socket)
     }
 }
+
+/// Waiting places that one message may wake without being counted.
+const FREE_RINGS: u32 = 4;
+/// Places woken beyond those, over the life of a channel.
+const EXTRA_RINGS: u32 = 4096;
 
 /// A holder copies at most a ring's bytes. One that takes this long is stopped, or dead while its
 /// thread id lives on as another's.

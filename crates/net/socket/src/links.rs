@@ -18,6 +18,11 @@ const LINKS: usize = 4096;
 /// Unused segments that are kept for the next connection between the same processes.
 const SPARE: usize = 4;
 
+/// Segments that one peer process may have us map, however few connections are in them.
+const UNFILLED: usize = 64;
+/// One more for so many connections, or epoll sets, that use those which it has.
+const USES: usize = 8;
+
 static POOL: Pool<Link, LINKS> = Pool::new();
 /// Guards the list and every link's `users` going to zero.
 static LOCK: Lock = Lock::new();
@@ -191,6 +196,26 @@ pub(crate) fn peers_with_turns(since: u64, until: u64) -> usize {
     };
     let turns = iter().filter_map(|l| Some(l.segment()?.peer_turn()));
     turns.filter(|at| (since..until).contains(at)).count()
+}
+
+/// Whether the process behind `peer` may have us map one more segment of its own. An honest one
+/// fills its segments: it needs a new one for every [`SLOTS`] connections, or after a fork.
+pub(crate) fn may_adopt(peer: Credentials) -> bool {
+    let Some(_guard) = LOCK.lock() else {
+        return false;
+    };
+    let (mut of_user, mut of_process, mut uses) = (0, 0, 0);
+    let given = |l: &&Link| l.segment().is_some_and(|s| s.side == Side(1));
+    for link in iter().filter(given) {
+        of_user += usize::from(link.peer_uid.load(Ordering::Relaxed) == peer.uid);
+        if link.peer_pid() == peer.pid {
+            of_process += 1;
+            uses += link.users.load(Ordering::Relaxed) as usize;
+        }
+    }
+    // Behind the number 0 stand all processes of PID namespaces that we do not see.
+    let unseen = peer.pid == 0;
+    of_user < LINKS / 2 && (unseen || of_process < UNFILLED + uses / USES)
 }
 
 /// Registers a segment that the process behind `peer` has sent. The caller becomes a user.

@@ -280,6 +280,7 @@ fn from_ring(
                 socket.empty_reads.store(0, Ordering::Relaxed);
                 if notify {
                     chan.tell_writer();
+                    chan.end_if_too_loud(socket);
                 }
                 return Ok(Try::Bytes(n));
             }

@@ -241,7 +241,7 @@ fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Parts<'_, '_>) ->
     if rest.is_empty() {
         return Ok(Try::Bytes(0));
     }
-    match chan.put(rest) {
+    match chan.put(socket, rest) {
         Put::Bytes { n, notify } => {
             watch_reader(fd, socket, chan, notify);
             Ok(Try::Bytes(n))

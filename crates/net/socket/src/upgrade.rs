@@ -18,6 +18,8 @@ use saiga_status::{Reason, State};
 
 /// Messages for which a visitor may keep us waiting, or we him.
 const PATIENCE: u32 = 256;
+/// Visitors of other users that one look at an offer turns away.
+const VISITORS: u32 = 4;
 /// TCP_ESTABLISHED of `include/net/tcp_states.h`.
 const ESTABLISHED: u8 = 1;
 /// The user id of everybody who has none here (`/proc/sys/kernel/overflowuid`).
@@ -235,23 +237,24 @@ fn end_offer(socket: &'static Socket) -> bool {
 /// Looks for a visitor of our offer.
 fn look_for_visitor(fd: Fd, socket: &'static Socket) {
     let listener = socket.aux.load(Ordering::Relaxed);
-    match rendezvous::accept(listener, rt::floor()) {
-        Ok(visitor) => {
+    let uid = socket.peer_uid.load(Ordering::Relaxed);
+    for _ in 0..VISITORS {
+        let Ok(visitor) = rendezvous::accept(listener, rt::floor()) else {
+            break;
+        };
+        if rendezvous::credentials(visitor).is_ok_and(|c| c.uid == uid) {
             replace_aux(socket, rt::hidden(visitor));
-            let uid = socket.peer_uid.load(Ordering::Relaxed);
-            let proven = rendezvous::credentials(visitor).is_ok_and(|c| c.uid == uid);
-            if !proven {
-                return give_up(socket, Reason::DifferentUser);
-            }
             socket.phase.store(phase::VISITED, Ordering::Relaxed);
-            let now = socket.messages.load(Ordering::Relaxed);
-            socket
-                .slot
-                .store(now.saturating_add(PATIENCE), Ordering::Relaxed);
-            hear_visitor(fd, socket);
+            let end = socket.messages.load(Ordering::Relaxed);
+            let end = end.saturating_add(PATIENCE);
+            socket.slot.store(end, Ordering::Relaxed);
+            return hear_visitor(fd, socket);
         }
-        Err(_) => socket.pause(),
+        // Anybody of this network namespace can knock. The offer stands for whom it was made.
+        sys::close(visitor);
+        rt::header().count_failure(Reason::DifferentUser);
     }
+    socket.pause();
 }
 
 /// Whether a visitor has had his time. While VISITED, `slot` holds the message count of its end.
@@ -327,10 +330,7 @@ fn take_proposal(
     }
     let peer =
         rendezvous::credentials(visitor).map_err(|_| (Refusal::No, Reason::IdentityUnproven))?;
-    let link = find_or_adopt(peer, proposal.segment, passed);
-    let Some(link) = link else {
-        return Err((Refusal::UnknownSegment, Reason::HandshakeFailed));
-    };
+    let link = find_or_adopt(peer, proposal.segment, passed)?;
     if Chan::at(link, slot).is_some_and(|chan| accept(&chan, &proposal.key)) {
         Ok((link, slot))
     } else {
@@ -340,19 +340,26 @@ fn take_proposal(
 }
 
 /// The segment that a proposal names: known already, or brought along.
-fn find_or_adopt(peer: Credentials, id: u64, passed: Option<Fd>) -> Option<&'static Link> {
+fn find_or_adopt(
+    peer: Credentials,
+    id: u64,
+    passed: Option<Fd>,
+) -> Result<&'static Link, (Refusal, Reason)> {
+    let unknown = (Refusal::UnknownSegment, Reason::HandshakeFailed);
     let known = links::find(peer, id);
-    match (known, passed) {
-        (Some(_), Some(memfd)) => {
-            sys::close(memfd);
-            known
-        }
-        (None, Some(memfd)) => {
-            let segment = Segment::adopt(memfd, rt::floor()).ok()?;
-            links::adopt(segment, peer)
-        }
-        (_, None) => known,
+    let Some(memfd) = passed else {
+        return known.ok_or(unknown);
+    };
+    if let Some(link) = known {
+        sys::close(memfd);
+        return Ok(link);
     }
+    if !links::may_adopt(peer) {
+        sys::close(memfd);
+        return Err((Refusal::No, Reason::PeerExcess));
+    }
+    let segment = Segment::adopt(memfd, rt::floor()).map_err(|_| unknown)?;
+    links::adopt(segment, peer).ok_or(unknown)
 }
 
 /// Connects to the other end's offer and proposes a slot.

@@ -71,6 +71,7 @@ reasons! {
     37 Internal "internal" "an invariant of the library did not hold; please report it";
     38 Namespace "namespace" "process went into another network, user or PID namespace";
     39 FileSizeLimit "file-size-limit" "the limit on file sizes (RLIMIT_FSIZE, ulimit -f) is below the size of a segment";
+    40 PeerExcess "peer-excess" "peer asked for more segments or wake-ups than its connections need";
 }
 
 impl Reason {

@@ -56,12 +56,17 @@ fn attack(mode: &str, port: &str, seed: u64) -> String {
 }
 
 fn survives(mode: &str, step: &str, own_seed: u64) {
+    survives_rounds(mode, step, own_seed, (by_scale(15, 100), 1));
+}
+
+/// Attacks in rounds, after which the server holds no more than so many further links.
+fn survives_rounds(mode: &str, step: &str, own_seed: u64, (rounds, links): (u32, usize)) {
     let mut dice = Dice::new(seed(own_seed));
     let (server, port) = echo_server();
     let mut bystander = Bystander::start(&port);
     bystander.is_served();
     let mut before = None;
-    for round in 0..by_scale(15, 100) {
+    for round in 0..rounds {
         let seed = dice.below(1 << 40);
         let reached = attack(mode, &port, seed);
         // Without this the test would pass against a library that never upgrades.
@@ -76,7 +81,7 @@ fn survives(mode: &str, step: &str, own_seed: u64) {
         }
     }
     let before = before.expect("there were rounds");
-    before.assert_no_growth(&server.census(), 1, 512, &format!("attacks by {mode}"));
+    before.assert_no_growth(&server.census(), links, 512, &format!("attacks by {mode}"));
 }
 
 #[test]
@@ -102,6 +107,17 @@ fn wrong_descriptors_are_refused() {
 #[test]
 fn corruption_of_a_segment_that_the_peer_made_is_survived() {
     survives("made", "the segment", 25);
+}
+
+#[test]
+fn a_peer_with_a_segment_for_each_connection_is_declined_in_time() {
+    let spare = 4; // Unused segments that are kept for the next connection.
+    survives_rounds("segments", "a refusal", 29, (by_scale(6, 30), spare));
+}
+
+#[test]
+fn a_peer_that_wants_all_its_places_woken_goes_back_to_tcp() {
+    survives("bells", "the version", 30);
 }
 
 /// A peer cannot make the victim's thread wait for a lock: what the victim's own decisions depend
@@ -208,12 +224,27 @@ fn a_visitor_of_another_user_gets_nothing() {
     // The client is not accelerated and says it is, so the server's offer waits for any visitor.
     let (mut client, name) = talker(&port, high, low, Arm::Kernel);
     client.tell("mark");
-    let mut visitor = other_user("visit", &name);
     client.tell("talk 30");
     client.expect("kernel");
+    let offer = listener(&name);
+    assert!(offer.is_some(), "nobody listens on {name}");
+    let mut visitor = other_user("visit", &name);
     visitor.expect("visiting");
     client.tell("talk 300");
     client.expect("kernel");
     visitor.hang_up();
     assert_eq!(visitor.expect("visitors"), "1 bytes 0 descriptors 0");
+    // Whoever knocks, the offer stands for whom it was made.
+    assert_eq!(listener(&name), offer);
+}
+
+/// The inode of the socket that listens on an abstract name (`man 5 proc_net_unix`).
+fn listener(name: &str) -> Option<String> {
+    const LISTENS: &str = "00010000"; // __SO_ACCEPTCON
+    let all = std::fs::read_to_string("/proc/net/unix").expect("it exists");
+    all.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ours = words.last() == Some(&format!("@{name}").as_str());
+        (ours && words[3] == LISTENS).then(|| words[6].to_owned())
+    })
 }

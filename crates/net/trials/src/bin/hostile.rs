@@ -14,11 +14,12 @@ use std::{
         fd::{AsRawFd as _, RawFd},
         unix::fs::FileExt as _,
     },
+    sync::atomic::Ordering,
     time::Duration,
 };
 
 use saiga_channel::{
-    layout::{DATA_AT, Header, SideBlock, Slot},
+    layout::{DATA_AT, Header, PLACES, STRIDE_SHIFT, Side, SideBlock, Slot},
     rendezvous::{self, Proposal, Refusal},
     sys as kernel,
     tuple::Tuple,
@@ -27,6 +28,9 @@ use saiga_trials::{
     scale::Dice,
     victim::{FLOOR, LARGEST_SHIFT, Victim, open_memory, write_word},
 };
+
+/// Segments that no peer with so few connections needs.
+const MANY_SEGMENTS: usize = 120;
 
 fn main() {
     let words: Vec<String> = std::env::args().collect();
@@ -51,6 +55,8 @@ fn main() {
         "newer-host" => attack.refuse_its_protocol(),
         "made" => attack.corrupt_own_segment(&mut dice),
         "locked" => attack.write_its_block(),
+        "segments" => attack.give_many_segments(port),
+        "bells" => attack.name_many_bells(),
         "given" => attack.corrupt_given_segment(&mut dice),
         other => panic!("no mode {other}"),
     };
@@ -159,6 +165,46 @@ impl Attack {
             self.talk_on();
         }
         "the end"
+    }
+
+    /// A segment for each connection, until the victim declines one. All stay open.
+    fn give_many_segments(&mut self, port: u16) -> &'static str {
+        let mut held = Vec::new();
+        for _ in 0..MANY_SEGMENTS {
+            let mut victim = Victim::meet([127, 0, 0, 2], [127, 0, 0, 1], port);
+            match victim.share_own_segment() {
+                Ok(segment) => held.push((victim, segment)),
+                Err(step) => return step,
+            }
+        }
+        "as many as there are"
+    }
+
+    /// Every message of the victim's has to wake all waiting places that there can be.
+    fn name_many_bells(&mut self) -> &'static str {
+        let segment = match self.0.share_own_segment() {
+            Ok(segment) => segment,
+            Err(step) => return step,
+        };
+        let slot = segment.slot(0);
+        let (ring, block) = (&slot.rings[1], &slot.sides[0]);
+        block.rx_places.store(u64::MAX, Ordering::SeqCst);
+        ring.acknowledge();
+        ring.set_ready();
+        let short = Some(Duration::from_millis(1)); // Most answers come by the ring.
+        self.0.stream.set_read_timeout(short).expect("an option");
+        for _ in 0..1000 {
+            for index in 0..PLACES {
+                let _ = segment.place(Side(0), index).sleep();
+            }
+            ring.arm();
+            self.0.chat(1);
+            ring.skip(STRIDE_SHIFT, u64::MAX);
+            if ring.frozen() {
+                return self.talk_on();
+            }
+        }
+        "no end"
     }
 
     /// An honest offer; the segment that the server gives is then overwritten.
