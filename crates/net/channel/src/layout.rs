@@ -7,7 +7,7 @@
 use crate::agreement::Agreement;
 use crate::place::Place;
 use crate::ring::Ring;
-pub use crate::ring::START_SHIFT;
+pub use crate::ring::{LARGEST_SHIFT as STRIDE_SHIFT, START_SHIFT};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Changes with every change of meaning of shared memory or messages.
@@ -16,8 +16,6 @@ pub const PROTOCOL: u32 = 2;
 pub const SLOTS: usize = 64;
 /// Waiting places of one side that one segment can name.
 pub const PLACES: usize = 64;
-/// Logarithm of the address space that one ring owns: 1 MiB, mostly never touched.
-pub const STRIDE_SHIFT: u32 = 20;
 
 /// Which end of a segment: 0 made it, 1 was given it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +97,8 @@ pub struct Header {
 
 /// Offset of the first ring's bytes.
 pub const DATA_AT: usize = size_of::<Header>().next_multiple_of(4096);
-/// Bytes of a whole segment; all but the touched pages cost nothing.
+/// Bytes of a whole segment: room for each ring at its largest. All but the touched pages cost
+/// nothing.
 pub const SEGMENT_BYTES: usize = DATA_AT + SLOTS * 2 * (1 << STRIDE_SHIFT);
 
 /// Offset of the bytes of ring `ring` (0 or 1) of slot `slot`.

@@ -21,6 +21,11 @@ const SHIFT_AT: u32 = 56;
 const POSITION: u64 = (1 << SHIFT_AT) - 1;
 /// Logarithm of a ring's capacity when it starts, or wakes: two pages hold it.
 pub const START_SHIFT: u32 = 13;
+/// Logarithm of the largest capacity: what TCP's buffers take of a reader that lags.
+pub const LARGEST_SHIFT: u32 = 22;
+/// Bytes that are published at once. The reader of a large message begins while its writer still
+/// copies, and the ring grows by what the reader leaves, not by what the writer has.
+const AT_ONCE: u64 = 1 << 18;
 /// In place of the capacity's logarithm while the ring has no memory. It is empty then.
 const ASLEEP: u32 = 0;
 
@@ -74,6 +79,10 @@ const _: () = {
 pub trait Storage {
     /// Largest capacity of this storage as a binary logarithm.
     fn max_shift(&self) -> u32;
+    /// Capacity, as a binary logarithm, to which the ring may grow now. It may be larger already.
+    fn limit(&self) -> u32 {
+        self.max_shift()
+    }
     /// Stores `bytes` from `offset` on; the range lies within the capacity.
     fn put(&self, offset: usize, bytes: &[u8]);
     /// Loads `bytes.len()` bytes from `offset` on; the range lies within the capacity.
@@ -238,8 +247,8 @@ impl Ring {
 
     /// Publishes as much of `parts`, taken in order, as fits.
     ///
-    /// `grow` is called with the wanted logarithm when the ring is too small for the message and
-    /// below its storage's limit, so always when it is asleep; it makes the memory real and says
+    /// `grow` is called with the wanted logarithm when the ring is too small for the message, or
+    /// for a large one's next part, and below its storage's limit, so always when it is asleep; it makes the memory real and says
     /// whether it could.
     pub fn write(
         &self,
@@ -254,15 +263,16 @@ impl Ring {
             return Put::Frozen;
         }
         let wanted: u64 = parts.iter().map(|p| p.len() as u64).sum();
+        let (wanted, limit) = (wanted.min(AT_ONCE), storage.limit());
         if view.used() == 0 {
-            self.rewind(&mut view, storage.max_shift(), wanted, grow);
-        } else if view.goes_around(wanted) && view.can_grow(storage.max_shift()) {
-            self.enlarge(&mut view, storage.max_shift(), wanted, grow);
+            self.rewind(&mut view, limit, wanted, grow);
+        } else if view.goes_around(wanted) && view.can_grow(limit) {
+            self.enlarge(&mut view, limit, wanted, grow);
         }
         let n = wanted.min(view.capacity() - view.used());
         if n == 0 {
             // A ring of less than its limit is full only where it could not grow.
-            let starved = wanted > 0 && view.shift < storage.max_shift();
+            let starved = wanted > 0 && view.shift < limit;
             return if starved { Put::NoMemory } else { Put::Full };
         }
         copy_in(storage, &view, parts, n);
@@ -417,20 +427,20 @@ impl Ring {
     }
 
     /// Asks to be told when a quarter is free; true when it is already (or the ring has ended).
-    pub fn arm_space(&self, max_shift: u32) -> bool {
+    pub fn arm_space(&self, limit: u32) -> bool {
         self.producer.want_space.store(1, Ordering::SeqCst);
         crate::ring::fence();
-        self.writable(max_shift)
+        self.writable(limit)
     }
 
     /// Whether a quarter of the ring is free (a ring asleep is), more can be had, or the ring has
-    /// ended; for the producer, whose storage's limit is `max_shift`.
-    pub fn writable(&self, max_shift: u32) -> bool {
-        match self.view(max_shift) {
+    /// ended; for the producer, whose storage's [limit](Storage::limit) this is.
+    pub fn writable(&self, limit: u32) -> bool {
+        match self.view(LARGEST_SHIFT) {
             None => true,
             Some(v) => {
                 let quarter = v.capacity() - v.used() >= v.capacity() / 4;
-                quarter || v.frozen || v.can_grow(max_shift)
+                quarter || v.frozen || v.can_grow(limit)
             }
         }
     }
@@ -442,11 +452,11 @@ impl Ring {
         head != tail
     }
 
-    /// Bytes that a write would take now, if a ring that is asleep gets its memory.
-    pub fn room(&self, max_shift: u32) -> usize {
-        let free = self.view(max_shift).map_or(0, |v| match v.shift {
-            ASLEEP => 1 << START_SHIFT.min(max_shift),
-            _ if v.can_grow(max_shift) => (1 << max_shift) - v.since_base(),
+    /// Bytes that writes would take now, if the ring gets the memory up to its `limit`.
+    pub fn room(&self, limit: u32) -> usize {
+        let free = self.view(LARGEST_SHIFT).map_or(0, |v| match v.shift {
+            ASLEEP => 1 << START_SHIFT.min(limit),
+            _ if v.can_grow(limit) => (1 << limit) - v.since_base(),
             _ => v.capacity() - v.used(),
         });
         usize::try_from(free).unwrap_or(0)

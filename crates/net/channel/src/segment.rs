@@ -181,13 +181,13 @@ impl Segment {
         used.fetch_and(!(1 << (index % 64)), Ordering::SeqCst);
     }
 
-    /// The bytes of ring `ring` of slot `slot`, at most `1 << max_shift` of them.
+    /// The bytes of ring `ring` of slot `slot`, which may grow to `1 << limit` of them.
     #[must_use]
-    pub fn bytes(&self, slot: usize, ring: usize, max_shift: u32) -> RingBytes<'_> {
+    pub fn bytes(&self, slot: usize, ring: usize, limit: u32) -> RingBytes<'_> {
         RingBytes {
             segment: self,
             at: data_at(slot, ring),
-            max_shift: max_shift.min(STRIDE_SHIFT),
+            limit: limit.min(STRIDE_SHIFT),
         }
     }
 
@@ -223,28 +223,28 @@ fn prepare(fd: Fd) -> Sys<()> {
 pub struct RingBytes<'a> {
     segment: &'a Segment,
     at: usize,
-    max_shift: u32,
+    limit: u32,
 }
 
 impl RingBytes<'_> {
     /// Makes `1 << shift` bytes real; false when memory is short.
     #[must_use]
     pub fn populate(&self, shift: u32) -> bool {
-        let shift = shift.min(self.max_shift);
+        let shift = shift.min(STRIDE_SHIFT);
         sys::fallocate(self.segment.fd, 0, self.at, 1 << shift).is_ok()
     }
 
     /// Gives all of the ring's memory back. What is read there afterwards is zero.
     pub fn depopulate(&self) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        let _ = sys::fallocate(self.segment.fd, mode, self.at, 1 << self.max_shift);
+        let _ = sys::fallocate(self.segment.fd, mode, self.at, 1 << STRIDE_SHIFT);
     }
 
     /// Address of `offset`, if `len` bytes from there lie inside the ring.
     fn address(&self, offset: usize, len: usize) -> Option<*mut u8> {
         let inside = offset
             .checked_add(len)
-            .is_some_and(|end| end <= 1 << self.max_shift);
+            .is_some_and(|end| end <= 1 << STRIDE_SHIFT);
         // SAFETY: `at + offset + len` lies inside the mapping by the line above and the layout.
         inside.then(|| unsafe { self.segment.at.as_ptr().add(self.at + offset) })
     }
@@ -252,7 +252,10 @@ impl RingBytes<'_> {
 
 impl Storage for RingBytes<'_> {
     fn max_shift(&self) -> u32 {
-        self.max_shift
+        STRIDE_SHIFT
+    }
+    fn limit(&self) -> u32 {
+        self.limit
     }
     fn put(&self, offset: usize, bytes: &[u8]) {
         if let Some(to) = self.address(offset, bytes.len()) {

@@ -65,7 +65,7 @@ pub struct Settings {
     pub profile: Setting<Profile>,
     /// How long a waiting side spins before it sleeps.
     pub spin: Setting<Spin>,
-    /// The size of each of a channel's two rings.
+    /// How large each of a channel's two rings may become.
     pub ring: Setting<RingBytes>,
     /// Connections from or to these ports stay on TCP.
     pub ports_off: Setting<Vec<u16>>,

@@ -50,14 +50,14 @@ impl FromStr for Profile {
     }
 }
 
-/// The size of one ring: a power of two from 4 KiB to 1 MiB.
+/// How large one ring may become: a power of two from 4 KiB to 4 MiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub struct RingBytes(u32);
 
 impl RingBytes {
     const MIN: u64 = 4 << 10;
-    const MAX: u64 = 1 << 20;
+    const MAX: u64 = 4 << 20;
 
     /// The size in bytes.
     #[must_use]
@@ -68,7 +68,7 @@ impl RingBytes {
 
 impl Default for RingBytes {
     fn default() -> Self {
-        Self(256 << 10)
+        Self(4 << 20)
     }
 }
 
@@ -80,7 +80,7 @@ impl FromStr for RingBytes {
         let bytes = with_unit(text, &units, "a size with its unit, such as \"256KiB\"")?;
         if !(Self::MIN..=Self::MAX).contains(&bytes) || !bytes.is_power_of_two() {
             return Err(format!(
-                "{text:?} is no power of two from \"4KiB\" to \"1MiB\""
+                "{text:?} is no power of two from \"4KiB\" to \"4MiB\""
             ));
         }
         u32::try_from(bytes)
@@ -175,7 +175,8 @@ mod tests {
             ("1MiB", Some(1_048_576)),
             ("8192B", Some(8192)),
             ("2KiB", None),
-            ("2MiB", None),
+            ("4MiB", Some(4_194_304)),
+            ("8MiB", None),
             ("96KiB", None),
             ("262144", None),
             ("KiB", None),

@@ -63,7 +63,7 @@ fn without_any_layer_the_defaults_hold() {
     assert_eq!(settings, Settings::default());
     assert!(settings.enabled.value);
     assert_eq!(settings.evidence_messages.value, 64);
-    assert_eq!(settings.ring.value.get(), 262_144);
+    assert_eq!(settings.ring.value.get(), 4_194_304);
     assert_eq!(settings.spin.value.get(), Duration::from_micros(50));
 }
 
@@ -126,7 +126,7 @@ fn each_fault_names_file_line_and_remedy() {
         ("\n\nenable = true\n", "line 3: unknown field `enable`"),
         ("enabled = \"yes\"", "expected a boolean"),
         ("evidence_messages = -1", "line 1"),
-        ("ring = \"5KiB\"", "power of two from \"4KiB\" to \"1MiB\""),
+        ("ring = \"5KiB\"", "power of two from \"4KiB\" to \"4MiB\""),
         ("ring = 65536", "line 1"),
         ("spin = \"50\"", "a time with its unit, such as \"50us\""),
         ("ports_off = [70000]", "line 1"),

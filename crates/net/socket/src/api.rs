@@ -9,7 +9,8 @@ use crate::epoll_wait::{Call, KernelWait};
 use crate::sock::{Socket, origin, phase};
 use crate::table::Entry;
 use crate::{
-    chaos, close, epoll, idle, iov, kernel, recv, rt, send, settings, sever, table, upgrade,
+    allowance, chaos, close, epoll, idle, iov, kernel, recv, rt, send, settings, sever, table,
+    upgrade,
 };
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
@@ -201,7 +202,7 @@ impl Handle {
         let _pin = self.0.pin();
         let chan = self.0.is_bound().then(|| Chan::of(self.0)).flatten()?;
         let in_ring = chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING;
-        (in_ring && !chan.tx_ring().frozen()).then(|| chan.tx_ring().room(rt::max_shift()))
+        (in_ring && !chan.tx_ring().frozen()).then(|| chan.tx_ring().room(allowance::limit()))
     }
 
     /// Gives the memory of the ring that we write back if it is empty, as a quiet second does.

@@ -5,7 +5,7 @@
 
 use crate::links::Link;
 use crate::sock::Socket;
-use crate::{chaos, clock, rt, thread};
+use crate::{allowance, chaos, clock, rt, thread};
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use saiga_channel::layout::{OPEN_CLOSED, OPEN_MAPPED, Side, SideBlock, Slot};
 use saiga_channel::own::OwnSlot;
@@ -92,7 +92,7 @@ impl Chan {
     /// Bytes of the ring that we write.
     pub(crate) fn tx_bytes(&self) -> RingBytes<'static> {
         self.segment
-            .bytes(self.index, self.segment.side.0, rt::max_shift())
+            .bytes(self.index, self.segment.side.0, allowance::limit())
     }
 
     /// The same bytes, whatever capacity they have: for reading our own ring back.
@@ -151,7 +151,11 @@ impl Chan {
     pub(crate) fn put(&self, socket: &Socket, parts: &[&[u8]]) -> Put {
         let bytes = self.tx_bytes();
         let put = self.tx_ring().write(&bytes, parts, |shift| {
-            !chaos::starves() && bytes.populate(shift)
+            let grown = !chaos::starves() && bytes.populate(shift);
+            if grown {
+                allowance::lend(socket, shift);
+            }
+            grown
         });
         if let Put::Bytes { notify, .. } = put {
             self.say_cpu();

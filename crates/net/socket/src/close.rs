@@ -2,7 +2,7 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::{Socket, mode, phase};
-use crate::{epoll, links, recv, rt, send, sever, table, upgrade, uring};
+use crate::{allowance, epoll, links, recv, rt, send, sever, table, upgrade, uring};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Fd};
@@ -158,6 +158,7 @@ pub(crate) fn last_out(socket: &'static Socket) {
     }
     let link = socket.link.swap(core::ptr::null_mut(), Ordering::AcqRel);
     if let Some(link) = links::of(link) {
+        allowance::take_back(socket);
         links::leave_slot(link);
         rt::header().channels.fetch_sub(1, Ordering::Relaxed);
     }
@@ -353,6 +354,7 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
     chan.leave();
     socket.link.store(core::ptr::null_mut(), Ordering::Release);
     socket.anchor_news.forget();
+    allowance::take_back(socket);
     links::leave_slot(chan.link);
     rt::header().channels.fetch_sub(1, Ordering::Relaxed);
     if socket.phase.load(Ordering::Relaxed) != phase::NEVER {

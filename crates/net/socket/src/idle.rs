@@ -9,7 +9,7 @@
 use crate::chan::Chan;
 use crate::epoll::{EpollSet, SetSegment};
 use crate::sock::Socket;
-use crate::{clock, rt, sever};
+use crate::{allowance, clock, sever};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Fd};
@@ -21,7 +21,7 @@ const QUIET_NS: u64 = 1_000_000_000;
 /// says in how many nanoseconds that may be; `None`: it has no memory, or bytes that stay unread.
 /// Caller holds a pin.
 pub(crate) fn look(fd: Fd, socket: &Socket, chan: &Chan, now_ns: u64) -> Option<u64> {
-    let head = chan.tx_ring().head_while_awake(rt::max_shift())?;
+    let head = chan.tx_ring().head_while_awake(STRIDE_SHIFT)?;
     if socket.quiet_at.load(Ordering::Relaxed) != head {
         socket.quiet_at.store(head, Ordering::Relaxed);
         socket.quiet_since.store(now_ns, Ordering::Relaxed);
@@ -52,9 +52,10 @@ fn death_may_hide(fd: Fd, chan: &Chan) -> bool {
 pub(crate) fn give_back(socket: &Socket, chan: &Chan) {
     if let Some(lock) = chan.lock_tx(socket)
         && !lock.nested
-        && chan.tx_ring().sleep(rt::max_shift())
+        && chan.tx_ring().sleep(STRIDE_SHIFT)
     {
         chan.tx_bytes().depopulate();
+        allowance::take_back(socket);
     }
 }
 

@@ -5,6 +5,7 @@
 //! this crate decides call by call whether the kernel or the channel serves it. It
 //! starts no thread, installs no handler and allocates nothing in the caller's heap.
 
+mod allowance;
 mod anchor_news;
 mod api;
 mod chan;

@@ -17,7 +17,7 @@ use crate::chan::{Chan, rx, tx};
 use crate::places;
 use crate::sock::{Pin, Socket};
 use crate::table::{self, Entry};
-use crate::{clock, epoll_wait, idle, kernel, policy, readiness, rt};
+use crate::{allowance, clock, epoll_wait, idle, kernel, policy, readiness};
 use claims::Claims;
 use core::cell::Cell;
 use core::sync::atomic::Ordering;
@@ -146,7 +146,7 @@ fn any_news(fds: &[pollfd]) -> bool {
             let receives = chan.own().rx_mode.load(Ordering::Relaxed) == rx::RING;
             let sends = chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING;
             (reads && receives && incoming.readable())
-                || (writes && sends && !outgoing.frozen() && outgoing.writable(rt::max_shift()))
+                || (writes && sends && !outgoing.frozen() && outgoing.writable(allowance::limit()))
         })
     })
 }

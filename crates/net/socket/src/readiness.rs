@@ -2,7 +2,7 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{recv, rt, send, sever};
+use crate::{allowance, recv, send, sever};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Fd};
 use saiga_status::Reason;
@@ -84,7 +84,7 @@ fn outgoing(fd: Fd, socket: &'static Socket, chan: &Chan, tx_mode: u32, seen: i1
             sys::poll_now(fd, OUT) & OUT
         }
         tx::RING if chan.tx_ring().frozen() => sys::poll_now(fd, OUT) & OUT,
-        tx::RING if chan.tx_ring().writable(rt::max_shift()) => OUT,
+        tx::RING if chan.tx_ring().writable(allowance::limit()) => OUT,
         tx::RING => 0,
         tx::ENDED if socket.tx_shut.load(Ordering::Relaxed) => seen & OUT,
         tx::ENDED if !chan.tx_ring().acknowledged() && seen & ENDED == 0 => {
@@ -103,8 +103,8 @@ pub(crate) fn arm(chan: &Chan, wanted: i16) {
     if wanted & IN != 0 {
         chan.rx_ring().arm();
     }
-    if wanted & OUT != 0 && !chan.tx_ring().writable(rt::max_shift()) {
-        chan.tx_ring().arm_space(rt::max_shift());
+    if wanted & OUT != 0 && !chan.tx_ring().writable(allowance::limit()) {
+        chan.tx_ring().arm_space(allowance::limit());
     }
 }
 

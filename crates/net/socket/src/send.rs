@@ -4,7 +4,7 @@
 use crate::chan::{Chan, SideLock, tx};
 use crate::sock::{Socket, count_one, origin};
 use crate::wait::{For, Until, Wait};
-use crate::{epoll, kernel, rt, sever};
+use crate::{allowance, epoll, kernel, sever};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::ring::{Got, Put};
@@ -157,7 +157,7 @@ fn send_as(
 /// there is room, and nobody would look otherwise. True when there is room already.
 fn is_room_after_all(socket: &'static Socket, chan: &Chan) -> bool {
     if chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING {
-        return chan.tx_ring().arm_space(rt::max_shift());
+        return chan.tx_ring().arm_space(allowance::limit());
     }
     epoll::watch_edges_for_room(socket);
     false

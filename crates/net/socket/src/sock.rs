@@ -124,6 +124,8 @@ pub(crate) struct Socket {
     pub(crate) quiet_at: AtomicU64,
     /// When that was (CLOCK_MONOTONIC, ns).
     pub(crate) quiet_since: AtomicU64,
+    /// Bytes beyond 1 MiB that the ring which we write has.
+    pub(crate) lent: AtomicU64,
     /// Fork epoch in which the connection was bound, or the last attempt began; older means
     /// possibly shared by fork.
     pub(crate) epoch: AtomicU32,
@@ -213,6 +215,7 @@ impl Socket {
             unread_writes,
             quiet_at,
             quiet_since,
+            lent,
             epoch,
             ended_for,
             state_lock: _,
@@ -238,7 +241,7 @@ impl Socket {
         }
         refs.store(1, Ordering::Relaxed);
         pace.reset(chaos::evidence(rt::evidence()));
-        for zero in [sent, received, cookie, quiet_at, quiet_since] {
+        for zero in [sent, received, cookie, quiet_at, quiet_since, lent] {
             zero.store(0, Ordering::Relaxed);
         }
         link.store(core::ptr::null_mut(), Ordering::Relaxed);

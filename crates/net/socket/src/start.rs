@@ -1,6 +1,8 @@
 //! The library's first moments in a process.
 
-use crate::{chaos, clock, company, family, kernel, process, rt, settings, table, thread};
+use crate::{
+    allowance, chaos, clock, company, family, kernel, process, rt, settings, table, thread,
+};
 use saiga_settings::{SYSTEM_FILE, Sources};
 use saiga_status::{Flags, Reason};
 use std::ffi::{OsStr, OsString};
@@ -50,6 +52,7 @@ pub fn start(with: &Start<'_>) {
         chaos::start(chaos);
     }
     clock::calibrate();
+    allowance::start();
     company::set_cpus(process::cpus());
     family::begin();
     let sources = Sources {

@@ -7,7 +7,7 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{clock, idle, kernel, places, policy, rt, wakeups};
+use crate::{allowance, clock, idle, kernel, places, policy, wakeups};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
@@ -102,7 +102,7 @@ impl Wait {
                 }
             }
             For::Space => match chan.own().tx_mode.load(Ordering::Relaxed) {
-                tx::RING => chan.tx_ring().writable(rt::max_shift()),
+                tx::RING => chan.tx_ring().writable(allowance::limit()),
                 tx::ENDED => chan.tx_ring().acknowledged(),
                 _ => false,
             },
@@ -117,7 +117,7 @@ impl Wait {
                 chan.own().rx_mode.load(Ordering::Relaxed) == rx::RING && something
             }
             For::Space => {
-                let space = chan.tx_ring().arm_space(rt::max_shift());
+                let space = chan.tx_ring().arm_space(allowance::limit());
                 chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING && space
             }
         }

@@ -16,7 +16,7 @@ fn tuple() -> Tuple {
 }
 
 fn proposals() -> impl Strategy<Value = Proposal> {
-    (any::<u64>(), 0u32..64, 13u32..=20, any::<[u8; 4]>()).prop_map(
+    (any::<u64>(), 0u32..64, 13u32..=22, any::<[u8; 4]>()).prop_map(
         |(segment, slot, shift, key)| {
             let mut made = Proposal::new(&tuple(), segment, slot, shift);
             made.key[12..16].copy_from_slice(&key);
@@ -27,7 +27,7 @@ fn proposals() -> impl Strategy<Value = Proposal> {
 
 /// The invariants that a received proposal promises, in numbers of their own.
 fn is_promised(p: &Proposal) -> bool {
-    p.protocol == PROTOCOL && p.slot < 64 && (13..=20).contains(&p.max_shift)
+    p.protocol == PROTOCOL && p.slot < 64 && (13..=22).contains(&p.max_shift)
 }
 
 #[test]

@@ -355,6 +355,57 @@ fn a_writer_is_stopped_by_the_limit_and_never_by_where_its_bytes_lie() {
     }
 }
 
+/// A storage whose ring may not grow further for now.
+struct Limited(Bytes, u32);
+
+impl Storage for Limited {
+    fn max_shift(&self) -> u32 {
+        self.0.max_shift()
+    }
+    fn limit(&self) -> u32 {
+        self.1
+    }
+    fn put(&self, offset: usize, bytes: &[u8]) {
+        self.0.put(offset, bytes);
+    }
+    fn take(&self, offset: usize, bytes: &mut [u8]) {
+        self.0.take(offset, bytes);
+    }
+}
+
+#[test]
+fn a_ring_beyond_its_limit_stays_in_use_and_grows_no_more() {
+    let (r, large, small) = (ring(3), storage(64), Limited(storage(64), 4));
+    let bytes = |n, notify| Put::Bytes { n, notify };
+    assert_eq!(r.write(&small, &[&[1; 20]], |_| true), bytes(16, true));
+    assert_eq!(r.write(&small, &[&[2]], |_| true), Put::Full);
+    assert!(!r.writable(4) && r.writable(6));
+    assert_eq!((r.room(4), r.room(6)), (0, 48));
+    assert_eq!(r.write(&large, &[&[3; 10]], |_| true), bytes(10, false));
+    assert_eq!(r.room(4), 6, "32 bytes, of which 26 are unread");
+    assert_eq!(r.write(&small, &[&[4; 10]], |_| true), bytes(6, false));
+    assert_eq!(r.write(&small, &[&[5]], |_| true), Put::Full);
+    assert_eq!(r.pending(6), Some(32));
+}
+
+#[test]
+fn a_large_message_is_published_in_parts_and_takes_no_memory_for_what_is_read_already() {
+    let (r, s) = (ring(START_SHIFT), storage(1 << LARGEST_SHIFT));
+    let (message, mut out) = (vec![7; 1 << 20], vec![0; 1 << 20]);
+    let part = usize::try_from(AT_ONCE).expect("a size");
+    for _ in 0..4 {
+        let put = r.write(&s, &[&message], |shift| shift == 18);
+        assert!(matches!(put, Put::Bytes { n, .. } if n == part), "{put:?}");
+        let got = r.read(&s, &mut [&mut out], false);
+        assert!(matches!(got, Got::Bytes { n, .. } if n == part), "{got:?}");
+    }
+    for unread in 1..=16 {
+        let put = r.write(&s, &[&message], |_| true);
+        assert!(matches!(put, Put::Bytes { n, .. } if n == part), "{unread}");
+    }
+    assert_eq!(r.write(&s, &[&message], |_| true), Put::Full, "4 MiB");
+}
+
 #[test]
 fn a_ring_that_gets_no_more_memory_is_used_as_it_is_until_it_is_full() {
     let (r, s) = (ring(3), storage(64));

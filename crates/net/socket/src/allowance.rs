@@ -1,0 +1,98 @@
+//! How much memory the rings that this process writes may have beyond 1 MiB each.
+//!
+//! A ring whose reader lags grows to what TCP's buffers would take. The kernel bounds those for
+//! the whole machine (tcp_mem); here each process has a bound of its own, or a thousand readers
+//! that lag would take gigabytes. A ring that grows no more is full, as a socket's buffer is.
+
+use crate::sock::Socket;
+use crate::{process, rt};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Logarithm of the capacity that every ring may have.
+const FREE_SHIFT: u32 = 20;
+/// The part of the machine's memory that goes to larger rings.
+const PART: u64 = 16;
+/// More than that, in bytes, no process gets: a container may have less than the machine.
+const MOST: u64 = 256 << 20;
+
+/// Bytes that may be lent.
+static ALL: AtomicU64 = AtomicU64::new(0);
+/// Bytes that are lent.
+static LENT: AtomicU64 = AtomicU64::new(0);
+
+/// Looks how much memory the machine has.
+pub(crate) fn start() {
+    ALL.store((process::memory() / PART).min(MOST), Ordering::Relaxed);
+}
+
+/// Logarithm of the capacity to which a ring may grow now. Threads that ask at the same time may
+/// lend one ring more than there is.
+pub(crate) fn limit() -> u32 {
+    limit_of(
+        rt::max_shift(),
+        LENT.load(Ordering::Relaxed),
+        ALL.load(Ordering::Relaxed),
+    )
+}
+
+fn limit_of(largest: u32, lent: u64, all: u64) -> u32 {
+    if lent < all {
+        largest
+    } else {
+        largest.min(FREE_SHIFT)
+    }
+}
+
+/// Notes that the ring which `socket` writes has `1 << shift` bytes. Caller holds the sender's
+/// lock.
+pub(crate) fn lend(socket: &Socket, shift: u32) {
+    let beyond = (1u64 << shift.min(63)).saturating_sub(1 << FREE_SHIFT);
+    if beyond > 0 {
+        note(socket, beyond);
+    }
+}
+
+/// Notes that the memory of that ring is given back.
+pub(crate) fn take_back(socket: &Socket) {
+    if socket.lent.load(Ordering::Relaxed) > 0 {
+        note(socket, 0);
+    }
+}
+
+fn note(socket: &Socket, beyond: u64) {
+    let before = socket.lent.swap(beyond, Ordering::Relaxed);
+    LENT.fetch_add(beyond.wrapping_sub(before), Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_stays_at_a_mebibyte_once_all_is_lent() {
+        for (largest, lent, all, expected) in [
+            (22, 0, 100, 22),
+            (22, 99, 100, 22),
+            (22, 100, 100, 20),
+            (18, 100, 100, 18),
+            (22, 0, 0, 20),
+        ] {
+            assert_eq!(limit_of(largest, lent, all), expected, "{lent} of {all}");
+        }
+    }
+
+    #[test]
+    fn what_is_lent_beyond_a_mebibyte_comes_back_once() {
+        let socket = Socket::open(-1, crate::sock::origin::CREATED).expect("a record");
+        let before = LENT.load(Ordering::Relaxed);
+        lend(socket, 20);
+        assert_eq!(LENT.load(Ordering::Relaxed) - before, 0);
+        lend(socket, 21);
+        assert_eq!(LENT.load(Ordering::Relaxed) - before, 1 << 20);
+        lend(socket, 22);
+        assert_eq!(LENT.load(Ordering::Relaxed) - before, 3 << 20);
+        take_back(socket);
+        take_back(socket);
+        assert_eq!(LENT.load(Ordering::Relaxed), before);
+    }
+}
