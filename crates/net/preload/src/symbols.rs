@@ -235,6 +235,7 @@ symbols! {
     __ppoll_chk(fds: *mut pollfd, n: nfds_t, timeout: *const timespec, mask: *const sigset_t, room: size_t) -> c_int = "fortified ppoll";
     fork() -> c_int = "the child is another process with copies of our records" also __fork;
     _Fork() -> c_int = "fork without handlers";
+    _exit(status: c_int) -> () = "what peers send from here on goes by TCP, which refuses it" also _Exit;
     execve(path: *const c_char, argv: Strings, envp: Strings) [SYS_execve] -> c_int = "connections that survive go back to TCP";
     execv(path: *const c_char, argv: Strings) -> c_int = "as execve";
     execvp(file: *const c_char, argv: Strings) -> c_int = "as execve";

@@ -545,9 +545,30 @@ pub fn sandboxed() {
     }
 }
 
+/// Before the process ends: what peers send from here on goes by TCP. In a ring it would look as
+/// if it had been there, unread, when the process ended, and the connection would be reset where
+/// the kernel shows the end of the stream. What another process may read, too, is left alone.
+pub fn end_reading() {
+    if !rt::in_own_process() {
+        return; // A vfork child: its parent goes on reading.
+    }
+    for socket in known(0, Fd::MAX).filter_map(table::socket) {
+        end_reading_of(socket);
+    }
+}
+
+fn end_reading_of(socket: &'static Socket) {
+    let _pin = socket.pin();
+    let own = socket.is_bound() && !socket.maybe_shared();
+    if let Some(chan) = Chan::of(socket).filter(|_| own) {
+        chan.rx_ring().freeze(); // Nobody need be told: who sleeps hears of the end by TCP.
+    }
+}
+
 /// Before the process ends by `exit(3)`: sends what peers have recalled. What is merely unread
 /// in rings stays readable for them.
 pub fn before_exit() {
+    end_reading();
     for fd in known(0, Fd::MAX) {
         let Some(Handle(socket)) = lookup(fd) else {
             continue;
@@ -595,6 +616,8 @@ pub fn before_exec() {
             let _pin = socket.pin();
             let fd = (0..3).find(|n| !own && socket.is_behind(*n)).unwrap_or(fd);
             close::hand_back(fd, socket, Reason::Exec);
+        } else if own {
+            end_reading_of(socket);
         }
     }
 }

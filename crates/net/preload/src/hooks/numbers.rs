@@ -101,6 +101,7 @@ unsafe fn without_function(nr: c_long, registers: [c_long; 6]) -> Option<c_long>
     let call = || unsafe { next::syscall(nr, a, b, c, d, e, f) };
     match nr {
         libc::SYS_execveat => sockets::before_exec(),
+        libc::SYS_exit_group => sockets::end_reading(),
         libc::SYS_seccomp => sockets::sandboxed(),
         // SAFETY: the arguments of the call.
         libc::SYS_io_submit => unsafe { aio::submitting(b, Register::of(c)) },

@@ -34,6 +34,17 @@ pub(crate) unsafe extern "C" fn _Fork() -> c_int {
     pid
 }
 
+/// `_exit(2)`: runs no handlers, so our destructor neither.
+///
+/// # Safety
+/// None beyond libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn _exit(status: c_int) {
+    sockets::end_reading();
+    // SAFETY: no pointers. It does not return.
+    unsafe { next::_exit(status) };
+}
+
 macro_rules! exec {
     ($($(#[$doc:meta])* $name:ident ( $($arg:ident : $kind:ty),* );)*) => {
         $(
