@@ -1,0 +1,98 @@
+//! What must be done about all connections before the process ends, becomes another program, starts
+//! one that inherits them, or may not make our system calls any more.
+
+use crate::api::{known, lookup};
+use crate::chan::Chan;
+use crate::sock::Socket;
+use crate::{close, rt, settings, table};
+use core::sync::atomic::Ordering;
+use saiga_channel::sys::{self, Fd};
+use saiga_status::Reason;
+
+/// The process put itself under seccomp: nothing new is upgraded, and what is goes back.
+pub fn sandboxed() {
+    rt::SANDBOXED.store(true, Ordering::SeqCst);
+    rt::header().raise(saiga_status::Flags::SANDBOXED);
+    for fd in known(0, Fd::MAX) {
+        if let Some(h) = lookup(fd) {
+            h.stay_on_tcp(fd, Reason::Sandboxed);
+        }
+    }
+}
+
+/// Before the process ends: what peers send from here on goes by TCP. In a ring it would look as
+/// if it had been there, unread, when the process ended, and the connection would be reset where
+/// the kernel shows the end of the stream. What another process may read, too, is left alone.
+pub fn end_reading() {
+    if !rt::in_own_process() {
+        return; // A vfork child: its parent goes on reading.
+    }
+    for socket in known(0, Fd::MAX).filter_map(table::socket) {
+        end_reading_of(socket);
+    }
+}
+
+fn end_reading_of(socket: &'static Socket) {
+    let _pin = socket.pin();
+    let own = socket.is_bound() && !socket.maybe_shared();
+    if let Some(chan) = Chan::of(socket).filter(|_| own) {
+        chan.rx_ring().freeze(); // Nobody need be told: who sleeps hears of the end by TCP.
+    }
+}
+
+/// Before the process ends by `exit(3)`: sends what peers have recalled. What is merely unread
+/// in rings stays readable for them.
+pub fn before_exit() {
+    end_reading();
+    for fd in known(0, Fd::MAX) {
+        let Some(socket) = table::socket(fd) else {
+            continue;
+        };
+        let _pin = socket.pin();
+        if let Some(chan) = Chan::of(socket).filter(|_| socket.is_bound()) {
+            close::finish_recall(fd, socket, &chan);
+        }
+    }
+}
+
+/// Before another program is started that inherits what is not closed on exec: it may use those
+/// connections beside us, and has no records of them.
+pub fn before_spawn() {
+    for fd in known(0, Fd::MAX) {
+        let inherited =
+            || sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|f| f & libc::FD_CLOEXEC == 0);
+        if let Some(handle) = lookup(fd).filter(|h| h.is_bound() && inherited()) {
+            handle.stay_on_tcp(fd, Reason::Exec);
+        }
+    }
+}
+
+/// Before exec: connections that survive it lose their library, so they go back to TCP. In a
+/// vfork child, whose descriptors our records do not describe, those at 0, 1 and 2 are
+/// recognised by the kernel's name of the socket.
+pub fn before_exec() {
+    if !settings::may_enable() {
+        return; // Nothing was ever upgraded. Switched off is not enough: what was, still is.
+    }
+    let own = rt::in_own_process();
+    for fd in known(0, Fd::MAX) {
+        let Some(socket) = table::socket(fd) else {
+            continue;
+        };
+        if own && !socket.is_bound() {
+            // A proposal must not be accepted after we are gone.
+            close::hand_back(fd, socket, Reason::Exec);
+            continue;
+        }
+        let closes =
+            |fd| sys::fcntl(fd, libc::F_GETFD, 0).map_or(true, |f| f & libc::FD_CLOEXEC != 0);
+        let survives = !closes(fd) || (!own && (0..3).any(|n| !closes(n) && socket.is_behind(n)));
+        if survives {
+            let _pin = socket.pin();
+            let fd = (0..3).find(|n| !own && socket.is_behind(*n)).unwrap_or(fd);
+            close::hand_back(fd, socket, Reason::Exec);
+        } else if own {
+            end_reading_of(socket);
+        }
+    }
+}
