@@ -152,7 +152,7 @@ impl Handle {
         let chan = Chan::of(self.0).filter(|_| self.0.is_bound());
         if how == libc::SHUT_WR || how == libc::SHUT_RDWR {
             if let Some(chan) = &chan {
-                close::finish_recall(fd, self.0, chan);
+                close::finish_recall(fd, self.0, chan, close::end_of_patience());
                 let _lock = chan.lock_tx(self.0);
                 chan.end_tx();
             }

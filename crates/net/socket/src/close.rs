@@ -2,8 +2,8 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::{Socket, mode, phase};
-use crate::{allowance, epoll, links, recv, rt, send, sever, table, upgrade, uring};
-use core::sync::atomic::Ordering;
+use crate::{allowance, clock, epoll, kernel, links, recv, rt, send, sever, table, upgrade, uring};
+use core::sync::atomic::{AtomicU64, Ordering};
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Fd};
 use saiga_channel::tuple::Tuple;
@@ -88,7 +88,7 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
         } else if socket.maybe_shared() {
             done = close_shared(fd, &chan);
         } else {
-            finish_recall(fd, socket, &chan);
+            finish_recall(fd, socket, &chan, end_of_patience());
             reset_if_unread(fd, &chan);
             end_channel(&chan);
         }
@@ -150,7 +150,7 @@ pub(crate) fn last_out(socket: &'static Socket) {
     let copy = socket.own_copy.swap(-1, Ordering::SeqCst);
     if copy >= 0 {
         if let Some(chan) = Chan::of(socket) {
-            finish_recall(copy, socket, &chan);
+            finish_recall(copy, socket, &chan, end_of_patience());
             reset_if_unread(copy, &chan);
             end_channel(&chan);
         }
@@ -257,12 +257,38 @@ fn pause_1ms() {
     let _ = sys::ppoll(&mut [], Some(pause));
 }
 
-/// Before our FIN: what the peer has recalled must go before it. Waits while TCP is full and
-/// the peer alive.
-pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
+/// When a peer has last made this process wait for nothing (CLOCK_MONOTONIC, ns).
+static STALLED_AT: AtomicU64 = AtomicU64::new(0);
+/// For so long after that no peer is waited for: it may have more connections.
+const NO_PATIENCE_NS: u64 = 10_000_000_000;
+
+/// When a call that begins now has waited long enough for its peers (CLOCK_MONOTONIC, ns).
+pub(crate) fn end_of_patience() -> u64 {
+    let (now, stalled) = (clock::monotonic_ns(), STALLED_AT.load(Ordering::Relaxed));
+    if stalled != 0 && now.saturating_sub(stalled) < NO_PATIENCE_NS {
+        return now;
+    }
+    now + u64::from(PATIENCE_MS) * 1_000_000
+}
+
+/// Resets a connection whose peer took nothing until [`end_of_patience`].
+pub(crate) fn give_up<T>(fd: Fd, socket: &Socket) -> sys::Sys<T> {
+    STALLED_AT.store(clock::monotonic_ns(), Ordering::Relaxed);
+    sever::reset(fd, socket, Reason::PeerStalled)
+}
+
+/// Before our FIN: what the peer has recalled must go before it. Waits until `until_ns` while TCP
+/// is full and the peer alive, then resets the connection: a peer that takes nothing would hold
+/// whoever closes it for ever.
+pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan, until_ns: u64) {
     while chan.recall_due() {
         send::serve_recall(fd, socket, chan);
         if !chan.recall_due() {
+            return;
+        }
+        let left = until_ns.saturating_sub(clock::monotonic_ns());
+        if left == 0 {
+            let _: sys::Sys<()> = give_up(fd, socket);
             return;
         }
         let mut anchor = [libc::pollfd {
@@ -270,7 +296,7 @@ pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
             events: libc::POLLOUT,
             revents: 0,
         }];
-        let _ = sys::ppoll(&mut anchor, None);
+        let _ = sys::ppoll(&mut anchor, Some(kernel::timespec(left)));
         if anchor[0].revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
             return;
         }
@@ -295,7 +321,7 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     }
     let unseen = goes_unseen(reason);
     if unseen {
-        finish_recall(fd, socket, chan);
+        finish_recall(fd, socket, chan, end_of_patience());
     }
     let mut ordered = false;
     let patience_ms = if unseen {

@@ -44,13 +44,14 @@ fn end_reading_of(socket: &'static Socket) {
 /// in rings stays readable for them.
 pub fn before_exit() {
     end_reading();
+    let until_ns = close::end_of_patience();
     for fd in known(0, Fd::MAX) {
         let Some(socket) = table::socket(fd) else {
             continue;
         };
         let _pin = socket.pin();
         if let Some(chan) = Chan::of(socket).filter(|_| socket.is_bound()) {
-            close::finish_recall(fd, socket, &chan);
+            close::finish_recall(fd, socket, &chan, until_ns);
         }
     }
 }

@@ -305,6 +305,8 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
     {
         return Err(Errno(libc::ECONNRESET));
     }
+    // A peer that writes our word of what is published would have bytes for ever.
+    let mut allowed = 1usize << STRIDE_SHIFT;
     while chan.recall_due() {
         let mut bytes = [0u8; 2048]; // A thread may have 16 KiB of stack.
         let Got::Bytes { n, .. } =
@@ -317,6 +319,10 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
             Ok(sent) => {
                 socket.sent.fetch_add(sent as u64, Ordering::Relaxed);
                 chan.tx_ring().skip(STRIDE_SHIFT, sent as u64);
+                allowed = allowed.saturating_sub(sent);
+                if allowed == 0 && chan.recall_due() {
+                    return sever::reset(fd, socket, Reason::CorruptMemory);
+                }
             }
             Err(_) => break, // No room now: the next call goes on. An error: it will say so.
         }

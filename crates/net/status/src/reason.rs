@@ -72,6 +72,7 @@ reasons! {
     38 Namespace "namespace" "process went into another network, user or PID namespace";
     39 FileSizeLimit "file-size-limit" "the limit on file sizes (RLIMIT_FSIZE, ulimit -f) is below the size of a segment";
     40 PeerExcess "peer-excess" "peer asked for more segments or wake-ups than its connections need";
+    41 PeerStalled "peer-stalled" "peer took nothing of what had to be sent before the connection ended";
 }
 
 impl Reason {

@@ -171,6 +171,28 @@ pub fn descriptor_hard_limit() -> u64 {
 /// # Errors
 /// As `bind(2)` and `connect(2)`.
 pub fn connect_from(source: [u8; 4], target: [u8; 4], port: u16) -> io::Result<TcpStream> {
+    connect_with(&[], source, target, port)
+}
+
+/// The same, of which both ends take few bytes that are not read: a small window, and segments so
+/// small that the other end's buffer stays small.
+///
+/// # Errors
+/// As `setsockopt(2)`, `bind(2)` and `connect(2)`.
+pub fn connect_narrowly(source: [u8; 4], target: [u8; 4], port: u16) -> io::Result<TcpStream> {
+    let options = [
+        (libc::SOL_SOCKET, libc::SO_RCVBUF, 2048),
+        (libc::IPPROTO_TCP, libc::TCP_MAXSEG, 536),
+    ];
+    connect_with(&options, source, target, port)
+}
+
+fn connect_with(
+    options: &[(i32, i32, i32)],
+    source: [u8; 4],
+    target: [u8; 4],
+    port: u16,
+) -> io::Result<TcpStream> {
     let name = |address: [u8; 4], port: u16| libc::sockaddr_in {
         sin_family: libc::sa_family_t::try_from(libc::AF_INET).expect("a small constant"),
         sin_port: port.to_be(),
@@ -187,6 +209,14 @@ pub fn connect_from(source: [u8; 4], target: [u8; 4], port: u16) -> io::Result<T
     }
     // SAFETY: a fresh descriptor that nobody else owns.
     let stream = unsafe { TcpStream::from_raw_fd(fd) };
+    for (level, name, value) in options {
+        let at = core::ptr::from_ref(value).cast();
+        let size = libc::socklen_t::try_from(size_of::<i32>()).expect("4");
+        // SAFETY: an int, and its size.
+        if unsafe { libc::setsockopt(fd, *level, *name, at, size) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
     let (from, to) = (name(source, 0), name(target, port));
     // SAFETY: `from` is a sockaddr_in of `length` bytes.
     let bound = unsafe { libc::bind(fd, (&raw const from).cast(), length) };

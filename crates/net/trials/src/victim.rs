@@ -45,7 +45,14 @@ impl Victim {
     /// # Panics
     /// When the server does not accept.
     pub fn meet(source: [u8; 4], target: [u8; 4], port: u16) -> Self {
-        let stream = sys::connect_from(source, target, port).expect("the server accepts");
+        Self::meet_on(sys::connect_from(source, target, port).expect("the server accepts"))
+    }
+
+    /// Shows the mark on a connection that there is, and sends a few messages.
+    ///
+    /// # Panics
+    /// When it is not connected.
+    pub fn meet_on(stream: TcpStream) -> Self {
         stream
             .set_read_timeout(Some(Duration::from_millis(20)))
             .expect("a socket option");

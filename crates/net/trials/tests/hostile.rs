@@ -132,6 +132,12 @@ fn corruption_of_a_segment_that_the_victim_made_is_survived() {
     survives("given", "the segment", 26);
 }
 
+/// Whoever ends the connection waits a moment for the peer, then resets it.
+#[test]
+fn a_peer_that_recalls_and_takes_nothing_holds_nobody() {
+    survives("stalled", "the end", 31);
+}
+
 /// A peer of another version, whichever of the two offers: both stay on TCP, and say why.
 #[test]
 fn another_version_is_declined_and_shown() {

@@ -26,6 +26,7 @@ use saiga_channel::{
 };
 use saiga_trials::{
     scale::Dice,
+    sys,
     victim::{FLOOR, LARGEST_SHIFT, Victim, open_memory, write_word},
 };
 
@@ -45,7 +46,12 @@ fn main() {
     } else {
         (high, low)
     };
-    let mut attack = Attack(Victim::meet(source, target, port));
+    let mut attack = Attack(if mode == "stalled" {
+        let stream = sys::connect_narrowly(source, target, port);
+        Victim::meet_on(stream.expect("the server accepts"))
+    } else {
+        Victim::meet(source, target, port)
+    });
     let step = match mode.as_str() {
         "silent" => attack.visit_with(|_, _| {}, &mut dice),
         "nonsense" => attack.visit_with(send_nonsense, &mut dice),
@@ -57,6 +63,7 @@ fn main() {
         "locked" => attack.write_its_block(),
         "segments" => attack.give_many_segments(port),
         "bells" => attack.name_many_bells(),
+        "stalled" => attack.take_nothing_back(target, port),
         "given" => attack.corrupt_given_segment(&mut dice),
         other => panic!("no mode {other}"),
     };
@@ -67,6 +74,40 @@ fn main() {
 struct Attack(Victim);
 
 impl Attack {
+    /// Lets the server fill a ring, recalls all of it, reads nothing, and stays. The server, which
+    /// must send those bytes by TCP before it ends the connection, has others to serve.
+    fn take_nothing_back(&mut self, server: [u8; 4], port: u16) -> &'static str {
+        let segment = match self.0.share_own_segment() {
+            Ok(segment) => segment,
+            Err(step) => return step,
+        };
+        let ring = &segment.slot(0).rings[1];
+        ring.acknowledge();
+        ring.set_ready();
+        let stream = &mut self.0.stream;
+        let enough = 256 << 10;
+        while ring.pending(STRIDE_SHIFT).is_some_and(|n| n < enough) {
+            if stream.write(&[b'x'; 4096]).is_err() {
+                return "a reset";
+            }
+            std::thread::yield_now();
+        }
+        ring.recall();
+        // Its answer finds no room, neither there nor by TCP: it drops the connection.
+        let _ = stream.write(b"and one more");
+        let mut beside = sys::connect_from(server, server, port).expect("the server accepts");
+        beside
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .expect("a socket option");
+        for _ in 0..100 {
+            beside.write_all(b"?").expect("a sound connection");
+            if beside.read(&mut [0]).is_err() {
+                return "a frozen server";
+            }
+        }
+        "the end"
+    }
+
     fn visit_with(&mut self, say: fn(RawFd, (&Tuple, &mut Dice)), dice: &mut Dice) -> &'static str {
         let Some(fd) = self.0.visit() else {
             return "no offer";
