@@ -3,19 +3,21 @@
 //! Sizes and offsets come from constants, never from shared memory. The memfd is
 //! sealed against shrinking, growing and further seals before it is sent, and
 //! checked for that on receipt. Memory of a ring is made real before it is used, so
-//! a full machine is an error here and not SIGBUS later.
+//! a full machine is an error here and not SIGBUS later. Of the mapping, only the header
+//! and the slots up to the highest in use are accessible, so mlockall(2) makes no more
+//! than those resident.
 
 #![expect(unsafe_code, reason = "shared memory")]
 
 use crate::layout::{
-    DATA_AT, Header, SEGMENT_BYTES, START_SHIFT, STRIDE_SHIFT, Side, Slot, data_at,
+    DATA_AT, Header, SEGMENT_BYTES, SLOTS, START_SHIFT, STRIDE_SHIFT, Side, Slot, data_at,
 };
 use crate::own::{Own, OwnSlot};
 use crate::place::Place;
 use crate::ring::Storage;
 use crate::sys::{self, Errno, Fd, Sys};
 use core::ptr::NonNull;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
@@ -26,6 +28,8 @@ pub struct Segment {
     /// Memory of this process and its forks, not of the peer's.
     own: NonNull<Own>,
     fd: Fd,
+    /// So many slots' rings are accessible in this process.
+    open_slots: AtomicUsize,
     /// Which end this process is.
     pub side: Side,
 }
@@ -78,14 +82,47 @@ impl Segment {
 
     fn map(fd: Fd, side: Side) -> Sys<Segment> {
         let own = sys::map_shared(size_of::<Own>())?;
-        let mapped = sys::map(fd, SEGMENT_BYTES);
+        let mapped = sys::reserve_shared(fd, SEGMENT_BYTES).and_then(|at| {
+            // SAFETY: the header is the first part of what was just reserved.
+            unsafe { sys::make_accessible(at, DATA_AT) }.map(|()| at)
+        });
         let both = mapped.map(|at| (NonNull::new(at.cast()), NonNull::new(own.cast())));
         if let Ok((Some(at), Some(own))) = both {
-            return Ok(Segment { at, own, fd, side });
+            let open_slots = AtomicUsize::new(0);
+            return Ok(Segment {
+                at,
+                own,
+                fd,
+                open_slots,
+                side,
+            });
         }
         // SAFETY: nobody has seen the memory yet.
         unsafe { sys::unmap(own, size_of::<Own>()) };
         Err(both.err().unwrap_or(Errno(libc::ENOMEM)))
+    }
+
+    /// Makes the rings of a slot accessible, and those of the slots before it: a range with one
+    /// border takes two of the process's mappings, however many slots are in use. Before anything
+    /// reads or writes their bytes.
+    ///
+    /// # Errors
+    /// ENOMEM when the process has no mapping left; EINVAL when there is no such slot.
+    pub fn open_slot(&self, slot: usize) -> Sys<()> {
+        let open = self.open_slots.load(Ordering::Acquire);
+        if slot < open {
+            return Ok(());
+        }
+        if slot >= SLOTS {
+            return Err(Errno(libc::EINVAL));
+        }
+        let (from, to) = (data_at(open, 0), data_at(slot + 1, 0));
+        // SAFETY: both offsets lie in the mapping, by the layout.
+        let at = unsafe { self.at.as_ptr().add(from) };
+        // SAFETY: the part of the mapping that `open_slots` says is not accessible.
+        unsafe { sys::make_accessible(at.cast(), to - from) }?;
+        self.open_slots.fetch_max(slot + 1, Ordering::AcqRel);
+        Ok(())
     }
 
     /// Unmaps and closes.
@@ -121,7 +158,7 @@ impl Segment {
     /// A channel's shared words; `index` is taken modulo the number of slots.
     #[must_use]
     pub fn slot(&self, index: usize) -> &Slot {
-        &self.header().slots[index % crate::layout::SLOTS]
+        &self.header().slots[index % SLOTS]
     }
 
     fn own(&self) -> &Own {
@@ -133,7 +170,7 @@ impl Segment {
     /// number of slots.
     #[must_use]
     pub fn own_slot(&self, index: usize) -> &OwnSlot {
-        &self.own().slots[index % crate::layout::SLOTS]
+        &self.own().slots[index % SLOTS]
     }
 
     /// A waiting place of `side`; `index` is taken modulo their number.

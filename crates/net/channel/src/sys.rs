@@ -295,7 +295,7 @@ pub fn map(fd: Fd, len: usize) -> Sys<*mut c_void> {
     } else {
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS
     };
-    map_with(flags, fd, len)
+    map_with(libc::PROT_READ | libc::PROT_WRITE, flags, fd, len)
 }
 
 /// Maps `len` zeroed bytes that processes forked from now on share with us.
@@ -303,11 +303,49 @@ pub fn map(fd: Fd, len: usize) -> Sys<*mut c_void> {
 /// # Errors
 /// ENOMEM and what else `man 2 mmap` says.
 pub fn map_shared(len: usize) -> Sys<*mut c_void> {
-    map_with(libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1, len)
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    map_with(prot, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1, len)
 }
 
-fn map_with(flags: i32, fd: Fd, len: usize) -> Sys<*mut c_void> {
-    let prot = libc::PROT_READ | libc::PROT_WRITE;
+/// Reserves `len` bytes of address space for private memory: see [`make_accessible`].
+///
+/// # Errors
+/// ENOMEM and what else `man 2 mmap` says.
+pub fn reserve(len: usize) -> Sys<*mut c_void> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    map_with(libc::PROT_NONE, flags, -1, len)
+}
+
+/// Maps `len` bytes of `fd` shared, none of them accessible, outside core dumps. They are not
+/// locked in memory either, whatever mlockall(2) has asked for, until it is called again.
+///
+/// # Errors
+/// ENOMEM and what else `man 2 mmap` says.
+pub fn reserve_shared(fd: Fd, len: usize) -> Sys<*mut c_void> {
+    let at = map_with(libc::PROT_NONE, libc::MAP_SHARED, fd, len)?;
+    let range = |nr, advice| {
+        // SAFETY: the range is our own new mapping; neither call changes its content.
+        let _ = unsafe { call(nr, [at as usize, len, advice, 0, 0, 0]) };
+    };
+    range(Sysno::madvise, reg(libc::MADV_DONTDUMP));
+    range(Sysno::munlock, 0);
+    Ok(at)
+}
+
+/// Makes `len` bytes of a reserved range readable and writable; `at` is a page's first byte.
+///
+/// # Errors
+/// ENOMEM when memory is short.
+///
+/// # Safety
+/// The bytes lie in a range that was reserved here.
+pub unsafe fn make_accessible(at: *mut c_void, len: usize) -> Sys<()> {
+    let prot = reg(libc::PROT_READ | libc::PROT_WRITE);
+    // SAFETY: promised by our caller; more access harms nobody.
+    unsafe { call(Sysno::mprotect, [at as usize, len, prot, 0, 0, 0]) }.map(drop)
+}
+
+fn map_with(prot: c_int, flags: c_int, fd: Fd, len: usize) -> Sys<*mut c_void> {
     let flags = flags | libc::MAP_NORESERVE;
     let args = [0, len, reg(prot), reg(flags), reg(fd), 0];
     // SAFETY: a new mapping at a place that the kernel chooses touches no existing memory.

@@ -25,6 +25,7 @@ use self::hot::Hot;
 use crate::links::{self, Link};
 use crate::lock::{self, Lock};
 use crate::pool::{Pool, Record};
+use crate::reserve::Reserve;
 use crate::sock::Socket;
 use crate::{rt, table};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -221,7 +222,7 @@ pub(crate) struct EpollSet {
     closing: AtomicBool,
     /// Stands for the application's descriptors once they are closed; -1: none.
     own_copy: AtomicI32,
-    segments: AtomicPtr<SetSegment>,
+    segments: Reserve,
     pub(crate) used_segments: AtomicU32,
     /// Which of them had news of late.
     pub(crate) hot: Hot,
@@ -350,13 +351,13 @@ impl EpollSet {
 
     /// The segments that hold its channels; some may be empty.
     pub(crate) fn segments(&self) -> &[SetSegment] {
-        let at = self.segments.load(Ordering::Acquire);
+        let at = self.segments.at().cast::<SetSegment>();
         if at.is_null() {
             return &[];
         }
         let used = self.used_segments.load(Ordering::Acquire) as usize;
-        // SAFETY: `SEGMENTS` records are mapped and `used` never exceeds that; zeroed memory is valid.
-        unsafe { core::slice::from_raw_parts(at, used.min(SEGMENTS)) }
+        // SAFETY: so many records were made accessible before `used` grew; zeroed memory is valid.
+        unsafe { core::slice::from_raw_parts(at, used) }
     }
 
     /// Puts a registration at the end of the ready list. Caller holds the lock.
@@ -453,9 +454,8 @@ impl EpollSet {
 
     /// The set's entry for a link, made if need be. Caller holds the lock.
     fn segment_for(&self, link: &'static Link) -> Sys<usize> {
-        if self.segments.load(Ordering::Relaxed).is_null() {
-            let mapped = sys::map(-1, SEGMENTS * size_of::<SetSegment>())?;
-            self.segments.store(mapped.cast(), Ordering::Release);
+        if !self.segments.begin(SEGMENTS * size_of::<SetSegment>()) {
+            return Err(Errno(libc::ENOMEM));
         }
         let same = |s: &SetSegment| core::ptr::eq(s.link.load(Ordering::Relaxed), link);
         if let Some(index) = self.segments().iter().position(same) {
@@ -466,7 +466,7 @@ impl EpollSet {
         let empty = |s: &SetSegment| s.link.load(Ordering::Relaxed).is_null();
         let index = self.segments().iter().position(empty);
         let index = index.unwrap_or(self.used_segments.load(Ordering::Relaxed) as usize);
-        if index >= SEGMENTS {
+        if !self.segments.reach((index + 1) * size_of::<SetSegment>()) {
             return Err(Errno(libc::ENOSPC));
         }
         let used = u32::try_from(index + 1).unwrap_or(0);

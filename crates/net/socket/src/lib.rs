@@ -35,6 +35,7 @@ mod pool;
 mod process;
 mod readiness;
 mod recv;
+mod reserve;
 mod rt;
 mod send;
 mod settings;

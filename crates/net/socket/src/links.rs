@@ -166,6 +166,7 @@ fn take_slot(link: &Link) -> Option<usize> {
     // Until the slot is prepared it must not look as if both sides had left it, or whoever looks
     // for such slots would free it once more.
     let segment = link.segment()?;
+    segment.open_slot(free).ok()?;
     segment.own_slot(free).begin(0);
     for side in &segment.slot(free).sides {
         side.open.store(OPEN_UNUSED, Ordering::SeqCst);

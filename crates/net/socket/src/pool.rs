@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "hands out records of a mapped range")]
 
 use crate::lock::Lock;
+use crate::reserve::Reserve;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// A record that a pool can link while it is free.
@@ -16,7 +17,7 @@ pub(crate) trait Record: Sync + Sized {
 /// A pool of at most `N` records.
 #[derive(Debug)]
 pub(crate) struct Pool<T, const N: usize> {
-    base: AtomicPtr<T>,
+    range: Reserve,
     used: AtomicUsize,
     free: AtomicPtr<T>,
     lock: Lock,
@@ -25,7 +26,7 @@ pub(crate) struct Pool<T, const N: usize> {
 impl<T: Record, const N: usize> Pool<T, N> {
     pub(crate) const fn new() -> Self {
         Self {
-            base: AtomicPtr::new(core::ptr::null_mut()),
+            range: Reserve::new(),
             used: AtomicUsize::new(0),
             free: AtomicPtr::new(core::ptr::null_mut()),
             lock: Lock::new(),
@@ -49,9 +50,13 @@ impl<T: Record, const N: usize> Pool<T, N> {
         if index >= N {
             return None;
         }
-        let base = self.base()?;
+        let more =
+            self.range.begin(N * size_of::<T>()) && self.range.reach((index + 1) * size_of::<T>());
+        if !more {
+            return None;
+        }
         self.used.store(index + 1, Ordering::Relaxed);
-        Some(Self::record(base, index))
+        Some(Self::record(self.range.at().cast(), index))
     }
 
     /// Gives a record back. Nobody may rely on its content any more.
@@ -68,7 +73,7 @@ impl<T: Record, const N: usize> Pool<T, N> {
 
     /// The record at an address, if the address is one of this pool's records.
     pub(crate) fn at(&self, address: u64) -> Option<&'static T> {
-        let base = self.base.load(Ordering::Relaxed);
+        let base = self.range.at().cast::<T>();
         let offset = usize::try_from(address).ok()?.wrapping_sub(base as usize);
         let index = offset / size_of::<T>();
         let ours = !base.is_null()
@@ -77,23 +82,11 @@ impl<T: Record, const N: usize> Pool<T, N> {
         ours.then(|| Self::record(base, index))
     }
 
-    /// The record at an index below `N`.
+    /// The record at an index that is, or is about to be, below `used`.
     fn record(base: *mut T, index: usize) -> &'static T {
-        // SAFETY: `N` records fit the mapping and `index` is below.
+        // SAFETY: so many records of the range are accessible.
         let at = unsafe { base.add(index) };
         // SAFETY: mapped for ever; zeroed memory is a valid record.
         unsafe { &*at }
-    }
-
-    fn base(&self) -> Option<*mut T> {
-        let base = self.base.load(Ordering::Relaxed);
-        if !base.is_null() {
-            return Some(base);
-        }
-        let mapped = saiga_channel::sys::map(-1, N * size_of::<T>())
-            .ok()?
-            .cast::<T>();
-        self.base.store(mapped, Ordering::Relaxed);
-        Some(mapped)
     }
 }

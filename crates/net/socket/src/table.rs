@@ -10,17 +10,20 @@
 )]
 
 use crate::epoll::EpollSet;
+use crate::reserve::Reserve;
 use crate::sock::Socket;
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use saiga_channel::sys::Fd;
 
 /// Numbers that the table covers.
 const NUMBERS: usize = 1 << 20;
+const WORD: usize = size_of::<AtomicUsize>();
 const TAG: usize = 3;
 const TAG_EPOLL: usize = 1;
 const TAG_HIDDEN: usize = 2;
 
-static TABLE: AtomicPtr<AtomicUsize> = AtomicPtr::new(core::ptr::null_mut());
+/// Accessible up to the highest number that was ever of interest.
+static TABLE: Reserve = Reserve::new();
 
 /// Highest number that was ever of interest.
 static HIGHEST: AtomicI32 = AtomicI32::new(0);
@@ -40,25 +43,30 @@ pub(crate) enum Entry {
 
 /// Maps the table. False when memory is short: then nothing is ever ours.
 pub(crate) fn init() -> bool {
-    match saiga_channel::sys::map(-1, NUMBERS * size_of::<AtomicUsize>()) {
-        Ok(at) => {
-            TABLE.store(at.cast(), Ordering::Release);
-            true
-        }
-        Err(_) => false,
-    }
+    TABLE.begin(NUMBERS * WORD)
 }
 
+#[inline]
 fn word(fd: Fd) -> Option<&'static AtomicUsize> {
-    let table = TABLE.load(Ordering::Acquire);
     let index = usize::try_from(fd).ok()?;
-    if table.is_null() || index >= NUMBERS {
+    if index >= TABLE.open() / WORD {
         return None;
     }
-    // SAFETY: the index lies within the mapped table.
-    let at = unsafe { table.add(index) };
+    // SAFETY: the index lies within the accessible part of the table.
+    let at = unsafe { TABLE.at().cast::<AtomicUsize>().add(index) };
     // SAFETY: the table is never unmapped; zeroed words are valid.
     Some(unsafe { &*at })
+}
+
+/// The word of a number that is about to be of interest; `None` when it is beyond the table, or
+/// memory is short.
+fn new_word(fd: Fd) -> Option<&'static AtomicUsize> {
+    let index = usize::try_from(fd).ok().filter(|index| *index < NUMBERS)?;
+    if !TABLE.reach((index + 1) * WORD) {
+        return None;
+    }
+    note_highest(fd);
+    word(fd)
 }
 
 fn decode(word: usize) -> Entry {
@@ -102,20 +110,20 @@ fn swap(fd: Fd, value: usize) -> Entry {
     word(fd).map_or(Entry::Unknown, |w| decode(w.swap(value, Ordering::AcqRel)))
 }
 
-/// Puts a socket behind a number. False when the number is beyond the table.
+/// Puts a socket behind a number. False when the number is beyond the table or
+/// memory is short.
 pub(crate) fn set_socket(fd: Fd, socket: &'static Socket) -> bool {
     let address = core::ptr::from_ref(socket).expose_provenance();
-    note_highest(fd);
-    word(fd)
+    new_word(fd)
         .map(|w| w.store(address, Ordering::Release))
         .is_some()
 }
 
-/// Puts an epoll set behind a number. False when the number is beyond the table.
+/// Puts an epoll set behind a number. False when the number is beyond the table or
+/// memory is short.
 pub(crate) fn set_epoll(fd: Fd, set: &'static EpollSet) -> bool {
     let address = core::ptr::from_ref(set).expose_provenance();
-    note_highest(fd);
-    word(fd)
+    new_word(fd)
         .map(|w| w.store(address | TAG_EPOLL, Ordering::Release))
         .is_some()
 }
@@ -128,8 +136,9 @@ pub(crate) fn any_of(socket: &Socket) -> Option<Fd> {
 
 /// Marks a descriptor of the library's own.
 pub(crate) fn hide(fd: Fd) {
-    note_highest(fd);
-    swap(fd, TAG_HIDDEN);
+    if let Some(word) = new_word(fd) {
+        word.swap(TAG_HIDDEN, Ordering::AcqRel);
+    }
 }
 
 /// Clears a number and says what stood there.
@@ -139,9 +148,5 @@ pub(crate) fn clear(fd: Fd) -> Entry {
 
 /// Highest number plus one that the table covers.
 pub(crate) fn numbers() -> usize {
-    if TABLE.load(Ordering::Relaxed).is_null() {
-        0
-    } else {
-        NUMBERS
-    }
+    if TABLE.at().is_null() { 0 } else { NUMBERS }
 }

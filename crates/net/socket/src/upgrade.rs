@@ -453,7 +453,8 @@ fn accept(chan: &Chan, key: &[u8; 36]) -> bool {
         return false;
     }
     chan.own().begin(FROM_TCP);
-    let agreed = chan.slot().agreement.accept(key);
+    let opened = chan.segment.open_slot(chan.index).is_ok();
+    let agreed = opened && chan.slot().agreement.accept(key);
     if !agreed {
         chan.own().unclaim();
     }

@@ -97,17 +97,9 @@ impl StatusPage {
             Err(error) => {
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
                 // SAFETY: replaces our own mapping by zeroed private memory of the same size,
-                // which is as valid for the references that we handed out.
-                unsafe {
-                    libc::mmap(
-                        base.cast(),
-                        bytes,
-                        libc::PROT_READ | libc::PROT_WRITE,
-                        flags,
-                        -1,
-                        0,
-                    )
-                };
+                // which is as valid for the references that we handed out, once accessible.
+                unsafe { libc::mmap(base.cast(), bytes, libc::PROT_NONE, flags, -1, 0) };
+                make_accessible(base, size_of::<Header>())?;
                 Err(error)
             }
         }
@@ -126,7 +118,7 @@ impl StatusPage {
         let index = u32::try_from(fd).ok()?;
         let entry = self.entries.get(index as usize)?;
         let chunk = index / CHUNK_ENTRIES;
-        if self.header.is_populated(chunk) || populate(entry) {
+        if self.header.is_populated(chunk) || populate(self.header, entry) {
             self.header.mark_populated(chunk);
             return Some(entry);
         }
@@ -178,16 +170,22 @@ fn size_map_and_seal(
 ) -> Result<*mut u8, Errno> {
     // SAFETY: `fd` is our memfd; the limit on file sizes was checked, so no SIGXFSZ.
     check(unsafe { libc::ftruncate(fd, length) })?;
-    // Populated and mapped writable first: the last seal forbids it from then on.
+    // Populated and mapped first: the last seal forbids both from then on.
     // SAFETY: as above. Without memory this fails here, not with SIGBUS at the first store.
     check(unsafe { libc::fallocate(fd, 0, 0, 4096) })?;
     let flags = libc::MAP_SHARED | if at.is_null() { 0 } else { libc::MAP_FIXED };
-    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    // What is not accessible is not made resident by mlockall(2).
     // SAFETY: at null the kernel chooses; otherwise the caller owns `bytes` at `at`.
-    let base = unsafe { libc::mmap(at.cast::<c_void>(), bytes, prot, flags, fd, 0) };
+    let base = unsafe { libc::mmap(at.cast::<c_void>(), bytes, libc::PROT_NONE, flags, fd, 0) };
     if base == libc::MAP_FAILED {
         return Err(last());
     }
+    // SAFETY: our own mapping; no part of it belongs in a core dump. Where the kernel refuses,
+    // dumps are larger.
+    unsafe { libc::madvise(base, bytes, libc::MADV_DONTDUMP) };
+    // SAFETY: as above; after mlockall(2), new mappings are locked.
+    unsafe { libc::munlock(base, bytes) };
+    make_accessible(base.cast(), size_of::<Header>())?;
     let size = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     // SAFETY: sealing takes an integer and touches no memory.
     let sealed = unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, size | F_SEAL_FUTURE_WRITE) };
@@ -223,10 +221,21 @@ fn check_file_size_limit(bytes: usize) -> Result<(), Errno> {
     }
 }
 
+/// Makes the first `bytes` of the page's mapping at `base` accessible.
+fn make_accessible(base: *mut u8, bytes: usize) -> Result<(), Errno> {
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the range lies in our own mapping; more access harms nobody.
+    check(unsafe { libc::mprotect(base.cast(), bytes, prot) }).map(drop)
+}
+
 /// Gives the chunk of `entry` memory; false when there is none (a store would raise SIGBUS).
+/// All before it becomes accessible with it, so that the page takes two mappings.
 #[cold]
-fn populate(entry: &Entry) -> bool {
+fn populate(header: &Header, entry: &Entry) -> bool {
     let saved = last();
+    let base = ptr::from_ref(header).cast_mut().cast::<u8>();
+    let end = ptr::from_ref(entry).addr() + size_of::<Entry>();
+    let accessible = make_accessible(base, end - base.addr()).is_ok();
     // SAFETY: sysconf has no preconditions.
     let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let page_bytes = usize::try_from(page_bytes).unwrap_or(4096);
@@ -236,7 +245,7 @@ fn populate(entry: &Entry) -> bool {
     // SAFETY: the range lies in our own mapping; populating changes no byte of it.
     let result = unsafe { libc::madvise(start.cast(), page_bytes, libc::MADV_POPULATE_WRITE) };
     // A kernel before 5.14 does not know the advice: there a store takes the page.
-    let populated = result == 0 || last() == Errno(libc::EINVAL);
+    let populated = accessible && (result == 0 || last() == Errno(libc::EINVAL));
     // SAFETY: no preconditions.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: the location is this thread's own and always valid.
