@@ -16,8 +16,8 @@ mod registration;
 pub(crate) use closing::{close, close_stale, left};
 pub(crate) use crowd::Ticket;
 pub(crate) use registration::{
-    arm, bind_all, control, forget, look_again, orphan, unbind_all, wanted, watch_edges_for_room,
-    watch_for_room,
+    arm, bind_all, control, forget, is_waited_for, look_again, orphan, unbind_all, wanted,
+    watch_edges_for_room, watch_for_room,
 };
 
 use self::crowd::Crowd;
@@ -128,6 +128,14 @@ impl Interest {
         self.set().is_some_and(|own| core::ptr::eq(own, set))
     }
 
+    /// Whether a hook has seen a wait in the set, which may be closed by now.
+    fn is_waited_for(&self) -> bool {
+        let meant = self.generation.load(Ordering::Relaxed).wrapping_add(1);
+        // SAFETY: null, or a pool record, never unmapped.
+        let set = unsafe { self.set.load(Ordering::Relaxed).as_ref() };
+        set.is_some_and(|set| set.waited.load(Ordering::Relaxed) == meant)
+    }
+
     /// Whether the descriptor that was registered is closed, and others of the connection are not.
     pub(crate) fn is_orphan(&self) -> bool {
         self.orphan.load(Ordering::Relaxed)
@@ -214,6 +222,8 @@ pub(crate) struct EpollSet {
     number: AtomicI32,
     /// Which of the sets that this record has been.
     generation: AtomicU32,
+    /// One more than the generation in which a hook saw a wait last; 0: none did.
+    waited: AtomicU32,
     /// Threads inside an emulated wait; changes under the lock.
     pub(crate) waiters: Crowd,
     /// Threads that sleep in the kernel, emulated or not.
@@ -335,6 +345,14 @@ impl EpollSet {
     /// Whether the set was made by another process, our parent.
     pub(crate) fn is_foreign(&self) -> bool {
         self.epoch.load(Ordering::Relaxed) != lock::epoch()
+    }
+
+    /// A hook sees a wait in the set.
+    pub(crate) fn note_wait(&self) {
+        let now = self.generation.load(Ordering::Relaxed).wrapping_add(1);
+        if self.waited.load(Ordering::Relaxed) != now {
+            self.waited.store(now, Ordering::Relaxed);
+        }
     }
 
     /// Whether some connection in it is, or was, bound: waits are emulated then.

@@ -82,6 +82,7 @@ impl Call<'_> {
 /// # Errors
 /// As `man 2 epoll_wait`: EINTR, EFAULT, ...
 pub(crate) fn wait(call: &Call<'_>) -> Sys<usize> {
+    call.set.note_wait();
     if call.set.outer.load(Ordering::Relaxed) {
         refresh_latched();
     }

@@ -1,4 +1,5 @@
-//! O_NONBLOCK of a connection, which every receive and send that would wait must know.
+//! O_NONBLOCK of a connection, which every receive and send that would wait must know, and
+//! whether a program that does not block there waits where a hook sees it.
 //!
 //! The flag belongs to the open file description: another process that has the
 //! connection by fork changes it for us, too. Its hook counts that in memory of the
@@ -7,7 +8,7 @@
 //! that would return EAGAIN.
 
 use crate::{family, fork};
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use saiga_channel::sys::{self, Fd};
 
 /// What is known of the flag.
@@ -20,6 +21,8 @@ pub(crate) struct NonBlock {
     /// Fork epoch in which the connection was opened; older means that another process may have
     /// its description.
     opened: AtomicU32,
+    /// A hook has seen a wait: poll, select, or epoll_wait on a set that had the connection.
+    waited: AtomicBool,
 }
 
 impl NonBlock {
@@ -29,10 +32,12 @@ impl NonBlock {
             known,
             learnt_at,
             opened,
+            waited,
         } = self;
         known.store(0, Ordering::Relaxed);
         learnt_at.store(family::flag_changes(), Ordering::Relaxed);
         opened.store(fork::forks(), Ordering::Relaxed);
+        waited.store(false, Ordering::Relaxed);
     }
 
     /// The flag is known from the call that opened the connection.
@@ -77,6 +82,18 @@ impl NonBlock {
             family::note_flag_change();
         }
     }
+
+    /// A hook sees a wait.
+    pub(crate) fn note_wait(&self) {
+        if !self.waited.load(Ordering::Relaxed) {
+            self.waited.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a hook has seen a wait.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.waited.load(Ordering::Relaxed)
+    }
 }
 
 #[cfg(test)]
@@ -90,6 +107,7 @@ mod tests {
             known: AtomicU8::new(0),
             learnt_at: AtomicU32::new(0),
             opened: AtomicU32::new(0),
+            waited: AtomicBool::new(false),
         };
         flag.forget();
         flag

@@ -37,12 +37,16 @@ thread_local! {
     static LOOKED: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// Whether a call must be served here, because some descriptor in it is bound.
+/// Whether a call must be served here, because some descriptor in it is bound. Notes that all of
+/// them are waited for where the hooks see it.
 pub fn concerns(fds: impl IntoIterator<Item = Fd>) -> bool {
     let mut bound = false;
     for fd in fds {
         match table::get(fd) {
-            Entry::Socket(s) => bound |= s.is_bound(),
+            Entry::Socket(s) => {
+                s.nonblock.note_wait();
+                bound |= s.is_bound();
+            }
             Entry::Epoll(set) => epoll_wait::latch(set),
             Entry::Unknown | Entry::Hidden => {}
         }

@@ -67,7 +67,7 @@ pub(crate) struct Socket {
     pub(crate) mode: AtomicU8,
     pub(crate) phase: AtomicU8,
     pub(crate) origin: AtomicU8,
-    /// O_NONBLOCK, as far as it is known.
+    /// O_NONBLOCK, and whether the program waits where a hook sees it.
     pub(crate) nonblock: NonBlock,
     /// Callers inside, whether in the kernel or in a ring.
     pub(crate) pins: AtomicU32,

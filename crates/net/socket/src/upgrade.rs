@@ -4,11 +4,16 @@
 //! waits, and leaves the connection on TCP when anything is not as it must be. The
 //! switch itself happens later, in `send` and `recv`, in each direction by itself.
 
+mod alone;
+
+pub(crate) use alone::waits_for_more_than_a_byte;
+use alone::{is_tcp, may_wait, waits_unseen};
+
 use crate::chan::{Chan, rx, tx};
 use crate::links::{self, Link};
 use crate::sock::{self, Socket, mode, phase};
 use crate::{epoll, fork, offers, poll, rt, send, settings, uring};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::Ordering;
 use saiga_channel::layout::{START_SHIFT, Side};
 use saiga_channel::rendezvous::{self, Credentials, Proposal, Refusal};
 use saiga_channel::segment::Segment;
@@ -73,6 +78,9 @@ fn begin(fd: Fd, socket: &'static Socket) {
     if rt::ABROAD.load(Ordering::Relaxed) {
         return socket.never(fd, Reason::Namespace);
     }
+    if waits_unseen(fd, socket) {
+        return socket.back_off(Reason::WaitsUnseen);
+    }
     let first = !socket.marked.load(Ordering::Relaxed);
     if first && !is_tcp(fd) {
         return socket.never(fd, Reason::NotTcp);
@@ -109,35 +117,6 @@ fn begin(fd: Fd, socket: &'static Socket) {
     } else {
         propose(socket, &tuple, false)
     }
-}
-
-/// Whether the process may use the call in which bound sockets wait: a filter that came over exec
-/// may have allowed the application's own calls only. Asked once.
-fn may_wait() -> bool {
-    static ASKED: AtomicBool = AtomicBool::new(false);
-    if ASKED.load(Ordering::Relaxed) {
-        return true;
-    }
-    let now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    let may = sys::ppoll(&mut [], Some(now)).is_ok();
-    ASKED.store(may, Ordering::Relaxed);
-    may
-}
-
-fn is_tcp(fd: Fd) -> bool {
-    let mut protocol = 0i32;
-    let known = sys::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL, &mut protocol).is_ok();
-    known && protocol == libc::IPPROTO_TCP
-}
-
-/// Whether SO_RCVLOWAT is above one; a connection has it from its listener, too.
-pub(crate) fn waits_for_more_than_a_byte(fd: Fd) -> bool {
-    let mut bytes = 0i32;
-    let known = sys::getsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &mut bytes).is_ok();
-    known && bytes > 1
 }
 
 /// Whether every byte so far went through the hooks; if not, the attempt has ended.
@@ -272,6 +251,10 @@ fn hear_visitor(fd: Fd, socket: &'static Socket) {
         } else {
             socket.step_soon()
         };
+    }
+    if waits_unseen(fd, socket) {
+        rendezvous::refuse(visitor, Refusal::No);
+        return give_up(socket, Reason::WaitsUnseen);
     }
     if !still_agrees(fd, socket) {
         return;
@@ -470,6 +453,10 @@ fn look_for_answer(fd: Fd, socket: &'static Socket) {
         chan.link.note_delivered();
         if socket.pins.load(Ordering::SeqCst) > 1 {
             return;
+        }
+        if waits_unseen(fd, socket) {
+            withdraw(socket, &chan);
+            return give_up(socket, Reason::WaitsUnseen);
         }
         if !still_agrees(fd, socket) {
             return;

@@ -144,8 +144,20 @@ fn drop_stale(socket: &Socket) {
     }
 }
 
+/// Whether a hook has seen a wait on the socket. To be in a set is no sign of that: the program
+/// may wait there by system calls of its own. Caller holds the socket's state lock.
+pub(crate) fn is_waited_for(socket: &Socket) -> bool {
+    if of_socket(socket).any(Interest::is_waited_for) {
+        socket.nonblock.note_wait();
+    }
+    socket.nonblock.is_waited_for()
+}
+
 /// Takes a registration that is in no queue out of its socket's list.
 fn unlink(socket: &Socket, gone: &'static Interest) {
+    if gone.is_waited_for() {
+        socket.nonblock.note_wait();
+    }
     let mut at = &socket.interests;
     // SAFETY: list members are pool records.
     while let Some(i) = unsafe { at.load(Ordering::Relaxed).as_ref() } {

@@ -98,6 +98,7 @@ fn connect_once(tracked: [bool; 2]) -> ([End; 2], [u16; 2]) {
         done(unsafe { libc::fcntl(end.fd, libc::F_SETFL, libc::O_NONBLOCK) }).unwrap();
         if let Some(handle) = end.handle() {
             handle.flags_changed();
+            saiga_socket::poll::concerns([end.fd]); // As the hook of a poll does: it sees waits.
         }
     }
     ([first, second], [from.port(), port])

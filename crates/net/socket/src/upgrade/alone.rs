@@ -1,0 +1,41 @@
+//! What one end checks by itself before it looks for the other.
+
+use crate::epoll;
+use crate::sock::Socket;
+use core::sync::atomic::{AtomicBool, Ordering};
+use saiga_channel::sys::{self, Fd};
+
+/// Whether the process may use the call in which bound sockets wait: a filter that came over exec
+/// may have allowed the application's own calls only. Asked once.
+pub(super) fn may_wait() -> bool {
+    static ASKED: AtomicBool = AtomicBool::new(false);
+    if ASKED.load(Ordering::Relaxed) {
+        return true;
+    }
+    let now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let may = sys::ppoll(&mut [], Some(now)).is_ok();
+    ASKED.store(may, Ordering::Relaxed);
+    may
+}
+
+/// Whether the program waits for the connection where no hook sees it, as far as is known: then a
+/// ring could not wake it. A socket that blocks is waited for by receiving and sending.
+pub(super) fn waits_unseen(fd: Fd, socket: &Socket) -> bool {
+    socket.nonblock.is_set(fd) && !epoll::is_waited_for(socket)
+}
+
+pub(super) fn is_tcp(fd: Fd) -> bool {
+    let mut protocol = 0i32;
+    let known = sys::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL, &mut protocol).is_ok();
+    known && protocol == libc::IPPROTO_TCP
+}
+
+/// Whether SO_RCVLOWAT is above one; a connection has it from its listener, too.
+pub(crate) fn waits_for_more_than_a_byte(fd: Fd) -> bool {
+    let mut bytes = 0i32;
+    let known = sys::getsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &mut bytes).is_ok();
+    known && bytes > 1
+}
