@@ -145,16 +145,46 @@ fn end_channel(chan: &Chan) {
     chan.leave();
 }
 
+/// In a forked child, whose parent's other threads do not exist here: none of them is inside a
+/// connection, and those that the application has closed under them are over in this process.
+pub(crate) fn forked() {
+    for socket in Socket::all() {
+        // Each page that is written costs a copy.
+        if socket.pins.load(Ordering::Relaxed) != 0 {
+            socket.pins.store(0, Ordering::Relaxed);
+        }
+        let closing = socket.mode.load(Ordering::Relaxed) == mode::CLOSING;
+        let copied = socket.own_copy.load(Ordering::Relaxed) >= 0;
+        let open = socket.refs.load(Ordering::Relaxed) != 0;
+        if copied || !(closing || open) {
+            socket.mode.store(mode::CLOSING, Ordering::SeqCst);
+            last_out(socket);
+        } else if !closing && !socket.is_bound() {
+            upgrade::forked(socket);
+        }
+    }
+}
+
 /// The last caller leaves a closed socket: gives everything back.
 pub(crate) fn last_out(socket: &'static Socket) {
-    let copy = socket.own_copy.swap(-1, Ordering::SeqCst);
+    let copy = socket.own_copy.load(Ordering::SeqCst);
     if copy >= 0 {
-        if let Some(chan) = Chan::of(socket) {
-            finish_recall(copy, socket, &chan, end_of_patience());
-            reset_if_unread(copy, &chan);
-            end_channel(&chan);
+        let chan = Chan::of(socket);
+        let shared = socket.maybe_shared();
+        if let Some(chan) = chan.as_ref().filter(|_| !shared) {
+            finish_recall(copy, socket, chan, end_of_patience());
+            reset_if_unread(copy, chan);
+            end_channel(chan);
         }
-        rt::unhide_and_close(copy);
+        // Only now: a child that is forked while the recall takes its time closes its copy, too.
+        socket.own_copy.store(-1, Ordering::SeqCst);
+        match chan.filter(|_| shared) {
+            Some(chan) => {
+                table::clear(copy);
+                close_shared(copy, &chan);
+            }
+            None => rt::unhide_and_close(copy),
+        }
     }
     let link = socket.link.swap(core::ptr::null_mut(), Ordering::AcqRel);
     if let Some(link) = links::of(link) {

@@ -147,13 +147,13 @@ impl Spinner {
     pub(crate) fn enter() -> Option<Spinner> {
         let most = CPUS.load(Ordering::Relaxed).saturating_sub(1).max(1);
         let spinner = Spinner(());
-        let before = SPINNERS.fetch_add(1, Ordering::Relaxed);
+        let before = thread::bump(&SPINNERS);
         (before < most).then_some(spinner)
     }
 }
 
 impl Drop for Spinner {
     fn drop(&mut self) {
-        SPINNERS.fetch_sub(1, Ordering::Relaxed);
+        thread::drop_one(&SPINNERS);
     }
 }

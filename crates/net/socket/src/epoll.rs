@@ -151,6 +151,8 @@ impl Interest {
 pub(crate) struct SetSegment {
     link: AtomicPtr<Link>,
     place: AtomicU32,
+    /// Fork epoch in which the place was claimed.
+    epoch: AtomicU32,
     members: AtomicU32,
     by_slot: [AtomicPtr<Interest>; SLOTS],
 }
@@ -166,6 +168,12 @@ impl SetSegment {
     pub(crate) fn place(&self) -> Option<&saiga_channel::place::Place> {
         let segment = self.link()?.segment()?;
         Some(segment.place(segment.side, self.place.load(Ordering::Relaxed) as usize))
+    }
+
+    /// Whether this process has claimed the place. A forked child shares its parent's: what it
+    /// closes must not keep the parent from being told.
+    pub(crate) fn is_own(&self) -> bool {
+        self.epoch.load(Ordering::Relaxed) == lock::epoch()
     }
 
     /// The registrations of a slot: one, or several by several descriptors. Under the set's lock.
@@ -445,7 +453,7 @@ impl EpollSet {
             .filter(|s| s.members.load(Ordering::Relaxed) == 0)
         {
             let Some(link) = s.link() else { continue };
-            if let Some(segment) = link.segment() {
+            if let Some(segment) = link.segment().filter(|_| s.is_own()) {
                 segment.release_place(s.place.load(Ordering::Relaxed) as usize);
             }
             s.link.store(core::ptr::null_mut(), Ordering::Release);
@@ -493,6 +501,7 @@ impl EpollSet {
         entry
             .place
             .store(u32::try_from(place).unwrap_or(0), Ordering::Relaxed);
+        entry.epoch.store(lock::epoch(), Ordering::Relaxed);
         entry.members.store(0, Ordering::Relaxed);
         link.hold();
         entry

@@ -1,6 +1,6 @@
 //! What fork changes: the child keeps the records and is another process.
 
-use crate::{chaos, company, lock, poll, rt, table, thread, upgrade};
+use crate::{chaos, close, company, lock, poll, rt, thread};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// What every fork changes. It stands together because each page of memory that a child is first
@@ -42,10 +42,6 @@ pub fn child() {
     company::forked();
     poll::forked();
     rt::forked();
-    for socket in (0..=table::highest()).filter_map(|n| table::socket(i32::try_from(n).ok()?)) {
-        if !socket.is_bound() {
-            upgrade::forked(socket);
-        }
-    }
+    close::forked();
     chaos::forked(forks());
 }

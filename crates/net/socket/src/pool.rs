@@ -23,7 +23,7 @@ pub(crate) struct Pool<T, const N: usize> {
     lock: Lock,
 }
 
-impl<T: Record, const N: usize> Pool<T, N> {
+impl<T: Record + 'static, const N: usize> Pool<T, N> {
     pub(crate) const fn new() -> Self {
         Self {
             range: Reserve::new(),
@@ -80,6 +80,13 @@ impl<T: Record, const N: usize> Pool<T, N> {
             && offset % size_of::<T>() == 0
             && index < self.used.load(Ordering::Relaxed);
         ours.then(|| Self::record(base, index))
+    }
+
+    /// Every record that was ever taken, whether it is in use or not.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'static T> {
+        let base = self.range.at().cast::<T>();
+        let used = self.used.load(Ordering::Relaxed);
+        (0..used).map(move |index| Self::record(base, index))
     }
 
     /// The record at an index that is, or is about to be, below `used`.

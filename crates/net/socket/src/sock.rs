@@ -176,6 +176,11 @@ impl Socket {
         Some(s)
     }
 
+    /// Every record, including those that are free: their mode is Closing.
+    pub(crate) fn all() -> impl Iterator<Item = &'static Socket> {
+        POOL.all()
+    }
+
     /// The record behind a pointer to one; records are never unmapped.
     pub(crate) fn at(record: *mut Socket) -> Option<&'static Socket> {
         // SAFETY: null, or a record of the pool, which lives as long as the process.
@@ -257,6 +262,7 @@ impl Socket {
 
     /// Gives the record back; nobody is inside and no descriptor refers to it.
     pub(crate) fn free(&'static self) {
+        self.mode.store(mode::CLOSING, Ordering::SeqCst);
         POOL.put(self);
     }
 

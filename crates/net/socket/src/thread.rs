@@ -59,12 +59,18 @@ pub(crate) fn bump(counter: &AtomicU32) -> u32 {
 }
 
 /// Takes one from a counter of pins. Returns the new value.
+///
+/// A counter that is 0 stays 0: a child that was forked in a signal handler, above a call that is
+/// counted, has forgotten it when the call returns there.
 pub(crate) fn drop_one(counter: &AtomicU32) -> u32 {
     if alone() {
-        let now = counter.load(Ordering::Relaxed) - 1;
+        let now = counter.load(Ordering::Relaxed).saturating_sub(1);
         counter.store(now, Ordering::Relaxed);
-        now
-    } else {
-        counter.fetch_sub(1, Ordering::SeqCst) - 1
+        return now;
     }
+    let before = counter.fetch_sub(1, Ordering::SeqCst);
+    if before == 0 {
+        counter.store(0, Ordering::SeqCst);
+    }
+    before.saturating_sub(1)
 }

@@ -387,7 +387,7 @@ fn detach(set: &EpollSet, interest: &Interest, chan: &Chan) {
         return;
     };
     let slot = interest.slot.load(Ordering::Relaxed) as usize;
-    if entry.take_out(slot, interest) {
+    if entry.take_out(slot, interest) && entry.is_own() {
         let bit = 1u64 << entry.place.load(Ordering::Relaxed);
         chan.ours().rx_places.fetch_and(!bit, Ordering::SeqCst);
         chan.ours().tx_places.fetch_and(!bit, Ordering::SeqCst);

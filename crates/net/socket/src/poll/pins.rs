@@ -3,7 +3,7 @@
 
 use super::desk::SMALL;
 use crate::sock::{Pin, Socket};
-use crate::table;
+use crate::{table, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::pollfd;
 use saiga_channel::sys::Fd;
@@ -23,14 +23,14 @@ pub(super) struct Polling(());
 
 impl Polling {
     fn begin() -> Polling {
-        POLLERS.fetch_add(1, Ordering::SeqCst);
+        thread::bump(&POLLERS);
         Polling(())
     }
 }
 
 impl Drop for Polling {
     fn drop(&mut self) {
-        POLLERS.fetch_sub(1, Ordering::SeqCst);
+        thread::drop_one(&POLLERS);
     }
 }
 
