@@ -9,7 +9,7 @@
 use crate::chan::Chan;
 use crate::epoll::{EpollSet, SetSegment};
 use crate::sock::Socket;
-use crate::{allowance, clock, sever};
+use crate::{allowance, clock, send, sever};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Fd};
@@ -20,7 +20,15 @@ const QUIET_NS: u64 = 1_000_000_000;
 /// Looks at the ring that we write, and gives its memory back if it is idle by now. Otherwise
 /// says in how many nanoseconds that may be; `None`: it has no memory, or bytes that stay unread.
 /// Caller holds a pin.
-pub(crate) fn look(fd: Fd, socket: &Socket, chan: &Chan, now_ns: u64) -> Option<u64> {
+pub(crate) fn look(fd: Fd, socket: &'static Socket, chan: &Chan, now_ns: u64) -> Option<u64> {
+    if send::awaits_notice(chan) && socket.switch_ordered.load(Ordering::SeqCst) {
+        // Whoever waits for room is told by nobody when the peer leaves a receive that did not
+        // see the switch.
+        if send::overtake(fd, socket, chan) {
+            chan.tell_ourselves();
+        }
+        return Some(QUIET_NS);
+    }
     let head = chan.tx_ring().head_while_awake(STRIDE_SHIFT)?;
     if socket.quiet_at.load(Ordering::Relaxed) != head {
         socket.quiet_at.store(head, Ordering::Relaxed);

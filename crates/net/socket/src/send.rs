@@ -415,21 +415,37 @@ pub(crate) fn leave_unnoticed(fd: Fd, socket: &'static Socket, chan: &Chan) {
     }
 }
 
-/// Looks at the peer's receiver that follow the barrier.
+/// Looks at the peer's receiver that follow the barrier at once.
 const LOOKS: u32 = 64;
+
+/// Whether the ring has ended and the peer has not said that it noticed the switch to it.
+pub(crate) fn awaits_notice(chan: &Chan) -> bool {
+    chan.own().tx_mode.load(Ordering::SeqCst) == tx::ENDED
+        && !chan.tx_ring().acknowledged()
+        && !chan.recall_due()
+}
 
 /// A ring has ended, and the peer has not noticed the switch to it: it makes no call. On TCP that
 /// would keep nobody from sending, so it must not here. True when TCP may go on.
+///
+/// One barrier is enough for a switch: a receive that is seen to be over at any time after it has
+/// either seen the switch or read nothing since. A peer that stays inside is looked at again.
 pub(crate) fn overtake(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
-    let mode = || chan.own().tx_mode.load(Ordering::SeqCst);
-    let waits = mode() == tx::ENDED && !chan.tx_ring().acknowledged() && !chan.recall_due();
-    if !waits || sys::barrier_everywhere().is_err() {
+    if !awaits_notice(chan) {
         return false;
     }
-    (0..LOOKS).any(|_| {
+    let mut looks = 1;
+    if !socket.switch_ordered.load(Ordering::SeqCst) {
+        if sys::barrier_everywhere().is_err() {
+            return false;
+        }
+        socket.switch_ordered.store(true, Ordering::SeqCst);
+        looks = LOOKS;
+    }
+    (0..looks).any(|_| {
         leave_unnoticed(fd, socket, chan);
-        let over = mode() == tx::AFTER;
-        if !over {
+        let over = chan.own().tx_mode.load(Ordering::SeqCst) == tx::AFTER;
+        if !over && looks > 1 {
             sys::yield_cpu();
         }
         over

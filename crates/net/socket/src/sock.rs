@@ -112,6 +112,8 @@ pub(crate) struct Socket {
     /// The peer died with bytes of ours unread, or the kernel has told only us of its reset; what
     /// the peer sent before can still be read.
     pub(crate) bereft: AtomicBool,
+    /// A barrier on all threads has followed the switch to our ring (`send::overtake`).
+    pub(crate) switch_ordered: AtomicBool,
     /// A call has been told of the reset.
     pub(crate) reset_told: AtomicBool,
     /// Empty reads in a row; every sixteenth looks at the anchor and at O_NONBLOCK.
@@ -166,6 +168,12 @@ impl Drop for Pin {
     }
 }
 
+fn lower(flags: &[&AtomicBool]) {
+    for flag in flags {
+        flag.store(false, Ordering::Relaxed);
+    }
+}
+
 impl Socket {
     /// A record for a new connection, shown as `fd`. `None` when there are too many.
     pub(crate) fn open(fd: Fd, how: u8) -> Option<&'static Socket> {
@@ -214,6 +222,7 @@ impl Socket {
             rx_shut,
             severed,
             bereft,
+            switch_ordered: _,
             reset_told,
             empty_reads,
             full_writes,
@@ -222,7 +231,7 @@ impl Socket {
             quiet_since,
             lent,
             epoch,
-            ended_for,
+            ended_for: _,
             state_lock: _,
             interests,
             next_free: _,
@@ -240,7 +249,6 @@ impl Socket {
             full_writes,
             unread_writes,
             epoch,
-            ended_for,
         ] {
             zero.store(0, Ordering::Relaxed);
         }
@@ -253,10 +261,9 @@ impl Socket {
         aux.store(-1, Ordering::Relaxed);
         own_copy.store(-1, Ordering::Relaxed);
         anchor_news.forget();
-        let flags = [marked, peer_marked, tx_shut, rx_shut];
-        for no in flags.into_iter().chain([severed, bereft, reset_told]) {
-            no.store(false, Ordering::Relaxed);
-        }
+        lower(&[marked, peer_marked, tx_shut, rx_shut]);
+        lower(&[severed, bereft, reset_told]);
+        self.forget_end();
         interests.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
 
@@ -371,6 +378,7 @@ impl Socket {
 
     /// A new channel begins, or another one may.
     pub(crate) fn forget_end(&self) {
+        self.switch_ordered.store(false, Ordering::Relaxed);
         self.ended_for.store(Reason::None as u32, Ordering::Relaxed);
     }
 

@@ -7,7 +7,7 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{allowance, clock, idle, kernel, places, policy, wakeups};
+use crate::{allowance, clock, idle, kernel, places, policy, send, wakeups};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
@@ -37,6 +37,8 @@ pub(crate) struct Wait {
     socket: &'static Socket,
     what: For,
     until: Until,
+    /// Naps so far that only looked whether the peer has left a receive.
+    naps: u32,
     /// Deadline (CLOCK_MONOTONIC, ns), known once a wait goes to sleep; `None` inside: for ever.
     deadline: Option<Option<u64>>,
 }
@@ -48,6 +50,7 @@ impl Wait {
             socket,
             what,
             until,
+            naps: 0,
             deadline: None,
         }
     }
@@ -172,7 +175,7 @@ impl Wait {
                 if fds[0].revents != 0 {
                     self.socket.anchor_news.note();
                     if self.what == For::Space {
-                        crate::send::peer_has_finished(self.fd, self.socket, chan);
+                        send::peer_has_finished(self.fd, self.socket, chan);
                     }
                 }
                 Ok(())
@@ -180,6 +183,18 @@ impl Wait {
             Err(Errno(libc::EINTR)) if restarts(deadline) => Ok(()),
             Err(e) => Err(e),
         }
+    }
+
+    /// Waits a moment, longer each time. As `ppoll`, but the end of the nap counts as an event.
+    fn nap(&mut self, fds: &mut [libc::pollfd], left: Option<u64>) -> Sys<usize> {
+        let pause_ns = (1u64 << self.naps.min(6)).min(NAP_MS) * 1_000_000;
+        self.naps = self.naps.saturating_add(1);
+        let (time, naps) = idle::shorter(Some(pause_ns), left);
+        // The number may be another file's by now. Whoever closes it from here on tells us.
+        fds[0].fd = self.socket.anchor(self.fd);
+        // SAFETY: no signal mask.
+        let n = unsafe { kernel::ppoll(fds, time, core::ptr::null()) }?;
+        Ok(if naps { n.max(1) } else { n })
     }
 
     /// Leaves the ring of a connection on which nobody can be woken: on TCP the kernel waits.
@@ -192,10 +207,16 @@ impl Wait {
 
     /// Waits in the kernel until the deadline, with a nap first while the channel has memory
     /// to give back. The bell stays readable from one wait to the next.
-    fn rest(&self, chan: &Chan, fds: &mut [libc::pollfd], deadline: Option<u64>) -> Sys<usize> {
+    ///
+    /// A sender whose ring has ended looks again after a while, up to 50 ms later each time: the
+    /// peer may have left a receive without noticing the switch to the ring, and tells nobody.
+    fn rest(&mut self, chan: &Chan, fds: &mut [libc::pollfd], deadline: Option<u64>) -> Sys<usize> {
         loop {
             let now = clock::monotonic_ns();
             let left = deadline.map(|d| d.saturating_sub(now));
+            if self.what == For::Space && send::awaits_notice(chan) {
+                return self.nap(fds, left);
+            }
             let (time, naps) = idle::shorter(idle::look(self.fd, self.socket, chan, now), left);
             // The number may be another file's by now. Whoever closes it from here on tells us.
             fds[0].fd = self.socket.anchor(self.fd);
@@ -207,6 +228,9 @@ impl Wait {
         }
     }
 }
+
+/// Longest nap of a sender that waits for its peer to leave a receive.
+const NAP_MS: u64 = 50;
 
 /// When the socket's own time-out ends a wait that begins now.
 fn deadline_of(fd: Fd, what: For) -> Option<u64> {

@@ -132,6 +132,16 @@ fn corruption_of_a_segment_that_the_victim_made_is_survived() {
     survives("given", "the segment", 26);
 }
 
+/// One barrier, then a look now and then: nobody tells the sender.
+#[test]
+fn a_sender_goes_on_when_its_peer_has_left_a_receive_without_notice() {
+    let mut server = Peer::start(compile::tool("crowd"), &["listen", "recv"], Arm::Library);
+    let port = server.expect("port");
+    for seed in 0..by_scale(3, 20) {
+        assert_eq!(attack("dawdling", &port, seed), "reached the answer");
+    }
+}
+
 /// Whoever ends the connection waits a moment for the peer, then resets it.
 #[test]
 fn a_peer_that_recalls_and_takes_nothing_holds_nobody() {

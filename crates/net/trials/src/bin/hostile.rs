@@ -63,6 +63,7 @@ fn main() {
         "locked" => attack.write_its_block(),
         "segments" => attack.give_many_segments(port),
         "bells" => attack.name_many_bells(),
+        "dawdling" => attack.leave_without_notice(),
         "stalled" => attack.take_nothing_back(target, port),
         "given" => attack.corrupt_given_segment(&mut dice),
         other => panic!("no mode {other}"),
@@ -74,6 +75,36 @@ fn main() {
 struct Attack(Victim);
 
 impl Attack {
+    /// Seems to be inside a receive while the server's ring ends, and later leaves it without having
+    /// noticed the switch to that ring: a thread that was stopped there. The server waits in a send.
+    fn leave_without_notice(&mut self) -> &'static str {
+        let segment = match self.0.share_own_segment() {
+            Ok(segment) => segment,
+            Err(step) => return step,
+        };
+        let slot = segment.slot(0);
+        let (ring, stream) = (&slot.rings[1], &mut self.0.stream);
+        slot.sides[0].receiving.store(1, Ordering::SeqCst);
+        ring.set_ready();
+        while !ring.readable() {
+            stream.write_all(b"a").expect("a sound connection");
+            // What it answered by TCP must not be taken for what is asked for below.
+            let _ = stream.read(&mut [0; 64]);
+        }
+        ring.freeze();
+        stream.write_all(b"b").expect("a sound connection");
+        while slot.sides[1].tx_places.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now(); // It is not asleep yet.
+        }
+        slot.sides[0].receiving.store(0, Ordering::SeqCst);
+        let patience = Some(Duration::from_secs(10));
+        stream.set_read_timeout(patience).expect("a socket option");
+        match stream.read(&mut [0; 64]) {
+            Ok(1..) => "the answer",
+            Ok(0) | Err(_) => "no answer",
+        }
+    }
+
     /// Lets the server fill a ring, recalls all of it, reads nothing, and stays. The server, which
     /// must send those bytes by TCP before it ends the connection, has others to serve.
     fn take_nothing_back(&mut self, server: [u8; 4], port: u16) -> &'static str {
