@@ -11,7 +11,7 @@ pub use crate::ring::{LARGEST_SHIFT as STRIDE_SHIFT, START_SHIFT};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Changes with every change of meaning of shared memory or messages.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 /// Channels in one segment; a waiting place's ready word has a bit for each.
 pub const SLOTS: usize = 64;
 /// Waiting places of one side that one segment can name.
@@ -36,6 +36,10 @@ pub struct Identity {
     pub id: AtomicU64,
     /// What each side says of its threads.
     pub turns: [LastTurn; 2],
+    /// What each side says of its use of TCP.
+    pub by_tcp: [ByTcp; 2],
+    /// When each side told of news.
+    pub told: [Told; 2],
 }
 
 /// When a thread of a side last began to wait, by the CPU's time counter. On a line of its
@@ -44,6 +48,22 @@ pub struct Identity {
 pub struct LastTurn {
     /// Ticks; 0: never.
     pub at: AtomicU64,
+}
+
+/// When a side last used the TCP of a connection that may get a channel, before it told the other
+/// side of a channel's news. On a line of its own, for it is read with all news and seldom changes.
+#[repr(C, align(128))]
+pub struct ByTcp {
+    /// Ticks of the CPU's time counter; 0: never.
+    pub at: AtomicU64,
+}
+
+/// When a side last told the other of a channel's news, by slot. On lines of its own: the teller
+/// writes there each time, and it is read only where the order of several channels matters.
+#[repr(C, align(128))]
+pub struct Told {
+    /// Ticks of the CPU's time counter.
+    pub at: [AtomicU64; SLOTS],
 }
 
 /// What one side says about one channel. The other side only reads it, if it is honest: so a side

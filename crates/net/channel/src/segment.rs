@@ -192,6 +192,36 @@ impl Segment {
         turns[self.side.peer().0].at.load(Ordering::Relaxed)
     }
 
+    /// Says when we last used TCP (ticks of the time counter). Before [`Place::tell`].
+    pub fn note_by_tcp(&self, at: u64) {
+        let word = &self.header().identity.by_tcp[self.side.0].at;
+        if word.load(Ordering::Relaxed) != at {
+            word.store(at, Ordering::Relaxed);
+        }
+    }
+
+    /// When the peer last used TCP, as it says. After [`Place::take`].
+    #[must_use]
+    pub fn peer_by_tcp(&self) -> u64 {
+        let side = self.side.peer().0;
+        self.header().identity.by_tcp[side]
+            .at
+            .load(Ordering::Relaxed)
+    }
+
+    /// Says that we tell of a slot's news at `at` (ticks of the time counter).
+    pub fn note_told(&self, slot: usize, at: u64) {
+        let told = &self.header().identity.told[self.side.0];
+        told.at[slot % crate::layout::SLOTS].store(at, Ordering::Relaxed);
+    }
+
+    /// When the peer last told of a slot's news, as it says.
+    #[must_use]
+    pub fn peer_told_at(&self, slot: usize) -> u64 {
+        let told = &self.header().identity.told[self.side.peer().0];
+        told.at[slot % crate::layout::SLOTS].load(Ordering::Relaxed)
+    }
+
     /// Claims a free waiting place of our side.
     #[must_use]
     pub fn claim_place(&self, bell: u64) -> Option<usize> {

@@ -9,8 +9,8 @@ use crate::epoll_wait::{Call, KernelWait};
 use crate::sock::{Socket, origin, phase};
 use crate::table::Entry;
 use crate::{
-    allowance, chaos, close, epoll, idle, iov, kernel, recv, rt, send, settings, sever, table,
-    upgrade,
+    allowance, by_tcp, chaos, close, epoll, idle, iov, kernel, recv, rt, send, settings, sever,
+    table, upgrade,
 };
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
@@ -60,7 +60,10 @@ pub fn track_created(fd: Fd, nonblocking: bool) {
 /// Starts to follow a socket that connects; one that is followed goes on.
 pub fn track_connected(fd: Fd) {
     match table::get(fd) {
-        Entry::Socket(s) => s.origin.store(origin::CONNECTED, Ordering::Relaxed),
+        Entry::Socket(s) => {
+            s.origin.store(origin::CONNECTED, Ordering::Relaxed);
+            by_tcp::note(s); // Whoever listens there has been told.
+        }
         Entry::Unknown => track(fd, origin::CONNECTED, None),
         Entry::Epoll(_) | Entry::Hidden => {}
     }
@@ -151,6 +154,7 @@ impl Handle {
         let _pin = self.0.pin();
         let chan = Chan::of(self.0).filter(|_| self.0.is_bound());
         if how == libc::SHUT_WR || how == libc::SHUT_RDWR {
+            by_tcp::note_soon(self.0);
             if let Some(chan) = &chan {
                 close::finish_recall(fd, self.0, chan, close::end_of_patience());
                 let _lock = chan.lock_tx(self.0);
@@ -244,7 +248,7 @@ impl Handle {
         if !enter(fd, socket) {
             let n = next();
             if flags & (libc::MSG_PEEK | libc::MSG_ERRQUEUE) == 0 {
-                count(socket, n, &socket.received);
+                by_tcp::count(socket, n, &socket.received);
             }
             return n;
         }
@@ -267,7 +271,7 @@ impl Handle {
             return None;
         }
         let n = next();
-        count(self.0, n, &self.0.sent);
+        by_tcp::count(self.0, n, &self.0.sent);
         Some(n)
     }
 
@@ -289,7 +293,7 @@ impl Handle {
                 socket.never(fd, Reason::OutOfBand);
             }
             let n = next();
-            count(socket, n, &socket.sent);
+            by_tcp::count(socket, n, &socket.sent);
             return n;
         }
         // SAFETY: promised by our caller.
@@ -314,24 +318,6 @@ fn enter(fd: Fd, socket: &'static Socket) -> bool {
         return socket.is_bound();
     }
     true
-}
-
-fn count(socket: &Socket, n: isize, total: &core::sync::atomic::AtomicU64) {
-    if let Ok(bytes @ 1..) = u64::try_from(n) {
-        total.fetch_add(bytes, Ordering::Relaxed);
-        socket.count();
-        if let Some(entry) = rt::entry(socket.shown_as.load(Ordering::Relaxed)) {
-            entry
-                .tcp_rx
-                .store(socket.received.load(Ordering::Relaxed), Ordering::Relaxed);
-            entry
-                .tcp_tx
-                .store(socket.sent.load(Ordering::Relaxed), Ordering::Relaxed);
-            entry
-                .messages
-                .store(socket.messages.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
-    }
 }
 
 /// Shows on the status page what a bound call moved: by the channel, less what went by TCP.

@@ -5,7 +5,7 @@
 
 use crate::links::Link;
 use crate::sock::Socket;
-use crate::{allowance, chaos, clock, rt, thread};
+use crate::{allowance, by_tcp, chaos, clock, rt, thread};
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use saiga_channel::layout::{OPEN_CLOSED, OPEN_MAPPED, Side, SideBlock, Slot};
 use saiga_channel::own::OwnSlot;
@@ -194,11 +194,17 @@ impl Chan {
     pub(crate) fn tell_ourselves(&self) {
         let ours = self.ours();
         let places = ours.rx_places.load(Ordering::SeqCst) | ours.tx_places.load(Ordering::SeqCst);
-        self.tell_at(self.segment.side, places);
+        self.tell_at(self.segment.side, places, clock::ticks());
     }
 
     fn tell(&self, places: u64) {
-        self.tell_at(self.segment.side.peer(), places);
+        if places == 0 {
+            return;
+        }
+        let now = clock::ticks();
+        self.segment.note_by_tcp(by_tcp::last());
+        self.segment.note_told(self.index, now);
+        self.tell_at(self.segment.side.peer(), places, now);
     }
 
     /// Goes back to TCP where the peer has had us wake many of its waiting places at once, again and
@@ -212,14 +218,14 @@ impl Chan {
         }
     }
 
-    fn tell_at(&self, side: Side, mut places: u64) {
+    fn tell_at(&self, side: Side, mut places: u64, now: u64) {
         let mut rings = 0u32;
         while places != 0 {
             let index = places.trailing_zeros() as usize;
             places &= places - 1;
             let place = self.segment.place(side, index);
             if let Some(bell) = place.tell(self.index) {
-                place.note_ring(clock::ticks(), thread::cpu());
+                place.note_ring(now, thread::cpu());
                 rt::ring(bell);
                 rings += 1;
             }

@@ -2,7 +2,9 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::{Socket, mode, phase};
-use crate::{allowance, clock, epoll, kernel, links, recv, rt, send, sever, table, upgrade, uring};
+use crate::{
+    allowance, by_tcp, clock, epoll, kernel, links, recv, rt, send, sever, table, upgrade, uring,
+};
 use core::sync::atomic::{AtomicU64, Ordering};
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Fd};
@@ -76,6 +78,7 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
         return Closing::Proceed;
     }
     let pin = socket.pin();
+    by_tcp::note_soon(socket);
     // First of all: once the peer knows of the end it may give the slot to another connection,
     // and a thread that looks at a registration of this one would take part in the other's.
     epoll::forget(socket);

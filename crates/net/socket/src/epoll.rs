@@ -11,6 +11,7 @@ mod closing;
 mod crowd;
 mod hot;
 mod kernel_view;
+mod order;
 mod registration;
 
 pub(crate) use closing::{close, close_stale, left};
@@ -88,6 +89,8 @@ pub(crate) struct Interest {
     /// Another registration of the same channel in the same set, by another descriptor.
     twin: AtomicPtr<Interest>,
     pub(crate) next_ready: AtomicPtr<Interest>,
+    /// When the peer told us, for sorting.
+    told_at: AtomicU64,
     next_free: AtomicPtr<Interest>,
 }
 
@@ -256,8 +259,12 @@ pub(crate) struct EpollSet {
     pub(crate) look_at: AtomicU64,
     /// The last look left nothing to come back for, and there was no event since.
     pub(crate) settled: AtomicBool,
-    /// Who goes first when there is room for one event only.
+    /// A channel took the only room when the kernel was due: next time it goes first.
     pub(crate) kernel_first: AtomicBool,
+    /// When peers of channels with news had used TCP, and until when the kernel has told what came
+    /// by it (ticks).
+    peer_by_tcp: AtomicU64,
+    asked: AtomicU64,
     /// CPU of the peer that told us something last.
     pub(crate) peer_cpu: AtomicU32,
     /// Polled by something else: the bell must ring whenever something is ready.
@@ -284,6 +291,8 @@ pub(crate) fn open(fd: Fd) {
     set.waiters.clear();
     set.sleepers.clear();
     set.used_segments.store(0, Ordering::Relaxed);
+    set.peer_by_tcp.store(0, Ordering::Relaxed);
+    set.asked.store(1, Ordering::Relaxed);
     for none in [&set.bell_fd, &set.own_copy] {
         none.store(-1, Ordering::Relaxed);
     }

@@ -68,6 +68,25 @@ impl Call<'_> {
         }
     }
 
+    /// Moves the events from `middle` to `end` before those from `start` to `middle`.
+    fn exchange(&self, start: usize, middle: usize, end: usize) {
+        if start < middle && middle < end {
+            for (from, to) in [(start, middle), (middle, end), (start, end)] {
+                self.reverse(from, to);
+            }
+        }
+    }
+
+    fn reverse(&self, mut from: usize, mut to: usize) {
+        while to > from + 1 {
+            to -= 1;
+            let (one, two) = (self.get(from), self.get(to));
+            self.put(from, two.events, two.u64);
+            self.put(to, one.events, one.u64);
+            from += 1;
+        }
+    }
+
     /// Reads an event that the kernel stored. `at < room`.
     fn get(&self, at: usize) -> libc::epoll_event {
         // SAFETY: the kernel has filled this place.
@@ -133,7 +152,7 @@ fn plain(call: &Call<'_>) -> Sys<Plain> {
     }
     let inside = join(set);
     set.sleepers.part(ticket);
-    match slept.map(|n| sift(call, 0, n)) {
+    match slept.map(|n| sift(call, n).kept) {
         Ok(0) => Ok(Plain::Bell(inside)),
         result => {
             leave(set, inside); // The bell may have been for others that sleep here.
@@ -186,20 +205,14 @@ fn emulate(call: &Call<'_>, deadline: Option<u64>) -> Sys<usize> {
     let set = call.set;
     loop {
         let due = kernel_due(set);
-        let first = due && (call.room > 1 || !set.kernel_first.fetch_xor(true, Ordering::Relaxed));
-        let mut n = if first { look(call, 0)? } else { 0 };
+        let (mut n, asked) = serve(call, due, false)?;
         if due {
             set.hot.turn(set.segments().len());
         }
-        n += collect(call, n, due);
-        if n > 0 {
-            return Ok(n);
-        }
-        let over = left_of(deadline) == Some(0);
-        if over && !first {
+        let over = n == 0 && left_of(deadline) == Some(0);
+        if over && !asked {
             // Who goes on to wait hears of the kernel's descriptors when it goes to sleep.
-            n = look(call, 0)?;
-            n += collect(call, n, true);
+            (n, _) = serve(call, true, true)?;
         }
         if n > 0 || over {
             return Ok(n);
@@ -226,11 +239,36 @@ fn kernel_due(set: &EpollSet) -> bool {
     now.wrapping_sub(set.looked.load(Ordering::Relaxed)) > clock::us(LOOK_US)
 }
 
-/// Asks the kernel's set without waiting; returns the number of the application's events.
-fn look(call: &Call<'_>, from: usize) -> Sys<usize> {
-    call.set.looked.store(clock::ticks(), Ordering::Relaxed);
-    let n = call.kernel(Some(0))?;
-    Ok(sift(call, from, n))
+/// Stores what there is to report; how many events, and whether the kernel was asked. It is, if
+/// `must`, when it is `due` and has its turn, and when a channel with news says that its peer
+/// used TCP before: after the look at the channels, so that it knows what came before their news.
+fn serve(call: &Call<'_>, due: bool, must: bool) -> Sys<(usize, bool)> {
+    let set = call.set;
+    let mut guard = set.lock.lock();
+    if guard.is_some() {
+        absorb(set, due);
+    }
+    let after_tcp = set.must_ask();
+    let has_turn = || call.room > 1 || set.kernel_first.swap(false, Ordering::Relaxed);
+    let ask = must || after_tcp || (due && has_turn());
+    let mut from_kernel = Sifted::default();
+    if ask {
+        drop(guard);
+        let now = clock::ticks();
+        set.looked.store(now, Ordering::Relaxed);
+        let n = call.kernel(Some(0))?;
+        from_kernel = sift(call, n);
+        if !after_tcp {
+            from_kernel.before = 0; // What the kernel has came later, as far as peers say.
+        }
+        guard = set.lock.lock();
+        set.asked_at(now);
+    }
+    let n = guard.map_or(from_kernel.kept, |guard| collect(call, from_kernel, &guard));
+    if due && !ask && n > 0 {
+        set.kernel_first.store(true, Ordering::Relaxed);
+    }
+    Ok((n, ask))
 }
 
 /// Sleeps in the kernel's set. `Some(n)`: return with so many events; `None`: look again.
@@ -238,6 +276,7 @@ fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
     let set = call.set;
     let nap = idle::nap(set);
     let ticket = set.sleepers.join();
+    let now = clock::ticks();
     let slept = if announce_sleep(set) || has_ready(set) {
         Ok(None)
     } else {
@@ -250,13 +289,25 @@ fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
     set.looked.store(clock::ticks(), Ordering::Relaxed);
     match slept? {
         None => Ok(None),
-        Some(0) => Ok(Some(collect(call, 0, true))),
-        Some(n) => {
-            let kept = sift(call, 0, n);
-            let all = kept + collect(call, kept, true);
-            Ok((all > 0).then_some(all))
-        }
+        Some(0) => serve(call, true, false).map(|(n, _)| Some(n)),
+        Some(n) => Ok(woken(call, n, now)),
     }
+}
+
+/// The kernel has ended a sleep, which began at `since`, with so many events; how many to return,
+/// unless none.
+fn woken(call: &Call<'_>, n: usize, since: u64) -> Option<usize> {
+    let from_kernel = sift(call, n);
+    let kept = from_kernel.kept;
+    let all = call.set.lock.lock().map_or(kept, |guard| {
+        absorb(call.set, true);
+        call.set.asked_at(since);
+        if call.set.must_ask() {
+            return kept; // The channels wait for the next look at the kernel.
+        }
+        collect(call, from_kernel, &guard)
+    });
+    (all > 0).then_some(all)
 }
 
 /// Whether the ready list has an entry. For a caller that counts as a sleeper already.
@@ -299,15 +350,25 @@ fn has_news(set: &EpollSet) -> bool {
     places.any(Place::has_news)
 }
 
-/// Sorts `n` events that the kernel stored from the start: keeps the application's, takes
-/// ours out. Returns how many stay.
-fn sift(call: &Call<'_>, from: usize, n: usize) -> usize {
-    let mut kept = from;
+/// What `sift` found.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sifted {
+    /// Events of the application's.
+    kept: usize,
+    /// Those of them that came before the news of channels.
+    before: usize,
+}
+
+/// Sorts `n` events that the kernel stored: keeps the application's, takes ours out. The kernel
+/// reports in the order in which things became ready, the bell among them.
+fn sift(call: &Call<'_>, n: usize) -> Sifted {
+    let (mut kept, mut bell_at) = (0, None);
     for at in 0..n {
         let event = call.get(at);
         let data = event.u64;
         if data == BELL_DATA {
             let _ = call.set.bell().drain();
+            bell_at = Some(kept);
         } else if let Some(interest) = epoll::by_data(data) {
             if let Some(socket) = interest.socket() {
                 socket.anchor_news.note();
@@ -323,17 +384,15 @@ fn sift(call: &Call<'_>, from: usize, n: usize) -> usize {
             kept += 1;
         }
     }
-    kept
+    let before = bell_at.unwrap_or(kept);
+    Sifted { kept, before }
 }
 
-/// Stores events of bound connections from `from` on; returns how many. Unless `everywhere`,
-/// segments that rest are looked at only when no other has news.
-fn collect(call: &Call<'_>, from: usize, everywhere: bool) -> usize {
-    let Some(_guard) = call.set.lock.lock() else {
-        return 0;
-    };
-    absorb(call.set, everywhere);
-    let (mut n, last) = (from, call.set.last_ready.load(Ordering::Relaxed));
+/// Stores events of bound connections of the ready list beside those of the kernel; how many
+/// there are in all.
+fn collect(call: &Call<'_>, from_kernel: Sifted, _guard: &Guard<'_>) -> usize {
+    let Sifted { kept, before } = from_kernel;
+    let (mut n, last) = (kept, call.set.last_ready.load(Ordering::Relaxed));
     while n < call.room {
         let Some(interest) = call.set.unqueue() else {
             break;
@@ -347,34 +406,38 @@ fn collect(call: &Call<'_>, from: usize, everywhere: bool) -> usize {
             break;
         }
     }
-    if n > from {
+    if n > kept {
         idle::stir(call.set);
+        call.exchange(before, kept, n);
     }
-    n - from
+    n
 }
 
-/// Moves the registrations of slots with news to the ready list. Caller holds the lock.
+/// Moves the registrations of slots with news to the ready list, in the order of the news. Unless
+/// `everywhere`, segments that rest are looked at only when no other has news. Caller holds the
+/// lock.
 fn absorb(set: &'static EpollSet, everywhere: bool) {
-    let used = set.segments().len();
+    let (used, last) = (set.segments().len(), set.last_ready.load(Ordering::Relaxed));
+    let mut slots = 0;
     if !everywhere {
-        let hot = set.hot.indices(used);
-        let with_news = hot.filter(|index| absorb_one(set, *index));
-        if with_news.count() > 0 {
-            return;
-        }
+        slots = set.hot.indices(used).map(|i| absorb_one(set, i)).sum();
     }
-    for index in 0..used {
-        absorb_one(set, index);
+    if slots == 0 {
+        slots = (0..used).map(|index| absorb_one(set, index)).sum();
+    }
+    if slots > 1 {
+        set.sort_behind(last);
     }
 }
 
-/// The same for one segment; whether it had news.
-fn absorb_one(set: &'static EpollSet, index: usize) -> bool {
+/// The same for one segment; how many slots had news.
+fn absorb_one(set: &'static EpollSet, index: usize) -> u32 {
     let segment = &set.segments()[index];
     let mut bits = segment.place().map_or(0, Place::take);
-    let has_news = bits != 0;
-    if has_news {
+    let slots = bits.count_ones();
+    if slots > 0 {
         set.hot.note(index);
+        set.hear_of_tcp(segment);
     }
     while bits != 0 {
         let slot = bits.trailing_zeros() as usize;
@@ -383,7 +446,7 @@ fn absorb_one(set: &'static EpollSet, index: usize) -> bool {
             set.queue(interest);
         }
     }
-    has_news
+    slots
 }
 
 /// What a registration has to report, if anything. Puts it back into the ready list when it

@@ -4,7 +4,7 @@
 use crate::chan::{Chan, SideLock, tx};
 use crate::sock::{Socket, count_one, origin};
 use crate::wait::{For, Until, Wait};
-use crate::{allowance, epoll, kernel, sever};
+use crate::{allowance, by_tcp, epoll, kernel, sever};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::ring::{Got, Put};
@@ -456,6 +456,7 @@ fn to_tcp(fd: Fd, socket: &'static Socket, rest: Parts<'_, '_>, flags: i32) -> S
     match kernel::send(fd, rest, flags | libc::MSG_DONTWAIT) {
         Ok(n) => {
             socket.sent.fetch_add(n as u64, Ordering::Relaxed);
+            by_tcp::note(socket);
             Ok(Try::Bytes(n))
         }
         Err(Errno(libc::EAGAIN)) => Ok(Try::Full),

@@ -1,0 +1,150 @@
+//! In which order a set reports: as things became ready.
+//!
+//! Channels that are found with news in one look are sorted by the time at which their peers
+//! told us. Before a channel is reported whose peer had used TCP (`by_tcp.rs`), the kernel is asked
+//! if it was not since. Peers may lie: what they say decides about the order, and about one system
+//! call for each wait.
+
+#![expect(unsafe_code, reason = "lists of pool records")]
+
+use super::{EpollSet, Interest, SetSegment};
+use crate::clock;
+use crate::links::Link;
+use core::ptr;
+use core::sync::atomic::Ordering;
+use saiga_channel::segment::Segment;
+
+/// Runs of up to 2^20 registrations, which is more than a set can hold.
+const RUNS: usize = 20;
+
+impl EpollSet {
+    /// A segment has news: notes when its peer used TCP before. Caller holds the lock.
+    pub(crate) fn hear_of_tcp(&self, entry: &SetSegment) {
+        let segment = entry.link().and_then(Link::segment);
+        let by_tcp = segment.map_or(0, Segment::peer_by_tcp);
+        if by_tcp > self.peer_by_tcp.load(Ordering::Relaxed) {
+            // A time to come, announced or made up, would have the kernel asked again and again.
+            let by_tcp = by_tcp.min(clock::ticks());
+            self.peer_by_tcp.store(by_tcp, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the kernel must be asked before a channel of the ready list is reported: it may
+    /// know of something that came before. Caller holds the lock.
+    pub(crate) fn must_ask(&self) -> bool {
+        self.peer_by_tcp.load(Ordering::Relaxed) >= self.asked.load(Ordering::Relaxed)
+    }
+
+    /// The kernel has told everything up to that time (ticks). Caller holds the lock.
+    pub(crate) fn asked_at(&self, at: u64) {
+        if at > self.asked.load(Ordering::Relaxed) {
+            self.asked.store(at, Ordering::Relaxed);
+        }
+    }
+
+    /// Sorts what was put into the ready list behind `last`, which may be null: then all of it.
+    /// Caller holds the lock.
+    pub(crate) fn sort_behind(&self, last: *mut Interest) {
+        // SAFETY: list members are pool records.
+        let head = match unsafe { last.as_ref() } {
+            Some(last) => &last.next_ready,
+            None => &self.first_ready,
+        };
+        let mut at = head.load(Ordering::Relaxed);
+        let mut runs: [*mut Interest; RUNS] = [ptr::null_mut(); RUNS];
+        // SAFETY: list members are pool records; the next one is read before the link changes.
+        while let Some(one) = unsafe { at.as_ref() } {
+            let mut run = at;
+            at = one.next_ready.swap(ptr::null_mut(), Ordering::Relaxed);
+            one.told_at.store(self.told_at(one), Ordering::Relaxed);
+            for place in &mut runs {
+                if place.is_null() {
+                    *place = run;
+                    break;
+                }
+                run = merge(core::mem::replace(place, ptr::null_mut()), run);
+            }
+        }
+        let sorted = runs
+            .into_iter()
+            .fold(ptr::null_mut(), |later, run| merge(run, later));
+        head.store(sorted, Ordering::Relaxed);
+        let mut end = sorted;
+        // SAFETY: as above.
+        while let Some(one) = unsafe { end.as_ref() } {
+            self.last_ready.store(end, Ordering::Relaxed);
+            end = one.next_ready.load(Ordering::Relaxed);
+        }
+    }
+
+    /// When the peer told us of a registration's channel last; 0: not known.
+    fn told_at(&self, interest: &Interest) -> u64 {
+        let index = interest.segment.load(Ordering::Relaxed) as usize;
+        let entry = self.segments().get(index);
+        let segment = entry.and_then(SetSegment::link).and_then(Link::segment);
+        let slot = interest.slot.load(Ordering::Relaxed) as usize;
+        segment.map_or(0, |s| s.peer_told_at(slot))
+    }
+}
+
+/// Joins two sorted lists; what is equal keeps its order.
+fn merge(mut one: *mut Interest, mut two: *mut Interest) -> *mut Interest {
+    let mut first = ptr::null_mut();
+    let mut last: Option<&Interest> = None;
+    loop {
+        // SAFETY: list members are pool records.
+        let left = unsafe { one.as_ref() };
+        // SAFETY: as above.
+        let right = unsafe { two.as_ref() };
+        let told = |i: &Interest| i.told_at.load(Ordering::Relaxed);
+        let (taken, rest) = match (left, right) {
+            (Some(l), Some(r)) if told(r) < told(l) => (r, &mut two),
+            (Some(l), _) => (l, &mut one),
+            (None, Some(r)) => (r, &mut two),
+            (None, None) => return first,
+        };
+        match last {
+            Some(last) => last.next_ready.store(*rest, Ordering::Relaxed),
+            None => first = *rest,
+        }
+        *rest = taken.next_ready.load(Ordering::Relaxed);
+        last = Some(taken);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::epoll::POOL;
+
+    /// A list of registrations that were told of at these times; `names` tell them apart.
+    fn list(of: &[(u64, u64)]) -> *mut Interest {
+        of.iter().rev().fold(ptr::null_mut(), |rest, (told, name)| {
+            let one = POOL.take().expect("few are in use");
+            one.told_at.store(*told, Ordering::Relaxed);
+            one.data.store(*name, Ordering::Relaxed);
+            one.next_ready.store(rest, Ordering::Relaxed);
+            ptr::from_ref(one).cast_mut()
+        })
+    }
+
+    fn names(mut at: *mut Interest) -> Vec<u64> {
+        let mut names = Vec::new();
+        // SAFETY: list members are pool records.
+        while let Some(one) = unsafe { at.as_ref() } {
+            names.push(one.data.load(Ordering::Relaxed));
+            at = one.next_ready.load(Ordering::Relaxed);
+        }
+        names
+    }
+
+    #[test]
+    fn lists_are_joined_by_time_and_equals_keep_their_order() {
+        let one = || list(&[(1, 10), (3, 11), (3, 12), (9, 13)]);
+        let two = || list(&[(0, 20), (3, 21), (4, 22)]);
+        assert_eq!(names(merge(one(), two())), [20, 10, 11, 12, 21, 22, 13]);
+        assert_eq!(names(merge(two(), one())), [20, 10, 21, 11, 12, 22, 13]);
+        assert_eq!(names(merge(one(), ptr::null_mut())), [10, 11, 12, 13]);
+        assert_eq!(names(merge(ptr::null_mut(), two())), [20, 21, 22]);
+    }
+}
