@@ -150,6 +150,17 @@ impl View {
     fn used(&self) -> u64 {
         self.head - self.tail
     }
+    /// How many of so many bytes are taken now.
+    fn taken_of(&self, wanted: u64, limit: u32) -> u64 {
+        if !self.has_quarter() && !self.can_grow(limit) {
+            return 0;
+        }
+        wanted.min(self.capacity() - self.used())
+    }
+    /// Whether a quarter of the ring is free.
+    fn has_quarter(&self) -> bool {
+        self.capacity() - self.used() >= self.capacity() / 4
+    }
     /// Whether so many more bytes would lie in places that bytes before them had.
     fn goes_around(&self, more: u64) -> bool {
         self.since_base().saturating_add(more) > self.capacity()
@@ -245,31 +256,30 @@ impl Ring {
         }
     }
 
-    /// Publishes as much of `parts`, taken in order, as fits.
+    /// Publishes as much of `parts`, taken in order, as fits; nothing while the ring is
+    /// not [`writable`](Self::writable). So what a quarter of a full-grown ring holds goes whole: bytes of several writers do not mix where one of them waits for room.
     ///
     /// `grow` is called with the wanted logarithm when the ring is too small for the message, or
     /// for a large one's next part, and below its storage's limit, so always when it is asleep; it makes the memory real and says
     /// whether it could.
-    pub fn write(
-        &self,
-        storage: &impl Storage,
-        parts: &[&[u8]],
-        grow: impl FnOnce(u32) -> bool,
-    ) -> Put {
+    pub fn write<P>(&self, storage: &impl Storage, parts: P, grow: impl FnOnce(u32) -> bool) -> Put
+    where
+        P: IntoIterator<Item: AsRef<[u8]>> + Clone,
+    {
         let Some(mut view) = self.view(storage.max_shift()) else {
             return Put::Corrupt;
         };
         if view.frozen {
             return Put::Frozen;
         }
-        let wanted: u64 = parts.iter().map(|p| p.len() as u64).sum();
-        let (wanted, limit) = (wanted.min(AT_ONCE), storage.limit());
+        let sizes = parts.clone().into_iter().map(|p| p.as_ref().len() as u64);
+        let (wanted, limit) = (sizes.sum::<u64>().min(AT_ONCE), storage.limit());
         if view.used() == 0 {
             self.rewind(&mut view, limit, wanted, grow);
         } else if view.goes_around(wanted) && view.can_grow(limit) {
             self.enlarge(&mut view, limit, wanted, grow);
         }
-        let n = wanted.min(view.capacity() - view.used());
+        let n = view.taken_of(wanted, limit);
         if n == 0 {
             // A ring of less than its limit is full only where it could not grow.
             let starved = wanted > 0 && view.shift < limit;
@@ -438,10 +448,7 @@ impl Ring {
     pub fn writable(&self, limit: u32) -> bool {
         match self.view(LARGEST_SHIFT) {
             None => true,
-            Some(v) => {
-                let quarter = v.capacity() - v.used() >= v.capacity() / 4;
-                quarter || v.frozen || v.can_grow(limit)
-            }
+            Some(v) => v.has_quarter() || v.frozen || v.can_grow(limit),
         }
     }
 
@@ -452,12 +459,14 @@ impl Ring {
         head != tail
     }
 
-    /// Bytes that writes would take now, if the ring gets the memory up to its `limit`.
+    /// Bytes that writes would take now, if the ring gets the memory up to its `limit`. Nothing of
+    /// less than a quarter of the ring, where a write may take nothing either.
     pub fn room(&self, limit: u32) -> usize {
         let free = self.view(LARGEST_SHIFT).map_or(0, |v| match v.shift {
             ASLEEP => 1 << START_SHIFT.min(limit),
             _ if v.can_grow(limit) => (1 << limit) - v.since_base(),
-            _ => v.capacity() - v.used(),
+            _ if v.has_quarter() => v.capacity() - v.used(),
+            _ => 0,
         });
         usize::try_from(free).unwrap_or(0)
     }
@@ -547,10 +556,14 @@ fn fence() {
 }
 
 /// Copies the first `n` bytes of `parts` behind the head.
-fn copy_in(storage: &impl Storage, view: &View, parts: &[&[u8]], n: u64) {
+fn copy_in<P>(storage: &impl Storage, view: &View, parts: P, n: u64)
+where
+    P: IntoIterator<Item: AsRef<[u8]>>,
+{
     let mut position = view.head;
     let mut left = usize::try_from(n).unwrap_or(0);
     for part in parts {
+        let part = part.as_ref();
         let mut rest = &part[..part.len().min(left)];
         left -= rest.len();
         while !rest.is_empty() {

@@ -6,6 +6,7 @@
 use crate::chan::{Chan, rx, tx};
 use crate::epoll_wait as waiting;
 use crate::epoll_wait::{Call, KernelWait};
+use crate::gather::Gather;
 use crate::sock::{Socket, origin, phase};
 use crate::table::Entry;
 use crate::{
@@ -227,7 +228,7 @@ impl Handle {
         if !self.0.is_bound() {
             return send::plain_waiting(fd, self.0, bytes);
         }
-        let result = sever::told(fd, self.0, send::send_waiting(fd, self.0, &[bytes]));
+        let result = sever::told(fd, self.0, send::send_waiting(fd, self.0, bytes.into()));
         show_bytes(self.0, |e| &e.channel_tx, &self.0.sent, &result);
         result
     }
@@ -411,20 +412,11 @@ fn later(flags: i32) -> i32 {
 /// # Safety
 /// Every vector is readable for its length.
 unsafe fn transmit_bound(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i32) -> Sys<usize> {
-    let mut done = 0;
-    for step in iov.chunks(iov::STEP) {
-        let mut slots: [&'static [u8]; iov::STEP] = [&[]; iov::STEP];
-        // SAFETY: promised by our caller.
-        let parts = unsafe { iov::readable(step, &mut slots) }?;
-        let wanted: usize = parts.iter().map(|p| p.len()).sum();
-        match send::send(fd, socket, parts, flags) {
-            Ok(n) if n < wanted => return Ok(done + n),
-            Ok(n) => done += n,
-            Err(_) if done > 0 => return Ok(done),
-            Err(e) => return Err(e),
-        }
+    if iov.is_empty() {
+        return Ok(0);
     }
-    Ok(done)
+    // SAFETY: promised by our caller.
+    send::send(fd, socket, unsafe { Gather::new(iov) }?, flags)
 }
 
 /// Serves `epoll_ctl(2)`. `None`: none of our business, or nothing of it is emulated.

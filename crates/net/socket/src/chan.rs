@@ -3,6 +3,7 @@
 
 #![expect(unsafe_code, reason = "turns the socket's link word into a reference")]
 
+use crate::gather::Gather;
 use crate::links::Link;
 use crate::sock::Socket;
 use crate::{allowance, by_tcp, chaos, clock, rt, thread};
@@ -148,9 +149,9 @@ impl Chan {
     }
 
     /// Writes to the ring and tells the peer. Caller holds the sender's lock.
-    pub(crate) fn put(&self, socket: &Socket, parts: &[&[u8]]) -> Put {
+    pub(crate) fn put(&self, socket: &Socket, what: Gather<'_>) -> Put {
         let bytes = self.tx_bytes();
-        let put = self.tx_ring().write(&bytes, parts, |shift| {
+        let put = self.tx_ring().write(&bytes, what.parts(), |shift| {
             let grown = !chaos::starves() && bytes.populate(shift);
             if grown {
                 allowance::lend(socket, shift);

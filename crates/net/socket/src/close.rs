@@ -1,6 +1,7 @@
 //! The end of a descriptor, of a connection, and of its channel.
 
 use crate::chan::{Chan, rx, tx};
+use crate::gather::Gather;
 use crate::sock::{Socket, mode, phase};
 use crate::{
     allowance, by_tcp, clock, epoll, kernel, links, recv, rt, send, sever, table, upgrade, uring,
@@ -363,7 +364,12 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
         PATIENCE_MS
     };
     for round in 0..patience_ms {
-        let _ = send::send(fd, socket, &[], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+        let _ = send::send(
+            fd,
+            socket,
+            Gather::EMPTY,
+            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+        );
         if ordered && !over() {
             send::leave_unnoticed(fd, socket, chan);
         }

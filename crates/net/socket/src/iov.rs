@@ -16,25 +16,6 @@ fn check(v: &iovec) -> Sys<()> {
     }
 }
 
-/// Readable slices of the first vectors, at most [`STEP`] of them.
-///
-/// # Safety
-/// As `readv(2)` asks: every vector is readable for its length.
-pub(crate) unsafe fn readable<'a>(
-    iov: &[iovec],
-    out: &'a mut [&'static [u8]; STEP],
-) -> Sys<&'a [&'static [u8]]> {
-    let n = iov.len().min(STEP);
-    for (slot, v) in out.iter_mut().zip(&iov[..n]) {
-        check(v)?;
-        if v.iov_len > 0 {
-            // SAFETY: promised by our caller, and not null.
-            *slot = unsafe { core::slice::from_raw_parts(v.iov_base.cast(), v.iov_len) };
-        }
-    }
-    Ok(&out[..n])
-}
-
 /// Writable slices of the first vectors, at most [`STEP`] of them.
 ///
 /// # Safety

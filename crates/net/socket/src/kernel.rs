@@ -3,6 +3,7 @@
 
 #![expect(unsafe_code, reason = "system calls on the caller's memory")]
 
+use crate::gather::Gather;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use saiga_channel::sys::{self, Errno, Fd, Sys};
@@ -97,19 +98,22 @@ pub(crate) unsafe fn recv(fd: Fd, iov: &mut [libc::iovec], flags: c_int) -> Sys<
     unsafe { sys::call(Sysno::recvmsg, args) }
 }
 
-/// `sendmsg(2)` of several parts.
-pub(crate) fn send(fd: Fd, parts: &[&[u8]], flags: c_int) -> Sys<usize> {
-    let mut iov = [NO_PART; MAX_PARTS];
-    let mut used = 0;
-    for (slot, part) in iov.iter_mut().zip(parts) {
-        slot.iov_base = part.as_ptr().cast_mut().cast();
-        slot.iov_len = part.len();
-        used += 1;
-    }
+/// `sendmsg(2)`; of a vector that was sent in part, a few parts only.
+pub(crate) fn send(fd: Fd, what: Gather<'_>, flags: c_int) -> Sys<usize> {
+    let mut few = [NO_PART; MAX_PARTS];
+    let iov = what.untouched().unwrap_or_else(|| {
+        let mut used = 0;
+        for (slot, part) in few.iter_mut().zip(what.parts()) {
+            slot.iov_base = part.as_ptr().cast_mut().cast();
+            slot.iov_len = part.len();
+            used += 1;
+        }
+        &few[..used]
+    });
     // SAFETY: all-zero is a valid msghdr.
     let mut msg: libc::msghdr = unsafe { core::mem::zeroed() };
-    msg.msg_iov = iov.as_mut_ptr();
-    msg.msg_iovlen = used;
+    msg.msg_iov = iov.as_ptr().cast_mut();
+    msg.msg_iovlen = iov.len();
     let args = [
         sys::reg(fd),
         &raw const msg as usize,
@@ -122,7 +126,7 @@ pub(crate) fn send(fd: Fd, parts: &[&[u8]], flags: c_int) -> Sys<usize> {
     unsafe { sys::call(Sysno::sendmsg, args) }
 }
 
-/// Parts that one step handles; longer vectors are handled in several steps.
+/// Parts that one step of a receive handles; longer vectors are handled in several steps.
 pub(crate) const MAX_PARTS: usize = 16;
 
 /// Reads the disposition of a signal (`rt_sigaction(2)`): handler address and flags.

@@ -18,6 +18,7 @@ mod epoll;
 mod epoll_wait;
 mod family;
 pub mod fork;
+mod gather;
 mod idle;
 mod iov;
 mod kernel;

@@ -2,6 +2,7 @@
 //! again after the ring has ended.
 
 use crate::chan::{Chan, SideLock, tx};
+use crate::gather::Gather;
 use crate::sock::{Socket, count_one, origin};
 use crate::wait::{For, Until, Wait};
 use crate::{allowance, by_tcp, epoll, kernel, sever};
@@ -10,9 +11,6 @@ use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::ring::{Got, Put};
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::{Reason, State};
-
-/// Bytes of one call: parts taken in order.
-pub(crate) type Parts<'a, 'b> = &'a [&'b [u8]];
 
 /// One attempt that did not wait.
 enum Try {
@@ -55,26 +53,21 @@ impl Patience {
 ///
 /// # Errors
 /// As `man 2 send`: EAGAIN, EPIPE (with SIGPIPE from the kernel), ECONNRESET, EINTR, ...
-pub(crate) fn send(
-    fd: Fd,
-    socket: &'static Socket,
-    parts: Parts<'_, '_>,
-    flags: i32,
-) -> Sys<usize> {
+pub(crate) fn send(fd: Fd, socket: &'static Socket, what: Gather<'_>, flags: i32) -> Sys<usize> {
     let patience = if flags & libc::MSG_DONTWAIT != 0 {
         Patience::None
     } else {
         Patience::OfDescriptor
     };
-    send_as(fd, socket, parts, flags, patience)
+    send_as(fd, socket, what, flags, patience)
 }
 
 /// As [`send`], but waits whatever the descriptor's O_NONBLOCK says.
 ///
 /// # Errors
 /// As [`send`], EAGAIN excepted.
-pub(crate) fn send_waiting(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>) -> Sys<usize> {
-    send_as(fd, socket, parts, 0, Patience::Endless)
+pub(crate) fn send_waiting(fd: Fd, socket: &'static Socket, what: Gather<'_>) -> Sys<usize> {
+    send_as(fd, socket, what, 0, Patience::Endless)
 }
 
 /// Sends all of `bytes` on a socket that is not bound, waiting for room.
@@ -84,7 +77,7 @@ pub(crate) fn send_waiting(fd: Fd, socket: &'static Socket, parts: Parts<'_, '_>
 pub(crate) fn plain_waiting(fd: Fd, socket: &'static Socket, bytes: &[u8]) -> Sys<usize> {
     let mut done = 0;
     while done < bytes.len() {
-        match kernel::send(fd, &[&bytes[done..]], libc::MSG_DONTWAIT) {
+        match kernel::send(fd, bytes[done..].into(), libc::MSG_DONTWAIT) {
             Ok(n) => {
                 socket.sent.fetch_add(n as u64, Ordering::Relaxed);
                 done += n;
@@ -107,11 +100,11 @@ pub(crate) fn plain_waiting(fd: Fd, socket: &'static Socket, bytes: &[u8]) -> Sy
 fn send_as(
     fd: Fd,
     socket: &'static Socket,
-    parts: Parts<'_, '_>,
+    what: Gather<'_>,
     flags: i32,
     patience: Patience,
 ) -> Sys<usize> {
-    let wanted: usize = parts.iter().map(|p| p.len()).sum();
+    let wanted = what.len();
     let mut done = 0;
     let mut overtaken = false;
     let mut wait = Wait::new(fd, socket, For::Space, patience.until());
@@ -120,7 +113,7 @@ fn send_as(
         let chan = Chan::of(socket).ok_or(Errno(libc::ENOTCONN))?;
         // What was sent in part ends without a signal (`tcp_sendmsg`).
         let quietly = if done > 0 { libc::MSG_NOSIGNAL } else { 0 };
-        match send_now(fd, socket, &chan, parts, done, flags | quietly) {
+        match send_now(fd, socket, &chan, what.behind(done), flags | quietly) {
             Ok(Try::Bytes(n)) => {
                 done += n;
                 if done >= wanted {
@@ -167,12 +160,9 @@ fn send_now(
     fd: Fd,
     socket: &'static Socket,
     chan: &Chan,
-    parts: Parts<'_, '_>,
-    skip: usize,
+    rest: Gather<'_>,
     flags: i32,
 ) -> Sys<Try> {
-    let mut rest: [&[u8]; kernel::MAX_PARTS] = [&[]; kernel::MAX_PARTS];
-    let rest = behind(parts, skip, &mut rest);
     if socket.is_reset() {
         if !socket.reset_told.load(Ordering::Relaxed) {
             return Err(Errno(libc::ECONNRESET));
@@ -216,29 +206,8 @@ fn end_for_urgent(fd: Fd, socket: &'static Socket, chan: &Chan) {
     }
 }
 
-/// The parts behind the first `skip` bytes, as many as one step handles.
-fn behind<'a, 'b>(
-    parts: &[&'b [u8]],
-    mut skip: usize,
-    out: &'a mut [&'b [u8]; kernel::MAX_PARTS],
-) -> &'a [&'b [u8]] {
-    let mut used = 0;
-    for part in parts {
-        if skip >= part.len() {
-            skip -= part.len();
-            continue;
-        }
-        if let Some(slot) = out.get_mut(used) {
-            *slot = &part[skip..];
-            used += 1;
-        }
-        skip = 0;
-    }
-    &out[..used]
-}
-
-fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Parts<'_, '_>) -> Sys<Try> {
-    if rest.is_empty() {
+fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Gather<'_>) -> Sys<Try> {
+    if rest.parts().next().is_none() {
         return Ok(Try::Bytes(0));
     }
     match chan.put(socket, rest) {
@@ -315,7 +284,11 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
         else {
             return sever::reset(fd, socket, Reason::CorruptMemory);
         };
-        match kernel::send(fd, &[&bytes[..n]], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
+        match kernel::send(
+            fd,
+            bytes[..n].into(),
+            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+        ) {
             Ok(sent) => {
                 socket.sent.fetch_add(sent as u64, Ordering::Relaxed);
                 chan.tx_ring().skip(STRIDE_SHIFT, sent as u64);
@@ -370,7 +343,7 @@ fn leave_ring(
 /// A thread of ours is inside `shutdown(2)`, or has been. Nothing may go by TCP, but the kernel
 /// says EPIPE of no bytes, too, and raises SIGPIPE unless refused.
 fn await_shutdown(fd: Fd, flags: i32) -> Sys<Try> {
-    kernel::send(fd, &[], flags | libc::MSG_DONTWAIT)?;
+    kernel::send(fd, Gather::EMPTY, flags | libc::MSG_DONTWAIT)?;
     sys::yield_cpu();
     Ok(Try::Again)
 }
@@ -452,7 +425,7 @@ pub(crate) fn overtake(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
     })
 }
 
-fn to_tcp(fd: Fd, socket: &'static Socket, rest: Parts<'_, '_>, flags: i32) -> Sys<Try> {
+fn to_tcp(fd: Fd, socket: &'static Socket, rest: Gather<'_>, flags: i32) -> Sys<Try> {
     match kernel::send(fd, rest, flags | libc::MSG_DONTWAIT) {
         Ok(n) => {
             socket.sent.fetch_add(n as u64, Ordering::Relaxed);
