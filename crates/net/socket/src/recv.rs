@@ -212,6 +212,9 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
     let Some(had) = received_by_all(fd, socket) else {
         return Ok(false); // The kernel cannot say at this moment.
     };
+    if has_strayed(fd, socket) {
+        return stay_on_tcp(fd, socket, chan);
+    }
     let Some(remaining) = total.checked_sub(had) else {
         return sever::reset(fd, socket, Reason::CorruptMemory);
     };
@@ -223,6 +226,32 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         // It may wait for the acknowledgement. Looked at behind it, as it looks behind its freeze.
         chan.tell_writer();
     }
+    Ok(true)
+}
+
+/// Whether bytes were read past the hooks: the kernel has delivered more than we know of. Asked
+/// once for a switch.
+fn has_strayed(fd: Fd, socket: &Socket) -> bool {
+    // Once both directions have ended, the kernel's count has a FIN in it, or has not.
+    if socket.maybe_shared() || sys::poll_now(fd, 0) & libc::POLLHUP != 0 {
+        return false;
+    }
+    let known = socket.received.load(Ordering::Relaxed);
+    send::delivered_by_kernel(fd).is_some_and(|delivered| delivered > known)
+}
+
+/// The peer has switched to the ring, and our reader may go on past the hooks, which only TCP
+/// bears: the peer sends again what is in the ring. Caller holds the receiver's lock.
+fn stay_on_tcp(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
+    let ring = chan.rx_ring();
+    socket.leave(fd, Reason::MovedOutside);
+    if ring.frozen() && chan.peer_sends_tcp() && ring.readable() {
+        // What the peer sent by TCP since cannot come behind the ring.
+        return sever::reset(fd, socket, Reason::MovedOutside);
+    }
+    ring.acknowledge();
+    chan.freeze_tx();
+    chan.recall_rx();
     Ok(true)
 }
 
