@@ -266,18 +266,19 @@ fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
 /// the moment of our recall, never will. Then the stream has a hole: the connection is reset.
 fn await_recall(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     let unread = || chan.rx_ring().readable();
-    for _ in 0..PATIENCE_MS {
+    for round in 0..PATIENCE_MS {
         if !unread() {
             return;
         }
         pause_1ms();
-        if !sys::alive(chan.link.peer_pid()) {
+        // Not by its PID: a daemon's first process is gone, and the connection lives.
+        if round % LOOK_EVERY_MS == 0 && sever::peer_is_gone(fd) {
             break;
         }
     }
     // After its FIN the peer cannot send them either.
     let finished = sys::poll_now(fd, libc::POLLRDHUP) & libc::POLLRDHUP != 0;
-    let gone = || sever::peer_is_gone(fd) || !sys::alive(chan.link.peer_pid());
+    let gone = || sever::peer_is_gone(fd);
     if unread() && (finished || chan.peer_sends_tcp() || gone()) {
         let _: sys::Sys<()> = sever::reset(fd, socket, reason);
     }
@@ -337,6 +338,8 @@ pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan, until_
     }
 }
 
+/// How often it asks the kernel meanwhile whether the peer has gone.
+const LOOK_EVERY_MS: u32 = 16;
 /// How long a hand-over waits for the peer's part in it.
 const PATIENCE_MS: u32 = 200;
 /// The same where the connection is reset otherwise. On a busy machine the peer's thread may have
