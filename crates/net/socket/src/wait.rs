@@ -37,10 +37,12 @@ pub(crate) struct Wait {
     socket: &'static Socket,
     what: For,
     until: Until,
-    /// Naps so far that only looked whether the peer has left a receive.
+    /// Naps so far: waits at whose end nobody may have rung a bell.
     naps: u32,
     /// Deadline (CLOCK_MONOTONIC, ns), known once a wait goes to sleep; `None` inside: for ever.
     deadline: Option<Option<u64>>,
+    /// A wait of the call could not have a bell: the rings have ended.
+    has_no_bell: bool,
 }
 
 impl Wait {
@@ -52,6 +54,7 @@ impl Wait {
             until,
             naps: 0,
             deadline: None,
+            has_no_bell: false,
         }
     }
 
@@ -72,13 +75,11 @@ impl Wait {
             return Ok(());
         }
         let Ok(place) = places::borrow() else {
-            self.go_by_tcp(chan, Reason::OutOfDescriptors);
-            return Ok(());
+            return self.go_by_tcp(chan, Reason::OutOfDescriptors);
         };
         let Some(index) = chan.segment.claim_place(place.bell.name) else {
             // Every place of this segment is taken.
-            self.go_by_tcp(chan, Reason::UnsupportedCall);
-            return Ok(());
+            return self.go_by_tcp(chan, Reason::UnsupportedCall);
         };
         let word = match self.what {
             For::Bytes => &chan.ours().rx_places,
@@ -197,12 +198,45 @@ impl Wait {
         Ok(if naps { n.max(1) } else { n })
     }
 
-    /// Leaves the ring of a connection on which nobody can be woken: on TCP the kernel waits.
-    fn go_by_tcp(&self, chan: &Chan, reason: Reason) {
-        self.socket.note_end(reason);
-        chan.freeze_tx();
-        chan.freeze_rx();
-        sys::yield_cpu();
+    /// Ends the rings of a connection for which this thread has no bell, then waits for TCP. The
+    /// peer may have to notice before TCP carries the bytes, and nothing tells of that: the waits
+    /// are naps.
+    fn go_by_tcp(&mut self, chan: &Chan, reason: Reason) -> Sys<()> {
+        let Some(deadline) = self.begin() else {
+            return Ok(());
+        };
+        if !self.has_no_bell {
+            self.has_no_bell = true;
+            self.socket.note_end(reason);
+            chan.freeze_tx();
+            chan.freeze_rx();
+            return Ok(()); // The attempt may find itself on TCP at once.
+        }
+        let left = deadline.map(|d| d.saturating_sub(clock::monotonic_ns()));
+        if left == Some(0) {
+            return Err(Errno(libc::EAGAIN)); // The kernel may have news for ever that help nothing.
+        }
+        let events = match self.anchor_events(chan) {
+            // The peer's FIN lasts: it would end every nap of a sender that waits for the peer.
+            libc::POLLRDHUP => 0,
+            others => others,
+        };
+        let mut fds = [libc::pollfd {
+            fd: self.fd,
+            events,
+            revents: 0,
+        }];
+        match self.nap(&mut fds, left) {
+            Ok(0) => Err(Errno(libc::EAGAIN)),
+            Ok(_) => {
+                if fds[0].revents != 0 {
+                    self.socket.anchor_news.note();
+                }
+                Ok(())
+            }
+            Err(Errno(libc::EINTR)) if restarts(deadline) => Ok(()),
+            Err(e) => Err(e),
+        }
     }
 
     /// Waits in the kernel until the deadline, with a nap first while the channel has memory
@@ -229,7 +263,7 @@ impl Wait {
     }
 }
 
-/// Longest nap of a sender that waits for its peer to leave a receive.
+/// Longest nap.
 const NAP_MS: u64 = 50;
 
 /// When the socket's own time-out ends a wait that begins now.
