@@ -11,6 +11,9 @@ use core::sync::atomic::{AtomicI32, Ordering};
 /// `sa_family`, the leading NUL of an abstract name, the prefix and 16 hex digits.
 const NAME_BYTES: usize = 2 + 1 + PREFIX.len() + 16;
 const PREFIX: &[u8] = b"saiga-bell-";
+/// Rings taken out of a bell at once. A socket holds ten (net.unix.max_dgram_qlen) unless the
+/// administrator has raised that.
+const MOST_RINGS: u32 = 64;
 
 /// The bell of one waiting place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +63,16 @@ impl Bell {
     #[must_use]
     pub fn drain(&self) -> bool {
         sys::recv(self.fd, &mut [0; 8], libc::MSG_DONTWAIT).is_ok()
+    }
+
+    /// Takes the rings out of the bell, but no more than it holds unless strangers flood it; what
+    /// is left wakes its owner once more.
+    pub fn drain_all(&self) {
+        for _ in 0..MOST_RINGS {
+            if !self.drain() {
+                return;
+            }
+        }
     }
 
     /// Closes the bell; later rings fail at the ringer.

@@ -11,7 +11,10 @@
 //! Every word here is shared with a process that may be hostile: cursors are
 //! checked before use and offsets are masked; at worst the peer hurts itself.
 
+mod copy;
+
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use copy::{copy_in, copy_out};
 
 /// Set in the producer's word once no further byte will be published.
 const FROZEN: u64 = 1 << 63;
@@ -26,6 +29,8 @@ pub const LARGEST_SHIFT: u32 = 22;
 /// Bytes that are published at once. The reader of a large message begins while its writer still
 /// copies, and the ring grows by what the reader leaves, not by what the writer has.
 const AT_ONCE: u64 = 1 << 18;
+/// Reads of one call that a signal handler or another process of ours may come between.
+const READS: u32 = 64;
 /// In place of the capacity's logarithm while the ring has no memory. It is empty then.
 const ASLEEP: u32 = 0;
 
@@ -363,7 +368,7 @@ impl Ring {
 
     /// Delivers bytes into `parts`, taken in order; `peek` leaves them in the ring.
     pub fn read(&self, storage: &impl Storage, parts: &mut [&mut [u8]], peek: bool) -> Got {
-        loop {
+        for _ in 0..READS {
             let Some(view) = self.view(storage.max_shift()) else {
                 return Got::Corrupt;
             };
@@ -392,6 +397,7 @@ impl Ring {
                 notify: self.claim_want_space(&view, n),
             };
         }
+        Got::Corrupt // Nobody but the peer moves our cursor so often.
     }
 
     /// Drops up to `n` bytes unread; returns how many. For `MSG_TRUNC` on TCP.
@@ -553,50 +559,6 @@ fn fence() {
     core::sync::atomic::fence(Ordering::SeqCst);
     #[cfg(loom)]
     loom::sync::atomic::fence(Ordering::SeqCst);
-}
-
-/// Copies the first `n` bytes of `parts` behind the head.
-fn copy_in<P>(storage: &impl Storage, view: &View, parts: P, n: u64)
-where
-    P: IntoIterator<Item: AsRef<[u8]>>,
-{
-    let mut position = view.head;
-    let mut left = usize::try_from(n).unwrap_or(0);
-    for part in parts {
-        let part = part.as_ref();
-        let mut rest = &part[..part.len().min(left)];
-        left -= rest.len();
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(contiguous(view, position, rest.len()));
-            storage.put(view.offset(position), now);
-            position += now.len() as u64;
-            rest = later;
-        }
-    }
-}
-
-/// Copies from the tail on into `parts`; returns the number of bytes.
-fn copy_out(storage: &impl Storage, view: &View, parts: &mut [&mut [u8]]) -> u64 {
-    let mut position = view.tail;
-    for part in parts {
-        let left = usize::try_from(view.head - position).unwrap_or(0);
-        let len = part.len().min(left);
-        let mut rest = &mut part[..len];
-        while !rest.is_empty() {
-            let split = contiguous(view, position, rest.len());
-            let (now, later) = rest.split_at_mut(split);
-            storage.take(view.offset(position), now);
-            position += split as u64;
-            rest = later;
-        }
-    }
-    position - view.tail
-}
-
-/// How many of `len` bytes from `position` on lie before the ring's physical end.
-fn contiguous(view: &View, position: u64, len: usize) -> usize {
-    let to_end = (1usize << view.shift) - view.offset(position);
-    len.min(to_end)
 }
 
 #[cfg(test)]

@@ -497,7 +497,11 @@ pub fn relay(
     let mut dropped = 0;
     while dropped < written {
         let rest = &mut buffer[dropped..written];
-        dropped += recv::recv(fd, socket, &mut [rest], libc::MSG_DONTWAIT)?;
+        let n = recv::recv(fd, socket, &mut [rest], libc::MSG_DONTWAIT)?;
+        if n == 0 {
+            break; // The peer has taken back what was seen a moment ago.
+        }
+        dropped += n;
     }
     Ok(Some(written))
 }

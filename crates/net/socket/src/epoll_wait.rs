@@ -551,7 +551,7 @@ fn refresh(set: &'static EpollSet) {
     if !set.has_bell() {
         return;
     }
-    while set.bell().drain() {}
+    set.bell().drain_all();
     let ready = ready_now(set);
     if let Some(guard) = set.lock.lock()
         && (announce_sleep(set) || ready)

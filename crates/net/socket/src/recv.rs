@@ -289,6 +289,10 @@ fn drain(
     Ok(got)
 }
 
+/// Looks at a ring that is empty, has ended, and is empty and has not ended again: an honest peer
+/// makes us look three times.
+const LOOKS: u32 = 64;
+
 /// Reads from the ring; when it is empty, finds out whether that is the end.
 fn from_ring(
     fd: Fd,
@@ -303,7 +307,7 @@ fn from_ring(
     }
     let peek = flags & libc::MSG_PEEK != 0;
     let mut eof = false;
-    loop {
+    for _ in 0..LOOKS {
         match read_ring(chan, parts, skip, peek) {
             Got::Bytes { n, notify } => {
                 socket.empty_reads.store(0, Ordering::Relaxed);
@@ -343,6 +347,7 @@ fn from_ring(
             }
         }
     }
+    sever::reset(fd, socket, Reason::CorruptMemory)
 }
 
 /// Reads into the parts behind the first `skip` bytes.

@@ -248,6 +248,9 @@ impl Wait {
         loop {
             let now = clock::monotonic_ns();
             let left = deadline.map(|d| d.saturating_sub(now));
+            if left == Some(0) {
+                return Ok(0); // Whoever rings the bell all the time must not put it off.
+            }
             if self.what == For::Space && send::awaits_notice(chan) {
                 return self.nap(fds, left);
             }

@@ -454,3 +454,28 @@ fn a_ring_that_gets_no_more_memory_is_used_as_it_is_until_it_is_full() {
     assert_eq!(put(b"v", false), Put::NoMemory);
     assert_eq!(put(b"v", true), bytes(1, false));
 }
+
+/// Memory whose reader is never alone: with every copy its cursor moves.
+struct Restless<'a>(&'a Ring, Bytes);
+
+impl Storage for Restless<'_> {
+    fn max_shift(&self) -> u32 {
+        self.1.max_shift()
+    }
+    fn put(&self, offset: usize, bytes: &[u8]) {
+        self.1.put(offset, bytes);
+    }
+    fn take(&self, offset: usize, bytes: &mut [u8]) {
+        self.1.take(offset, bytes);
+        self.0.consumer.tail.fetch_xor(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_cursor_that_the_peer_moves_all_the_time_is_corrupt_after_a_bounded_number_of_reads() {
+    let ring = ring(4);
+    let bytes = Restless(&ring, storage(16));
+    let put = ring.write(&bytes, &[b"some"], |_| false);
+    assert!(matches!(put, Put::Bytes { n: 4, .. }));
+    assert_eq!(ring.read(&bytes, &mut [&mut [0; 4]], false), Got::Corrupt);
+}
