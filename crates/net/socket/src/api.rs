@@ -126,7 +126,9 @@ impl Handle {
 
     /// Keeps the connection on TCP from now on; what is in the rings is still delivered.
     pub fn stay_on_tcp(self, fd: Fd, reason: Reason) {
-        let _pin = self.0.pin();
+        let Some(_pin) = self.0.pin_as(fd) else {
+            return;
+        };
         let settled = self.0.phase.load(Ordering::Relaxed) == phase::NEVER;
         // One that stays, and whose rings are not empty yet, may go to somebody whose calls
         // pass no hook.
@@ -152,7 +154,9 @@ impl Handle {
     /// be written to it behind the FIN, and a thread that is woken finds TCP, where the kernel
     /// decides what still goes.
     pub fn shutting_down(self, fd: Fd, how: i32) {
-        let _pin = self.0.pin();
+        let Some(_pin) = self.0.pin_as(fd) else {
+            return;
+        };
         let chan = Chan::of(self.0).filter(|_| self.0.is_bound());
         if how == libc::SHUT_WR || how == libc::SHUT_RDWR {
             by_tcp::note_soon(self.0);
@@ -224,7 +228,9 @@ impl Handle {
     /// # Errors
     /// As `send(2)`, EAGAIN excepted.
     pub fn transmit_all(self, fd: Fd, bytes: &[u8]) -> Sys<usize> {
-        let _pin = self.0.pin();
+        let Some(_pin) = self.0.pin_as(fd) else {
+            return Err(Errno(libc::EBADF));
+        };
         if !self.0.is_bound() {
             return send::plain_waiting(fd, self.0, bytes);
         }
@@ -245,7 +251,9 @@ impl Handle {
         next: impl FnOnce() -> isize,
     ) -> isize {
         let socket = self.0;
-        let _pin = socket.pin();
+        let Some(_pin) = socket.pin_as(fd) else {
+            return next();
+        };
         if !enter(fd, socket) {
             let n = next();
             if flags & (libc::MSG_PEEK | libc::MSG_ERRQUEUE) == 0 {
@@ -267,7 +275,9 @@ impl Handle {
     /// Makes a call of the kernel that sends bytes we never see, and counts them as evidence.
     /// `None`, and nothing is called: the socket is bound.
     pub fn transmit_plain(self, fd: Fd, next: impl FnOnce() -> isize) -> Option<isize> {
-        let _pin = self.0.pin();
+        let Some(_pin) = self.0.pin_as(fd) else {
+            return Some(next());
+        };
         if enter(fd, self.0) {
             return None;
         }
@@ -288,7 +298,9 @@ impl Handle {
         next: impl FnOnce() -> isize,
     ) -> isize {
         let socket = self.0;
-        let _pin = socket.pin();
+        let Some(_pin) = socket.pin_as(fd) else {
+            return next();
+        };
         if !enter(fd, socket) {
             if flags & (libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN) != 0 {
                 socket.never(fd, Reason::OutOfBand);

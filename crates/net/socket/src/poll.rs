@@ -57,7 +57,7 @@ pub fn concerns(fds: impl IntoIterator<Item = Fd>) -> bool {
 /// The channel of a descriptor, if it is bound; the caller is inside while it has the pin.
 fn bound(fd: Fd) -> Option<(Pin, &'static Socket, Chan)> {
     let socket = table::socket(fd)?;
-    let pin = socket.pin();
+    let pin = socket.pin_as(fd)?;
     if !socket.is_bound() {
         return None;
     }

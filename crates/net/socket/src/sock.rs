@@ -14,7 +14,7 @@ use crate::nonblock::NonBlock;
 use crate::pace::Pace;
 use crate::pool::{Pool, Record};
 use crate::thread;
-use crate::{chaos, rt};
+use crate::{chaos, rt, table};
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
 };
@@ -201,7 +201,7 @@ impl Socket {
             phase,
             origin,
             nonblock,
-            pins,
+            pins: _, // Zero, but for a thread that looked up the former connection and has not left yet.
             refs,
             messages,
             pace,
@@ -240,7 +240,6 @@ impl Socket {
         origin.store(how, Ordering::Relaxed);
         nonblock.forget();
         for zero in [
-            pins,
             messages,
             slot,
             place,
@@ -277,6 +276,14 @@ impl Socket {
     pub(crate) fn pin(&'static self) -> Pin {
         thread::bump(&self.pins);
         Pin(self)
+    }
+
+    /// Enters the socket that was found behind `fd`. `None` when the number stands for something
+    /// else by now: another thread has closed it, and the record may be another connection's. Once
+    /// inside it cannot become one.
+    pub(crate) fn pin_as(&'static self, fd: Fd) -> Option<Pin> {
+        let pin = self.pin();
+        (table::socket(fd) == Some(self)).then_some(pin)
     }
 
     /// Whether a descriptor of the calling process refers to this very connection.
@@ -417,4 +424,30 @@ pub(crate) fn cookie(fd: Fd) -> u64 {
     let mut value = 0u64;
     let _ = saiga_channel::sys::getsockopt(fd, libc::SOL_SOCKET, libc::SO_COOKIE, &mut value);
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_was_closed_after_the_lookup_is_not_entered() {
+        assert!(table::init());
+        let first = Socket::open(70, origin::CREATED).expect("there is room");
+        assert!(table::set_socket(70, first));
+        let found = table::socket(70).expect("it was put there");
+        let inside = found.pin_as(70).expect("it is still there");
+        table::clear(70);
+        assert!(found.pin_as(70).is_none(), "closed");
+        let second = Socket::open(70, origin::CREATED).expect("there is room");
+        assert!(table::set_socket(70, second));
+        assert!(found.pin_as(70).is_none(), "another connection's number");
+        assert_eq!(
+            first.pins.load(Ordering::SeqCst),
+            1,
+            "whoever was inside still is"
+        );
+        drop(inside);
+        assert_eq!(first.pins.load(Ordering::SeqCst), 0);
+    }
 }
