@@ -1,6 +1,6 @@
 //! What fork changes: the child keeps the records and is another process.
 
-use crate::{chaos, close, company, lock, poll, rt, thread};
+use crate::{chaos, close, company, links, lock, poll, rt, thread};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// What every fork changes. It stands together because each page of memory that a child is first
@@ -43,5 +43,6 @@ pub fn child() {
     poll::forked();
     rt::forked();
     close::forked();
+    links::forked();
     chaos::forked(forks());
 }

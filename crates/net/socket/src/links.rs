@@ -5,7 +5,7 @@
 
 use crate::lock::{self, Lock};
 use crate::pool::{Pool, Record};
-use crate::{rt, table};
+use crate::{fork, rt, table};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::layout::{OPEN_CLOSED, OPEN_UNUSED, PLACES, SLOTS, Side};
@@ -38,13 +38,17 @@ pub(crate) struct Link {
     taken: AtomicU64,
     /// The peer has it, for it agreed to a slot; kept by side 0.
     delivered: AtomicBool,
+    /// The peer takes no further connection in it; kept by side 0.
+    retired: AtomicBool,
     /// Sockets and epoll sets of this process that use the segment.
     users: AtomicU32,
     /// The last poll that claimed a waiting place in it, and which: a multiple of `PLACES`, plus
     /// the place.
     polled: AtomicU64,
-    /// Fork epoch of its registration: a child hands out no slots of its parent's segments.
+    /// Fork epoch of its registration: a child frees no slots of its parent's segments.
     epoch: AtomicU32,
+    /// Forks before its registration: a process forked since has the memory mapped, too.
+    forks: AtomicU32,
     next: AtomicPtr<Link>,
     next_free: AtomicPtr<Link>,
 }
@@ -86,6 +90,23 @@ impl Link {
         self.delivered.store(true, Ordering::Relaxed);
     }
 
+    /// The peer does not know it, or not any more, or has forked since it was given it: each later
+    /// proposal would be declined, too.
+    pub(crate) fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it may have further connections.
+    fn is_in_service(&self) -> bool {
+        self.is_private() && !self.retired.load(Ordering::Relaxed)
+    }
+
+    /// Whether no process but ours and the peer's has the memory: otherwise a child would read
+    /// connections that its parent opens after the fork, and a parent those of its child.
+    fn is_private(&self) -> bool {
+        self.forks.load(Ordering::Relaxed) == fork::forks()
+    }
+
     /// The process at the other end.
     pub(crate) fn peer_pid(&self) -> u32 {
         self.peer_pid.load(Ordering::Relaxed)
@@ -121,9 +142,11 @@ fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
     link.peer_uid.store(peer.uid, Ordering::Relaxed);
     link.taken.store(0, Ordering::Relaxed);
     link.delivered.store(false, Ordering::Relaxed);
+    link.retired.store(false, Ordering::Relaxed);
     link.users.store(1, Ordering::Relaxed);
     link.polled.store(0, Ordering::Relaxed);
     link.epoch.store(lock::epoch(), Ordering::Relaxed);
+    link.forks.store(fork::forks(), Ordering::Relaxed);
     link.next
         .store(FIRST.load(Ordering::Relaxed), Ordering::Relaxed);
     FIRST.store(core::ptr::from_ref(link).cast_mut(), Ordering::Relaxed);
@@ -138,7 +161,7 @@ pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link
     let _guard = LOCK.lock().ok_or(sys::Errno(libc::EAGAIN))?;
     let known = iter().filter(|l| {
         !fresh
-            && l.epoch.load(Ordering::Relaxed) == lock::epoch()
+            && l.is_in_service()
             && peer.pid != 0
             && l.peer_pid() == peer.pid
             && l.peer_uid.load(Ordering::Relaxed) == peer.uid
@@ -175,18 +198,36 @@ fn take_slot(link: &Link) -> Option<usize> {
     Some(free)
 }
 
-/// The link of a segment that the process behind `peer` made and sent earlier.
-/// The caller becomes a user.
-pub(crate) fn find(peer: Credentials, id: u64) -> Option<&'static Link> {
-    let _guard = LOCK.lock()?;
+/// Whether a segment that a peer names may have a connection.
+#[derive(Debug)]
+pub(crate) enum Known {
+    /// The peer has sent it since our last fork. The caller has become a user.
+    Ours(&'static Link),
+    /// A process that was forked since then has it, too.
+    Shared,
+    /// It is not mapped here.
+    No,
+}
+
+/// Looks for a segment that the process behind `peer` made and sent earlier.
+pub(crate) fn find(peer: Credentials, id: u64) -> Known {
+    let Some(_guard) = LOCK.lock() else {
+        return Known::No;
+    };
     let found = iter().find(|l| {
         l.peer_pid() == peer.pid
             && l.peer_uid.load(Ordering::Relaxed) == peer.uid
             && l.segment()
                 .is_some_and(|s| s.side == Side(1) && s.id() == id)
-    })?;
-    found.hold();
-    Some(found)
+    });
+    match found {
+        Some(link) if link.is_private() => {
+            link.hold();
+            Known::Ours(link)
+        }
+        Some(_) => Known::Shared,
+        None => Known::No,
+    }
 }
 
 /// How many peers had a CPU between two moments (ticks), as they say. 0 when somebody else is
@@ -267,16 +308,29 @@ fn reclaim_slots(link: &Link) {
     }
 }
 
-/// Ends one use of a link; unmaps unused segments beyond a few, and all of dead peers.
+/// Ends one use of a link, and unmaps what need not be kept.
 pub(crate) fn leave(link: &'static Link) {
     let Some(_guard) = LOCK.lock() else { return };
     link.users.fetch_sub(1, Ordering::SeqCst);
+    sweep();
+}
+
+/// In a forked child: its parent's segments stay mapped only where it has a connection in them.
+pub(crate) fn forked() {
+    if let Some(_guard) = LOCK.lock() {
+        sweep();
+    }
+}
+
+/// Unmaps unused segments: beyond a few, of dead peers, and those in which there will be no
+/// further connection. Caller holds LOCK.
+fn sweep() {
     let mut spare = 0;
     let mut at = &FIRST;
     // SAFETY: list members are pool records; the list changes under LOCK only.
     while let Some(l) = unsafe { at.load(Ordering::Relaxed).as_ref() } {
         let unused = l.users.load(Ordering::SeqCst) == 0;
-        if unused && (spare >= SPARE || !sys::alive(l.peer_pid())) {
+        if unused && (spare >= SPARE || !l.is_in_service() || !sys::alive(l.peer_pid())) {
             at.store(l.next.load(Ordering::Relaxed), Ordering::Relaxed);
             discard(l);
             continue;
@@ -292,7 +346,9 @@ fn discard(link: &'static Link) {
         table::clear(segment.fd());
         // SAFETY: no users: no slot, place or bytes of it are in use.
         unsafe { segment.release() };
-        rt::header().segments.fetch_sub(1, Ordering::Relaxed);
+        if link.epoch.load(Ordering::Relaxed) == lock::epoch() {
+            rt::header().segments.fetch_sub(1, Ordering::Relaxed); // A child's page began without.
+        }
     }
     POOL.put(link);
 }

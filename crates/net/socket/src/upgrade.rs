@@ -10,7 +10,7 @@ pub(crate) use alone::waits_for_more_than_a_byte;
 use alone::{is_tcp, may_wait, waits_unseen};
 
 use crate::chan::{Chan, rx, tx};
-use crate::links::{self, Link};
+use crate::links::{self, Known, Link};
 use crate::sock::{self, Socket, mode, phase};
 use crate::{epoll, fork, offers, poll, rt, send, settings, uring};
 use core::sync::atomic::Ordering;
@@ -331,15 +331,20 @@ fn find_or_adopt(
     let unknown = (Refusal::UnknownSegment, Reason::HandshakeFailed);
     let known = links::find(peer, id);
     let Some(memfd) = passed else {
-        return known.ok_or(unknown);
+        return match known {
+            Known::Ours(link) => Ok(link),
+            Known::Shared | Known::No => Err(unknown),
+        };
     };
-    if let Some(link) = known {
+    let outcome = match known {
+        Known::Ours(link) => Some(Ok(link)),
+        Known::Shared => Some(Err(unknown)),
+        Known::No if !links::may_adopt(peer) => Some(Err((Refusal::No, Reason::PeerExcess))),
+        Known::No => None,
+    };
+    if let Some(outcome) = outcome {
         sys::close(memfd);
-        return Ok(link);
-    }
-    if !links::may_adopt(peer) {
-        sys::close(memfd);
-        return Err((Refusal::No, Reason::PeerExcess));
+        return outcome;
     }
     let segment = Segment::adopt(memfd, rt::floor()).map_err(|_| unknown)?;
     links::adopt(segment, peer).ok_or(unknown)
@@ -475,6 +480,9 @@ fn look_for_answer(fd: Fd, socket: &'static Socket) {
         None => socket.pause(),
         Some(_) if chan.slot().agreement.is_accepted() => {}
         Some(refusal) => {
+            if refusal == Refusal::UnknownSegment {
+                chan.link.retire();
+            }
             withdraw(socket, &chan);
             match (refusal, Tuple::of(fd)) {
                 (Refusal::UnknownSegment, Some(tuple)) => propose(socket, &tuple, true),
