@@ -11,7 +11,7 @@ pub use crate::ring::{LARGEST_SHIFT as STRIDE_SHIFT, START_SHIFT};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Changes with every change of meaning of shared memory or messages.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 /// Channels in one segment; a waiting place's ready word has a bit for each.
 pub const SLOTS: usize = 64;
 /// Waiting places of one side that one segment can name.
@@ -34,6 +34,8 @@ impl Side {
 pub struct Identity {
     /// Random name of the segment.
     pub id: AtomicU64,
+    /// 1: the side takes part in barriers ([`crate::barriers`]).
+    pub joined: [AtomicU32; 2],
     /// What each side says of its threads.
     pub turns: [LastTurn; 2],
     /// What each side says of its use of TCP.

@@ -12,6 +12,8 @@ pub mod place;
 #[cfg(not(loom))]
 pub mod agreement;
 #[cfg(not(loom))]
+pub mod barriers;
+#[cfg(not(loom))]
 pub mod bell;
 #[cfg(not(loom))]
 pub mod diag;

@@ -9,6 +9,7 @@
 
 #![expect(unsafe_code, reason = "shared memory")]
 
+use crate::barriers;
 use crate::layout::{
     DATA_AT, Header, SEGMENT_BYTES, SLOTS, START_SHIFT, STRIDE_SHIFT, Side, Slot, data_at,
 };
@@ -89,13 +90,16 @@ impl Segment {
         let both = mapped.map(|at| (NonNull::new(at.cast()), NonNull::new(own.cast())));
         if let Ok((Some(at), Some(own))) = both {
             let open_slots = AtomicUsize::new(0);
-            return Ok(Segment {
+            let segment = Segment {
                 at,
                 own,
                 fd,
                 open_slots,
                 side,
-            });
+            };
+            let joined = &segment.header().identity.joined[side.0];
+            joined.store(u32::from(barriers::joined()), Ordering::Relaxed);
+            return Ok(segment);
         }
         // SAFETY: nobody has seen the memory yet.
         unsafe { sys::unmap(own, size_of::<Own>()) };
@@ -190,6 +194,14 @@ impl Segment {
     pub fn peer_turn(&self) -> u64 {
         let turns = &self.header().identity.turns;
         turns[self.side.peer().0].at.load(Ordering::Relaxed)
+    }
+
+    /// Whether the peer takes part in barriers, as it says. One that lies misses news of its own
+    /// stream.
+    #[must_use]
+    pub fn peer_has_joined(&self) -> bool {
+        let joined = &self.header().identity.joined;
+        joined[self.side.peer().0].load(Ordering::Relaxed) != 0
     }
 
     /// Says when we last used TCP (ticks of the time counter). Before [`Place::tell`].

@@ -403,15 +403,9 @@ pub fn alive(pid: u32) -> bool {
     plain(Sysno::kill, [pid as usize, 0, 0, 0, 0, 0]) != Err(Errno(libc::ESRCH))
 }
 
-/// Orders every running thread of the host with us (`man 2 membarrier`, MEMBARRIER_CMD_GLOBAL):
-/// what it did before is seen by our next load, and its next load sees what we did before.
-/// Takes milliseconds.
-///
-/// # Errors
-/// ENOSYS and EPERM where the kernel or a sandbox does not offer it; EINVAL with nohz_full.
-pub fn barrier_everywhere() -> Sys<()> {
-    const GLOBAL: usize = 1;
-    plain(Sysno::membarrier, [GLOBAL, 0, 0, 0, 0, 0]).map(drop)
+/// `membarrier(2)`.
+pub(crate) fn membarrier(command: usize) -> Sys<()> {
+    plain(Sysno::membarrier, [command, 0, 0, 0, 0, 0]).map(drop)
 }
 
 /// `sched_yield(2)`.

@@ -7,6 +7,7 @@ use crate::{
     allowance, by_tcp, clock, epoll, kernel, links, recv, rt, send, sever, table, upgrade, uring,
 };
 use core::sync::atomic::{AtomicU64, Ordering};
+use saiga_channel::barriers;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Fd};
 use saiga_channel::tuple::Tuple;
@@ -380,7 +381,7 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
             return;
         }
         if round == 0 {
-            ordered = sys::barrier_everywhere().is_ok();
+            ordered = send::order(chan).is_ok() || barriers::on_everybody().is_ok();
         } else {
             pause_1ms();
         }

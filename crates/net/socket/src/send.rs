@@ -5,8 +5,9 @@ use crate::chan::{Chan, SideLock, tx};
 use crate::gather::Gather;
 use crate::sock::{Socket, count_one, origin};
 use crate::wait::{For, Until, Wait};
-use crate::{allowance, by_tcp, epoll, kernel, sever};
+use crate::{allowance, by_tcp, clock, epoll, kernel, sever};
 use core::sync::atomic::Ordering;
+use saiga_channel::barriers;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::ring::{Got, Put};
 use saiga_channel::sys::{self, Errno, Fd, Sys};
@@ -388,14 +389,27 @@ pub(crate) fn leave_unnoticed(fd: Fd, socket: &'static Socket, chan: &Chan) {
     }
 }
 
-/// Looks at the peer's receiver that follow the barrier at once.
-const LOOKS: u32 = 64;
+/// For so long the barrier is followed by looks at the peer's receiver at once.
+const LOOKS_US: u64 = 500;
 
 /// Whether the ring has ended and the peer has not said that it noticed the switch to it.
 pub(crate) fn awaits_notice(chan: &Chan) -> bool {
     chan.own().tx_mode.load(Ordering::SeqCst) == tx::ENDED
         && !chan.tx_ring().acknowledged()
         && !chan.recall_due()
+}
+
+/// A barrier on all threads of the peer. On a kernel that has no quick one it takes milliseconds;
+/// else a peer that does not take part gets none: it could bring those upon us with each
+/// connection.
+pub(crate) fn order(chan: &Chan) -> Sys<()> {
+    if !barriers::joined() {
+        barriers::on_everybody()
+    } else if chan.segment.peer_has_joined() {
+        barriers::on_members()
+    } else {
+        Err(Errno(libc::EPERM))
+    }
 }
 
 /// A ring has ended, and the peer has not noticed the switch to it: it makes no call. On TCP that
@@ -407,22 +421,25 @@ pub(crate) fn overtake(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
     if !awaits_notice(chan) {
         return false;
     }
-    let mut looks = 1;
+    let mut patience = 0;
     if !socket.switch_ordered.load(Ordering::SeqCst) {
-        if sys::barrier_everywhere().is_err() {
+        if order(chan).is_err() {
             return false;
         }
         socket.switch_ordered.store(true, Ordering::SeqCst);
-        looks = LOOKS;
+        patience = clock::us(LOOKS_US);
     }
-    (0..looks).any(|_| {
+    let begun = clock::ticks();
+    loop {
         leave_unnoticed(fd, socket, chan);
-        let over = chan.own().tx_mode.load(Ordering::SeqCst) == tx::AFTER;
-        if !over && looks > 1 {
-            sys::yield_cpu();
+        if chan.own().tx_mode.load(Ordering::SeqCst) == tx::AFTER {
+            return true;
         }
-        over
-    })
+        if clock::ticks().wrapping_sub(begun) >= patience {
+            return false;
+        }
+        sys::yield_cpu();
+    }
 }
 
 fn to_tcp(fd: Fd, socket: &'static Socket, rest: Gather<'_>, flags: i32) -> Sys<Try> {

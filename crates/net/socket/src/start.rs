@@ -53,6 +53,7 @@ pub fn start(with: &Start<'_>) {
     }
     clock::calibrate();
     allowance::start();
+    saiga_channel::barriers::join();
     company::set_cpus(process::cpus());
     family::begin();
     let sources = Sources {

@@ -142,6 +142,15 @@ fn a_sender_goes_on_when_its_peer_has_left_a_receive_without_notice() {
     }
 }
 
+/// A barrier that takes milliseconds is made for no peer; on one that has not joined there is no
+/// quick one, and it has to acknowledge the switch.
+#[test]
+fn a_peer_outside_the_barriers_gets_none() {
+    let mut server = Peer::start(compile::tool("crowd"), &["listen", "recv"], Arm::Library);
+    let port = server.expect("port");
+    assert_eq!(attack("outside", &port, 1), "reached no answer");
+}
+
 /// Whoever ends the connection waits a moment for the peer, then resets it.
 #[test]
 fn a_peer_that_recalls_and_takes_nothing_holds_nobody() {

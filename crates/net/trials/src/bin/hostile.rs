@@ -19,6 +19,7 @@ use std::{
 };
 
 use saiga_channel::{
+    barriers,
     layout::{DATA_AT, Header, PLACES, STRIDE_SHIFT, Side, SideBlock, Slot},
     rendezvous::{self, Proposal, Refusal},
     sys as kernel,
@@ -40,6 +41,9 @@ fn main() {
     };
     let port = port.parse().expect("a port");
     let mut dice = Dice::new(seed.parse().expect("a seed"));
+    if mode == "dawdling" {
+        barriers::join(); // Before there are segments, as an honest library does.
+    }
     let (low, high) = ([127, 0, 0, 1], [127, 0, 0, 2]);
     let (source, target) = if matches!(mode.as_str(), "given" | "newer-host") {
         (low, high)
@@ -63,7 +67,8 @@ fn main() {
         "locked" => attack.write_its_block(),
         "segments" => attack.give_many_segments(port),
         "bells" => attack.name_many_bells(),
-        "dawdling" => attack.leave_without_notice(),
+        "dawdling" => attack.leave_without_notice(Duration::from_secs(10)),
+        "outside" => attack.leave_without_notice(Duration::from_secs(1)),
         "stalled" => attack.take_nothing_back(target, port),
         "given" => attack.corrupt_given_segment(&mut dice),
         other => panic!("no mode {other}"),
@@ -77,7 +82,7 @@ struct Attack(Victim);
 impl Attack {
     /// Seems to be inside a receive while the server's ring ends, and later leaves it without having
     /// noticed the switch to that ring: a thread that was stopped there. The server waits in a send.
-    fn leave_without_notice(&mut self) -> &'static str {
+    fn leave_without_notice(&mut self, patience: Duration) -> &'static str {
         let segment = match self.0.share_own_segment() {
             Ok(segment) => segment,
             Err(step) => return step,
@@ -97,8 +102,9 @@ impl Attack {
             std::thread::yield_now(); // It is not asleep yet.
         }
         slot.sides[0].receiving.store(0, Ordering::SeqCst);
-        let patience = Some(Duration::from_secs(10));
-        stream.set_read_timeout(patience).expect("a socket option");
+        stream
+            .set_read_timeout(Some(patience))
+            .expect("a socket option");
         match stream.read(&mut [0; 64]) {
             Ok(1..) => "the answer",
             Ok(0) | Err(_) => "no answer",

@@ -1,0 +1,46 @@
+//! Barriers on all threads of other processes (`man 2 membarrier`): what one of them did before is
+//! seen by our next load, and its next load sees what we did before.
+//!
+//! A process that has joined takes part in barriers that take microseconds; children by fork have
+//! joined with it, a program after exec has not. The barrier on everybody takes up to 15 ms, which
+//! no peer may bring upon us at its will.
+
+use crate::sys;
+use crate::sys::Sys;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// MEMBARRIER_CMD_GLOBAL, _GLOBAL_EXPEDITED and _REGISTER_GLOBAL_EXPEDITED of
+/// `include/uapi/linux/membarrier.h`.
+const GLOBAL: usize = 1;
+const EXPEDITED: usize = 1 << 1;
+const REGISTER: usize = 1 << 2;
+
+static JOINED: AtomicBool = AtomicBool::new(false);
+
+/// Has this process take part; quick while it has one thread. Where that is refused it does not.
+pub fn join() {
+    let joined = sys::membarrier(REGISTER).is_ok();
+    JOINED.store(joined, Ordering::Relaxed);
+}
+
+/// Whether this process takes part.
+#[must_use]
+pub fn joined() -> bool {
+    JOINED.load(Ordering::Relaxed)
+}
+
+/// A barrier on the threads of every process that has joined.
+///
+/// # Errors
+/// ENOSYS and EPERM where a sandbox does not offer it; EINVAL before Linux 4.16.
+pub fn on_members() -> Sys<()> {
+    sys::membarrier(EXPEDITED)
+}
+
+/// A barrier on every thread of the host. Takes milliseconds.
+///
+/// # Errors
+/// ENOSYS and EPERM where the kernel or a sandbox does not offer it; EINVAL with nohz_full.
+pub fn on_everybody() -> Sys<()> {
+    sys::membarrier(GLOBAL)
+}
