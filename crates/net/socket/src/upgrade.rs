@@ -32,6 +32,11 @@ const OVERFLOW_UID: u32 = 65_534;
 
 /// Takes the next step on a plain, pinned socket. True when it is bound now.
 pub(crate) fn step(fd: Fd, socket: &'static Socket) -> bool {
+    // A child that clone(2) made past libc has our records, and knows nothing of slots that we have
+    // handed out since.
+    if !rt::in_own_process() {
+        return false;
+    }
     let sandboxed = rt::SANDBOXED.load(Ordering::Relaxed);
     if socket.phase.load(Ordering::Relaxed) == phase::COLD && !sandboxed {
         uring::look_again();
