@@ -7,7 +7,7 @@ use crate::chan::{Chan, rx, tx};
 use crate::epoll_wait as waiting;
 use crate::epoll_wait::{Call, KernelWait};
 use crate::gather::Gather;
-use crate::sock::{Socket, origin, phase};
+use crate::sock::{NOT_BOUND, Socket, origin, phase};
 use crate::table::Entry;
 use crate::{
     allowance, by_tcp, chaos, close, epoll, idle, iov, kernel, recv, rt, send, settings, sever,
@@ -254,18 +254,24 @@ impl Handle {
         let Some(_pin) = socket.pin_as(fd) else {
             return next();
         };
-        if !enter(fd, socket) {
-            let n = next();
+        let by_kernel = |n| {
             if flags & (libc::MSG_PEEK | libc::MSG_ERRQUEUE) == 0 {
-                by_tcp::count(socket, n, &socket.received);
+                by_tcp::counted(socket, n, &socket.received);
             }
-            return n;
+            n
+        };
+        if !enter(fd, socket) {
+            return by_kernel(next());
         }
         if flags & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
             return next();
         }
         // SAFETY: promised by our caller.
-        let result = sever::told(fd, socket, unsafe { receive_bound(fd, socket, iov, flags) });
+        let result = unsafe { receive_bound(fd, socket, iov, flags) };
+        if result == Err(NOT_BOUND) {
+            return by_kernel(next());
+        }
+        let result = sever::told(fd, socket, result);
         if flags & libc::MSG_PEEK == 0 {
             show_bytes(socket, |e| &e.channel_rx, &socket.received, &result);
         }
@@ -281,9 +287,7 @@ impl Handle {
         if enter(fd, self.0) {
             return None;
         }
-        let n = next();
-        by_tcp::count(self.0, n, &self.0.sent);
-        Some(n)
+        Some(by_tcp::counted(self.0, next(), &self.0.sent))
     }
 
     /// Serves a sending call; `next` is the same call in libc.
@@ -305,14 +309,14 @@ impl Handle {
             if flags & (libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN) != 0 {
                 socket.never(fd, Reason::OutOfBand);
             }
-            let n = next();
-            by_tcp::count(socket, n, &socket.sent);
-            return n;
+            return by_tcp::counted(socket, next(), &socket.sent);
         }
         // SAFETY: promised by our caller.
-        let result = sever::told(fd, socket, unsafe {
-            transmit_bound(fd, socket, iov, flags)
-        });
+        let result = unsafe { transmit_bound(fd, socket, iov, flags) };
+        if result == Err(NOT_BOUND) {
+            return by_tcp::counted(socket, next(), &socket.sent);
+        }
+        let result = sever::told(fd, socket, result);
         show_bytes(socket, |e| &e.channel_tx, &socket.sent, &result);
         c_result(result)
     }
@@ -526,4 +530,31 @@ pub fn known(first: Fd, last: Fd) -> impl Iterator<Item = Fd> {
     (usize::try_from(first).unwrap_or(0)..=end)
         .filter_map(|n| Fd::try_from(n).ok())
         .filter(|fd| !matches!(table::get(*fd), Entry::Unknown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sock::mode;
+
+    /// As a thread sees it that looked while another one tried to bind the socket, in vain.
+    #[test]
+    fn a_call_that_finds_no_channel_is_the_kernel_s() {
+        assert!(table::init());
+        let socket = Socket::open(80, origin::CREATED).expect("there is room");
+        assert!(table::set_socket(80, socket));
+        socket.mode.store(mode::BOUND, Ordering::SeqCst);
+        let (handle, mut byte) = (lookup(80).expect("it was put there"), 0u8);
+        let part = [iovec {
+            iov_base: (&raw mut byte).cast(),
+            iov_len: 1,
+        }];
+        // SAFETY: the byte outlives the calls.
+        let received = unsafe { handle.receive(80, &part, 0, || 1) };
+        // SAFETY: as above.
+        let sent = unsafe { handle.transmit(80, &part, 0, || 1) };
+        assert_eq!((received, sent), (1, 1));
+        let counts = [&socket.received, &socket.sent].map(|n| n.load(Ordering::SeqCst));
+        assert_eq!(counts, [1, 1]);
+    }
 }

@@ -36,10 +36,10 @@ fn note_at(socket: &Socket, ahead: u64) {
 }
 
 /// Counts what a call on a plain socket has moved, if anything; `total` is the socket's count of
-/// that direction.
-pub(crate) fn count(socket: &Socket, n: isize, total: &AtomicU64) {
+/// that direction. Gives back `n`, the call's result.
+pub(crate) fn counted(socket: &Socket, n: isize, total: &AtomicU64) -> isize {
     let Ok(bytes @ 1..) = u64::try_from(n) else {
-        return;
+        return n;
     };
     if core::ptr::eq(total, &raw const socket.sent) {
         note(socket);
@@ -57,4 +57,5 @@ pub(crate) fn count(socket: &Socket, n: isize, total: &AtomicU64) {
             .messages
             .store(socket.messages.load(Ordering::Relaxed), Ordering::Relaxed);
     }
+    n
 }

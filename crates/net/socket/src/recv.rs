@@ -10,7 +10,7 @@
 )]
 
 use crate::chan::{Chan, rx};
-use crate::sock::{Socket, count_one};
+use crate::sock::{NOT_BOUND, Socket, count_one};
 use crate::{kernel, send, sever, wait};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
@@ -48,7 +48,9 @@ pub(crate) fn recv(
     let mut wait = wait::Wait::new(fd, socket, wait::For::Bytes, wait::Until::AsFlagSays);
     loop {
         let fd = socket.anchor(fd);
-        let chan = Chan::of(socket).ok_or(Errno(libc::ENOTCONN))?;
+        let Some(chan) = Chan::of(socket) else {
+            return if done > 0 { Ok(done) } else { Err(NOT_BOUND) };
+        };
         let got = receive_now(fd, socket, &chan, parts, done, flags);
         match got {
             Ok(Try::Bytes(n)) => {

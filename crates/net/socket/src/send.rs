@@ -3,7 +3,7 @@
 
 use crate::chan::{Chan, SideLock, tx};
 use crate::gather::Gather;
-use crate::sock::{Socket, count_one, origin};
+use crate::sock::{NOT_BOUND, Socket, count_one, origin};
 use crate::wait::{For, Until, Wait};
 use crate::{allowance, by_tcp, clock, epoll, kernel, sever};
 use core::sync::atomic::Ordering;
@@ -111,7 +111,9 @@ fn send_as(
     let mut wait = Wait::new(fd, socket, For::Space, patience.until());
     loop {
         let fd = socket.anchor(fd);
-        let chan = Chan::of(socket).ok_or(Errno(libc::ENOTCONN))?;
+        let Some(chan) = Chan::of(socket) else {
+            return if done > 0 { Ok(done) } else { Err(NOT_BOUND) };
+        };
         // What was sent in part ends without a signal (`tcp_sendmsg`).
         let quietly = if done > 0 { libc::MSG_NOSIGNAL } else { 0 };
         match send_now(fd, socket, &chan, what.behind(done), flags | quietly) {

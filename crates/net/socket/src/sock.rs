@@ -19,12 +19,16 @@ use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
 };
 use saiga_channel::diag;
-use saiga_channel::sys::Fd;
+use saiga_channel::sys::{Errno, Fd};
 use saiga_status::{Reason, State};
 
 /// Connections that one process can follow; beyond that they stay plain kernel sockets.
 const SOCKETS: usize = 1 << 18;
 static POOL: Pool<Socket, SOCKETS> = Pool::new();
+
+/// A call that found the socket bound, and no channel: the attempt to bind it failed this moment, so
+/// the kernel serves it. The kernel gives the same error where there is no connection.
+pub(crate) const NOT_BOUND: Errno = Errno(libc::ENOTCONN);
 
 /// How calls on the socket are served.
 pub(crate) mod mode {

@@ -299,7 +299,11 @@ fn refuse_after_agreement(socket: &Socket, link: &'static Link, slot: usize) {
         chan.freeze_rx();
         chan.leave();
     }
-    links::leave(link);
+    // A thread that found the socket bound for a moment may still look at the slot: then the segment
+    // stays mapped. Next time that thread finds the kernel.
+    if socket.pins.load(Ordering::SeqCst) <= 1 {
+        links::leave(link);
+    }
 }
 
 /// Finds or maps the proposed segment and agrees to the slot.
