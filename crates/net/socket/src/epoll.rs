@@ -13,6 +13,7 @@ mod hot;
 mod kernel_view;
 mod order;
 mod registration;
+mod shared;
 
 pub(crate) use closing::{close, close_stale, left};
 pub(crate) use crowd::Ticket;
@@ -20,6 +21,7 @@ pub(crate) use registration::{
     arm, bind_all, control, forget, is_waited_for, look_again, orphan, unbind_all, wanted,
     watch_edges_for_room, watch_for_room,
 };
+pub(crate) use shared::hand_on;
 
 use self::crowd::Crowd;
 use self::hot::Hot;
@@ -82,6 +84,8 @@ pub(crate) struct Interest {
     for_room: AtomicBool,
     /// In the set's ready list.
     pub(crate) queued: AtomicBool,
+    /// Ends that this process has handed on to others that wait in the set by fork.
+    handed_on: AtomicU32,
     /// Index of the set's segment while bound.
     segment: AtomicU32,
     slot: AtomicU32,

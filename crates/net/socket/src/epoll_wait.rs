@@ -378,6 +378,9 @@ fn sift(call: &Call<'_>, n: usize) -> Sifted {
                 && interest.is_in(call.set)
             {
                 call.set.queue(interest);
+                if let Some(socket) = interest.socket() {
+                    epoll::hand_on(call.epfd, interest, socket, event.events);
+                }
             }
         } else {
             call.put(kept, event.events, data);

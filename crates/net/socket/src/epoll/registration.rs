@@ -116,6 +116,7 @@ fn add(set: &'static EpollSet, fd: Fd, socket: &'static Socket) -> Option<&'stat
         .store(core::ptr::from_ref(socket).cast_mut(), Ordering::Relaxed);
     interest.fd.store(fd, Ordering::Relaxed);
     interest.queued.store(false, Ordering::Relaxed);
+    interest.handed_on.store(0, Ordering::Relaxed);
     interest.active.store(false, Ordering::Relaxed);
     interest.orphan.store(false, Ordering::Relaxed);
     interest.parked.store(false, Ordering::Relaxed);

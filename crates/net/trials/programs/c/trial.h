@@ -513,11 +513,11 @@ SHARED void count_signals(int number, int flags)
 }
 
 /* ---- threads ----------------------------------------------------------- */
-/* Waits until the thread `tid` of this process sleeps in the kernel. */
+/* Waits until the thread `tid`, of this process or another, sleeps in the kernel. */
 SHARED void await_asleep(pid_t tid)
 {
     char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", tid, tid);
     for (int i = 0; i < LONG_MS; i++) {
         int file = (int)MUST(open(path, O_RDONLY | O_CLOEXEC));
         ssize_t got = MUST(read(file, text, sizeof text - 1));

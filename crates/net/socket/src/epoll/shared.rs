@@ -1,0 +1,35 @@
+//! A set in which several processes wait, because it was made before a fork.
+//!
+//! The kernel's watch of an anchor reports edges, and an edge goes to one waiter. On the kernel a
+//! level-triggered registration tells every process of an end.
+
+use super::{ANCHOR, EDGE, EXCLUSIVE, Interest, ONESHOT};
+use crate::sock::Socket;
+use core::sync::atomic::Ordering;
+use saiga_channel::sys::{self, Fd};
+
+/// The peer's FIN, a hang-up or an error of the anchor.
+const END: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR).cast_unsigned();
+/// How often a process hands on ends of one registration. Each time it may be told again itself,
+/// before those that sleep.
+const MOST: u32 = 8;
+
+/// This process has taken `seen`, events of an anchor, out of the kernel's set: other processes that
+/// have the connection, and may sleep in the set, are told of an end, too.
+pub(crate) fn hand_on(epfd: Fd, interest: &Interest, socket: &Socket, seen: u32) {
+    let asked = interest.events.load(Ordering::Relaxed);
+    let level = asked & (EDGE | ONESHOT | EXCLUSIVE) == 0;
+    if seen & END == 0 || !level || !socket.maybe_shared() || interest.is_orphan() {
+        return;
+    }
+    let times = interest.handed_on.load(Ordering::Relaxed);
+    if times < MOST {
+        interest.handed_on.store(times + 1, Ordering::Relaxed);
+        let (fd, data) = (
+            interest.anchor(socket),
+            core::ptr::from_ref(interest) as u64,
+        );
+        // It fails where the registration has gone: then nobody waits for it.
+        let _ = sys::epoll_ctl(epfd, libc::EPOLL_CTL_MOD, fd, ANCHOR, data);
+    }
+}
