@@ -10,8 +10,8 @@ use crate::gather::Gather;
 use crate::sock::{NOT_BOUND, Socket, origin, phase};
 use crate::table::Entry;
 use crate::{
-    allowance, by_tcp, chaos, close, epoll, idle, iov, kernel, recv, rt, send, settings, sever,
-    table, upgrade,
+    allowance, asleep, by_tcp, chaos, close, epoll, idle, iov, kernel, recv, rt, send, settings,
+    sever, table, upgrade,
 };
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
@@ -261,15 +261,15 @@ impl Handle {
             n
         };
         if !enter(fd, socket) {
-            return by_kernel(next());
+            return by_kernel(asleep::inside(socket, next));
         }
         if flags & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
-            return next();
+            return asleep::inside(socket, next);
         }
         // SAFETY: promised by our caller.
         let result = unsafe { receive_bound(fd, socket, iov, flags) };
         if result == Err(NOT_BOUND) {
-            return by_kernel(next());
+            return by_kernel(asleep::inside(socket, next));
         }
         let result = sever::told(fd, socket, result);
         if flags & libc::MSG_PEEK == 0 {
@@ -287,7 +287,11 @@ impl Handle {
         if enter(fd, self.0) {
             return None;
         }
-        Some(by_tcp::counted(self.0, next(), &self.0.sent))
+        Some(by_tcp::counted(
+            self.0,
+            asleep::inside(self.0, next),
+            &self.0.sent,
+        ))
     }
 
     /// Serves a sending call; `next` is the same call in libc.
@@ -309,12 +313,12 @@ impl Handle {
             if flags & (libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN) != 0 {
                 socket.never(fd, Reason::OutOfBand);
             }
-            return by_tcp::counted(socket, next(), &socket.sent);
+            return by_tcp::counted(socket, asleep::inside(socket, next), &socket.sent);
         }
         // SAFETY: promised by our caller.
         let result = unsafe { transmit_bound(fd, socket, iov, flags) };
         if result == Err(NOT_BOUND) {
-            return by_tcp::counted(socket, next(), &socket.sent);
+            return by_tcp::counted(socket, asleep::inside(socket, next), &socket.sent);
         }
         let result = sever::told(fd, socket, result);
         show_bytes(socket, |e| &e.channel_tx, &socket.sent, &result);

@@ -4,7 +4,8 @@ use crate::chan::{Chan, rx, tx};
 use crate::gather::Gather;
 use crate::sock::{Socket, mode, phase};
 use crate::{
-    allowance, by_tcp, clock, epoll, kernel, links, recv, rt, send, sever, table, upgrade, uring,
+    allowance, asleep, by_tcp, clock, epoll, kernel, links, recv, rt, send, sever, table, upgrade,
+    uring,
 };
 use core::sync::atomic::{AtomicU64, Ordering};
 use saiga_channel::barriers;
@@ -88,7 +89,7 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
     if !socket.is_bound() {
         upgrade::abandon(socket);
     } else if let Some(chan) = Chan::of(socket) {
-        if socket.pins.load(Ordering::SeqCst) > 1 {
+        if others_inside(socket) {
             keep_for_callers(fd, socket);
         } else if socket.maybe_shared() {
             done = close_shared(fd, &chan);
@@ -103,6 +104,15 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
     }
     drop(pin);
     done
+}
+
+/// Whether a caller besides this one is inside, in a frame that it has not jumped out of.
+fn others_inside(socket: &'static Socket) -> bool {
+    let others = || socket.pins.load(Ordering::SeqCst) > 1;
+    others() && {
+        asleep::look_for_jumps(&socket);
+        others()
+    }
 }
 
 /// Other threads are inside, blocked perhaps: as in the kernel, they go on with the connection
@@ -158,10 +168,14 @@ pub(crate) fn forked() {
         if socket.pins.load(Ordering::Relaxed) != 0 {
             socket.pins.store(0, Ordering::Relaxed);
         }
+    }
+    asleep::forked();
+    for socket in Socket::all() {
         let closing = socket.mode.load(Ordering::Relaxed) == mode::CLOSING;
         let copied = socket.own_copy.load(Ordering::Relaxed) >= 0;
         let open = socket.refs.load(Ordering::Relaxed) != 0;
-        if copied || !(closing || open) {
+        let inside = socket.pins.load(Ordering::Relaxed) != 0;
+        if !inside && (copied || !(closing || open)) {
             socket.mode.store(mode::CLOSING, Ordering::SeqCst);
             last_out(socket);
         } else if !closing && !socket.is_bound() {

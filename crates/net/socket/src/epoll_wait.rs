@@ -11,6 +11,7 @@
     reason = "fills the caller's event array; waits through libc"
 )]
 
+use crate::asleep::{Asleep, Thing};
 use crate::chan::{Chan, tx};
 use crate::epoll::{self, BELL_DATA, EDGE, EpollSet, Interest, ONESHOT, SetSegment, Ticket};
 use crate::links::Link;
@@ -136,15 +137,21 @@ enum Plain {
 ///
 /// The caller counts as a sleeper all the while: whoever binds a connection of the set first
 /// makes the bell and then looks for sleepers, so either we see the bell or it rings for us.
+#[inline(never)] // Its frame lies below the call's then.
 fn plain(call: &Call<'_>) -> Sys<Plain> {
     let set = call.set;
     let ticket = set.sleepers.join();
+    let asleep = Asleep::begin(call);
+    asleep.hold(Thing::Sleeper(set, ticket.epoch()));
     let open = set.is_at(call.epfd);
     let slept = match open && set.has_bell() {
         true => Ok(0),
         false if open => call.kernel(call.timeout_ns),
         false => call.kernel_at_number(),
     };
+    if !asleep.end() {
+        let _ = set.sleepers.join(); // Which it leaves below.
+    }
     if !open || !set.has_bell() {
         set.sleepers.part(ticket);
         epoll::left(set);
@@ -272,20 +279,24 @@ fn serve(call: &Call<'_>, due: bool, must: bool) -> Sys<(usize, bool)> {
 }
 
 /// Sleeps in the kernel's set. `Some(n)`: return with so many events; `None`: look again.
+#[inline(never)] // Its frame lies below the call's then.
 fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
     let set = call.set;
     let nap = idle::nap(set);
     let ticket = set.sleepers.join();
+    let asleep = Asleep::begin(call);
+    asleep.hold(Thing::Waiter(set, ticket.epoch())); // Our caller's.
+    asleep.hold(Thing::Sleeper(set, ticket.epoch()));
     let now = clock::ticks();
     let slept = if announce_sleep(set) || has_ready(set) {
         Ok(None)
     } else {
         rest(call, nap, deadline).map(Some)
     };
-    set.sleepers.part(ticket);
-    for place in set.segments().iter().filter_map(SetSegment::place) {
-        wakeups::end_sleep(place);
+    if !asleep.end() {
+        let _ = (set.waiters.join(), set.sleepers.join()); // Which it leaves below.
     }
+    end_sleep(set, ticket);
     set.looked.store(clock::ticks(), Ordering::Relaxed);
     match slept? {
         None => Ok(None),
@@ -308,6 +319,24 @@ fn woken(call: &Call<'_>, n: usize, since: u64) -> Option<usize> {
         collect(call, from_kernel, &guard)
     });
     (all > 0).then_some(all)
+}
+
+fn end_sleep(set: &'static EpollSet, ticket: Ticket) {
+    set.sleepers.part(ticket);
+    for place in set.segments().iter().filter_map(SetSegment::place) {
+        wakeups::end_sleep(place);
+    }
+}
+
+/// Does for an abandoned frame what ends its sleep.
+pub(crate) fn give_back_sleeper(set: &'static EpollSet, epoch: u32) {
+    end_sleep(set, Ticket::of(epoch));
+    epoll::left(set);
+}
+
+/// Does for an abandoned frame what ends its wait.
+pub(crate) fn give_back_waiter(set: &'static EpollSet, epoch: u32) {
+    leave(set, Ticket::of(epoch));
 }
 
 /// Whether the ready list has an entry. For a caller that counts as a sleeper already.

@@ -8,6 +8,7 @@
 mod allowance;
 mod anchor_news;
 mod api;
+mod asleep;
 mod by_tcp;
 mod chan;
 mod chaos;

@@ -2,6 +2,7 @@
 //!
 //! A process has as many as it ever had threads blocked at once; each keeps its bell.
 
+use crate::asleep::Thing;
 use crate::pool::{Pool, Record};
 use crate::{lock, rt};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -68,8 +69,27 @@ pub(crate) fn borrow() -> Sys<Borrowed> {
     }
 }
 
+impl Borrowed {
+    /// What the thread notes before it sleeps.
+    pub(crate) fn thing(&self) -> Thing {
+        Thing::Bell(self.place)
+    }
+}
+
 impl Drop for Borrowed {
     fn drop(&mut self) {
         POOL.put(self.place);
     }
+}
+
+/// Gives back what an abandoned frame had borrowed.
+pub(crate) fn give_back(place: &'static ThreadPlace) {
+    let bell = Bell {
+        fd: place.fd.load(Ordering::Relaxed),
+        name: place.name.load(Ordering::Relaxed),
+    };
+    if place.epoch.load(Ordering::Relaxed) == lock::epoch() {
+        let _ = bell.drain();
+    }
+    POOL.put(place);
 }

@@ -9,10 +9,15 @@ mod claims;
 mod desk;
 mod pins;
 
+pub(crate) use claims::{Claim, give_back_many, give_back_one, sockets_of};
 pub use desk::with_records;
+pub(crate) use desk::{Mapped, put_back};
+#[cfg(test)]
+pub(crate) use pins::begin_polling;
 pub use pins::{Pins, pin_plain};
-pub(crate) use pins::{forked, somebody_polls};
+pub(crate) use pins::{end_polling, forked, somebody_polls};
 
+use crate::asleep::{Asleep, Thing};
 use crate::chan::{Chan, rx, tx};
 use crate::places;
 use crate::sock::{Pin, Socket};
@@ -205,12 +210,15 @@ fn ask_kernel(
 }
 
 /// Sleeps until something may be ready. 0: look again (or the time is over).
+#[inline(never)] // Its frame lies below the desk then.
 fn sleep(
     fds: &mut [pollfd],
     desk: &mut Desk,
     left: Option<u64>,
     mask: *const libc::sigset_t,
 ) -> Sys<usize> {
+    let asleep = Asleep::begin(desk);
+    let memory = desk.memory();
     let (asked, claimed) = desk.arrays();
     let at_most = |ns: u64| Some(left.map_or(ns, |l| l.min(ns)));
     let Ok(place) = places::borrow() else {
@@ -220,6 +228,12 @@ fn sleep(
     // A plain socket among them could be bound meanwhile, and we would not hear of it.
     let pins = pins::pin_unbound(fds);
     let claims = Claims::new(claimed, fds, &place);
+    memory
+        .into_iter()
+        .for_each(|m| asleep.hold(Thing::Memory(m)));
+    asleep.hold(place.thing());
+    pins.note(&asleep);
+    claims.note(&asleep, memory.is_some());
     let bell = Some(place.bell.fd);
     let result = if !claims.complete {
         // Not every segment has a waiting place for us: look again soon instead of sleeping.
@@ -233,6 +247,12 @@ fn sleep(
             answered => answered,
         }
     };
+    if !asleep.end() {
+        claims.disown();
+        desk.disown();
+        core::mem::forget((place, pins));
+        return Err(Errno(libc::EINTR));
+    }
     drop(claims);
     let _ = place.bell.drain();
     result

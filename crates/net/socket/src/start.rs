@@ -1,7 +1,7 @@
 //! The library's first moments in a process.
 
 use crate::{
-    allowance, chaos, clock, company, family, kernel, process, rt, settings, table, thread,
+    allowance, asleep, chaos, clock, company, family, kernel, process, rt, settings, table, thread,
 };
 use saiga_settings::{SYSTEM_FILE, Sources};
 use saiga_status::{Flags, Reason};
@@ -33,6 +33,7 @@ pub fn start(with: &Start<'_>) {
     if !table::init() {
         return;
     }
+    asleep::start();
     rt::place_process();
     rt::open_page();
     if let Some(bound) = with.bound_program {

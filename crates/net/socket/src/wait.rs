@@ -5,9 +5,10 @@
 
 #![expect(unsafe_code, reason = "waits through libc")]
 
+use crate::asleep::{Asleep, Thing};
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{allowance, clock, idle, kernel, places, policy, send, wakeups};
+use crate::{allowance, asleep, clock, idle, kernel, places, policy, send, wakeups};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
@@ -69,6 +70,7 @@ impl Wait {
     /// # Errors
     /// EAGAIN when SO_RCVTIMEO or SO_SNDTIMEO has passed; EINTR after a signal whose handler
     /// does not ask for a restart (`man 7 signal`).
+    #[inline(never)] // Its frame lies below `self` then.
     pub(crate) fn wait(&mut self, chan: &Chan) -> Sys<()> {
         self.fd = self.socket.anchor(self.fd);
         if policy::linger(chan.peer_cpu(), Some(chan.segment), || self.ready(chan)) {
@@ -86,7 +88,15 @@ impl Wait {
             For::Space => &chan.ours().tx_places,
         };
         word.fetch_or(1 << index, Ordering::SeqCst);
+        let asleep = Asleep::begin(self);
+        asleep.hold(place.thing());
+        asleep.hold(Thing::FirstClaim(self.socket, index)); // With the pin of our caller.
         let slept = self.sleep(chan, index, place.bell.fd);
+        if !asleep.end() {
+            asleep::pin_again(self.socket);
+            core::mem::forget(place);
+            return slept;
+        }
         word.fetch_and(!(1 << index), Ordering::SeqCst);
         wakeups::end_sleep(chan.segment.place(chan.segment.side, index));
         chan.segment.release_place(index);
@@ -226,7 +236,7 @@ impl Wait {
             events,
             revents: 0,
         }];
-        match self.nap(&mut fds, left) {
+        match asleep::inside(self.socket, || self.nap(&mut fds, left)) {
             Ok(0) => Err(Errno(libc::EAGAIN)),
             Ok(_) => {
                 if fds[0].revents != 0 {

@@ -16,6 +16,18 @@ pub(crate) struct Ticket {
     epoch: u32,
 }
 
+impl Ticket {
+    /// The ticket of a thread that came in in that fork epoch.
+    pub(crate) fn of(epoch: u32) -> Ticket {
+        Ticket { epoch }
+    }
+
+    /// The fork epoch in which its thread came in.
+    pub(crate) fn epoch(self) -> u32 {
+        self.epoch
+    }
+}
+
 impl Crowd {
     /// Nobody is inside.
     pub(super) fn clear(&self) {

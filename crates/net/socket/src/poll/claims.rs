@@ -3,7 +3,13 @@
 //! The caller is inside every bound socket meanwhile, as the kernel's poll refers to every file:
 //! the segments stay, and whoever closes a descriptor under it ends nothing yet.
 
+#![expect(
+    unsafe_code,
+    reason = "claims in memory that an abandoned frame had borrowed"
+)]
+
 use super::bound;
+use crate::asleep::{Asleep, Thing};
 use crate::chan::Chan;
 use crate::places::Borrowed;
 use crate::readiness;
@@ -16,7 +22,7 @@ use saiga_channel::segment::Segment;
 
 /// What one descriptor has claimed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     /// The bound socket that the call is inside of.
     socket: Option<&'static Socket>,
     /// The waiting place in its segment.
@@ -77,6 +83,29 @@ impl<'a> Claims<'a> {
         Claims { all, complete }
     }
 
+    /// Notes what is claimed, before the caller sleeps. `mapped`: the claims are in memory that
+    /// is noted already.
+    pub(super) fn note(&self, asleep: &Asleep, mapped: bool) {
+        if mapped {
+            return asleep.hold(Thing::Claims(self.all.as_ptr(), self.all.len()));
+        }
+        // Given back in reverse order: whoever shares a place goes before the one that claimed it.
+        for claim in self.all.iter() {
+            match claim.socket {
+                Some(socket) if claim.first => {
+                    asleep.hold(Thing::FirstClaim(socket, claim.place));
+                }
+                Some(socket) => asleep.hold(Thing::Claim(socket, claim.place)),
+                None => {}
+            }
+        }
+    }
+
+    /// Drops what is not the caller's any more.
+    pub(super) fn disown(self) {
+        core::mem::forget(self);
+    }
+
     /// Announces sleep everywhere; true when something is there already.
     pub(super) fn announce_sleep(&self) -> bool {
         let places = self.all.iter().filter_map(Claim::segment);
@@ -88,24 +117,54 @@ impl<'a> Claims<'a> {
 
 impl Drop for Claims<'_> {
     fn drop(&mut self) {
-        // All bits first: a place that is given back may be another thread's at once.
-        for claim in self.all.iter() {
-            let Some(chan) = claim.chan() else { continue };
-            let others = !(1 << claim.place);
-            chan.ours().rx_places.fetch_and(others, Ordering::SeqCst);
-            chan.ours().tx_places.fetch_and(others, Ordering::SeqCst);
-        }
-        let waking = Waking::now();
-        for (segment, index) in self.all.iter().filter_map(Claim::segment) {
-            waking.end_sleep(segment.place(segment.side, index));
-            segment.release_place(index);
-        }
-        for claim in self.all.iter_mut() {
-            if let Some(socket) = claim.socket.take() {
-                drop(Pin(socket));
-            }
+        give_back(self.all);
+    }
+}
+
+fn give_back(all: &mut [Claim]) {
+    // All bits first: a place that is given back may be another thread's at once.
+    for claim in all.iter() {
+        let Some(chan) = claim.chan() else { continue };
+        let others = !(1 << claim.place);
+        chan.ours().rx_places.fetch_and(others, Ordering::SeqCst);
+        chan.ours().tx_places.fetch_and(others, Ordering::SeqCst);
+    }
+    let waking = Waking::now();
+    for (segment, index) in all.iter().filter_map(Claim::segment) {
+        waking.end_sleep(segment.place(segment.side, index));
+        segment.release_place(index);
+    }
+    for claim in all {
+        if let Some(socket) = claim.socket.take() {
+            drop(Pin(socket));
         }
     }
+}
+
+/// Gives back a claim of an abandoned frame; that with which its place was claimed comes last.
+pub(crate) fn give_back_one(socket: &'static Socket, place: usize, first: bool) {
+    give_back(&mut [Claim {
+        socket: Some(socket),
+        place,
+        first,
+    }]);
+}
+
+/// Gives back the claims of an abandoned frame that lie in memory which it had borrowed.
+pub(crate) fn give_back_many(at: *const Claim, n: usize) {
+    // SAFETY: `note` has stored a slice in memory that stays mapped, and is ours until it is
+    // given back itself.
+    give_back(unsafe { core::slice::from_raw_parts_mut(at.cast_mut(), n) });
+}
+
+/// The sockets in such claims.
+pub(crate) fn sockets_of(at: *const Claim, n: usize) -> impl Iterator<Item = &'static Socket> {
+    (0..n).filter_map(move |i| {
+        // SAFETY: as in `give_back_many`.
+        let claim = unsafe { at.add(i) };
+        // SAFETY: as above.
+        unsafe { (*claim).socket }
+    })
 }
 
 /// Names a call among all calls of the process, so that a link can say which one claimed a place

@@ -25,7 +25,7 @@ const NOBODY: pollfd = pollfd {
 
 /// Memory for the arrays of one large poll.
 #[derive(Debug)]
-struct Mapped {
+pub(crate) struct Mapped {
     at: AtomicPtr<u8>,
     bytes: AtomicUsize,
     next_free: AtomicPtr<Mapped>,
@@ -137,6 +137,25 @@ impl Desk {
         let claims = unsafe { core::slice::from_raw_parts_mut(claims.cast(), self.len) };
         (asked, claims)
     }
+}
+
+impl Desk {
+    /// Memory that is borrowed for the arrays, if they are not on the stack.
+    pub(super) fn memory(&self) -> Option<&'static Mapped> {
+        self.large.map(|(memory, _)| memory)
+    }
+}
+
+impl Desk {
+    /// The memory is not the caller's any more, who returns without it.
+    pub(super) fn disown(&mut self) {
+        self.large = None;
+    }
+}
+
+/// Gives back memory that an abandoned frame had borrowed.
+pub(crate) fn put_back(memory: &'static Mapped) {
+    POOL.put(memory);
 }
 
 impl Drop for Desk {

@@ -2,6 +2,7 @@
 //! the thread in the kernel could not be told.
 
 use super::desk::SMALL;
+use crate::asleep::{Asleep, Thing};
 use crate::sock::{Pin, Socket};
 use crate::{table, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -23,15 +24,25 @@ pub(super) struct Polling(());
 
 impl Polling {
     fn begin() -> Polling {
-        thread::bump(&POLLERS);
+        begin_polling();
         Polling(())
     }
 }
 
 impl Drop for Polling {
     fn drop(&mut self) {
-        thread::drop_one(&POLLERS);
+        end_polling();
     }
+}
+
+/// One poller more.
+pub(crate) fn begin_polling() {
+    thread::bump(&POLLERS);
+}
+
+/// One poller less.
+pub(crate) fn end_polling() {
+    thread::drop_one(&POLLERS);
 }
 
 /// Forgets the pollers of other threads in a forked child.
@@ -45,14 +56,17 @@ pub(crate) fn forked() {
 /// all others can.
 #[derive(Debug)]
 pub struct Pins {
+    /// The notes of a caller that has no other ones.
+    asleep: Option<Asleep>,
     few: [Option<Pin>; SMALL],
     many: Option<Polling>,
     len: usize,
 }
 
 impl Pins {
-    fn new() -> Pins {
+    fn new(asleep: Option<Asleep>) -> Pins {
         Pins {
+            asleep,
             few: [const { None }; SMALL],
             many: None,
             len: 0,
@@ -77,6 +91,16 @@ impl Pins {
         true
     }
 
+    /// Notes the pins, before the caller sleeps.
+    pub(super) fn note(&self, asleep: &Asleep) {
+        for pin in self.few.iter().take(self.len).flatten() {
+            asleep.hold(Thing::Pin(pin.0));
+        }
+        if self.many.is_some() {
+            asleep.hold(Thing::Polling);
+        }
+    }
+
     /// Whether the caller is inside all of the sockets that are plain now.
     pub(super) fn hold_all_plain(&self, fds: &[pollfd]) -> bool {
         let plain = |p: &&pollfd| table::socket(p.fd).is_some_and(|s| !s.is_bound());
@@ -84,16 +108,38 @@ impl Pins {
     }
 }
 
+impl Drop for Pins {
+    fn drop(&mut self) {
+        if self.asleep.take().is_none_or(Asleep::end) {
+            return;
+        }
+        // Taken for abandoned: nobody is counted any more.
+        self.few
+            .iter_mut()
+            .filter_map(Option::take)
+            .for_each(core::mem::forget);
+        core::mem::forget(self.many.take());
+    }
+}
+
 /// Enters the plain sockets of a kernel poll. `None`: one is bound by now, serve it here.
 pub fn pin_plain(fds: impl IntoIterator<Item = Fd>) -> Option<Pins> {
-    let mut pins = Pins::new();
+    let mut pins = Pins::new(None);
     let mut sockets = fds.into_iter().filter_map(table::socket);
-    sockets.all(|socket| pins.add(socket)).then_some(pins)
+    if !sockets.all(|socket| pins.add(socket)) {
+        return None;
+    }
+    if pins.len > 0 {
+        let asleep = Asleep::begin(&pins);
+        pins.note(&asleep);
+        pins.asleep = Some(asleep);
+    }
+    Some(pins)
 }
 
 /// Enters the plain ones of several sockets.
 pub(super) fn pin_unbound(fds: &[pollfd]) -> Pins {
-    let mut pins = Pins::new();
+    let mut pins = Pins::new(None);
     for socket in fds.iter().filter_map(|p| table::socket(p.fd)) {
         pins.add(socket);
     }

@@ -1,0 +1,481 @@
+//! What a thread holds while it sleeps in the kernel, kept where a frame that never returns
+//! cannot take it away.
+//!
+//! A thread that is cancelled (`pthread_cancel`), or that leaves a signal handler by
+//! `siglongjmp`, abandons our frames and runs none of their destructors. So each frame notes
+//! what it holds before it sleeps. An end of the thread gives everything back, by a destructor
+//! of thread-specific data; a jump is noticed when the thread sleeps or closes again, by the
+//! address of the frame: the stack has receded behind it.
+//!
+//! Deliberately absent: what a thread holds while it computes.
+
+#![expect(
+    unsafe_code,
+    reason = "thread-specific data; entries that are pointers"
+)]
+
+use crate::epoll::EpollSet;
+use crate::places::ThreadPlace;
+use crate::poll::{Claim, Mapped};
+use crate::pool::{Pool, Record};
+use crate::sock::{Pin, Socket};
+use crate::{epoll_wait, places, poll, rt};
+use core::cell::Cell;
+use core::ffi::c_void;
+use core::marker::PhantomData;
+use core::sync::atomic::{
+    AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, compiler_fence,
+};
+use saiga_channel::sys;
+use syscalls::Sysno;
+
+/// Things that one thread can have noted; further ones are lost if their frame is abandoned.
+const THINGS: usize = 160;
+/// Threads that can sleep at once and be followed.
+const THREADS: usize = 16_384;
+/// Keys below this need no memory of the program's heap (`PTHREAD_KEY_2NDLEVEL_SIZE` of glibc).
+const CHEAP_KEYS: libc::pthread_key_t = 32;
+/// A frame that is this close to a call's, or closer, is not below a signal handler's: what the
+/// kernel puts on the stack for a handler is larger.
+const SLACK: usize = 512;
+const NO_KEY: libc::pthread_key_t = libc::pthread_key_t::MAX;
+
+static POOL: Pool<Sleeper, THREADS> = Pool::new();
+/// The thread-specific data whose destructor tells of a thread's end.
+static KEY: AtomicU32 = AtomicU32::new(NO_KEY);
+
+thread_local! {
+    /// This thread's notes, if it has slept before.
+    static MINE: Cell<Option<&'static Sleeper>> = const { Cell::new(None) };
+}
+
+/// One thing that must be given back. Several of a frame are given back last to first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Thing {
+    /// The caller is inside the socket.
+    Pin(&'static Socket),
+    /// The caller is inside a bound socket, which it has named a waiting place of its segment.
+    Claim(&'static Socket, usize),
+    /// The same, and the place was claimed for this socket.
+    FirstClaim(&'static Socket, usize),
+    /// So many claims, in memory that is noted as well.
+    Claims(*const Claim, usize),
+    /// A borrowed bell.
+    Bell(&'static ThreadPlace),
+    /// Borrowed memory of a large poll.
+    Memory(&'static Mapped),
+    /// The caller is counted among the pollers of sockets that are not pinned.
+    Polling,
+    /// Counted as a waiter in the set, in a fork epoch.
+    Waiter(&'static EpollSet, u32),
+    /// Counted as a sleeper in the set, in a fork epoch.
+    Sleeper(&'static EpollSet, u32),
+}
+
+/// One note. A signal handler may come at any moment and use the notes above it, so an entry
+/// that has no kind yet has nothing to give back.
+#[derive(Debug)]
+struct Note {
+    kind: AtomicU32,
+    number: AtomicU32,
+    at: AtomicPtr<c_void>,
+    frame: AtomicUsize,
+}
+
+/// The notes of one thread, innermost frame last. Only that thread looks at them.
+#[derive(Debug)]
+pub(crate) struct Sleeper {
+    depth: AtomicUsize,
+    notes: [Note; THINGS],
+    next_free: AtomicPtr<Sleeper>,
+}
+
+impl Record for Sleeper {
+    fn next_free(&self) -> &AtomicPtr<Self> {
+        &self.next_free
+    }
+}
+
+/// A frame that is about to sleep. Dropped before anything that it has noted is given back.
+#[derive(Debug)]
+pub(crate) struct Asleep {
+    /// This thread's notes, and how many there are of frames further out.
+    notes: Option<(&'static Sleeper, usize)>,
+    /// How many are this frame's, and under which address.
+    held: Cell<usize>,
+    frame: Cell<usize>,
+    /// Belongs to one thread.
+    _here: PhantomData<*const ()>,
+}
+
+impl Asleep {
+    /// Begins a frame's notes. `call` lies in a frame of the same call, the further out the
+    /// better: what was noted at lower addresses was abandoned. One call of the application has
+    /// one of these at a time.
+    #[inline]
+    pub(crate) fn begin<T>(call: &T) -> Asleep {
+        let mine = MINE.get().or_else(enlist);
+        if let Some(mine) = mine.filter(|mine| mine.depth.load(Relaxed) > 0) {
+            mine.give_back_abandoned(end_of(call));
+        }
+        Asleep {
+            notes: mine.map(|mine| (mine, mine.depth.load(Relaxed))),
+            held: Cell::new(0),
+            frame: Cell::new(0),
+            _here: PhantomData,
+        }
+    }
+
+    /// Notes one more thing that the frame holds.
+    #[inline]
+    pub(crate) fn hold(&self, thing: Thing) {
+        let Some((mine, _)) = self.notes else { return };
+        if self.held.get() == 0 {
+            self.frame.set(core::ptr::from_ref(self).addr());
+        }
+        if mine.push(thing, self.frame.get()) {
+            self.held.set(self.held.get() + 1);
+        }
+    }
+
+    /// Ends the notes of a frame that goes on. False: it was taken for abandoned, as may happen
+    /// where a signal handler switches stacks, and nothing that it held is its own any more.
+    #[must_use]
+    pub(crate) fn end(self) -> bool {
+        self.is_intact()
+    }
+
+    #[inline]
+    fn is_intact(&self) -> bool {
+        self.notes.is_none_or(|(mine, before)| {
+            let first = mine.notes.get(before).filter(|_| self.held.get() > 0);
+            first.is_none_or(|note| {
+                mine.depth.load(Relaxed) > before
+                    && note.kind.load(Relaxed) != 0
+                    && note.frame.load(Relaxed) == self.frame.get()
+            })
+        })
+    }
+}
+
+impl Drop for Asleep {
+    fn drop(&mut self) {
+        if let Some((mine, before)) = self.notes.filter(|_| self.is_intact()) {
+            // What is above was left behind within a signal handler that has returned.
+            while mine.depth.load(Relaxed) > before + self.held.get() {
+                mine.pop_and_give_back();
+            }
+            mine.forget_down_to(before);
+        }
+    }
+}
+
+/// Notes, around a call that may sleep, that the caller is inside the socket.
+#[inline(never)] // The closure and the notes lie close to each other then.
+pub(crate) fn inside<T>(socket: &'static Socket, call: impl FnOnce() -> T) -> T {
+    let asleep = Asleep::begin(&call);
+    asleep.hold(Thing::Pin(socket));
+    let result = call();
+    if !asleep.end() {
+        pin_again(socket);
+    }
+    result
+}
+
+/// Enters a socket for a caller that believes to be inside.
+pub(crate) fn pin_again(socket: &'static Socket) {
+    core::mem::forget(socket.pin());
+}
+
+/// Makes the thread-specific data; without it, nothing is noted.
+pub(crate) fn start() {
+    let mut key = NO_KEY;
+    // SAFETY: `key` is writable and the destructor is never unloaded.
+    let made = unsafe { libc::pthread_key_create(&raw mut key, Some(thread_ends)) };
+    if made == 0 && key < CHEAP_KEYS {
+        KEY.store(key, SeqCst);
+    }
+}
+
+/// Gives the calling thread its notes. `None`: it would not be told of the thread's end.
+#[cold]
+fn enlist() -> Option<&'static Sleeper> {
+    let key = KEY.load(Relaxed);
+    // A sandbox may forbid the calls that make memory.
+    if key == NO_KEY || rt::SANDBOXED.load(Relaxed) {
+        return None;
+    }
+    let mine = POOL.take()?;
+    // SAFETY: the key was made and is never deleted; a low one needs no memory.
+    if unsafe { libc::pthread_setspecific(key, core::ptr::from_ref(mine).cast()) } != 0 {
+        POOL.put(mine);
+        return None;
+    }
+    MINE.set(Some(mine));
+    Some(mine)
+}
+
+/// The calling thread ends, with no frame of ours left: destructor of thread-specific data.
+extern "C" fn thread_ends(_notes: *mut c_void) {
+    if let Some(mine) = MINE.take() {
+        while mine.depth.load(Relaxed) > 0 {
+            mine.pop_and_give_back();
+        }
+        POOL.put(mine);
+    }
+}
+
+/// Gives back what frames of the calling thread held that it has jumped out of. `call` as in
+/// [`Asleep::begin`].
+pub(crate) fn look_for_jumps<T>(call: &T) {
+    if let Some(mine) = MINE.get().filter(|mine| mine.depth.load(Relaxed) > 0) {
+        mine.give_back_abandoned(end_of(call));
+    }
+}
+
+fn end_of<T>(value: &T) -> usize {
+    core::ptr::from_ref(value).addr() + size_of::<T>()
+}
+
+/// In a forked child: what the forking thread is inside of, in frames below a signal handler.
+pub(crate) fn forked() {
+    let Some(mine) = MINE.get() else { return };
+    let depth = mine.depth.load(Relaxed).min(THINGS);
+    for note in &mine.notes[..depth] {
+        match note.thing() {
+            Some(Thing::Pin(socket)) => pin_again(socket),
+            // The waiting place is the parent's.
+            Some(Thing::Claim(socket, _) | Thing::FirstClaim(socket, _)) => {
+                note.kind.store(kind::PIN, Relaxed);
+                pin_again(socket);
+            }
+            Some(Thing::Claims(at, n)) => poll::sockets_of(at, n).for_each(pin_again),
+            Some(
+                Thing::Bell(_)
+                | Thing::Memory(_)
+                | Thing::Polling
+                | Thing::Waiter(..)
+                | Thing::Sleeper(..),
+            )
+            | None => {}
+        }
+    }
+}
+
+/// Numbers of the kinds of things; 0 is none.
+mod kind {
+    pub(super) const PIN: u32 = 1;
+    pub(super) const CLAIM: u32 = 2;
+    pub(super) const FIRST_CLAIM: u32 = 3;
+    pub(super) const CLAIMS: u32 = 4;
+    pub(super) const BELL: u32 = 5;
+    pub(super) const MEMORY: u32 = 6;
+    pub(super) const POLLING: u32 = 7;
+    pub(super) const WAITER: u32 = 8;
+    pub(super) const SLEEPER: u32 = 9;
+}
+
+fn address<T>(record: &'static T) -> *mut c_void {
+    core::ptr::from_ref(record).cast_mut().cast()
+}
+
+/// # Safety
+/// `at` was made by [`address`] of the same type.
+unsafe fn record<T>(at: *mut c_void) -> &'static T {
+    // SAFETY: promised by our caller; such references hold for ever.
+    unsafe { &*at.cast() }
+}
+
+impl Note {
+    #[inline]
+    fn write(&self, thing: Thing, frame: usize) {
+        let small = |n: usize| u32::try_from(n).unwrap_or(0);
+        let (kind, at, number) = match thing {
+            Thing::Pin(socket) => (kind::PIN, address(socket), 0),
+            Thing::Claim(socket, place) => (kind::CLAIM, address(socket), small(place)),
+            Thing::FirstClaim(socket, place) => (kind::FIRST_CLAIM, address(socket), small(place)),
+            Thing::Claims(at, n) => (kind::CLAIMS, at.cast_mut().cast(), small(n)),
+            Thing::Bell(place) => (kind::BELL, address(place), 0),
+            Thing::Memory(memory) => (kind::MEMORY, address(memory), 0),
+            Thing::Polling => (kind::POLLING, core::ptr::null_mut(), 0),
+            Thing::Waiter(set, epoch) => (kind::WAITER, address(set), epoch),
+            Thing::Sleeper(set, epoch) => (kind::SLEEPER, address(set), epoch),
+        };
+        self.frame.store(frame, Relaxed);
+        self.at.store(at, Relaxed);
+        self.number.store(number, Relaxed);
+        compiler_fence(SeqCst);
+        self.kind.store(kind, Relaxed);
+    }
+
+    fn thing(&self) -> Option<Thing> {
+        let kind = self.kind.load(Relaxed);
+        compiler_fence(SeqCst);
+        let (at, number) = (self.at.load(Relaxed), self.number.load(Relaxed));
+        let count = number as usize;
+        Some(match kind {
+            // SAFETY: `write` has stored a socket with these kinds.
+            kind::PIN => Thing::Pin(unsafe { record(at) }),
+            // SAFETY: as above.
+            kind::CLAIM => Thing::Claim(unsafe { record(at) }, count),
+            // SAFETY: as above.
+            kind::FIRST_CLAIM => Thing::FirstClaim(unsafe { record(at) }, count),
+            kind::CLAIMS => Thing::Claims(at.cast(), count),
+            // SAFETY: as above, a bell's place.
+            kind::BELL => Thing::Bell(unsafe { record(at) }),
+            // SAFETY: as above, memory of a large poll.
+            kind::MEMORY => Thing::Memory(unsafe { record(at) }),
+            kind::POLLING => Thing::Polling,
+            // SAFETY: as above, a set.
+            kind::WAITER => Thing::Waiter(unsafe { record(at) }, number),
+            // SAFETY: as above, a set.
+            kind::SLEEPER => Thing::Sleeper(unsafe { record(at) }, number),
+            _ => return None,
+        })
+    }
+}
+
+impl Sleeper {
+    /// False when there is no place for it.
+    #[inline]
+    fn push(&self, thing: Thing, frame: usize) -> bool {
+        let depth = self.depth.load(Relaxed);
+        let Some(note) = self.notes.get(depth) else {
+            return false;
+        };
+        note.frame.store(frame, Relaxed);
+        compiler_fence(SeqCst);
+        self.depth.store(depth + 1, Relaxed);
+        compiler_fence(SeqCst); // From here a signal handler's notes come above this one.
+        note.write(thing, frame);
+        true
+    }
+
+    #[inline]
+    fn forget_down_to(&self, before: usize) {
+        let depth = self.depth.load(Relaxed).min(THINGS);
+        for note in self.notes.get(before..depth).into_iter().flatten() {
+            note.kind.store(0, Relaxed);
+        }
+        compiler_fence(SeqCst);
+        self.depth.store(before, Relaxed);
+    }
+
+    /// Gives back the innermost thing, once.
+    fn pop_and_give_back(&self) {
+        let last = self.depth.load(Relaxed).saturating_sub(1).min(THINGS - 1);
+        let thing = self.notes[last].thing();
+        self.forget_down_to(last);
+        compiler_fence(SeqCst);
+        if let Some(thing) = thing {
+            give_back(thing);
+        }
+    }
+
+    #[cold]
+    fn give_back_abandoned(&self, call: usize) {
+        let Some(other) = other_stack() else {
+            return; // On the stack for signals: addresses on two stacks do not compare.
+        };
+        loop {
+            let Some(last) = self.depth.load(Relaxed).checked_sub(1) else {
+                return;
+            };
+            let frame = self.notes[last.min(THINGS - 1)].frame.load(Relaxed);
+            if frame > call.saturating_add(SLACK) && !other.contains(&frame) {
+                return;
+            }
+            self.pop_and_give_back();
+        }
+    }
+}
+
+/// The thread's stack for signal handlers, which no frame is on; `None`: the caller is, or may be.
+fn other_stack() -> Option<core::ops::Range<usize>> {
+    if rt::SANDBOXED.load(Relaxed) {
+        return None; // The question may be forbidden.
+    }
+    let mut old = libc::stack_t {
+        ss_sp: core::ptr::null_mut(),
+        ss_flags: 0,
+        ss_size: 0,
+    };
+    let args = [0, &raw mut old as usize, 0, 0, 0, 0];
+    // SAFETY: the kernel writes one stack_t.
+    unsafe { sys::call(Sysno::sigaltstack, args) }.ok()?;
+    let from = old.ss_sp.addr();
+    (old.ss_flags & libc::SS_ONSTACK == 0).then(|| from..from.saturating_add(old.ss_size))
+}
+
+/// What the abandoned frame's destructors would have done.
+fn give_back(thing: Thing) {
+    match thing {
+        Thing::Pin(socket) => drop(Pin(socket)),
+        Thing::Claim(socket, place) => poll::give_back_one(socket, place, false),
+        Thing::FirstClaim(socket, place) => poll::give_back_one(socket, place, true),
+        Thing::Claims(at, n) => poll::give_back_many(at, n),
+        Thing::Bell(place) => places::give_back(place),
+        Thing::Memory(memory) => poll::put_back(memory),
+        Thing::Polling => poll::end_polling(),
+        Thing::Waiter(set, epoch) => epoll_wait::give_back_waiter(set, epoch),
+        Thing::Sleeper(set, epoch) => epoll_wait::give_back_sleeper(set, epoch),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::hint::black_box;
+
+    fn poll_and_hold(call: &impl Sized) -> Asleep {
+        poll::begin_polling();
+        let asleep = Asleep::begin(call);
+        asleep.hold(Thing::Polling);
+        asleep
+    }
+
+    #[inline(never)]
+    fn abandon() {
+        let here = black_box(0u8);
+        core::mem::forget(poll_and_hold(&here));
+    }
+
+    /// As a signal handler's calls, below what the kernel saves for it.
+    #[inline(never)]
+    fn from_below(act: impl FnOnce(&u8)) {
+        let frame = black_box([0u8; 4096]);
+        act(&frame[0]);
+        black_box(&frame);
+    }
+
+    /// One test, for they share the count of pollers.
+    #[test]
+    fn what_an_abandoned_frame_holds_is_given_back_once() {
+        start();
+        let call = 0u8;
+        let asleep = poll_and_hold(&call);
+        from_below(look_for_jumps);
+        assert!(poll::somebody_polls(), "a frame further out lives");
+        from_below(|_| abandon());
+        assert!(asleep.end(), "it returns, and what is above it does not");
+        assert!(poll::somebody_polls());
+        poll::end_polling();
+        assert!(!poll::somebody_polls());
+
+        abandon();
+        assert!(poll::somebody_polls());
+        look_for_jumps(&call);
+        assert!(!poll::somebody_polls(), "the stack has receded");
+
+        let asleep = poll_and_hold(&call);
+        if let Some(mine) = MINE.get() {
+            mine.pop_and_give_back();
+        }
+        assert!(!asleep.end(), "taken for abandoned");
+        assert!(!poll::somebody_polls());
+
+        let ended = std::thread::spawn(abandon).join();
+        assert!(ended.is_ok());
+        assert!(!poll::somebody_polls(), "the thread has ended");
+    }
+}
