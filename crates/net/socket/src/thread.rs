@@ -74,3 +74,19 @@ pub(crate) fn drop_one(counter: &AtomicU32) -> u32 {
     }
     before.saturating_sub(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_of_pins_that_a_fork_has_cleared_stays_clear() {
+        let pins = AtomicU32::new(0);
+        bump(&pins);
+        pins.store(0, Ordering::Relaxed); // Forked in a signal handler above the call.
+        assert_eq!((drop_one(&pins), pins.load(Ordering::Relaxed)), (0, 0));
+        bump(&pins);
+        bump(&pins);
+        assert_eq!((drop_one(&pins), pins.load(Ordering::Relaxed)), (1, 1));
+    }
+}
