@@ -77,7 +77,7 @@ bench-wait:
 	$(release)/saiga compare redis -t set -c 1,16,64,256 --hog none,0,1,both --arms kernel,saiga --out $(OUT)/wait/redis
 	$(release)/saiga compare sql --full --only point-select --only postgres-select --arms kernel,saiga --out $(OUT)/wait/sql
 
-# How a bystander of redis-server is served while somebody attacks it: four minutes on a quiet machine.
+# How a bystander of redis-server is served while somebody attacks it (docs/security.md): four minutes on a quiet machine.
 bench-hostile:
 	tools/setup test
 	$(MAKE) build

@@ -5,7 +5,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{Read as _, Write as _},
+    io::{self, Read as _, Write as _},
     net::TcpStream,
     os::{
         fd::{AsRawFd as _, RawFd},
@@ -68,10 +68,19 @@ impl Victim {
     /// the answers do not matter.
     pub fn chat(&mut self, count: u32) {
         for _ in 0..count {
-            // The server may have reset us by now, which is its right.
-            let _ = self.stream.write(b"PING\r\n");
-            let _ = self.stream.read(&mut [0; 64]);
+            self.is_served();
         }
+    }
+
+    /// One of them; false when the server has ended the connection, which is its right.
+    pub fn is_served(&mut self) -> bool {
+        let over = |error: io::Error| error.kind() != io::ErrorKind::WouldBlock;
+        let refused = self.stream.write(b"PING\r\n").is_err_and(over);
+        let ended = match self.stream.read(&mut [0; 64]) {
+            Ok(bytes) => bytes == 0,
+            Err(error) => over(error),
+        };
+        !refused && !ended
     }
 
     /// Connects to the server's offer.

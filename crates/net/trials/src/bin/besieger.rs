@@ -118,7 +118,9 @@ impl Siege {
             for _ in 0..64 {
                 write_word(memory, &mut self.dice);
             }
-            victim.chat(1);
+            if !victim.is_served() {
+                return;
+            }
         }
     }
 
@@ -144,7 +146,9 @@ impl Siege {
                 let _ = segment.place(Side(0), index).sleep();
             }
             ring.arm();
-            exchange(&mut victim, ring);
+            if !exchange(&mut victim, ring) {
+                break;
+            }
         }
         release(segment);
     }
@@ -211,22 +215,22 @@ impl Siege {
             exchange(&mut victim, ring);
         }
         ring.freeze();
-        while self.goes_on(begin) {
-            exchange(&mut victim, ring);
-        }
+        while self.goes_on(begin) && exchange(&mut victim, ring) {}
         release(segment);
     }
 }
 
-/// One message to the server, and its answer by the ring, if there is one within a millisecond.
-fn exchange(victim: &mut Victim, ring: &Ring) {
+/// One message to the server, and its answer by the ring, if there is one within a millisecond;
+/// false when the server has ended the connection.
+fn exchange(victim: &mut Victim, ring: &Ring) -> bool {
     victim.stream.set_nonblocking(true).expect("an option");
-    victim.chat(1);
+    let served = victim.is_served();
     let begin = Instant::now();
     while !ring.readable() && begin.elapsed() < Duration::from_millis(1) {
         thread::yield_now();
     }
     ring.skip(STRIDE_SHIFT, u64::MAX);
+    served
 }
 
 /// The names of the server's bells in a segment that we made.
