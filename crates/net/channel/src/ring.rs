@@ -261,12 +261,13 @@ impl Ring {
         }
     }
 
-    /// Publishes as much of `parts`, taken in order, as fits; nothing while the ring is
-    /// not [`writable`](Self::writable). So what a quarter of a full-grown ring holds goes whole: bytes of several writers do not mix where one of them waits for room.
+    /// Publishes as much of `parts`, taken in order, as fits; nothing while the ring is not
+    /// [`writable`](Self::writable). So what a quarter of a full-grown ring holds goes whole: bytes of
+    /// several writers do not mix where one of them waits for room.
     ///
     /// `grow` is called with the wanted logarithm when the ring is too small for the message, or
-    /// for a large one's next part, and below its storage's limit, so always when it is asleep; it makes the memory real and says
-    /// whether it could.
+    /// for a large one's next part, and below its storage's limit, so always when it is asleep; it
+    /// makes the memory real and says whether it could.
     pub fn write<P>(&self, storage: &impl Storage, parts: P, grow: impl FnOnce(u32) -> bool) -> Put
     where
         P: IntoIterator<Item: AsRef<[u8]>> + Clone,

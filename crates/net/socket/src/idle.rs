@@ -3,8 +3,8 @@
 //! Whoever is about to sleep looks at the rings that it writes. While one of them may
 //! be given back soon, the sleep is cut short, a second at most, for one more look;
 //! then it goes on for as long as the application wants. So an idle process is woken
-//! once or twice after its last byte, and never again (but see `death_may_hide`). Only the producer gives memory
-//! back, under its own lock: nobody else knows that no byte is on its way.
+//! once or twice after its last byte, and never again (but see `death_may_hide`). Only the
+//! producer gives memory back, under its own lock: nobody else knows that no byte is on its way.
 
 use crate::chan::Chan;
 use crate::epoll::{EpollSet, SetSegment};

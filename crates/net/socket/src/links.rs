@@ -241,7 +241,8 @@ pub(crate) fn peers_with_turns(since: u64, until: u64) -> usize {
 }
 
 /// Whether the process behind `peer` may have us map one more segment of its own. An honest one
-/// fills its segments: it needs a new one for every [`SLOTS`] connections, or after a fork.
+/// fills its segments: it needs a new one for every [`SLOTS`] connections, or after a fork. Those of
+/// before our own last fork do not count: nothing more goes into them, and that is not its doing.
 pub(crate) fn may_adopt(peer: Credentials) -> bool {
     let Some(_guard) = LOCK.lock() else {
         return false;
@@ -250,7 +251,7 @@ pub(crate) fn may_adopt(peer: Credentials) -> bool {
     let given = |l: &&Link| l.segment().is_some_and(|s| s.side == Side(1));
     for link in iter().filter(given) {
         of_user += usize::from(link.peer_uid.load(Ordering::Relaxed) == peer.uid);
-        if link.peer_pid() == peer.pid {
+        if link.peer_pid() == peer.pid && link.is_private() {
             of_process += 1;
             uses += link.users.load(Ordering::Relaxed) as usize;
         }

@@ -9,8 +9,8 @@ use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_channel::tuple::Tuple;
 use saiga_status::{Reason, State};
 
-/// Resets the connection: the channel's shared words make no sense, or what must go back to TCP cannot without a hole in the stream. The kernel
-/// sends RST; the next call that can is told of it.
+/// Resets the connection: the channel's shared words make no sense, or what must go back to TCP
+/// cannot without a hole in the stream. The kernel sends RST; the next call that can is told of it.
 ///
 /// # Errors
 /// Always ECONNRESET.

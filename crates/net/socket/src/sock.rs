@@ -205,7 +205,8 @@ impl Socket {
             phase,
             origin,
             nonblock,
-            pins: _, // Zero, but for a thread that looked up the former connection and has not left yet.
+            // Zero, but for a thread that looked up the former connection and has not left yet.
+            pins: _,
             refs,
             messages,
             pace,
