@@ -52,7 +52,7 @@ fn users(unit: &Unit) -> Option<Obstacle> {
 
 /// Calls that the library makes and a service may do without, by the smallest of systemd's groups
 /// that contains them (`systemd-analyze syscall-filter`). A filter kills who makes another.
-const CALLS: [(&str, &[&str]); 9] = [
+const CALLS: [(&str, &[&str]); 10] = [
     ("@ipc", &["memfd_create"]),
     (
         "@network-io",
@@ -70,6 +70,7 @@ const CALLS: [(&str, &[&str]); 9] = [
             "getsockopt",
             "getsockname",
             "getpeername",
+            "shutdown",
         ],
     ),
     (
@@ -85,6 +86,7 @@ const CALLS: [(&str, &[&str]); 9] = [
     ),
     ("@basic-io", &["read", "pread64", "lseek"]),
     ("@io-event", &["ppoll", "epoll_pwait", "epoll_ctl"]),
+    ("@memlock", &["munlock"]),
     ("@process", &["kill"]),
     ("@signal", &["rt_sigaction"]),
     ("@system-service", &["ioctl", "madvise"]),
@@ -92,6 +94,8 @@ const CALLS: [(&str, &[&str]); 9] = [
         "@default",
         &[
             "membarrier",
+            "mprotect",
+            "prlimit64",
             "sched_getaffinity",
             "sched_yield",
             "getrandom",

@@ -26,6 +26,9 @@ const POSITION: u64 = (1 << SHIFT_AT) - 1;
 pub const START_SHIFT: u32 = 13;
 /// Logarithm of the largest capacity: what TCP's buffers take of a reader that lags.
 pub const LARGEST_SHIFT: u32 = 22;
+/// Logarithm of a capacity that is enough to wait for its reader. A ring of less that cannot grow
+/// is out of memory when it is full.
+pub const PLENTY_SHIFT: u32 = 20;
 /// Bytes that are published at once. The reader of a large message begins while its writer still
 /// copies, and the ring grows by what the reader leaves, not by what the writer has.
 const AT_ONCE: u64 = 1 << 18;
@@ -262,8 +265,8 @@ impl Ring {
     }
 
     /// Publishes as much of `parts`, taken in order, as fits; nothing while the ring is not
-    /// [`writable`](Self::writable). So what a quarter of a full-grown ring holds goes whole: bytes of
-    /// several writers do not mix where one of them waits for room.
+    /// [`writable`](Self::writable). So up to 256 KiB, where a quarter of a full-grown ring holds them,
+    /// go whole: bytes of several writers do not mix where one of them waits for room.
     ///
     /// `grow` is called with the wanted logarithm when the ring is too small for the message, or
     /// for a large one's next part, and below its storage's limit, so always when it is asleep; it
@@ -287,8 +290,10 @@ impl Ring {
         }
         let n = view.taken_of(wanted, limit);
         if n == 0 {
-            // A ring of less than its limit is full only where it could not grow.
-            let starved = wanted > 0 && view.shift < limit;
+            // A ring of less than its limit could not grow: for want of memory, or because its bytes
+            // had gone around while the limit was lower.
+            let grows = view.shift < limit && (view.shift < PLENTY_SHIFT || view.can_grow(limit));
+            let starved = wanted > 0 && grows;
             return if starved { Put::NoMemory } else { Put::Full };
         }
         copy_in(storage, &view, parts, n);

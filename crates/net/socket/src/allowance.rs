@@ -7,9 +7,8 @@
 use crate::sock::Socket;
 use crate::{process, rt};
 use core::sync::atomic::{AtomicU64, Ordering};
+use saiga_channel::ring::PLENTY_SHIFT;
 
-/// Logarithm of the capacity that every ring may have.
-const FREE_SHIFT: u32 = 20;
 /// The part of the machine's memory that goes to larger rings.
 const PART: u64 = 16;
 /// More than that, in bytes, no process gets: a container may have less than the machine.
@@ -39,15 +38,16 @@ fn limit_of(largest: u32, lent: u64, all: u64) -> u32 {
     if lent < all {
         largest
     } else {
-        largest.min(FREE_SHIFT)
+        largest.min(PLENTY_SHIFT)
     }
 }
 
 /// Notes that the ring which `socket` writes has `1 << shift` bytes. Caller holds the sender's
 /// lock.
 pub(crate) fn lend(socket: &Socket, shift: u32) {
-    let beyond = (1u64 << shift.min(63)).saturating_sub(1 << FREE_SHIFT);
-    if beyond > 0 {
+    let beyond = (1u64 << shift.min(63)).saturating_sub(1 << PLENTY_SHIFT);
+    // A process that shares the connection may have given its memory back.
+    if beyond != socket.lent.load(Ordering::Relaxed) {
         note(socket, beyond);
     }
 }

@@ -408,7 +408,7 @@ fn sift(call: &Call<'_>, n: usize) -> Sifted {
             {
                 call.set.queue(interest);
                 if let Some(socket) = interest.socket() {
-                    epoll::hand_on(call.epfd, interest, socket, event.events);
+                    epoll::hand_on(call.set, interest, socket, event.events);
                 }
             }
         } else {

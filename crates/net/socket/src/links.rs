@@ -19,7 +19,7 @@ const LINKS: usize = 4096;
 const SPARE: usize = 4;
 
 /// Segments that one peer process may have us map, however few connections are in them.
-const UNFILLED: usize = 64;
+const UNFILLED: usize = 128;
 /// One more for so many connections, or epoll sets, that use those which it has.
 const USES: usize = 8;
 

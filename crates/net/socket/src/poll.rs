@@ -253,7 +253,8 @@ fn sleep(
         core::mem::forget((place, pins));
         return Err(Errno(libc::EINTR));
     }
+    let is_our_bell = claims.are_ours();
     drop(claims);
-    let _ = place.bell.drain();
+    let _ = is_our_bell && place.bell.drain();
     result
 }

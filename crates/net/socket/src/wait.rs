@@ -8,7 +8,7 @@
 use crate::asleep::{Asleep, Thing};
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{allowance, asleep, clock, idle, kernel, places, policy, send, wakeups};
+use crate::{allowance, asleep, clock, idle, kernel, lock, places, policy, send, wakeups};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
@@ -88,6 +88,7 @@ impl Wait {
             For::Space => &chan.ours().tx_places,
         };
         word.fetch_or(1 << index, Ordering::SeqCst);
+        let epoch = lock::epoch();
         let asleep = Asleep::begin(self);
         asleep.hold(place.thing());
         asleep.hold(Thing::FirstClaim(self.socket, index)); // With the pin of our caller.
@@ -96,6 +97,9 @@ impl Wait {
             asleep::pin_again(self.socket);
             core::mem::forget(place);
             return slept;
+        }
+        if lock::epoch() != epoch {
+            return slept; // A signal handler has forked above us: both places are the parent's.
         }
         word.fetch_and(!(1 << index), Ordering::SeqCst);
         wakeups::end_sleep(chan.segment.place(chan.segment.side, index));

@@ -3,10 +3,10 @@
 //! The kernel's watch of an anchor reports edges, and an edge goes to one waiter. On the kernel a
 //! level-triggered registration tells every process of an end.
 
-use super::{ANCHOR, EDGE, EXCLUSIVE, Interest, ONESHOT};
+use super::{ANCHOR, EDGE, EXCLUSIVE, EpollSet, Interest, ONESHOT};
 use crate::sock::Socket;
 use core::sync::atomic::Ordering;
-use saiga_channel::sys::{self, Fd};
+use saiga_channel::sys;
 
 /// The peer's FIN, a hang-up or an error of the anchor.
 const END: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR).cast_unsigned();
@@ -16,20 +16,24 @@ const MOST: u32 = 8;
 
 /// This process has taken `seen`, events of an anchor, out of the kernel's set: other processes that
 /// have the connection, and may sleep in the set, are told of an end, too.
-pub(crate) fn hand_on(epfd: Fd, interest: &Interest, socket: &Socket, seen: u32) {
+pub(crate) fn hand_on(set: &EpollSet, interest: &Interest, socket: &Socket, seen: u32) {
     let asked = interest.events.load(Ordering::Relaxed);
     let level = asked & (EDGE | ONESHOT | EXCLUSIVE) == 0;
-    if seen & END == 0 || !level || !socket.maybe_shared() || interest.is_orphan() {
+    let ours = interest.is_bound() && !interest.is_orphan();
+    if seen & END == 0 || !level || !ours || !socket.maybe_shared() {
         return;
     }
     let times = interest.handed_on.load(Ordering::Relaxed);
-    if times < MOST {
-        interest.handed_on.store(times + 1, Ordering::Relaxed);
-        let (fd, data) = (
-            interest.anchor(socket),
-            core::ptr::from_ref(interest) as u64,
-        );
-        // It fails where the registration has gone: then nobody waits for it.
-        let _ = sys::epoll_ctl(epfd, libc::EPOLL_CTL_MOD, fd, ANCHOR, data);
+    let Some(epfd) = set.any_number().filter(|_| times < MOST) else {
+        return;
+    };
+    interest.handed_on.store(times + 1, Ordering::Relaxed);
+    let fd = interest.anchor(socket);
+    let data = core::ptr::from_ref(interest) as u64;
+    // With room to send: this process, or another one, may have asked to be told of that.
+    let events = ANCHOR | libc::EPOLLOUT.cast_unsigned();
+    // It fails where the registration has gone: then nobody waits for it.
+    if sys::epoll_ctl(epfd, libc::EPOLL_CTL_MOD, fd, events, data).is_ok() {
+        interest.for_room.store(true, Ordering::Relaxed);
     }
 }

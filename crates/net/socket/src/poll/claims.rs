@@ -11,6 +11,7 @@
 use super::bound;
 use crate::asleep::{Asleep, Thing};
 use crate::chan::Chan;
+use crate::lock;
 use crate::places::Borrowed;
 use crate::readiness;
 use crate::sock::{Pin, Socket};
@@ -54,6 +55,8 @@ pub(super) struct Claims<'a> {
     all: &'a mut [Claim],
     /// Every channel has a place.
     pub(super) complete: bool,
+    /// Fork epoch of the call.
+    epoch: u32,
 }
 
 impl<'a> Claims<'a> {
@@ -80,7 +83,12 @@ impl<'a> Claims<'a> {
             };
             core::mem::forget(pin); // Left when the claim is given back.
         }
-        Claims { all, complete }
+        let epoch = lock::epoch();
+        Claims {
+            all,
+            complete,
+            epoch,
+        }
     }
 
     /// Notes what is claimed, before the caller sleeps. `mapped`: the claims are in memory that
@@ -101,6 +109,12 @@ impl<'a> Claims<'a> {
         }
     }
 
+    /// Whether the waiting places are the caller's. In a child that a signal handler has made above
+    /// the call they are the parent's.
+    pub(super) fn are_ours(&self) -> bool {
+        self.epoch == lock::epoch()
+    }
+
     /// Drops what is not the caller's any more.
     pub(super) fn disown(self) {
         core::mem::forget(self);
@@ -117,7 +131,11 @@ impl<'a> Claims<'a> {
 
 impl Drop for Claims<'_> {
     fn drop(&mut self) {
-        give_back(self.all);
+        if self.are_ours() {
+            give_back(self.all);
+        } else {
+            leave(self.all);
+        }
     }
 }
 
@@ -134,6 +152,11 @@ fn give_back(all: &mut [Claim]) {
         waking.end_sleep(segment.place(segment.side, index));
         segment.release_place(index);
     }
+    leave(all);
+}
+
+/// Leaves the sockets; the waiting places stay claimed.
+fn leave(all: &mut [Claim]) {
     for claim in all {
         if let Some(socket) = claim.socket.take() {
             drop(Pin(socket));

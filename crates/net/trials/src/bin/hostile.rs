@@ -32,7 +32,7 @@ use saiga_trials::{
 };
 
 /// Segments that no peer with so few connections needs.
-const MANY_SEGMENTS: usize = 120;
+const MANY_SEGMENTS: usize = 200;
 
 fn main() {
     let words: Vec<String> = std::env::args().collect();
