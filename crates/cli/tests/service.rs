@@ -167,11 +167,11 @@ fn a_sandbox_that_is_in_the_way_is_named() {
         ),
         (
             "SystemCallFilter=@basic-io @network-io @file-system @io-event @process @signal ioctl",
-            "adds SystemCallFilter=memfd_create madvise\n",
+            "adds SystemCallFilter=memfd_create munlock madvise\n",
         ),
         (
             "SystemCallFilter=~@default",
-            "lacks membarrier sched_getaffinity",
+            "lacks membarrier mprotect prlimit64 sched_getaffinity",
         ),
         (
             "SystemCallFilter=@system-service\nSystemCallFilter=~memfd_create:EPERM",
