@@ -479,3 +479,19 @@ fn a_cursor_that_the_peer_moves_all_the_time_is_corrupt_after_a_bounded_number_o
     assert!(matches!(put, Put::Bytes { n: 4, .. }));
     assert_eq!(ring.read(&bytes, &mut [&mut [0; 4]], false), Got::Corrupt);
 }
+
+#[test]
+fn a_ring_of_plenty_that_has_gone_around_waits_for_its_reader_when_it_may_grow_again() {
+    let low = Limited(storage(1 << LARGEST_SHIFT), PLENTY_SHIFT);
+    let (r, part) = (ring(START_SHIFT), vec![7; 1 << 18]);
+    let mut out = vec![0; 1 << 18];
+    let put = || r.write(&low, &[&part], |_| true);
+    for _ in 0..3 {
+        assert!(matches!(put(), Put::Bytes { .. }));
+    }
+    let got = r.read(&low, &mut [&mut out], false);
+    assert!(matches!(got, Got::Bytes { .. }));
+    while put() != Put::Full {}
+    let high = storage(1 << LARGEST_SHIFT);
+    assert_eq!(r.write(&high, &[&part], |_| true), Put::Full);
+}
