@@ -214,6 +214,11 @@ pub(crate) fn find(peer: Credentials, id: u64) -> Known {
     let Some(_guard) = LOCK.lock() else {
         return Known::No;
     };
+    known(peer, id)
+}
+
+/// The same. Caller holds LOCK.
+fn known(peer: Credentials, id: u64) -> Known {
     let found = iter().find(|l| {
         l.peer_pid() == peer.pid
             && l.peer_uid.load(Ordering::Relaxed) == peer.uid
@@ -261,10 +266,21 @@ pub(crate) fn may_adopt(peer: Credentials) -> bool {
     of_user < LINKS / 2 && (unseen || of_process < UNFILLED + uses / USES)
 }
 
-/// Registers a segment that the process behind `peer` has sent. The caller becomes a user.
-pub(crate) fn adopt(segment: Segment, peer: Credentials) -> Option<&'static Link> {
-    let _guard = LOCK.lock()?;
-    register(segment, peer)
+/// Registers a segment that the process behind `peer` has sent, unless another connection has
+/// brought it since [`find`] did not know it. Mapped twice, it would have two lists of its waiting
+/// places: two epoll sets would use one place, and one of them would not be woken.
+pub(crate) fn adopt(segment: Segment, peer: Credentials) -> Known {
+    let guard = LOCK.lock();
+    let already = match guard {
+        Some(_) => known(peer, segment.id()),
+        None => Known::Shared,
+    };
+    if matches!(already, Known::No) {
+        return register(segment, peer).map_or(Known::No, Known::Ours);
+    }
+    // SAFETY: nobody has seen this mapping yet.
+    unsafe { segment.release() };
+    already
 }
 
 /// Ends one use of a link by a connection: our side of its slot is over. Segments that nobody
@@ -352,4 +368,29 @@ fn discard(link: &'static Link) {
         }
     }
     POOL.put(link);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_that_two_connections_bring_is_mapped_once() {
+        assert!(table::init());
+        let made = Segment::create(3).expect("memory");
+        let peer = Credentials { pid: 1, uid: 0 };
+        let again = || sys::fcntl(made.fd(), libc::F_DUPFD_CLOEXEC, 3).expect("a descriptor");
+        let brought = || Segment::adopt(again(), 3).expect("it is sealed");
+        let (first, second) = (brought(), brought());
+        let Known::Ours(one) = adopt(first, peer) else {
+            panic!("it was not known")
+        };
+        let Known::Ours(other) = adopt(second, peer) else {
+            panic!("it is known and private")
+        };
+        assert!(core::ptr::eq(one, other));
+        assert_eq!(one.users.load(Ordering::SeqCst), 2);
+        leave(one);
+        leave(one);
+    }
 }

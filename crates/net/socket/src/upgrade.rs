@@ -356,7 +356,10 @@ fn find_or_adopt(
         return outcome;
     }
     let segment = Segment::adopt(memfd, rt::floor()).map_err(|_| unknown)?;
-    links::adopt(segment, peer).ok_or(unknown)
+    match links::adopt(segment, peer) {
+        Known::Ours(link) => Ok(link),
+        Known::Shared | Known::No => Err(unknown),
+    }
 }
 
 /// Connects to the other end's offer and proposes a slot.
