@@ -47,7 +47,7 @@ impl Segment {
     /// EFBIG when the process may not make files of that size; else whatever `memfd_create`,
     /// `ftruncate`, `fcntl` or `mmap` say (EMFILE, ENOMEM, ...).
     pub fn create(floor: usize) -> Sys<Segment> {
-        let fd = sys::move_up(sys::memfd(c"saiga-segment")?, floor)?;
+        let fd = sys::move_up(sys::memfd(c"saiga-segment", SEGMENT_BYTES)?, floor)?;
         let made = prepare(fd).and_then(|()| Self::map(fd, Side(0)));
         match made {
             Ok(segment) => {
@@ -286,13 +286,9 @@ impl Segment {
     }
 }
 
-/// Makes an empty memfd a segment: size, header memory, seals. The limit on file sizes is asked
-/// for here alone: memory taken within the size is not subject to it.
+/// Makes an untouched memfd a segment: header memory, seals. Memory taken within the size of the
+/// file is not subject to the limit on file sizes.
 fn prepare(fd: Fd) -> Sys<()> {
-    if sys::file_size_limit() < SEGMENT_BYTES as u64 {
-        return Err(Errno(libc::EFBIG));
-    }
-    sys::ftruncate(fd, SEGMENT_BYTES)?;
     sys::fallocate(fd, 0, 0, DATA_AT)?;
     sys::fcntl(fd, libc::F_ADD_SEALS, sys::reg(SEALS)).map(drop)
 }

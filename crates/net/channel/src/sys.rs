@@ -236,8 +236,25 @@ pub fn epoll_ctl(epfd: Fd, op: c_int, fd: Fd, events: u32, data: u64) -> Sys<()>
     unsafe { call(Sysno::epoll_ctl, args) }.map(drop)
 }
 
-/// `memfd_create(2)` with sealing allowed, close-on-exec, and no execution where the kernel knows it.
-pub fn memfd(name: &core::ffi::CStr) -> Sys<Fd> {
+/// A memfd of `bytes` zeroed bytes (`man 2 memfd_create`): sealing allowed, close-on-exec, and no
+/// execution where the kernel knows that flag.
+///
+/// # Errors
+/// EFBIG when the process may not make files of that size, where `ftruncate(2)` would raise SIGXFSZ;
+/// else what the two calls say. A limit that cannot be asked for counts as none.
+pub fn memfd(name: &core::ffi::CStr, bytes: usize) -> Sys<Fd> {
+    if file_size_limit() < bytes as u64 {
+        return Err(Errno(libc::EFBIG));
+    }
+    let fd = empty_memfd(name)?;
+    let sized = ftruncate(fd, bytes);
+    if sized.is_err() {
+        close(fd);
+    }
+    sized.map(|()| fd)
+}
+
+fn empty_memfd(name: &core::ffi::CStr) -> Sys<Fd> {
     const MFD_CLOEXEC: usize = 1;
     const MFD_ALLOW_SEALING: usize = 2;
     const MFD_NOEXEC_SEAL: usize = 8;
@@ -268,7 +285,7 @@ pub fn fallocate(fd: Fd, mode: c_int, offset: usize, len: usize) -> Sys<()> {
 
 /// Largest size that this process may give a file (RLIMIT_FSIZE, `man 2 getrlimit`); to ask for
 /// more raises SIGXFSZ.
-pub fn file_size_limit() -> u64 {
+fn file_size_limit() -> u64 {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,

@@ -17,6 +17,7 @@ mod state;
 pub mod reader;
 
 pub use layout::{Entry, Flags, Header, MAX_ENTRIES};
-pub use page::{Errno, StatusPage};
+pub use page::StatusPage;
 pub use reason::Reason;
+pub use saiga_channel::sys::Errno;
 pub use state::State;

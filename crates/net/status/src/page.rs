@@ -1,34 +1,20 @@
 //! The writing side: makes the memfd, maps it, hands out entries.
 //!
-//! Runs in the library's constructor and in forked children, so: libc calls only,
+//! Runs in the library's constructor and in forked children, so: system calls only,
 //! no allocation, no std. The page lives until the process ends.
 //!
 //! Deliberately absent: close. The caller keeps the descriptor (and moves it high).
 #![expect(unsafe_code, reason = "system calls and a shared mapping")]
 
-use core::ffi::{c_int, c_uint, c_void};
-use core::fmt;
+use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
+use saiga_channel::sys::{self, Errno};
 
 use crate::layout::{CHUNK_ENTRIES, Entry, Header, MAGIC, MAX_ENTRIES, NAME, VERSION};
 
-/// `MFD_NOEXEC_SEAL` of Linux 6.3; older kernels answer `EINVAL`.
-const MFD_NOEXEC_SEAL: c_uint = 0x8;
 /// `F_SEAL_FUTURE_WRITE` of Linux 5.1: only the mapping made here may write.
 const F_SEAL_FUTURE_WRITE: c_int = 0x10;
-
-/// An error number of the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Errno(pub i32);
-
-impl fmt::Display for Errno {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "errno {}", self.0)
-    }
-}
-
-impl core::error::Error for Errno {}
 
 /// The page of this process, or an inert one when there is none.
 #[derive(Debug, Clone, Copy)]
@@ -151,27 +137,17 @@ const fn page_bytes(entries: u32) -> usize {
 
 /// Makes a sealed memfd of `bytes` and maps it: at `at`, replacing what is there, unless null.
 fn make(at: *mut u8, bytes: usize) -> Result<(c_int, *mut u8), Errno> {
-    let length = libc::off_t::try_from(bytes).map_err(|_| Errno(libc::EFBIG))?;
-    check_file_size_limit(bytes)?;
-    let fd = memfd()?;
-    let mapped = size_map_and_seal(fd, length, at, bytes);
+    let fd = sys::memfd(NAME, bytes)?;
+    let mapped = map_and_seal(fd, at, bytes);
     if mapped.is_err() {
-        // SAFETY: `fd` is ours, and nobody else knows its number.
-        unsafe { libc::close(fd) };
+        sys::close(fd);
     }
     mapped.map(|base| (fd, base))
 }
 
-fn size_map_and_seal(
-    fd: c_int,
-    length: libc::off_t,
-    at: *mut u8,
-    bytes: usize,
-) -> Result<*mut u8, Errno> {
-    // SAFETY: `fd` is our memfd; the limit on file sizes was checked, so no SIGXFSZ.
-    check(unsafe { libc::ftruncate(fd, length) })?;
+fn map_and_seal(fd: c_int, at: *mut u8, bytes: usize) -> Result<*mut u8, Errno> {
     // Populated and mapped first: the last seal forbids both from then on.
-    // SAFETY: as above. Without memory this fails here, not with SIGBUS at the first store.
+    // SAFETY: `fd` is our memfd. Without memory this fails here, not with SIGBUS at the first store.
     check(unsafe { libc::fallocate(fd, 0, 0, 4096) })?;
     let flags = libc::MAP_SHARED | if at.is_null() { 0 } else { libc::MAP_FIXED };
     // What is not accessible is not made resident by mlockall(2).
@@ -194,31 +170,6 @@ fn size_map_and_seal(
         check(unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, size) })?;
     }
     Ok(base.cast())
-}
-
-fn memfd() -> Result<c_int, Errno> {
-    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // SAFETY: NAME is a C string.
-    let fd = unsafe { libc::memfd_create(NAME.as_ptr(), flags | MFD_NOEXEC_SEAL) };
-    if fd != -1 {
-        return Ok(fd);
-    }
-    // SAFETY: as above.
-    check(unsafe { libc::memfd_create(NAME.as_ptr(), flags) })
-}
-
-fn check_file_size_limit(bytes: usize) -> Result<(), Errno> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: `limit` is writable.
-    check(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) })?;
-    if limit.rlim_cur < bytes as libc::rlim_t {
-        Err(Errno(libc::EFBIG))
-    } else {
-        Ok(())
-    }
 }
 
 /// Makes the first `bytes` of the page's mapping at `base` accessible.

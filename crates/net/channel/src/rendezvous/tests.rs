@@ -156,7 +156,7 @@ fn copies_of(file: &std::fs::File) -> usize {
 #[test]
 fn at_most_one_descriptor_comes_along() {
     use std::os::fd::{AsRawFd, FromRawFd};
-    let memory = sys::memfd(c"rendezvous-test").expect("a descriptor");
+    let memory = sys::memfd(c"rendezvous-test", 0).expect("a descriptor");
     // SAFETY: new and ours.
     let file = unsafe { std::fs::File::from_raw_fd(memory) };
     let mut pair = [0; 2];

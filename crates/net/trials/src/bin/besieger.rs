@@ -87,8 +87,7 @@ impl Siege {
     /// What every attack costs the machine by itself: messages, and words written somewhere.
     fn equal_load(&mut self) {
         let mut victim = self.meet();
-        let private = kernel::memfd(c"nobody-else-has-it").expect("a descriptor");
-        kernel::ftruncate(private, DATA_AT).expect("memory");
+        let private = kernel::memfd(c"nobody-else-has-it", DATA_AT).expect("memory");
         self.write_words(&mut victim, &open_memory(private));
         kernel::close(private);
     }

@@ -337,7 +337,7 @@ fn send_wrong_proposal(fd: RawFd, (tuple, dice): (&Tuple, &mut Dice)) {
 
 fn send_wrong_descriptor(fd: RawFd, (tuple, dice): (&Tuple, &mut Dice)) {
     let proposal = Proposal::new(tuple, dice.roll(), 0, LARGEST_SHIFT);
-    let memory = kernel::memfd(c"not-a-segment").expect("a descriptor");
+    let memory = kernel::memfd(c"not-a-segment", 0).expect("a descriptor");
     match dice.below(4) {
         0 => {} // empty, unsealed
         1 => kernel::ftruncate(memory, 1 << 30).expect("a sparse file"),
