@@ -1,4 +1,4 @@
-// about: both ends send, and read only when all is sent: 300 KB, 1 MB and 2.5 MB, in pieces of 1,000 bytes and at once
+// about: both ends send 300 KB to 2.5 MB, in pieces or at once, and read only after that
 // upgraded: yes
 #include "trial.h"
 

@@ -1,4 +1,4 @@
-// about: threads cancelled in recv, poll and epoll_wait on a connection before its first byte: it is upgraded all the same
+// about: threads cancelled in recv, poll and epoll_wait before the first byte: it is upgraded
 // upgraded: yes
 #include "trial.h"
 

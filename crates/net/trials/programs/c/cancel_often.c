@@ -1,13 +1,9 @@
-// about: threads are cancelled in recv and poll, and jump out of them, two hundred times: nothing is used up
+// about: 200 threads cancelled in, or jumping out of, recv and poll leave no descriptors behind
 // upgraded: yes
-#include "trial.h"
-#include <setjmp.h>
+#include "jumps.h"
 
 enum { TIMES = 200 };
 static int line;
-static sigjmp_buf out;
-static pid_t self;
-static pthread_t jumper;
 static bool polls;
 
 static int descriptors(void)
@@ -40,31 +36,6 @@ static void cancelled(void)
         say("not cancelled");
 }
 
-static void on_signal(int number)
-{
-    (void)number;
-    siglongjmp(out, 1);
-}
-
-static void *signal_it(void *unused)
-{
-    await_asleep(self);
-    MUST(-pthread_kill(jumper, SIGUSR1));
-    return unused;
-}
-
-static void jumped(void)
-{
-    pthread_t helper;
-    self = gettid();
-    jumper = pthread_self();
-    if (sigsetjmp(out, 1) == 0) {
-        MUST(-pthread_create(&helper, NULL, signal_it, NULL));
-        block();
-    }
-    MUST(-pthread_join(helper, NULL));
-}
-
 static void server(int fd)
 {
     char byte;
@@ -79,13 +50,12 @@ static void client(int fd)
 {
     int early = 0;
     line = fd;
-    signal(SIGUSR1, on_signal);
     for (int i = 0; i < TIMES; i++) {
         polls = i % 2;
         if (i % 4 < 2)
             cancelled();
         else
-            jumped();
+            jump_out_of(block);
         if (i == 10)
             early = descriptors();
     }

@@ -1,13 +1,9 @@
-// about: a thread is cancelled in, or jumps out of, recv, read, poll, select or epoll_wait, then close: the peer sees the end
+// about: after a thread was cancelled in a wait, or jumped out of it, close reaches the peer
 // upgraded: yes
-#include "trial.h"
-#include <setjmp.h>
+#include "jumps.h"
 
 enum { RECV, READ, POLL, SELECT, EPOLL, MANY, WAYS };
 static int line, way, set;
-static sigjmp_buf out;
-static pid_t self;
-static pthread_t jumper;
 
 static void block(void)
 {
@@ -38,7 +34,7 @@ static void watch(int fd)
     MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &want));
 }
 
-/* Closed by another thread than the one that is gone. */
+/* Closed by another thread than the cancelled one. */
 static void cancelled(int fd)
 {
     struct sleeper sleeper;
@@ -50,7 +46,7 @@ static void cancelled(int fd)
     MUST(close(set));
 }
 
-/* Closed while the thread sleeps still; its end is the connection's. */
+/* Closed while the thread still sleeps: the connection ends when the thread does. */
 static void cancelled_late(int fd)
 {
     struct sleeper sleeper;
@@ -62,31 +58,11 @@ static void cancelled_late(int fd)
     say("way %d cancelled %d", way, join_sleeper(&sleeper));
 }
 
-static void on_signal(int number)
-{
-    (void)number;
-    siglongjmp(out, 1);
-}
-
-static void *signal_it(void *unused)
-{
-    await_asleep(self);
-    MUST(-pthread_kill(jumper, SIGUSR1));
-    return unused;
-}
-
 /* Closed by the thread that has jumped. */
 static void jumped(int fd)
 {
-    pthread_t helper;
     watch(fd);
-    self = gettid();
-    jumper = pthread_self();
-    if (sigsetjmp(out, 1) == 0) {
-        MUST(-pthread_create(&helper, NULL, signal_it, NULL));
-        block();
-    }
-    MUST(-pthread_join(helper, NULL));
+    jump_out_of(block);
     say("way %d jumped", way);
     MUST(close(fd));
     MUST(close(set));
@@ -112,7 +88,6 @@ static void client(int fd)
     int port = find_door();
     MUST(close(fd));
     meet();
-    signal(SIGUSR1, on_signal);
     void (*const all[])(int) = {cancelled, cancelled_late, jumped};
     for (int i = 0; i < 3; i++)
         for (way = 0; way < WAYS; way++) {

@@ -1,4 +1,4 @@
-// about: close in one thread while another is blocked in recv, of a connection that a forked child has, too: it goes on there
+// about: close during another thread's recv: the connection goes on in a forked child
 // upgraded: yes
 #include "trial.h"
 

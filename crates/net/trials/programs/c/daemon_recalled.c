@@ -2,8 +2,8 @@
 // upgraded: yes
 #include "trial.h"
 
-/* Connects, becomes a daemon with the connection, sends, and makes no call on it until it is told to;
- * says what comes back. */
+/* Connects, becomes a daemon with the connection and sends. Makes its next call on the connection
+ * when told to, and says what comes back. */
 static void daemon_with_connection(int port, int notice, int leave)
 {
     char text[5];
@@ -12,7 +12,7 @@ static void daemon_with_connection(int port, int notice, int leave)
     MUST(prctl(PR_SET_PDEATHSIG, 0));
     if (MUST(fork()) > 0)
         _exit(0);
-    alarm(20); /* nobody else ends it */
+    alarm(20); /* no other process ends this one */
     send_all(fd, "hello", 5);
     MUST(write(notice, "s", 1));
     MUST(read(leave, text, 1));

@@ -1,6 +1,6 @@
-// about: a peer killed while its own bytes wait for our closed window and ours lie unread: a blocked send, poll and epoll learn of it
+// about: a peer killed behind our closed window: a blocked send, poll and epoll report its end
 // upgraded: any, bytes go by TCP before the proof could be made
-#include "trial.h"
+#include "children.h"
 
 enum { WAYS = 3, ROUNDS = 40, FLOOD = 64 << 10 };
 static int line;
@@ -47,12 +47,15 @@ static void survive(int way)
     meet(); /* now it is killed */
     join_sleeper(&sleeper);
     SAY(poll(&entry, 1, 0));
-    say("in %d out %d err or told %d hup %d rdhup %d", (entry.revents & POLLIN) != 0, (entry.revents & POLLOUT) != 0,
-        (entry.revents & POLLERR) != 0 || way == 0, (entry.revents & POLLHUP) != 0, (entry.revents & POLLRDHUP) != 0);
+    short events = entry.revents;
+    say("in %d out %d err or told %d hup %d rdhup %d", (events & POLLIN) != 0,
+        (events & POLLOUT) != 0, (events & POLLERR) != 0 || way == 0, (events & POLLHUP) != 0,
+        (events & POLLRDHUP) != 0);
     MUST(recv(line, &byte, 1, 0));
     say("%c", byte);
     ssize_t rc = send(line, "x", 1, MSG_NOSIGNAL);
-    say("the reset, or its echo: %d", rc == -1 && (errno == ECONNRESET || (way == 0 && errno == EPIPE)));
+    say("the reset, or its echo: %d",
+        rc == -1 && (errno == ECONNRESET || (way == 0 && errno == EPIPE)));
     SAY(send(line, "x", 1, MSG_NOSIGNAL));
 }
 
@@ -75,9 +78,10 @@ static void server(int first)
     round_trips(first, SERVER, 20, 64);
 }
 
-static void flood(int port, int notice)
+static void flood(int way, int port)
 {
     char byte;
+    (void)way;
     int fd = connect_at("127.0.0.1", port);
     memset(block, 'c', FLOOD);
     for (int i = 0; i < ROUNDS; i++) {
@@ -85,30 +89,14 @@ static void flood(int port, int notice)
         recv_all(fd, &byte, 1);
         meet();
     }
-    MUST(write(notice, "f", 1));
-    for (;;)
-        pause();
+    child_is_ready();
 }
 
 static void client(int first)
 {
-    int port = find_door(), status, notice[2];
-    char byte;
-    MUST(pipe(notice));
+    int port = find_door();
     meet();
-    for (int way = 0; way < WAYS; way++) {
-        pid_t child = (pid_t)MUST(fork());
-        if (child == 0) {
-            MUST(prctl(PR_SET_PDEATHSIG, SIGKILL));
-            MUST(close(first));
-            flood(port, notice[1]);
-        }
-        MUST(read(notice[0], &byte, 1));
-        meet();
-        MUST(kill(child, SIGKILL));
-        MUST(waitpid(child, &status, 0));
-        meet();
-    }
+    kill_children(first, flood, WAYS, port);
     round_trips(first, CLIENT, 20, 64);
 }
 

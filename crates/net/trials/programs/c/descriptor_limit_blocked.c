@@ -1,4 +1,4 @@
-// about: recv and send that block where no descriptor can be had for a bell: time-outs, signals and cancellation end them, and they do not spin
+// about: blocking calls without a descriptor for a bell end as they should, and do not spin
 // upgraded: yes
 #include "trial.h"
 #include <sys/resource.h>
@@ -22,23 +22,6 @@ static int spins(void (*wait)(void))
     double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_THREAD_CPUTIME_ID);
     wait();
     return seconds(CLOCK_THREAD_CPUTIME_ID) - cpu > (seconds(CLOCK_MONOTONIC) - wall) / 10;
-}
-
-/* A round trip without ever waiting in a call: the process has no bell yet. */
-static void ask_busily(int fd, size_t length)
-{
-    char text[512];
-    memset(text, 'C', length);
-    send_all(fd, text, length);
-    for (size_t had = 0; had < length;) {
-        ssize_t got = recv(fd, text + had, length - had, MSG_DONTWAIT);
-        if (got == 0 || (got < 0 && errno != EAGAIN))
-            give_up("recv");
-        if (got > 0)
-            had += (size_t)got;
-        else
-            sched_yield();
-    }
 }
 
 static void receives_in_time(void)
@@ -104,11 +87,8 @@ static void server(int fd)
 {
     (void)fd;
     int listener = open_door();
-    for (int i = 0; i < CASES; i++) {
-        connection[i] = accept_at(listener);
-        round_trips(connection[i], SERVER, 60, 64);
-        prove(connection[i], SERVER);
-    }
+    for (int i = 0; i < CASES; i++)
+        connection[i] = warm_server(listener);
     meet();
     meet();
 }
@@ -121,10 +101,7 @@ static void client(int fd)
     int port = find_door();
     for (int i = 0; i < CASES; i++) {
         connection[i] = connect_at("127.0.0.1", port);
-        for (int trip = 0; trip < 60; trip++)
-            ask_busily(connection[i], 64);
-        for (int trip = 0; trip < 16; trip++)
-            ask_busily(connection[i], 512);
+        warm_up_busily(connection[i]);
     }
     MUST(setsockopt(connection[0], SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second));
     MUST(setsockopt(connection[2], SOL_SOCKET, SO_SNDTIMEO, &second, sizeof second));

@@ -1,4 +1,4 @@
-// about: threads wait in a set that another thread closes, or replaces by dup2: they go on waiting in the set that they called on
+// about: threads go on waiting in an epoll set that was closed or replaced by dup2
 // upgraded: yes
 #include "trial.h"
 

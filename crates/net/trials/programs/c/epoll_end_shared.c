@@ -1,4 +1,4 @@
-// about: two processes sleep in an epoll set that was made before the fork: both hear of the connection's end
+// about: two processes that sleep in one epoll set are both told of the connection's end
 // upgraded: yes
 #include "trial.h"
 

@@ -1,4 +1,4 @@
-// about: a server that has forked answers a half-closed client with more than TCP takes at once, waiting for room by epoll
+// about: a forked server waits by epoll for room to answer a half-closed client
 // upgraded: yes
 #include "trial.h"
 

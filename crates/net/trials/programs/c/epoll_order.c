@@ -1,12 +1,14 @@
-// about: a message on one connection, then one on another, to a server that waits in one epoll set: they are reported in that order
+// about: one epoll set reports two connections in the order in which their messages came
 // upgraded: yes
-// spared: beside a connection that stays on TCP for good, the order among it and a channel is not kept (docs/limits.md)
+// spared: a connection that stays on TCP keeps no order relative to a channel (docs/limits.md)
 #include <stdatomic.h>
 #include "trial.h"
 
 #define ROUNDS 60
-enum { FRESH, LOW, HIGH }; /* a new connection for each round; one moved before the other, one after */
-enum { BUSY, IDLE };       /* the server comes when both are there; it waits already, or not quite */
+/* A new connection for each round, one that moved before the other connection, or one after it. */
+enum { FRESH, LOW, HIGH };
+/* The server begins to wait when both messages are there, or waits already (or is about to). */
+enum { BUSY, IDLE };
 
 static struct {
     atomic_int connected, ready, written; /* rounds */
@@ -102,7 +104,8 @@ static void server(int fd)
     for (size_t i = 0; i < 2 * PAIRS; i++) {
         const int *pair = pairs[i / 2];
         int wrong = wrong_rounds(set, fds, pair[0], pair[1], i % 2 ? IDLE : BUSY, &round);
-        say("%s, then %s, %s: %d in a wrong order", names[pair[0]], names[pair[1]], i % 2 ? "idle" : "busy", wrong);
+        say("%s, then %s, %s: %d in a wrong order", names[pair[0]], names[pair[1]],
+            i % 2 ? "idle" : "busy", wrong);
     }
     meet();
 }

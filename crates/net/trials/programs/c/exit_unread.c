@@ -1,21 +1,20 @@
-// about: a process that ends with bytes unread, by exit, _exit, a signal or an exec that closes: its peer is reset, as by close
+// about: a process that exits, is killed or replaced by exec with bytes unread resets its peer
 // upgraded: yes
-#include "trial.h"
+#include "children.h"
 
 enum { WAYS = 4 };
 
-static void end(int way, int port, int notice)
+static void end(int way, int port)
 {
-    MUST(prctl(PR_SET_PDEATHSIG, SIGKILL));
     int fd = warm_client(port);
     MUST(fcntl(fd, F_SETFD, FD_CLOEXEC));
-    MUST(write(notice, "w", 1));
+    child_is_ready();
     await_bytes(fd, 6);
     switch (way) {
     case 0: exit(3);
     case 1: _exit(4);
     case 2: raise(SIGKILL); break;
-    default: execl("/bin/true", "true", NULL);
+    default: MUST(execl("/bin/true", "true", NULL));
     }
 }
 
@@ -37,19 +36,11 @@ static void server(int fd)
 
 static void client(int fd)
 {
-    int port = find_door(), status, notice[2];
-    char byte;
-    MUST(pipe(notice));
+    int port = find_door();
     for (int way = 0; way < WAYS; way++) {
-        pid_t child = (pid_t)MUST(fork());
-        if (child == 0) {
-            MUST(close(fd));
-            end(way, port, notice[1]);
-        }
-        MUST(read(notice[0], &byte, 1));
+        pid_t child = start_child(fd, end, way, port);
         meet();
-        MUST(waitpid(child, &status, 0));
-        say("way %d: %#x", way, status);
+        say("way %d: %#x", way, await_child(child));
     }
     round_trips(fd, CLIENT, 20, 64);
 }

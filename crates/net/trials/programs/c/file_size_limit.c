@@ -1,4 +1,4 @@
-// about: RLIMIT_FSIZE of 1 MiB before the first byte: no process is killed by SIGXFSZ, and the connection stays on TCP
+// about: RLIMIT_FSIZE of 1 MiB before the first byte: no SIGXFSZ, and the connection stays on TCP
 // upgraded: no
 #include "trial.h"
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// about: RLIMIT_FSIZE lowered to one page on an upgraded connection: its rings grow, idle and wake all the same
+// about: RLIMIT_FSIZE of one page on an upgraded connection: its rings still grow and idle
 // upgraded: yes
 #include "trial.h"
 #include <sys/resource.h>

@@ -17,7 +17,7 @@ static long status_of(const char *field)
 }
 
 /* Bytes that a core dump has for our mappings, in KiB, as vma_dump_size() of the kernel counts
- * them with its usual filter: shared anonymous memory, memfds too, and what was written of private memory. */
+ * them with its usual filter: shared anonymous memory, memfds, and written private memory. */
 static long core_kib(void)
 {
     char line[512];
@@ -27,11 +27,13 @@ static long core_kib(void)
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         unsigned long from, to;
         if (sscanf(line, "%lx-%lx", &from, &to) == 2) {
-            memory_file = strstr(line, "/memfd:") != NULL || strstr(line, "/dev/zero (deleted)") != NULL;
+            memory_file =
+                strstr(line, "/memfd:") != NULL || strstr(line, "/dev/zero (deleted)") != NULL;
             size = (long)(to - from) >> 10;
         }
         sscanf(line, "Anonymous: %ld", &written);
-        if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " dd") == NULL && (memory_file || written > 0))
+        bool dumped = strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " dd") == NULL;
+        if (dumped && (memory_file || written > 0))
             all += size;
     }
     if (file != NULL)
@@ -59,7 +61,7 @@ static void measure(int fd, enum role role, const char *when)
 static void both(int fd, enum role role)
 {
     measure(fd, role, "one channel");
-    mlockall(MCL_CURRENT | MCL_FUTURE); /* who may not has nothing resident, either */
+    mlockall(MCL_CURRENT | MCL_FUTURE); /* without the right to, nothing is resident */
     measure(fd, role, "mlockall");
     prove(fd, role);
 }
@@ -92,5 +94,7 @@ static void locked_client(int fd)
 int main(void)
 {
     int failed = run_pair(server, client);
-    return failed ? failed : run_pair_at("127.0.0.1", "127.0.0.1", true, locked_server, locked_client);
+    if (failed)
+        return failed;
+    return run_pair_at("127.0.0.1", "127.0.0.1", true, locked_server, locked_client);
 }

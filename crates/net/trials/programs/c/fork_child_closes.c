@@ -1,4 +1,4 @@
-// about: a forked child closes the epoll set, or the connection in it: the parent is still told of what arrives
+// about: a forked child closes the epoll set or its connection; the parent still gets events
 // upgraded: yes
 #include "trial.h"
 

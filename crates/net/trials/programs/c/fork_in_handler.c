@@ -1,4 +1,4 @@
-// about: a signal handler forks above a blocked recv or poll; both processes return from it; the peer sees the end once both have closed
+// about: fork in a signal handler above a blocked recv or poll, from which both processes return
 // upgraded: yes
 #include "trial.h"
 

@@ -1,4 +1,4 @@
-// about: fork while a thread sits in recv: the peer sees the end once parent and child have closed, and the child lives on
+// about: fork while a thread is in recv: the peer sees the end once both processes have closed
 // upgraded: any, one of the connections never carried a byte
 #include "trial.h"
 
@@ -11,7 +11,8 @@ static void blocked(void)
     say("recv %zd", recv(line, &byte, 1, 0));
 }
 
-/* Way 0: the child closes first. Way 1: the parent does. Way 2: closed under the thread before the fork. */
+/* Way 0: the child closes first. Way 1: the parent closes first. Way 2: the parent closes before
+ * the fork, while the thread is in recv. */
 static void run(int fd, int way)
 {
     struct sleeper sleeper;

@@ -1,4 +1,4 @@
-// about: a forked child that closed its descriptors and dropped its rights finds nothing of a later connection in its memory
+// about: a forked child without rights finds no byte of a later connection in its memory
 // upgraded: yes
 #include "trial.h"
 
@@ -26,7 +26,8 @@ static int search(void)
         char access[5];
         if (sscanf(line, "%lx-%lx %4s", &from, &to, access) != 3)
             continue;
-        if (access[0] != 'r' && access[3] == 's') { /* whose memory it is decides, not its protection */
+        /* A shared mapping is searched in spite of its protection. */
+        if (access[0] != 'r' && access[3] == 's') {
             to = to - from > MOST ? from + MOST : to;
             MUST(mprotect((void *)from, to - from, PROT_READ));
         } else if (access[0] != 'r') {

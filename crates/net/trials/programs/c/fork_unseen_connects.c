@@ -1,4 +1,4 @@
-// about: a child made by the bare system call makes a connection of its own to the peer of its parent's
+// about: a child made by a raw system call connects to the peer of its parent's connection
 // upgraded: yes
 #include "trial.h"
 

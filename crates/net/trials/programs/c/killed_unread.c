@@ -1,6 +1,6 @@
-// about: a peer killed with bytes unread, its own last words unread here: poll and epoll say ERR and HUP, recv reads the words, then one error, then the end
+// about: a peer killed with bytes unread: its last words, one error, then the end
 // upgraded: yes
-#include "trial.h"
+#include "children.h"
 
 enum { WAYS = 6 };
 static int line;
@@ -8,7 +8,8 @@ static int line;
 static void bits(const char *name, unsigned events)
 {
     say("%s:%s%s%s%s%s", name, events & POLLIN ? " IN" : "", events & POLLOUT ? " OUT" : "",
-        events & POLLERR ? " ERR" : "", events & POLLHUP ? " HUP" : "", events & POLLRDHUP ? " RDHUP" : "");
+        events & POLLERR ? " ERR" : "", events & POLLHUP ? " HUP" : "",
+        events & POLLRDHUP ? " RDHUP" : "");
 }
 
 static void polled(const char *name)
@@ -18,11 +19,12 @@ static void polled(const char *name)
     bits(name, (unsigned)entry.revents);
 }
 
-/* What the program learns first, by way of the survivor's kind of wait. */
+/* The survivor waits in way `way`; says what it learns first. */
 static void notice(int way)
 {
     struct pollfd end = {.fd = line, .events = POLLRDHUP};
-    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | (way == 2 ? EPOLLET : 0u)};
+    unsigned events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | (way == 2 ? EPOLLET : 0u);
+    struct epoll_event event = {.events = events};
     int error = 0, set;
     socklen_t length = sizeof error;
     switch (way) {
@@ -78,36 +80,25 @@ static void server(int first)
         line = warm_server(listener);
         send_all(line, "unread", 6);
         meet();
-        meet(); /* it is dead */
+        meet(); /* the peer has been killed */
         say("way %d", way);
         survive(way);
     }
     round_trips(first, SERVER, 20, 64);
 }
 
+static void live(int way, int port)
+{
+    (void)way;
+    int fd = warm_client(port);
+    send_all(fd, "good-bye", 8);
+    await_bytes(fd, 6);
+    child_is_ready();
+}
+
 static void client(int first)
 {
-    int port = find_door(), status, notice[2];
-    char byte;
-    MUST(pipe(notice));
-    for (int way = 0; way < WAYS; way++) {
-        pid_t child = (pid_t)MUST(fork());
-        if (child == 0) {
-            MUST(prctl(PR_SET_PDEATHSIG, SIGKILL));
-            MUST(close(first));
-            int fd = warm_client(port);
-            send_all(fd, "good-bye", 8);
-            await_bytes(fd, 6);
-            MUST(write(notice[1], "w", 1));
-            for (;;)
-                pause();
-        }
-        MUST(read(notice[0], &byte, 1));
-        meet();
-        MUST(kill(child, SIGKILL));
-        MUST(waitpid(child, &status, 0));
-        meet();
-    }
+    kill_children(first, live, WAYS, find_door());
     round_trips(first, CLIENT, 20, 64);
 }
 

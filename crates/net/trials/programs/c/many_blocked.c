@@ -1,4 +1,4 @@
-// about: more threads blocked in recv on the connections of two processes than a segment has waiting places: none of them spins, all are served
+// about: more threads blocked in recv than a segment has waiting places: no spinning, all served
 // upgraded: yes
 #include "trial.h"
 #include <time.h>

@@ -1,4 +1,4 @@
-// about: O_NONBLOCK set and cleared by a process that has had the connection since a fork long ago holds for this one's next call
+// about: O_NONBLOCK set and cleared by another process after a fork holds for the next call
 // upgraded: yes
 #include "trial.h"
 

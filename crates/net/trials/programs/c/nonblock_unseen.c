@@ -1,4 +1,4 @@
-// about: O_NONBLOCK set and cleared by system calls that pass no hook holds for the next receive and the next send
+// about: O_NONBLOCK set and cleared by raw system calls holds for the next recv and send
 // upgraded: yes
 #include "trial.h"
 

@@ -1,4 +1,4 @@
-// about: O_NONBLOCK set while a thread waits in recv or send holds for later calls: that one goes on to wait
+// about: O_NONBLOCK set while a thread waits holds for later calls only
 // upgraded: yes
 #include "trial.h"
 
@@ -10,8 +10,10 @@ static char *bulk;
 
 static void set_flags(long flags, bool unseen)
 {
-    if (unseen ? witness_call(SYS_fcntl, connection, F_SETFL, flags, 0, 0) < 0 : fcntl(connection, F_SETFL, flags) < 0)
-        give_up("fcntl");
+    if (unseen)
+        MUST(witness_call(SYS_fcntl, connection, F_SETFL, flags, 0, 0));
+    else
+        MUST(fcntl(connection, F_SETFL, flags));
 }
 
 static void receives(void)

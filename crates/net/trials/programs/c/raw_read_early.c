@@ -1,4 +1,4 @@
-// about: one message is read by a system call of the program's own, at every step of the hand-shake: what follows comes, in order
+// about: a raw system call reads one message at each step of the hand-shake: the rest is in order
 // upgraded: any, one that lost count of a message stays on TCP
 #include "trial.h"
 

@@ -85,4 +85,34 @@ SHARED void prove_waiting(int fd, enum role role, const char *name, enum way way
     if (role == SERVER)
         MUST(send(fd, out, sizeof out, 0));
 }
+
+/* Both ends of connection number `pair`. */
+typedef void pair_body(int fd, enum role role, int pair);
+
+static pair_body *raw_body;
+static int raw_pairs;
+
+SHARED void serve_pairs(int fd)
+{
+    (void)fd;
+    int listener = open_door();
+    for (int pair = 0; pair < raw_pairs; pair++)
+        raw_body(accept_at(listener), SERVER, pair);
+}
+
+SHARED void visit_pairs(int fd)
+{
+    (void)fd;
+    int port = find_door();
+    for (int pair = 0; pair < raw_pairs; pair++)
+        raw_body(connect_at("127.0.0.1", port), CLIENT, pair);
+}
+
+/* Runs `body` at both ends of `pairs` connections, one after the other; main()'s result. */
+SHARED int run_pairs(pair_body *body, int pairs)
+{
+    raw_body = body;
+    raw_pairs = pairs;
+    return run_pair_at("127.0.0.1", "127.0.0.1", true, serve_pairs, visit_pairs);
+}
 #endif

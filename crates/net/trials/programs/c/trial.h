@@ -314,6 +314,32 @@ SHARED void warm_up(int fd, enum role role)
     prove(fd, role);
 }
 
+/* A round trip of the client's without ever waiting in a call. */
+SHARED void ask_busily(int fd, size_t length)
+{
+    char text[512];
+    memset(text, 'C', length);
+    send_all(fd, text, length);
+    for (size_t had = 0; had < length;) {
+        ssize_t got = recv(fd, text + had, length - had, MSG_DONTWAIT);
+        if (got == 0 || (got < 0 && errno != EAGAIN))
+            give_up("recv");
+        if (got > 0)
+            had += (size_t)got;
+        else
+            sched_yield();
+    }
+}
+
+/* The client's part of warm_up(), after which the library has had no reason to make a bell. */
+SHARED void warm_up_busily(int fd)
+{
+    for (int trip = 0; trip < 50; trip++)
+        ask_busily(fd, 64);
+    for (int trip = 0; trip < 16; trip++)
+        ask_busily(fd, 512);
+}
+
 /* What the library's status page says of this process: connections moved to channels, and back
  * (crates/net/status/src/layout.rs). False where there is none. */
 SHARED bool moves_counted(uint64_t moves[2])
@@ -562,5 +588,20 @@ SHARED bool join_sleeper(struct sleeper *sleeper)
     void *result;
     MUST(-pthread_join(sleeper->thread, &result));
     return result == PTHREAD_CANCELED;
+}
+
+/* ---- tools ------------------------------------------------------------- */
+/* Calls `order` with the number in each line of stdin, by `format`. Returns 2 at another line. */
+SHARED int obey(const char *format, void (*order)(long number))
+{
+    char line[64];
+    long number;
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        if (sscanf(line, format, &number) != 1)
+            return 2;
+        order(number);
+        fflush(stdout);
+    }
+    return 0;
 }
 #endif

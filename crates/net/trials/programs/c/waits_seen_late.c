@@ -1,4 +1,4 @@
-// about: a program that first waits by system calls of its own, and later through libc
+// about: waits are raw system calls at first, and go through libc later
 // upgraded: yes
 #include "raw_waits.h"
 
@@ -6,7 +6,6 @@
 static const enum way ways[][2] = {
     {RAW_PPOLL, LIBC_POLL}, {RAW_EPOLL, LIBC_POLL}, {LIBC_CTL, LIBC_EPOLL}, {RAW_PPOLL, LIBC_EPOLL},
 };
-#define PAIRS (int)(sizeof ways / sizeof *ways)
 
 static void trips(int fd, enum role role, int pair)
 {
@@ -25,23 +24,7 @@ static void trips(int fd, enum role role, int pair)
     MUST(close(fd));
 }
 
-static void server(int fd)
-{
-    (void)fd;
-    int listener = open_door();
-    for (int pair = 0; pair < PAIRS; pair++)
-        trips(accept_at(listener), SERVER, pair);
-}
-
-static void client(int fd)
-{
-    (void)fd;
-    int port = find_door();
-    for (int pair = 0; pair < PAIRS; pair++)
-        trips(connect_at("127.0.0.1", port), CLIENT, pair);
-}
-
 int main(void)
 {
-    return run_pair_at("127.0.0.1", "127.0.0.1", true, server, client);
+    return run_pairs(trips, sizeof ways / sizeof *ways);
 }

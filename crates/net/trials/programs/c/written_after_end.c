@@ -1,21 +1,21 @@
-// about: a peer that ends after it has read everything: what is sent to it then changes nothing of the end of its stream
+// about: what is sent to a peer that has closed does not change how its own stream ends
 // upgraded: yes
-#include "trial.h"
+#include "children.h"
 
 enum { WAYS = 4 };
 
 static void end(int way, int port)
 {
     char words[6];
-    MUST(prctl(PR_SET_PDEATHSIG, SIGKILL));
     int fd = warm_client(port);
     MUST(fcntl(fd, F_SETFD, FD_CLOEXEC));
     send_all(fd, "good-bye", 8);
     recv_all(fd, words, sizeof words);
+    child_is_ready();
     switch (way) {
     case 0: exit(3);
     case 1: _exit(4);
-    case 2: execl("/bin/true", "true", NULL); break;
+    case 2: MUST(execl("/bin/true", "true", NULL)); break;
     default: syscall(SYS_exit_group, 6);
     }
 }
@@ -27,7 +27,7 @@ static void server(int first)
         char words[64];
         int line = warm_server(listener);
         send_all(line, "words.", 6);
-        meet(); /* it has ended */
+        meet(); /* the peer has ended */
         say("way %d", way);
         SAY(send(line, "late", 4, MSG_NOSIGNAL));
         recv_all(line, words, 8);
@@ -41,15 +41,10 @@ static void server(int first)
 
 static void client(int first)
 {
-    int port = find_door(), status;
+    int port = find_door();
     for (int way = 0; way < WAYS; way++) {
-        pid_t child = (pid_t)MUST(fork());
-        if (child == 0) {
-            MUST(close(first));
-            end(way, port);
-        }
-        MUST(waitpid(child, &status, 0));
-        say("way %d: %#x", way, status);
+        pid_t child = start_child(first, end, way, port);
+        say("way %d: %#x", way, await_child(child));
         meet();
     }
     round_trips(first, CLIENT, 20, 64);

@@ -7,6 +7,7 @@
 
 #define MOST (4 << 20)
 
+static int fd;
 static uint32_t times[MOST];
 
 static uint64_t now_ns(void)
@@ -16,7 +17,7 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static void trip(int fd)
+static void trip(void)
 {
     char answer[7];
     send_all(fd, "PING\r\n", 6);
@@ -31,32 +32,30 @@ static int by_time(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
+static void beat(long ms)
+{
+    size_t count = 0;
+    uint64_t begin = now_ns(), end = begin + (uint64_t)ms * 1000000, before = begin;
+    while (before < end && count < MOST) {
+        trip();
+        uint64_t after = now_ns();
+        times[count++] = (uint32_t)((after - before) / 1000);
+        before = after;
+    }
+    qsort(times, count, sizeof *times, by_time);
+    printf("%zu %u %u %u\n", count, times[count / 2], times[count - 1 - count / 1000],
+           times[count - 1]);
+}
+
 int main(int argc, char **argv)
 {
-    char line[64];
-    long ms;
     if (argc != 2)
         return 2;
     MUST(prctl(PR_SET_PDEATHSIG, SIGKILL));
-    int fd = connect_at("127.0.0.1", atoi(argv[1]));
+    fd = connect_at("127.0.0.1", atoi(argv[1]));
     for (int i = 0; i < 300; i++)
-        trip(fd);
+        trip();
     printf("ready\n");
     fflush(stdout);
-    while (fgets(line, sizeof line, stdin) != NULL) {
-        if (sscanf(line, "beat %ld", &ms) != 1)
-            return 2;
-        size_t count = 0;
-        uint64_t begin = now_ns(), end = begin + (uint64_t)ms * 1000000, before = begin;
-        while (before < end && count < MOST) {
-            trip(fd);
-            uint64_t after = now_ns();
-            times[count++] = (uint32_t)((after - before) / 1000);
-            before = after;
-        }
-        qsort(times, count, sizeof *times, by_time);
-        printf("%zu %u %u %u\n", count, times[count / 2], times[count - 1 - count / 1000], times[count - 1]);
-        fflush(stdout);
-    }
-    return 0;
+    return obey("beat %ld", beat);
 }

@@ -20,9 +20,12 @@ static void hear(int fd, const char *end)
     }
 }
 
-static void visit(int port, int turns, const char *question, const char *end)
+static char **arguments;
+
+static void visit_together(void)
 {
-    int fds[GUESTS];
+    int fds[GUESTS], port = atoi(arguments[1]), turns = atoi(arguments[2]);
+    const char *question = arguments[3], *end = arguments[4];
     for (int i = 0; i < GUESTS; i++)
         fds[i] = connect_at("127.0.0.1", port);
     while (turns-- > 0) {
@@ -41,20 +44,18 @@ static void visit(int port, int turns, const char *question, const char *end)
     }
 }
 
+static void visit(long count)
+{
+    for (; count > 0; count -= GUESTS)
+        visit_together();
+    printf("done\n");
+}
+
 int main(int argc, char **argv)
 {
-    char line[64];
-    long count;
     if (argc != 5)
         return 2;
     MUST(prctl(PR_SET_PDEATHSIG, SIGKILL));
-    while (fgets(line, sizeof line, stdin) != NULL) {
-        if (sscanf(line, "visit %ld", &count) != 1)
-            return 2;
-        for (; count > 0; count -= GUESTS)
-            visit(atoi(argv[1]), atoi(argv[2]), argv[3], argv[4]);
-        printf("done\n");
-        fflush(stdout);
-    }
-    return 0;
+    arguments = argv;
+    return obey("visit %ld", visit);
 }
