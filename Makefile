@@ -26,7 +26,8 @@ doc := --no-deps --document-private-items --locked
 # Tests that are not even compiled for `make test`.
 soak := saiga-trials/soak,saiga-tpcc/soak,saiga-cli/soak
 
-.PHONY: all build chaos demo test loom soak bench bench-wait bench-hostile bench-tpcc lint fmt install uninstall clean
+.PHONY: all build chaos demo test loom soak bench bench-wait bench-hostile bench-tpcc lint fmt \
+	install uninstall clean
 
 all: build
 
@@ -77,7 +78,8 @@ bench-wait:
 	$(release)/saiga compare redis -t set -c 1,16,64,256 --hog none,0,1,both --arms kernel,saiga --out $(OUT)/wait/redis
 	$(release)/saiga compare sql --full --only point-select --only postgres-select --arms kernel,saiga --out $(OUT)/wait/sql
 
-# How a bystander of redis-server is served while somebody attacks it (docs/security.md): four minutes on a quiet machine.
+# How a bystander of redis-server is served while another client attacks the server
+# (docs/security.md): four minutes on a quiet machine.
 bench-hostile:
 	tools/setup test
 	$(MAKE) build

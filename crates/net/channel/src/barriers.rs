@@ -2,28 +2,29 @@
 //! seen by our next load, and its next load sees what we did before.
 //!
 //! A process that has joined takes part in barriers that take microseconds; children by fork have
-//! joined with it, a program after exec has not. The barrier on everybody takes up to 15 ms, which
-//! no peer may bring upon us at its will.
+//! joined with it, a program after exec has not. The barrier on all processes of the host takes up
+//! to 15 ms, so a peer must not be able to cause one.
 
 use crate::sys;
 use crate::sys::Sys;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// MEMBARRIER_CMD_GLOBAL, _GLOBAL_EXPEDITED and _REGISTER_GLOBAL_EXPEDITED of
-/// `include/uapi/linux/membarrier.h`.
+/// MEMBARRIER_CMD_GLOBAL, the command for all processes of the host; its two expedited siblings
+/// follow. Values from the kernel's `include/uapi/linux/membarrier.h`.
 const GLOBAL: usize = 1;
 const EXPEDITED: usize = 1 << 1;
 const REGISTER: usize = 1 << 2;
 
 static JOINED: AtomicBool = AtomicBool::new(false);
 
-/// Has this process take part; quick while it has one thread. Where that is refused it does not.
+/// Registers this process for [`on_members`]; quick while it has one thread. A refusal shows in
+/// [`joined`].
 pub fn join() {
     let joined = sys::membarrier(REGISTER).is_ok();
     JOINED.store(joined, Ordering::Relaxed);
 }
 
-/// Whether this process takes part.
+/// Whether [`join`] has succeeded here, or in the process from which this one was forked.
 #[must_use]
 pub fn joined() -> bool {
     JOINED.load(Ordering::Relaxed)
@@ -41,6 +42,6 @@ pub fn on_members() -> Sys<()> {
 ///
 /// # Errors
 /// ENOSYS and EPERM where the kernel or a sandbox does not offer it; EINVAL with nohz_full.
-pub fn on_everybody() -> Sys<()> {
+pub fn on_all_processes() -> Sys<()> {
     sys::membarrier(GLOBAL)
 }

@@ -119,8 +119,7 @@ pub struct Header {
 
 /// Offset of the first ring's bytes.
 pub const DATA_AT: usize = size_of::<Header>().next_multiple_of(4096);
-/// Bytes of a whole segment: room for each ring at its largest. All but the touched pages cost
-/// nothing.
+/// Bytes of a whole segment: room for each ring at its largest. Only touched pages take memory.
 pub const SEGMENT_BYTES: usize = DATA_AT + SLOTS * 2 * (1 << STRIDE_SHIFT);
 
 /// Offset of the bytes of ring `ring` (0 or 1) of slot `slot`.

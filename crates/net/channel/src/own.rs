@@ -1,9 +1,8 @@
-//! What a side keeps about the slots of a segment without letting the peer write it: locks,
-//! modes and counts.
+//! Locks, modes and counts of the slots of a segment, kept by one side where the peer cannot write.
 //!
 //! After fork, parent and child have the same connection, so these words are in memory that the
 //! forked processes share, as the kernel's file description is. The peer does not have that
-//! memory. It cannot make a thread wait for a lock that nobody holds, or move a direction between
+//! memory. It cannot make a thread wait for a lock that is not held, or move a direction between
 //! TCP and the ring.
 
 use crate::layout::{OPEN_CLOSED, OPEN_MAPPED, OPEN_UNUSED, SLOTS};
@@ -93,7 +92,7 @@ impl OwnSlot {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Own {
-    /// By slot.
+    /// Indexed by the number of the slot, as the slots of the segment are.
     pub slots: [OwnSlot; SLOTS],
     /// Bits of our waiting places that are in use.
     pub places_used: AtomicU64,

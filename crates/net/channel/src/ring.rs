@@ -265,8 +265,8 @@ impl Ring {
     }
 
     /// Publishes as much of `parts`, taken in order, as fits; nothing while the ring is not
-    /// [`writable`](Self::writable). So up to 256 KiB, where a quarter of a full-grown ring holds them,
-    /// go whole: bytes of several writers do not mix where one of them waits for room.
+    /// [`writable`](Self::writable). So up to 256 KiB go whole, where a quarter of a full-grown
+    /// ring holds them: bytes of several writers do not mix where one of them waits for room.
     ///
     /// `grow` is called with the wanted logarithm when the ring is too small for the message, or
     /// for a large one's next part, and below its storage's limit, so always when it is asleep; it
@@ -290,8 +290,8 @@ impl Ring {
         }
         let n = view.taken_of(wanted, limit);
         if n == 0 {
-            // A ring of less than its limit could not grow: for want of memory, or because its bytes
-            // had gone around while the limit was lower.
+            // A ring below its limit could not grow: memory was short, or its bytes had gone around
+            // while the limit was lower.
             let grows = view.shift < limit && (view.shift < PLENTY_SHIFT || view.can_grow(limit));
             let starved = wanted > 0 && grows;
             return if starved { Put::NoMemory } else { Put::Full };
@@ -403,7 +403,7 @@ impl Ring {
                 notify: self.claim_want_space(&view, n),
             };
         }
-        Got::Corrupt // Nobody but the peer moves our cursor so often.
+        Got::Corrupt // Only the peer can have moved our cursor so often.
     }
 
     /// Drops up to `n` bytes unread; returns how many. For `MSG_TRUNC` on TCP.

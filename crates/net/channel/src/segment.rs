@@ -3,9 +3,8 @@
 //! Sizes and offsets come from constants, never from shared memory. The memfd is
 //! sealed against shrinking, growing and further seals before it is sent, and
 //! checked for that on receipt. Memory of a ring is made real before it is used, so
-//! a full machine is an error here and not SIGBUS later. Of the mapping, only the header
-//! and the slots up to the highest in use are accessible, so mlockall(2) makes no more
-//! than those resident.
+//! a full machine is an error here and not SIGBUS later. Of the mapping, only the header and
+//! the slots up to the highest in use are accessible, so mlockall(2) makes only those resident.
 
 #![expect(unsafe_code, reason = "shared memory")]
 
@@ -101,7 +100,7 @@ impl Segment {
             joined.store(u32::from(barriers::joined()), Ordering::Relaxed);
             return Ok(segment);
         }
-        // SAFETY: nobody has seen the memory yet.
+        // SAFETY: the memory was mapped above and has not been handed out.
         unsafe { sys::unmap(own, size_of::<Own>()) };
         Err(both.err().unwrap_or(Errno(libc::ENOMEM)))
     }
@@ -170,8 +169,8 @@ impl Segment {
         unsafe { self.own.as_ref() }
     }
 
-    /// What this side keeps about a slot, out of the peer's reach; `index` is taken modulo the
-    /// number of slots.
+    /// What this side keeps about a slot, out of the peer's reach. `index` wraps at the number of
+    /// slots, so a number from the peer is safe here.
     #[must_use]
     pub fn own_slot(&self, index: usize) -> &OwnSlot {
         &self.own().slots[index % SLOTS]
@@ -196,8 +195,8 @@ impl Segment {
         turns[self.side.peer().0].at.load(Ordering::Relaxed)
     }
 
-    /// Whether the peer takes part in barriers, as it says. One that lies misses news of its own
-    /// stream.
+    /// Whether the peer says that it takes part in barriers. A peer that lies misses news of its
+    /// own stream and harms no other connection.
     #[must_use]
     pub fn peer_has_joined(&self) -> bool {
         let joined = &self.header().identity.joined;

@@ -88,7 +88,7 @@ pub fn connect(fd: Fd, addr: &[u8]) -> Sys<()> {
     with_address(Sysno::connect, fd, addr)
 }
 
-/// `shutdown(2)`.
+/// `shutdown(2)`; `how` is SHUT_RD, SHUT_WR or SHUT_RDWR.
 pub fn shutdown(fd: Fd, how: c_int) -> Sys<()> {
     // SAFETY: no pointers.
     unsafe { call(Sysno::shutdown, [reg(fd), reg(how), 0, 0, 0, 0]) }.map(drop)
@@ -240,7 +240,7 @@ pub fn epoll_ctl(epfd: Fd, op: c_int, fd: Fd, events: u32, data: u64) -> Sys<()>
 /// execution where the kernel knows that flag.
 ///
 /// # Errors
-/// EFBIG when the process may not make files of that size, where `ftruncate(2)` would raise SIGXFSZ;
+/// EFBIG above the limit on file sizes, where `ftruncate(2)` would raise SIGXFSZ;
 /// else what the two calls say. A limit that cannot be asked for counts as none.
 pub fn memfd(name: &core::ffi::CStr, bytes: usize) -> Sys<Fd> {
     if file_size_limit() < bytes as u64 {
@@ -283,8 +283,8 @@ pub fn fallocate(fd: Fd, mode: c_int, offset: usize, len: usize) -> Sys<()> {
     plain(Sysno::fallocate, [reg(fd), reg(mode), offset, len, 0, 0]).map(drop)
 }
 
-/// Largest size that this process may give a file (RLIMIT_FSIZE, `man 2 getrlimit`); to ask for
-/// more raises SIGXFSZ.
+/// Largest size in bytes that this process may give a file (RLIMIT_FSIZE, `man 2 getrlimit`).
+/// A call that makes a file larger raises SIGXFSZ.
 fn file_size_limit() -> u64 {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -358,7 +358,7 @@ pub fn reserve_shared(fd: Fd, len: usize) -> Sys<*mut c_void> {
 /// The bytes lie in a range that was reserved here.
 pub unsafe fn make_accessible(at: *mut c_void, len: usize) -> Sys<()> {
     let prot = reg(libc::PROT_READ | libc::PROT_WRITE);
-    // SAFETY: promised by our caller; more access harms nobody.
+    // SAFETY: promised by our caller; more access breaks no reference.
     unsafe { call(Sysno::mprotect, [at as usize, len, prot, 0, 0, 0]) }.map(drop)
 }
 
@@ -420,7 +420,7 @@ pub fn alive(pid: u32) -> bool {
     plain(Sysno::kill, [pid as usize, 0, 0, 0, 0, 0]) != Err(Errno(libc::ESRCH))
 }
 
-/// `membarrier(2)`.
+/// `membarrier(2)` without flags or a CPU; `command` is one of MEMBARRIER_CMD_*.
 pub(crate) fn membarrier(command: usize) -> Sys<()> {
     plain(Sysno::membarrier, [command, 0, 0, 0, 0, 0]).map(drop)
 }

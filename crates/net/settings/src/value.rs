@@ -80,7 +80,7 @@ impl FromStr for RingBytes {
         let bytes = with_unit(text, &units, "a size with its unit, such as \"256KiB\"")?;
         if !(Self::MIN..=Self::MAX).contains(&bytes) || !bytes.is_power_of_two() {
             return Err(format!(
-                "{text:?} is no power of two from \"4KiB\" to \"4MiB\""
+                "{text:?} is not a power of two from \"4KiB\" to \"4MiB\""
             ));
         }
         u32::try_from(bytes)

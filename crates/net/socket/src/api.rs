@@ -63,7 +63,7 @@ pub fn track_connected(fd: Fd) {
     match table::get(fd) {
         Entry::Socket(s) => {
             s.origin.store(origin::CONNECTED, Ordering::Relaxed);
-            by_tcp::note(s); // Whoever listens there has been told.
+            by_tcp::note(s); // The listener has been told.
         }
         Entry::Unknown => track(fd, origin::CONNECTED, None),
         Entry::Epoll(_) | Entry::Hidden => {}

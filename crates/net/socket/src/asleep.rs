@@ -56,11 +56,11 @@ pub(crate) enum Thing {
     Pin(&'static Socket),
     /// The caller is inside a bound socket, which it has named a waiting place of its segment.
     Claim(&'static Socket, usize),
-    /// The same, and the place was claimed for this socket.
+    /// As `Claim`, and the place was claimed for this socket.
     FirstClaim(&'static Socket, usize),
     /// So many claims, in memory that is noted as well.
     Claims(*const Claim, usize),
-    /// A borrowed bell.
+    /// The bell that the caller's thread has borrowed.
     Bell(&'static ThreadPlace),
     /// Borrowed memory of a large poll.
     Memory(&'static Mapped),
@@ -73,7 +73,7 @@ pub(crate) enum Thing {
 }
 
 /// One note. A signal handler may come at any moment and use the notes above it, so an entry
-/// that has no kind yet has nothing to give back.
+/// without a kind has nothing to give back yet.
 #[derive(Debug)]
 struct Note {
     kind: AtomicU32,
@@ -215,7 +215,7 @@ fn enlist() -> Option<&'static Sleeper> {
     Some(mine)
 }
 
-/// The calling thread ends, with no frame of ours left: destructor of thread-specific data.
+/// Destructor of thread-specific data: the calling thread ends, and none of our frames is left.
 extern "C" fn thread_ends(_notes: *mut c_void) {
     if let Some(mine) = MINE.take() {
         while mine.depth.load(Relaxed) > 0 {
@@ -225,8 +225,8 @@ extern "C" fn thread_ends(_notes: *mut c_void) {
     }
 }
 
-/// Gives back what frames of the calling thread held that it has jumped out of. `call` as in
-/// [`Asleep::begin`].
+/// Gives back what frames of the calling thread held that it has jumped out of. `call` is a local
+/// of the calling hook, as for [`Asleep::begin`].
 pub(crate) fn look_for_jumps<T>(call: &T) {
     if let Some(mine) = MINE.get().filter(|mine| mine.depth.load(Relaxed) > 0) {
         mine.give_back_abandoned(end_of(call));
@@ -455,27 +455,27 @@ mod tests {
         let call = 0u8;
         let asleep = poll_and_hold(&call);
         from_below(look_for_jumps);
-        assert!(poll::somebody_polls(), "a frame further out lives");
+        assert!(poll::has_pollers(), "a frame further out lives");
         from_below(|_| abandon());
         assert!(asleep.end(), "it returns, and what is above it does not");
-        assert!(poll::somebody_polls());
+        assert!(poll::has_pollers());
         poll::end_polling();
-        assert!(!poll::somebody_polls());
+        assert!(!poll::has_pollers());
 
         abandon();
-        assert!(poll::somebody_polls());
+        assert!(poll::has_pollers());
         look_for_jumps(&call);
-        assert!(!poll::somebody_polls(), "the stack has receded");
+        assert!(!poll::has_pollers(), "the stack has receded");
 
         let asleep = poll_and_hold(&call);
         if let Some(mine) = MINE.get() {
             mine.pop_and_give_back();
         }
         assert!(!asleep.end(), "taken for abandoned");
-        assert!(!poll::somebody_polls());
+        assert!(!poll::has_pollers());
 
         let ended = std::thread::spawn(abandon).join();
         assert!(ended.is_ok());
-        assert!(!poll::somebody_polls(), "the thread has ended");
+        assert!(!poll::has_pollers(), "the thread has ended");
     }
 }

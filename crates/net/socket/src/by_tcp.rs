@@ -1,4 +1,4 @@
-//! When this process last told somebody something by TCP: bytes, a connection, an end.
+//! When this process last told a peer something by TCP: bytes, a new connection, or an end.
 //!
 //! A peer that looks at its channels first would take what came by a ring later for the earlier
 //! message. So the time stands beside the news of channels, and a set of the peer's that has not

@@ -118,8 +118,8 @@ impl Chan {
         self.ours().open.store(OPEN_MAPPED, Ordering::SeqCst);
     }
 
-    /// Says that our end never touches the channel again. The slot may become another connection's
-    /// at once.
+    /// Says that our end never touches the channel again. From then on the slot may be given to
+    /// another connection.
     pub(crate) fn leave(&self) {
         self.own().note_closed();
         self.own().unclaim();
@@ -208,9 +208,8 @@ impl Chan {
         self.tell_at(self.segment.side.peer(), places, now);
     }
 
-    /// Goes back to TCP where the peer has had us wake many of its waiting places at once, again and
-    /// again: each costs us a system call and its author none. An honest peer has one that waits,
-    /// or a few.
+    /// Goes back to TCP where the peer has repeatedly had us wake many of its waiting places at
+    /// once: each costs us a system call, and the peer none. An honest peer waits in a few places.
     pub(crate) fn end_if_too_loud(&self, socket: &Socket) {
         if self.own().extra_rings.load(Ordering::Relaxed) > EXTRA_RINGS {
             socket.note_end(Reason::PeerExcess);
@@ -295,13 +294,13 @@ impl Chan {
         self.theirs().receiving.load(Ordering::SeqCst) != 0
     }
 
-    /// Takes the sender's lock of our side; `None`: its holder does not let go, reset.
+    /// Takes the sender's lock of our side. `None` where its holder keeps it: then reset.
     pub(crate) fn lock_tx(&self, socket: &Socket) -> Option<SideLock> {
         SideLock::take(&self.own().tx_lock, None, socket)
     }
 
-    /// Takes the receiver's lock of our side, which the peer is shown; `None`: its holder does not
-    /// let go, reset.
+    /// Takes the receiver's lock of our side, and shows the peer that it is held. `None` where its
+    /// holder keeps it: then reset.
     pub(crate) fn lock_rx(&self, socket: &Socket) -> Option<SideLock> {
         let shown = &self.ours().receiving;
         SideLock::take(&self.own().rx_lock, Some(shown), socket)
@@ -384,7 +383,7 @@ impl SideLock {
         Some(())
     }
 
-    /// A process that shared the connection was killed in the middle: nobody will let go.
+    /// Frees the lock of a thread that was killed while it held it.
     fn steal_from_dead(word: &AtomicU32, me: u32) {
         let holder = word.load(Ordering::Relaxed);
         if holder != 0 && holder != me && !sys::alive(holder) {

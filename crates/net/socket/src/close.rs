@@ -328,8 +328,8 @@ pub(crate) fn give_up<T>(fd: Fd, socket: &Socket) -> sys::Sys<T> {
 }
 
 /// Before our FIN: what the peer has recalled must go before it. Waits until `until_ns` while TCP
-/// is full and the peer alive, then resets the connection: a peer that takes nothing would hold
-/// whoever closes it for ever.
+/// is full and the peer alive, then resets the connection: otherwise close would wait for ever for
+/// a peer that takes nothing.
 pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan, until_ns: u64) {
     while chan.recall_due() {
         send::serve_recall(fd, socket, chan);
@@ -353,7 +353,7 @@ pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan, until_
     }
 }
 
-/// How often it asks the kernel meanwhile whether the peer has gone.
+/// How often the wait asks the kernel whether the peer has gone.
 const LOOK_EVERY_MS: u32 = 16;
 /// How long a hand-over waits for the peer's part in it.
 const PATIENCE_MS: u32 = 200;
@@ -395,7 +395,7 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
             return;
         }
         if round == 0 {
-            ordered = send::order(chan).is_ok() || barriers::on_everybody().is_ok();
+            ordered = send::order(chan).is_ok() || barriers::on_all_processes().is_ok();
         } else {
             pause_1ms();
         }

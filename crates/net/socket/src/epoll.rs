@@ -265,8 +265,8 @@ pub(crate) struct EpollSet {
     pub(crate) settled: AtomicBool,
     /// A channel took the only room when the kernel was due: next time it goes first.
     pub(crate) kernel_first: AtomicBool,
-    /// When peers of channels with news had used TCP, and until when the kernel has told what came
-    /// by it (ticks).
+    /// When peers of channels with news had used TCP (ticks). `asked` is the time up to which the
+    /// kernel has told what came by TCP.
     peer_by_tcp: AtomicU64,
     asked: AtomicU64,
     /// CPU of the peer that told us something last.

@@ -266,7 +266,7 @@ fn serve(call: &Call<'_>, due: bool, must: bool) -> Sys<(usize, bool)> {
         let n = call.kernel(Some(0))?;
         from_kernel = sift(call, n);
         if !after_tcp {
-            from_kernel.before = 0; // What the kernel has came later, as far as peers say.
+            from_kernel.before = 0; // The peers' times are earlier than the kernel's events.
         }
         guard = set.lock.lock();
         set.asked_at(now);
@@ -305,8 +305,8 @@ fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
     }
 }
 
-/// The kernel has ended a sleep, which began at `since`, with so many events; how many to return,
-/// unless none.
+/// The kernel has ended a sleep, which began at `since`, with `n` events. How many to return;
+/// `None` where all of them were the library's own.
 fn woken(call: &Call<'_>, n: usize, since: u64) -> Option<usize> {
     let from_kernel = sift(call, n);
     let kept = from_kernel.kept;
@@ -379,7 +379,7 @@ fn has_news(set: &EpollSet) -> bool {
     places.any(Place::has_news)
 }
 
-/// What `sift` found.
+/// How many of the kernel's events `sift` has kept for the application.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sifted {
     /// Events of the application's.
@@ -447,7 +447,7 @@ fn collect(call: &Call<'_>, from_kernel: Sifted, _guard: &Guard<'_>) -> usize {
 
 /// Moves the registrations of slots with news to the ready list, in the order of the news. Unless
 /// `everywhere`, segments that rest are looked at only when no other has news. Caller holds the
-/// lock.
+/// lock of the set.
 fn absorb(set: &'static EpollSet, everywhere: bool) {
     let (used, last) = (set.segments().len(), set.last_ready.load(Ordering::Relaxed));
     let mut slots = 0;

@@ -23,7 +23,7 @@ impl<'a> From<&'a [u8]> for Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    /// Nothing.
+    /// A call without bytes.
     pub(crate) const EMPTY: Gather<'static> = Gather {
         first: &[],
         rest: &[],
@@ -49,7 +49,7 @@ impl<'a> Gather<'a> {
         Ok(all)
     }
 
-    /// Number of bytes.
+    /// Number of bytes in all parts together.
     pub(crate) fn len(self) -> usize {
         self.parts().map(<[u8]>::len).sum()
     }

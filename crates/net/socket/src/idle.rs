@@ -1,10 +1,10 @@
 //! What a sleeper does about idle channels: it gives their memory back, once.
 //!
-//! Whoever is about to sleep looks at the rings that it writes. While one of them may
-//! be given back soon, the sleep is cut short, a second at most, for one more look;
+//! A thread that is about to sleep looks at the rings that it writes. While one of them
+//! may be given back soon, the sleep is cut short, a second at most, for one more look;
 //! then it goes on for as long as the application wants. So an idle process is woken
 //! once or twice after its last byte, and never again (but see `death_may_hide`). Only the
-//! producer gives memory back, under its own lock: nobody else knows that no byte is on its way.
+//! producer gives memory back, under its own lock: it alone knows that no byte is on its way.
 
 use crate::chan::Chan;
 use crate::epoll::{EpollSet, SetSegment};
@@ -22,8 +22,8 @@ const QUIET_NS: u64 = 1_000_000_000;
 /// Caller holds a pin.
 pub(crate) fn look(fd: Fd, socket: &'static Socket, chan: &Chan, now_ns: u64) -> Option<u64> {
     if send::awaits_notice(chan) && socket.switch_ordered.load(Ordering::SeqCst) {
-        // Whoever waits for room is told by nobody when the peer leaves a receive that did not
-        // see the switch.
+        // A thread that waits for room is not told when the peer leaves a receive that did not see
+        // the switch.
         if send::overtake(fd, socket, chan) {
             chan.tell_ourselves();
         }

@@ -36,7 +36,7 @@ fn end_reading_of(socket: &'static Socket) {
     let _pin = socket.pin();
     let own = socket.is_bound() && !socket.maybe_shared();
     if let Some(chan) = Chan::of(socket).filter(|_| own) {
-        chan.rx_ring().freeze(); // Nobody need be told: who sleeps hears of the end by TCP.
+        chan.rx_ring().freeze(); // A peer that sleeps hears of the end by TCP.
     }
 }
 
@@ -57,7 +57,7 @@ pub fn before_exit() {
 }
 
 /// Before another program is started that inherits what is not closed on exec: it may use those
-/// connections beside us, and has no records of them.
+/// connections beside us, without the library's records of them.
 pub fn before_spawn() {
     for fd in known(0, Fd::MAX) {
         let inherited =

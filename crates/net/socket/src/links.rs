@@ -245,9 +245,9 @@ pub(crate) fn peers_with_turns(since: u64, until: u64) -> usize {
     turns.filter(|at| (since..until).contains(at)).count()
 }
 
-/// Whether the process behind `peer` may have us map one more segment of its own. An honest one
-/// fills its segments: it needs a new one for every [`SLOTS`] connections, or after a fork. Those of
-/// before our own last fork do not count: nothing more goes into them, and that is not its doing.
+/// Whether the process behind `peer` may have us map one more segment of its own. An honest
+/// process fills its segments: it needs a new one for every [`SLOTS`] connections, or after a fork.
+/// Segments from before our own last fork do not count, for that fork is why they are not filled.
 pub(crate) fn may_adopt(peer: Credentials) -> bool {
     let Some(_guard) = LOCK.lock() else {
         return false;
@@ -278,13 +278,13 @@ pub(crate) fn adopt(segment: Segment, peer: Credentials) -> Known {
     if matches!(already, Known::No) {
         return register(segment, peer).map_or(Known::No, Known::Ours);
     }
-    // SAFETY: nobody has seen this mapping yet.
+    // SAFETY: the mapping was not registered, so no other thread can have it.
     unsafe { segment.release() };
     already
 }
 
-/// Ends one use of a link by a connection: our side of its slot is over. Segments that nobody
-/// uses are kept if few, for the next connection between the same processes.
+/// Ends one use of a link by a connection: our side of its slot is over. A few unused
+/// segments are kept, for the next connection between the same processes.
 pub(crate) fn leave_slot(link: &'static Link) {
     if let Some(_guard) = LOCK.lock() {
         reclaim_slots(link);

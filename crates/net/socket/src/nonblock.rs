@@ -18,8 +18,8 @@ pub(crate) struct NonBlock {
     known: AtomicU8,
     /// The family's count of changes when it was learnt.
     learnt_at: AtomicU32,
-    /// Fork epoch in which the connection was opened; older means that another process may have
-    /// its description.
+    /// Fork epoch in which the connection was opened. If it is older than the current one, another
+    /// process may have the same file description.
     opened: AtomicU32,
     /// A hook has seen a wait: poll, select, or epoll_wait on a set that had the connection.
     waited: AtomicBool,
@@ -45,7 +45,7 @@ impl NonBlock {
         self.known.store(1 + u8::from(yes), Ordering::Relaxed);
     }
 
-    /// Whether the descriptor does not block, as far as the hooks know.
+    /// Whether the descriptor does not block, by what the hooks have seen.
     pub(crate) fn is_set(&self, fd: Fd) -> bool {
         let current = self.learnt_at.load(Ordering::Relaxed) == family::flag_changes();
         match self.known.load(Ordering::Relaxed) {
@@ -133,7 +133,7 @@ mod tests {
         set_unseen(true);
         let other = new();
         other.note_change();
-        assert!(!flag.is_set(fd), "a new connection is no other process's");
+        assert!(!flag.is_set(fd), "a new connection is not shared");
         fork::prepare();
         other.note_change();
         assert!(

@@ -15,7 +15,7 @@ pub(crate) use desk::{Mapped, put_back};
 #[cfg(test)]
 pub(crate) use pins::begin_polling;
 pub use pins::{Pins, pin_plain};
-pub(crate) use pins::{end_polling, forked, somebody_polls};
+pub(crate) use pins::{end_polling, forked, has_pollers};
 
 use crate::asleep::{Asleep, Thing};
 use crate::chan::{Chan, rx, tx};

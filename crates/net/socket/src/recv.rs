@@ -374,7 +374,7 @@ fn anchor_due(fd: Fd, socket: &Socket, flags: i32) -> bool {
     n.is_multiple_of(16) && (flags & libc::MSG_DONTWAIT != 0 || socket.nonblock.is_set(fd))
 }
 
-/// FIN behind an empty ring: the end, or the error of a reset if nobody was told of it.
+/// FIN behind an empty ring: the end, or the error of a reset that no call has returned yet.
 fn end_of_stream(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
     let is_reset = sever::notice_death(fd, socket, chan);
     if is_reset && !socket.reset_told.load(Ordering::Relaxed) {

@@ -2,8 +2,8 @@
 //!
 //! A range that may be written counts as data of the process: under vm.overcommit_memory=2 it is
 //! charged in full, RLIMIT_DATA bounds it, a core dump contains it and mlockall(2) makes it
-//! resident, whether or not a byte of it is ever touched. A range without access counts for none
-//! of these.
+//! resident, whether or not a byte of it is ever touched. None of this applies to a range without
+//! access.
 
 #![expect(unsafe_code, reason = "makes a reserved range accessible")]
 
@@ -13,8 +13,8 @@ use saiga_channel::sys;
 /// Bytes that become accessible at once.
 const STEP: usize = 64 << 10;
 
-/// A range of zeroed private memory whose first bytes are accessible. All-zero memory is a range
-/// of no bytes.
+/// A range of zeroed private memory whose first bytes are accessible. All-zero memory is an
+/// empty range, as entries of a pool must be.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     at: AtomicPtr<u8>,
@@ -33,8 +33,8 @@ impl Reserve {
         }
     }
 
-    /// Reserves `bytes` if there are none yet; false when there is no address space. One caller at
-    /// a time.
+    /// Reserves `bytes` if nothing is reserved yet; false without address space. Two threads must
+    /// not call this at the same time.
     pub(crate) fn begin(&self, bytes: usize) -> bool {
         if !self.at.load(Ordering::Relaxed).is_null() {
             return true;

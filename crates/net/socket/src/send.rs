@@ -401,12 +401,12 @@ pub(crate) fn awaits_notice(chan: &Chan) -> bool {
         && !chan.recall_due()
 }
 
-/// A barrier on all threads of the peer. On a kernel that has no quick one it takes milliseconds;
-/// else a peer that does not take part gets none: it could bring those upon us with each
-/// connection.
+/// A barrier on all threads of the peer. It takes milliseconds on a kernel without a quick one.
+/// Otherwise EPERM for a peer that does not take part: each of its connections could cost us those
+/// milliseconds.
 pub(crate) fn order(chan: &Chan) -> Sys<()> {
     if !barriers::joined() {
-        barriers::on_everybody()
+        barriers::on_all_processes()
     } else if chan.segment.peer_has_joined() {
         barriers::on_members()
     } else {
@@ -415,7 +415,7 @@ pub(crate) fn order(chan: &Chan) -> Sys<()> {
 }
 
 /// A ring has ended, and the peer has not noticed the switch to it: it makes no call. On TCP that
-/// would keep nobody from sending, so it must not here. True when TCP may go on.
+/// would not keep a sender from sending, so it must not here. True when TCP may go on.
 ///
 /// One barrier is enough for a switch: a receive that is seen to be over at any time after it has
 /// either seen the switch or read nothing since. A peer that stays inside is looked at again.

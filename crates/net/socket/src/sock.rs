@@ -26,8 +26,8 @@ use saiga_status::{Reason, State};
 const SOCKETS: usize = 1 << 18;
 static POOL: Pool<Socket, SOCKETS> = Pool::new();
 
-/// A call that found the socket bound, and no channel: the attempt to bind it failed this moment, so
-/// the kernel serves it. The kernel gives the same error where there is no connection.
+/// A call found the socket bound, but without a channel: the attempt to bind the socket has just
+/// failed, so the kernel serves the call. It gives the same error where there is no connection.
 pub(crate) const NOT_BOUND: Errno = Errno(libc::ENOTCONN);
 
 /// How calls on the socket are served.
@@ -450,7 +450,7 @@ mod tests {
         assert_eq!(
             first.pins.load(Ordering::SeqCst),
             1,
-            "whoever was inside still is"
+            "the thread inside still is"
         );
         drop(inside);
         assert_eq!(first.pins.load(Ordering::SeqCst), 0);

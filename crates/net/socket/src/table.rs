@@ -58,8 +58,8 @@ fn word(fd: Fd) -> Option<&'static AtomicUsize> {
     Some(unsafe { &*at })
 }
 
-/// The word of a number that is about to be of interest; `None` when it is beyond the table, or
-/// memory is short.
+/// The word of a number that is about to be of interest. `None` when the number is beyond the
+/// table, or there is no memory for it.
 fn new_word(fd: Fd) -> Option<&'static AtomicUsize> {
     let index = usize::try_from(fd).ok().filter(|index| *index < NUMBERS)?;
     if !TABLE.reach((index + 1) * WORD) {
@@ -110,8 +110,8 @@ fn swap(fd: Fd, value: usize) -> Entry {
     word(fd).map_or(Entry::Unknown, |w| decode(w.swap(value, Ordering::AcqRel)))
 }
 
-/// Puts a socket behind a number. False when the number is beyond the table or
-/// memory is short.
+/// Puts a socket behind a number. False when the number is beyond the table or there is no memory
+/// for the entry.
 pub(crate) fn set_socket(fd: Fd, socket: &'static Socket) -> bool {
     let address = core::ptr::from_ref(socket).expose_provenance();
     new_word(fd)
@@ -119,8 +119,8 @@ pub(crate) fn set_socket(fd: Fd, socket: &'static Socket) -> bool {
         .is_some()
 }
 
-/// Puts an epoll set behind a number. False when the number is beyond the table or
-/// memory is short.
+/// Puts an epoll set behind a number. False when the number is beyond the table or there is no
+/// memory for the entry.
 pub(crate) fn set_epoll(fd: Fd, set: &'static EpollSet) -> bool {
     let address = core::ptr::from_ref(set).expose_provenance();
     new_word(fd)

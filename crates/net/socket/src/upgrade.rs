@@ -234,7 +234,7 @@ fn look_for_visitor(fd: Fd, socket: &'static Socket) {
             socket.slot.store(end, Ordering::Relaxed);
             return hear_visitor(fd, socket);
         }
-        // Anybody of this network namespace can knock. The offer stands for whom it was made.
+        // Any process of this network namespace can connect here. The offer to the peer stands.
         sys::close(visitor);
         rt::header().count_failure(Reason::DifferentUser);
     }
@@ -249,7 +249,7 @@ fn patience_is_over(socket: &Socket) -> bool {
 /// Reads the visitor's proposal and binds to the slot that it names.
 fn hear_visitor(fd: Fd, socket: &'static Socket) {
     let visitor = socket.aux.load(Ordering::Relaxed);
-    if socket.pins.load(Ordering::SeqCst) > 1 || poll::somebody_polls() {
+    if socket.pins.load(Ordering::SeqCst) > 1 || poll::has_pollers() {
         // A thread sits in the kernel on this socket: it could not be told to look at a ring.
         return if patience_is_over(socket) {
             give_up(socket, Reason::OfferTimedOut)
@@ -299,8 +299,8 @@ fn refuse_after_agreement(socket: &Socket, link: &'static Link, slot: usize) {
         chan.freeze_rx();
         chan.leave();
     }
-    // A thread that found the socket bound for a moment may still look at the slot: then the segment
-    // stays mapped. Next time that thread finds the kernel.
+    // A thread that found the socket bound for a moment may still look at the slot: then the
+    // segment stays mapped. The thread's next call goes to the kernel.
     if socket.pins.load(Ordering::SeqCst) <= 1 {
         links::leave(link);
     }
@@ -569,7 +569,7 @@ fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: usize) -> bo
         .slot
         .store(u32::try_from(slot).unwrap_or(0), Ordering::Relaxed);
     socket.mode.store(mode::BOUND, Ordering::SeqCst);
-    let alone = socket.pins.load(Ordering::SeqCst) == 1 && !poll::somebody_polls();
+    let alone = socket.pins.load(Ordering::SeqCst) == 1 && !poll::has_pollers();
     if !alone || !epoll::bind_all(socket, &chan) {
         socket.mode.store(mode::PLAIN, Ordering::SeqCst);
         return false;

@@ -27,7 +27,7 @@ pub(crate) enum For {
 pub(crate) enum Until {
     /// O_NONBLOCK, if it is set before the first wait sleeps.
     AsFlagSays,
-    /// Nothing but the time-out.
+    /// The time-out alone.
     Done,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Wait {
     socket: &'static Socket,
     what: For,
     until: Until,
-    /// Naps so far: waits at whose end nobody may have rung a bell.
+    /// Naps so far: waits that may end without a bell.
     naps: u32,
     /// Deadline (CLOCK_MONOTONIC, ns), known once a wait goes to sleep; `None` inside: for ever.
     deadline: Option<Option<u64>>,
@@ -205,7 +205,7 @@ impl Wait {
         let pause_ns = (1u64 << self.naps.min(6)).min(NAP_MS) * 1_000_000;
         self.naps = self.naps.saturating_add(1);
         let (time, naps) = idle::shorter(Some(pause_ns), left);
-        // The number may be another file's by now. Whoever closes it from here on tells us.
+        // The number may be another file's by now. A close from here on wakes this wait.
         fds[0].fd = self.socket.anchor(self.fd);
         // SAFETY: no signal mask.
         let n = unsafe { kernel::ppoll(fds, time, core::ptr::null()) }?;
@@ -213,8 +213,8 @@ impl Wait {
     }
 
     /// Ends the rings of a connection for which this thread has no bell, then waits for TCP. The
-    /// peer may have to notice before TCP carries the bytes, and nothing tells of that: the waits
-    /// are naps.
+    /// peer may have to notice before TCP carries the bytes. No event reports that, so
+    /// these waits are naps.
     fn go_by_tcp(&mut self, chan: &Chan, reason: Reason) -> Sys<()> {
         let Some(deadline) = self.begin() else {
             return Ok(());
@@ -257,19 +257,19 @@ impl Wait {
     /// to give back. The bell stays readable from one wait to the next.
     ///
     /// A sender whose ring has ended looks again after a while, up to 50 ms later each time: the
-    /// peer may have left a receive without noticing the switch to the ring, and tells nobody.
+    /// peer may have left a receive without noticing the switch to the ring, which wakes no thread.
     fn rest(&mut self, chan: &Chan, fds: &mut [libc::pollfd], deadline: Option<u64>) -> Sys<usize> {
         loop {
             let now = clock::monotonic_ns();
             let left = deadline.map(|d| d.saturating_sub(now));
             if left == Some(0) {
-                return Ok(0); // Whoever rings the bell all the time must not put it off.
+                return Ok(0); // A bell that rings all the time must not put it off.
             }
             if self.what == For::Space && send::awaits_notice(chan) {
                 return self.nap(fds, left);
             }
             let (time, naps) = idle::shorter(idle::look(self.fd, self.socket, chan, now), left);
-            // The number may be another file's by now. Whoever closes it from here on tells us.
+            // The number may be another file's by now. A close from here on wakes this wait.
             fds[0].fd = self.socket.anchor(self.fd);
             // SAFETY: no signal mask.
             let n = unsafe { kernel::ppoll(fds, time, core::ptr::null()) }?;
@@ -280,7 +280,7 @@ impl Wait {
     }
 }
 
-/// Longest nap.
+/// Longest nap: naps of one wait double from 1 ms up to this.
 const NAP_MS: u64 = 50;
 
 /// When the socket's own time-out ends a wait that begins now.

@@ -147,7 +147,7 @@ fn make(at: *mut u8, bytes: usize) -> Result<(c_int, *mut u8), Errno> {
 
 fn map_and_seal(fd: c_int, at: *mut u8, bytes: usize) -> Result<*mut u8, Errno> {
     // Populated and mapped first: the last seal forbids both from then on.
-    // SAFETY: `fd` is our memfd. Without memory this fails here, not with SIGBUS at the first store.
+    // SAFETY: `fd` is our memfd. Without memory this call fails, not the first store (SIGBUS).
     check(unsafe { libc::fallocate(fd, 0, 0, 4096) })?;
     let flags = libc::MAP_SHARED | if at.is_null() { 0 } else { libc::MAP_FIXED };
     // What is not accessible is not made resident by mlockall(2).
@@ -175,7 +175,7 @@ fn map_and_seal(fd: c_int, at: *mut u8, bytes: usize) -> Result<*mut u8, Errno> 
 /// Makes the first `bytes` of the page's mapping at `base` accessible.
 fn make_accessible(base: *mut u8, bytes: usize) -> Result<(), Errno> {
     let prot = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: the range lies in our own mapping; more access harms nobody.
+    // SAFETY: the range lies in our own mapping; more access breaks no reference.
     check(unsafe { libc::mprotect(base.cast(), bytes, prot) }).map(drop)
 }
 

@@ -1,9 +1,9 @@
-//! How a bystander is served while somebody attacks the same server: `make bench-hostile`.
+//! How a bystander is served while another client attacks the same server: `make bench-hostile`.
 //!
 //! `cargo run --release -p saiga-trials --example siege -- [PAIRS [MILLISECONDS [ATTACK]]]` runs
 //! redis-server under the library, a bystander with one upgraded connection, and
-//! `besieger` with one attack after the other. Each attack is paired with an equal load that
-//! harms nobody, in turn and in changing order, so that what the attacker's own CPU time costs
+//! `besieger` with one attack after the other. Each attack is paired with an equal, harmless
+//! load, in turn and in changing order, so that what the attacker's own CPU time costs
 //! falls out of the ratio. Prints a table: the median ratio of the bystander's round trips per
 //! second over the pairs, its range, and the worst 99.9th percentile of either arm.
 

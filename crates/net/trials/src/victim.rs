@@ -33,7 +33,7 @@ pub const LARGEST_SHIFT: u32 = 20;
 /// The connection to the server under attack.
 #[derive(Debug)]
 pub struct Victim {
-    /// The connection itself.
+    /// On TCP, for this process runs without the library.
     pub stream: TcpStream,
     /// Its addresses, seen from the client.
     pub tuple: Tuple,
@@ -167,7 +167,7 @@ impl Victim {
                     self.chat(4);
                     return Some((segment, index));
                 }
-                // A segment that we were given earlier, and have let go.
+                // A segment that we were given earlier and have unmapped.
                 Ok((_, None)) => {
                     rendezvous::refuse(visitor, Refusal::UnknownSegment);
                     self.chat(2);

@@ -123,7 +123,7 @@ fn a_peer_that_wants_all_its_places_woken_goes_back_to_tcp() {
 /// A peer cannot make the victim's thread wait for a lock: what the victim's own decisions depend
 /// on is not in memory that the peer can write.
 #[test]
-fn thread_ids_in_the_victim_s_block_hold_nobody_up() {
+fn thread_ids_in_the_victim_s_block_delay_no_call() {
     survives("locked", "the end", 28);
 }
 
@@ -132,7 +132,7 @@ fn corruption_of_a_segment_that_the_victim_made_is_survived() {
     survives("given", "the segment", 26);
 }
 
-/// One barrier, then a look now and then: nobody tells the sender.
+/// No event tells the sender: it makes one barrier and then looks from time to time.
 #[test]
 fn a_sender_goes_on_when_its_peer_has_left_a_receive_without_notice() {
     let mut server = Peer::start(compile::tool("crowd"), &["listen", "recv"], Arm::Library);
@@ -142,8 +142,8 @@ fn a_sender_goes_on_when_its_peer_has_left_a_receive_without_notice() {
     }
 }
 
-/// A barrier that takes milliseconds is made for no peer; on one that has not joined there is no
-/// quick one, and it has to acknowledge the switch.
+/// No peer causes a barrier that takes milliseconds. A peer that has not joined the quick barriers
+/// has to acknowledge the switch.
 #[test]
 fn a_peer_outside_the_barriers_gets_none() {
     let mut server = Peer::start(compile::tool("crowd"), &["listen", "recv"], Arm::Library);
@@ -151,9 +151,9 @@ fn a_peer_outside_the_barriers_gets_none() {
     assert_eq!(attack("outside", &port, 1), "reached no answer");
 }
 
-/// Whoever ends the connection waits a moment for the peer, then resets it.
+/// The thread that ends the connection waits for the peer for a limited time, then resets it.
 #[test]
-fn a_peer_that_recalls_and_takes_nothing_holds_nobody() {
+fn a_peer_that_recalls_and_takes_nothing_is_reset() {
     survives("stalled", "the end", 31);
 }
 
@@ -252,14 +252,14 @@ fn a_visitor_of_another_user_gets_nothing() {
     client.tell("talk 30");
     client.expect("kernel");
     let offer = listener(&name);
-    assert!(offer.is_some(), "nobody listens on {name}");
+    assert!(offer.is_some(), "{name} has no listener");
     let mut visitor = other_user("visit", &name);
     visitor.expect("visiting");
     client.tell("talk 300");
     client.expect("kernel");
     visitor.hang_up();
     assert_eq!(visitor.expect("visitors"), "1 bytes 0 descriptors 0");
-    // Whoever knocks, the offer stands for whom it was made.
+    // A visitor of another user does not end the offer.
     assert_eq!(listener(&name), offer);
 }
 

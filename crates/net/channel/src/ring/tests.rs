@@ -65,7 +65,7 @@ fn a_message_of_a_quarter_goes_whole_or_not_at_all() {
     }
     assert!(
         !r.writable(5) && r.room(5) == 0,
-        "and nobody says that it would"
+        "and neither call claims that it would fit"
     );
 }
 

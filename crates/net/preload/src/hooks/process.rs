@@ -34,7 +34,7 @@ pub(crate) unsafe extern "C" fn _Fork() -> c_int {
     pid
 }
 
-/// `_exit(2)`: runs no handlers, so our destructor neither.
+/// `_exit(2)`: neither exit handlers nor our destructor run, so reading ends here.
 ///
 /// # Safety
 /// None beyond libc's.

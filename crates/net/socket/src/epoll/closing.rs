@@ -79,7 +79,7 @@ impl EpollSet {
             && self.closing.swap(false, Ordering::SeqCst)
     }
 
-    /// Gives everything back.
+    /// Closes our descriptors of the set and gives its entry back to the pool.
     pub(crate) fn end(&'static self) {
         self.retire();
         for own in [&self.bell_fd, &self.own_copy] {

@@ -29,7 +29,7 @@ impl Ticket {
 }
 
 impl Crowd {
-    /// Nobody is inside.
+    /// Sets the count to zero, for an entry that is used anew.
     pub(super) fn clear(&self) {
         self.0.store(0, Ordering::Relaxed);
     }

@@ -145,7 +145,7 @@ fn drop_stale(socket: &Socket) {
     }
 }
 
-/// Whether a hook has seen a wait on the socket. To be in a set is no sign of that: the program
+/// Whether a hook has seen a wait on the socket. Membership in a set does not show it: the program
 /// may wait there by system calls of its own. Caller holds the socket's state lock.
 pub(crate) fn is_waited_for(socket: &Socket) -> bool {
     if of_socket(socket).any(Interest::is_waited_for) {
@@ -466,7 +466,7 @@ impl Socket {
 }
 
 /// Asks the kernel to tell when TCP has room again. Asked once more, it would also tell of bytes
-/// that have been there all the time, and whoever waits for room alone would never sleep.
+/// that have been there all the time, and a thread that waits for room alone would never sleep.
 pub(crate) fn watch_for_room(set: &EpollSet, interest: &Interest, fd: Fd) {
     if interest.is_orphan() || interest.for_room.load(Ordering::Relaxed) {
         return; // The number of an orphan may be another connection's by now.

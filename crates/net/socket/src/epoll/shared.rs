@@ -14,8 +14,8 @@ const END: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR).cast_unsig
 /// before those that sleep.
 const MOST: u32 = 8;
 
-/// This process has taken `seen`, events of an anchor, out of the kernel's set: other processes that
-/// have the connection, and may sleep in the set, are told of an end, too.
+/// This process has taken `seen`, events of an anchor, out of the kernel's set. Other processes
+/// that have the connection and may sleep in the set are then told of an end, too.
 pub(crate) fn hand_on(set: &EpollSet, interest: &Interest, socket: &Socket, seen: u32) {
     let asked = interest.events.load(Ordering::Relaxed);
     let level = asked & (EDGE | ONESHOT | EXCLUSIVE) == 0;
@@ -32,7 +32,7 @@ pub(crate) fn hand_on(set: &EpollSet, interest: &Interest, socket: &Socket, seen
     let data = core::ptr::from_ref(interest) as u64;
     // With room to send: this process, or another one, may have asked to be told of that.
     let events = ANCHOR | libc::EPOLLOUT.cast_unsigned();
-    // It fails where the registration has gone: then nobody waits for it.
+    // It fails where the registration has gone: then no process waits for it.
     if sys::epoll_ctl(epfd, libc::EPOLL_CTL_MOD, fd, events, data).is_ok() {
         interest.for_room.store(true, Ordering::Relaxed);
     }

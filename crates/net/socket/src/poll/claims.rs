@@ -91,13 +91,13 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Notes what is claimed, before the caller sleeps. `mapped`: the claims are in memory that
-    /// is noted already.
+    /// Notes what is claimed, before the caller sleeps. With `mapped`, the claims are in noted
+    /// memory, so one note refers to all of them.
     pub(super) fn note(&self, asleep: &Asleep, mapped: bool) {
         if mapped {
             return asleep.hold(Thing::Claims(self.all.as_ptr(), self.all.len()));
         }
-        // Given back in reverse order: whoever shares a place goes before the one that claimed it.
+        // Given back in reverse order: a socket that shares a place goes before the claimer.
         for claim in self.all.iter() {
             match claim.socket {
                 Some(socket) if claim.first => {

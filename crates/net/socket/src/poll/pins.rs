@@ -1,5 +1,5 @@
-//! Who is inside plain sockets while the kernel polls them: those are not bound meanwhile, for
-//! the thread in the kernel could not be told.
+//! Threads inside plain sockets while the kernel polls them. Those sockets are not bound until the
+//! poll ends, for the thread in the kernel could not be told.
 
 use super::desk::SMALL;
 use crate::asleep::{Asleep, Thing};
@@ -14,7 +14,7 @@ static POLLERS: AtomicU32 = AtomicU32::new(0);
 
 /// Whether some thread sits in a kernel poll that may hold any socket: nothing is bound then,
 /// for that thread could not be told.
-pub(crate) fn somebody_polls() -> bool {
+pub(crate) fn has_pollers() -> bool {
     POLLERS.load(Ordering::SeqCst) > 0
 }
 
@@ -35,19 +35,19 @@ impl Drop for Polling {
     }
 }
 
-/// One poller more.
+/// Counts the calling thread as one that polls sockets without pins, until [`end_polling`].
 pub(crate) fn begin_polling() {
     thread::bump(&POLLERS);
 }
 
-/// One poller less.
+/// Undoes one [`begin_polling`], also for a thread that has jumped out of its poll.
 pub(crate) fn end_polling() {
     thread::drop_one(&POLLERS);
 }
 
 /// Forgets the pollers of other threads in a forked child.
 pub(crate) fn forked() {
-    if somebody_polls() {
+    if has_pollers() {
         POLLERS.store(0, Ordering::SeqCst);
     }
 }
@@ -56,7 +56,7 @@ pub(crate) fn forked() {
 /// all others can.
 #[derive(Debug)]
 pub struct Pins {
-    /// The notes of a caller that has no other ones.
+    /// The notes of a caller that did not bring its own.
     asleep: Option<Asleep>,
     few: [Option<Pin>; SMALL],
     many: Option<Polling>,
@@ -113,7 +113,7 @@ impl Drop for Pins {
         if self.asleep.take().is_none_or(Asleep::end) {
             return;
         }
-        // Taken for abandoned: nobody is counted any more.
+        // Taken for abandoned: the caller is not counted any more.
         self.few
             .iter_mut()
             .filter_map(Option::take)

@@ -21,8 +21,8 @@ pub(super) fn may_wait() -> bool {
     may
 }
 
-/// Whether the program waits for the connection where no hook sees it, as far as is known: then a
-/// ring could not wake it. A socket that blocks is waited for by receiving and sending.
+/// Whether the program seems to wait for the connection where no hook sees it: then a ring could
+/// not wake it. A socket that blocks is waited for by receiving and sending.
 pub(super) fn waits_unseen(fd: Fd, socket: &Socket) -> bool {
     socket.nonblock.is_set(fd) && !epoll::is_waited_for(socket)
 }

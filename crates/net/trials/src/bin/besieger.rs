@@ -1,9 +1,9 @@
 //! A hostile client of the same user that does one harmful thing for as long as it is told to.
 //!
 //! `besieger ATTACK PORT MILLISECONDS` attacks the redis-server at PORT of 127.0.0.1 and 127.0.0.2,
-//! which runs under the library; this program runs without it. An attack is a sequence of rounds, each with a new connection,
-//! for the server may reset the one it has. Prints how many rounds there were. `examples/siege.rs`
-//! measures how a bystander is served meanwhile.
+//! which runs under the library; this program runs without it. An attack is a sequence of rounds,
+//! each with a new connection, for the server may reset the previous one. Prints how many rounds
+//! there were. `examples/siege.rs` measures how a bystander is served during the attack.
 
 #![expect(unsafe_code, reason = "unmaps segments")]
 

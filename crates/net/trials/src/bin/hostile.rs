@@ -80,8 +80,8 @@ fn main() {
 struct Attack(Victim);
 
 impl Attack {
-    /// Seems to be inside a receive while the server's ring ends, and later leaves it without having
-    /// noticed the switch to that ring: a thread that was stopped there. The server waits in a send.
+    /// Seems to be inside a receive while the server's ring ends. Leaves the receive later without
+    /// having noticed the switch to that ring, as a stopped thread does. The server waits in a send.
     fn leave_without_notice(&mut self, patience: Duration) -> &'static str {
         let segment = match self.0.share_own_segment() {
             Ok(segment) => segment,
