@@ -17,8 +17,8 @@ const REGISTER: usize = 1 << 2;
 
 static JOINED: AtomicBool = AtomicBool::new(false);
 
-/// Registers this process for [`on_members`]; quick while it has one thread. A refusal shows in
-/// [`joined`].
+/// Registers this process for [`on_members`]; quick while it has one thread. [`joined`] says
+/// whether the kernel agreed.
 pub fn join() {
     let joined = sys::membarrier(REGISTER).is_ok();
     JOINED.store(joined, Ordering::Relaxed);

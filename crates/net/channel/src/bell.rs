@@ -105,7 +105,7 @@ impl Ringer {
     /// Opens the socket if need be, at `floor` or above.
     ///
     /// # Errors
-    /// EMFILE and the like: then no channel may be used, for nobody could be woken.
+    /// EMFILE and the like: then no channel may be used, for no thread could be woken.
     pub fn open(&self, floor: usize) -> Sys<()> {
         if self.fd.load(Ordering::Acquire) >= 0 {
             return Ok(());

@@ -14,9 +14,9 @@ pub struct Place {
     ready: AtomicU64,
     /// Name of the bell to ring.
     bell: AtomicU64,
-    /// 1 while nobody looks at `ready`.
+    /// 1 while no thread looks at `ready`.
     sleeping: AtomicU32,
-    /// CPU of whoever rang the bell last.
+    /// CPU of the thread that rang the bell last.
     rung_on: AtomicU32,
     /// When the bell was rung last, by the CPU's time counter; 0: not since the sleep began.
     rung_at: AtomicU64,

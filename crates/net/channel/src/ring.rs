@@ -147,7 +147,7 @@ struct View {
 }
 
 impl View {
-    /// Whether the words can belong together, whoever wrote them.
+    /// Whether the words can belong together, whichever side wrote them.
     fn is_sane(&self, max_shift: u32) -> bool {
         self.shift <= max_shift
             && self.head <= POSITION
@@ -367,7 +367,7 @@ impl Ring {
             return false;
         }
         let geometry = (u64::from(ASLEEP) << SHIFT_AT) | view.head;
-        // Relaxed: as in `rewind`. Whoever reads bytes reads a later head and geometry.
+        // Relaxed: as in `rewind`. A reader of bytes reads a later head and geometry.
         self.producer.geometry.store(geometry, Ordering::Relaxed);
         true
     }
@@ -438,7 +438,7 @@ impl Ring {
     }
 
     /// Asks to be told of the next publication; true when there is something to read already
-    /// (or the ring has ended), in which case nobody will tell.
+    /// (or the ring has ended), in which case no wake-up follows.
     pub fn arm(&self) -> bool {
         let armed = &self.consumer.armed;
         if armed.load(Ordering::Relaxed) == 0 {
@@ -537,7 +537,7 @@ impl Ring {
 
     /// Consumer: will not read from the ring any more, and ends it. The producer takes the
     /// unread bytes back and sends them by TCP, before anything else. Said before the freeze,
-    /// so whoever sees the ring ended sees this, too.
+    /// so a thread that sees the ring ended sees this, too.
     pub fn recall(&self) {
         self.consumer.recalled.store(1, Ordering::SeqCst);
         self.freeze();

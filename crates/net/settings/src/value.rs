@@ -46,7 +46,7 @@ impl FromStr for Profile {
         [Self::Latency, Self::Default, Self::Gentle]
             .into_iter()
             .find(|profile| profile.name() == text)
-            .ok_or_else(|| format!("{text:?} is no profile; use latency, default or gentle"))
+            .ok_or_else(|| format!("{text:?} is not a profile; use latency, default or gentle"))
     }
 }
 

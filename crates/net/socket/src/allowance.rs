@@ -42,8 +42,8 @@ fn limit_of(largest: u32, lent: u64, all: u64) -> u32 {
     }
 }
 
-/// Notes that the ring which `socket` writes has `1 << shift` bytes. Caller holds the lock of the
-/// sending side.
+/// Notes that the ring which `socket` writes has `1 << shift` bytes. Caller holds the lock
+/// for sending of our side.
 pub(crate) fn lend(socket: &Socket, shift: u32) {
     let beyond = (1u64 << shift.min(63)).saturating_sub(1 << PLENTY_SHIFT);
     // A process that shares the connection may have given its memory back.

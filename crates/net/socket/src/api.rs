@@ -181,7 +181,7 @@ impl Handle {
         self.0.tx_shut.load(Ordering::SeqCst)
     }
 
-    /// Whether the library reset the connection and nobody was told: SO_ERROR tells, once.
+    /// Whether the library reset the connection and no call said so: SO_ERROR says it once.
     #[must_use]
     pub fn take_reset(self, fd: Fd) -> bool {
         self.0.is_reset() && sever::take_error(fd, self.0)

@@ -118,8 +118,8 @@ impl Chan {
         self.ours().open.store(OPEN_MAPPED, Ordering::SeqCst);
     }
 
-    /// Says that our end never touches the channel again. From then on the slot may be given to
-    /// another connection.
+    /// Says that our end never touches the channel again. From then on the slot
+    /// may be given to another connection.
     pub(crate) fn leave(&self) {
         self.own().note_closed();
         self.own().unclaim();
@@ -181,12 +181,12 @@ impl Chan {
         }
     }
 
-    /// Tells whoever waits at the peer for bytes.
+    /// Wakes the threads that wait at the peer for bytes.
     pub(crate) fn tell_reader(&self) {
         self.tell(self.theirs().rx_places.load(Ordering::SeqCst));
     }
 
-    /// Tells whoever waits at the peer for space.
+    /// Wakes the threads that wait at the peer for space.
     pub(crate) fn tell_writer(&self) {
         self.tell(self.theirs().tx_places.load(Ordering::SeqCst));
     }

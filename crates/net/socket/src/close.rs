@@ -222,7 +222,7 @@ pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
         return;
     }
     socket.note_end(reason);
-    // Before the rings end: whoever finds them ended must not begin again.
+    // Before the rings end: a thread that finds them ended must not begin again.
     let first = socket.phase.swap(phase::NEVER, Ordering::Relaxed) != phase::NEVER;
     if let Some(chan) = Chan::of(socket) {
         leave_rx(fd, socket, &chan, reason);
@@ -405,7 +405,7 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     }
 }
 
-/// Whether somebody goes on with the connection whose calls pass no hook.
+/// Whether a process whose calls pass no hook goes on with the connection.
 pub(crate) fn goes_unseen(reason: Reason) -> bool {
     matches!(
         reason,
@@ -426,11 +426,11 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
     if !socket.is_bound() {
         return;
     }
-    // First the mode, then the look: whoever comes in now finds either.
+    // First the mode, then the look: a thread that comes in now finds either.
     socket.mode.store(mode::PLAIN, Ordering::SeqCst);
     if socket.pins.load(Ordering::SeqCst) != 1 {
         socket.mode.store(mode::BOUND, Ordering::SeqCst);
-        epoll::look_again(socket); // Whoever looked meanwhile has seen a plain socket.
+        epoll::look_again(socket); // A thread that has looked before saw a plain socket.
         return;
     }
     epoll::unbind_all(socket, &chan);

@@ -249,7 +249,7 @@ pub(crate) struct EpollSet {
     own_copy: AtomicI32,
     segments: Reserve,
     pub(crate) used_segments: AtomicU32,
-    /// Which of them had news of late.
+    /// Which of them had news recently.
     pub(crate) hot: Hot,
     /// A segment has lost its last member.
     stale: AtomicBool,
@@ -455,7 +455,7 @@ impl EpollSet {
         self.last_ready.store(kept, Ordering::Relaxed);
     }
 
-    /// Lets go of segments without members. Caller holds the lock; nobody may be waiting.
+    /// Releases segments without members. Caller holds the lock; no thread may be waiting.
     pub(crate) fn sweep(&self) {
         if !self.waiters.is_empty() || !self.stale.swap(false, Ordering::Relaxed) {
             return;

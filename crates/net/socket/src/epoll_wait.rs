@@ -196,7 +196,7 @@ fn leave(set: &'static EpollSet, ticket: Ticket) {
     }
 }
 
-/// Leaves the set so that others are told of news: sleepers in it, or whoever polls it.
+/// Leaves the set so that others are told of news: sleepers in it, or pollers of it.
 fn hand_over(set: &'static EpollSet, guard: &Guard<'_>) {
     let watched = !set.sleepers.is_empty() || set.latched.load(Ordering::Relaxed);
     if !watched {

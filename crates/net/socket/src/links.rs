@@ -53,7 +53,7 @@ pub(crate) struct Link {
     next_free: AtomicPtr<Link>,
 }
 
-// SAFETY: `segment` is written only under LOCK while nobody uses the link.
+// SAFETY: `segment` is written only under LOCK while the link has no users.
 unsafe impl Sync for Link {}
 
 impl Record for Link {
@@ -131,12 +131,12 @@ fn iter() -> impl Iterator<Item = &'static Link> {
 
 fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
     let Some(link) = POOL.take() else {
-        // SAFETY: nobody has seen the segment yet.
+        // SAFETY: no other thread has seen the segment yet.
         unsafe { segment.release() };
         return None;
     };
     table::hide(segment.fd());
-    // SAFETY: the record is not in the list: nobody else looks at it.
+    // SAFETY: the record is not in the list: no other thread looks at it.
     unsafe { *link.segment.get() = Some(segment) };
     link.peer_pid.store(peer.pid, Ordering::Relaxed);
     link.peer_uid.store(peer.uid, Ordering::Relaxed);
@@ -358,7 +358,7 @@ fn sweep() {
 }
 
 fn discard(link: &'static Link) {
-    // SAFETY: no users, no longer in the list: nobody looks at it.
+    // SAFETY: no users, no longer in the list: no thread looks at it.
     if let Some(segment) = unsafe { (*link.segment.get()).take() } {
         table::clear(segment.fd());
         // SAFETY: no users: no slot, place or bytes of it are in use.

@@ -51,7 +51,7 @@ pub(crate) fn borrow() -> Sys<Borrowed> {
         return Ok(Borrowed { place, bell });
     }
     if name != 0 {
-        // Inherited over fork: the bell is our parent's; let go of our copy.
+        // Inherited over fork: the bell is our parent's; close our copy.
         rt::unhide_and_close(place.fd.load(Ordering::Relaxed));
         place.name.store(0, Ordering::Relaxed);
     }

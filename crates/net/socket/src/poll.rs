@@ -30,7 +30,7 @@ use desk::Desk;
 use libc::pollfd;
 use saiga_channel::sys::{Errno, Fd, Sys};
 
-/// Time between two looks of a poll that nobody can wake.
+/// Time between two looks of a poll that no peer can wake.
 const BRIEF_NS: u64 = 1_000_000;
 /// A call with more descriptors than this asks the kernel less often: it looks at every one.
 const FEW: usize = 16;
@@ -145,7 +145,7 @@ fn nap(fds: &[pollfd]) -> Option<u64> {
 }
 
 /// Whether shared memory alone shows something that was asked for. A ring that has ended shows
-/// nothing: there TCP has the word, and whoever waits for that must sleep.
+/// nothing: there TCP decides, and a thread that waits for that must sleep.
 fn any_news(fds: &[pollfd]) -> bool {
     fds.iter().any(|p| {
         bound(p.fd).is_some_and(|(_pin, _, chan)| {
@@ -225,7 +225,7 @@ fn sleep(
         // No descriptor for a bell: look again soon instead of sleeping.
         return ask_kernel(fds, asked, None, at_most(BRIEF_NS), mask);
     };
-    // A plain socket among them could be bound meanwhile, and we would not hear of it.
+    // A plain socket among them could be bound then, and we would not hear of it.
     let pins = pins::pin_unbound(fds);
     let claims = Claims::new(claimed, fds, &place);
     memory

@@ -59,7 +59,7 @@ impl<T: Record + 'static, const N: usize> Pool<T, N> {
         Some(Self::record(self.range.at().cast(), index))
     }
 
-    /// Gives a record back. Nobody may rely on its content any more.
+    /// Gives a record back. Its content may change from then on.
     pub(crate) fn put(&self, record: &'static T) {
         let Some(_guard) = self.lock.lock() else {
             return;

@@ -32,7 +32,7 @@ pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     let mut now = seen & (ENDED | libc::POLLPRI);
     now |= incoming(chan, rx_mode, seen);
     now |= outgoing(fd, socket, chan, tx_mode, seen);
-    // Whoever is told of it must find it: a receive asks the anchor only when it has news.
+    // A thread that is told of it must find it: a receive asks the anchor only when it has news.
     let has = seen & (IN | ENDED) != 0;
     match news {
         Some(news) if !has => socket.anchor_news.settle(news),

@@ -179,7 +179,7 @@ fn end_by_tcp(
 }
 
 /// Reads from TCP before the peer has switched. An end of the stream counts only when the
-/// peer has not switched meanwhile: then the ring comes first.
+/// peer has not switched since: then the ring comes first.
 fn before_switch(
     fd: Fd,
     socket: &'static Socket,

@@ -2,8 +2,8 @@
 //!
 //! A range that may be written counts as data of the process: under vm.overcommit_memory=2 it is
 //! charged in full, RLIMIT_DATA bounds it, a core dump contains it and mlockall(2) makes it
-//! resident, whether or not a byte of it is ever touched. None of this applies to a range without
-//! access.
+//! resident, whether or not a byte of it is ever touched. None of this applies to a
+//! range without access.
 
 #![expect(unsafe_code, reason = "makes a reserved range accessible")]
 

@@ -150,7 +150,7 @@ fn send_as(
 }
 
 /// Before a caller is told that nothing more fits: an edge-triggered set owes it an event once
-/// there is room, and nobody would look otherwise. True when there is room already.
+/// there is room, and no thread would look otherwise. True when there is room already.
 fn is_room_after_all(socket: &'static Socket, chan: &Chan) -> bool {
     if chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING {
         return chan.tx_ring().arm_space(allowance::limit());
@@ -267,7 +267,7 @@ pub(crate) fn peer_has_finished(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
     true
 }
 
-/// Sends by TCP what the peer has left unread in the ring, as far as TCP takes it now.
+/// Sends by TCP what the peer has left unread in the ring, as much as TCP takes now.
 /// Caller holds the sender's lock.
 fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
     // Sent to a peer that has died, they would look as if they had been written after its end.
@@ -369,7 +369,7 @@ fn go_on_by_tcp(fd: Fd, socket: &Socket, chan: &Chan, lock: &SideLock) {
 }
 
 /// Whether TCP was given bytes on this socket that we know nothing of. A process that shares it
-/// over a fork has counts of its own, and a FIN counts as a byte: then nobody can tell.
+/// over a fork has counts of its own, and a FIN counts as a byte: then the counts do not tell.
 fn was_overtaken(fd: Fd, socket: &Socket) -> bool {
     if socket.maybe_shared() || socket.tx_shut.load(Ordering::Relaxed) {
         return false;
@@ -402,8 +402,8 @@ pub(crate) fn awaits_notice(chan: &Chan) -> bool {
 }
 
 /// A barrier on all threads of the peer. It takes milliseconds on a kernel without a quick one.
-/// Otherwise EPERM for a peer that does not take part: each of its connections could cost us those
-/// milliseconds.
+/// Otherwise EPERM for a peer that does not take part: each of its connections could cost us
+/// those milliseconds, too.
 pub(crate) fn order(chan: &Chan) -> Sys<()> {
     if !barriers::joined() {
         barriers::on_all_processes()

@@ -80,7 +80,7 @@ pub(crate) fn take_error(fd: Fd, socket: &Socket) -> bool {
     if socket.reset_told.swap(true, Ordering::SeqCst) {
         return false;
     }
-    // The kernel has it, too, for whoever uses the descriptor without us.
+    // The kernel has it, too, for programs that use the descriptor without us.
     let mut error = 0i32;
     let _ = sys::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, &mut error);
     true

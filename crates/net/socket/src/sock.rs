@@ -271,7 +271,7 @@ impl Socket {
         interests.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
 
-    /// Gives the record back; nobody is inside and no descriptor refers to it.
+    /// Gives the record back; no thread is inside and no descriptor refers to it.
     pub(crate) fn free(&'static self) {
         self.mode.store(mode::CLOSING, Ordering::SeqCst);
         POOL.put(self);

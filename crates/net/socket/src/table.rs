@@ -110,8 +110,8 @@ fn swap(fd: Fd, value: usize) -> Entry {
     word(fd).map_or(Entry::Unknown, |w| decode(w.swap(value, Ordering::AcqRel)))
 }
 
-/// Puts a socket behind a number. False when the number is beyond the table or there is no memory
-/// for the entry.
+/// Puts a socket behind a number. False when the number is beyond the table, or without
+/// memory for its entry.
 pub(crate) fn set_socket(fd: Fd, socket: &'static Socket) -> bool {
     let address = core::ptr::from_ref(socket).expose_provenance();
     new_word(fd)

@@ -1,7 +1,7 @@
 //! Blocking on one socket: `recv` and `send` that must wait.
 //!
 //! A waiter watches the ring, then sleeps on its bell and the anchor together, so
-//! FIN and reset wake it as they would on the kernel. Locks are not held meanwhile.
+//! FIN and reset wake it as they would on the kernel. Locks are not held during a wait.
 
 #![expect(unsafe_code, reason = "waits through libc")]
 
@@ -27,7 +27,7 @@ pub(crate) enum For {
 pub(crate) enum Until {
     /// O_NONBLOCK, if it is set before the first wait sleeps.
     AsFlagSays,
-    /// The time-out alone.
+    /// The time-out alone, whatever O_NONBLOCK says.
     Done,
 }
 
@@ -108,7 +108,7 @@ impl Wait {
         slept
     }
 
-    /// Whether an attempt may succeed as far as shared memory tells.
+    /// Whether an attempt may succeed, by what shared memory says.
     fn ready(&self, chan: &Chan) -> bool {
         match self.what {
             For::Bytes => {

@@ -23,11 +23,11 @@ pub struct StatusPage {
     entries: &'static [Entry],
 }
 
-/// Takes the counters of processes without a page; nobody reads it.
+/// Takes the counters of processes without a page; it is never read.
 static INERT: Header = Header::zeroed();
 
 impl StatusPage {
-    /// A page that nobody can see: no entries, and counters that go nowhere.
+    /// A page that no other process can see: no entries, and counters that are never read.
     #[must_use]
     pub const fn inert() -> Self {
         Self {

@@ -105,10 +105,10 @@ pub fn wait_stopped(process: u32) -> io::Result<()> {
     }
 }
 
-/// Waits until `process`, anybody's child, has ended (a zombie counts); false after `limit`.
+/// Waits until `process`, a child of any process, has ended (a zombie counts); false after `limit`.
 ///
 /// # Errors
-/// As `pidfd_open(2)`; a process that is gone already is no error.
+/// As `pidfd_open(2)`; a process that has ended is not an error.
 pub fn await_end(process: u32, limit: Duration) -> io::Result<bool> {
     // SAFETY: pidfd_open takes two integers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid(process), 0) };
@@ -118,7 +118,7 @@ pub fn await_end(process: u32, limit: Duration) -> io::Result<bool> {
         return if gone { Ok(true) } else { Err(error) };
     }
     let fd = RawFd::try_from(fd).expect("descriptors are small");
-    // SAFETY: a fresh descriptor that nobody else owns.
+    // SAFETY: a fresh descriptor without another owner.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     readable(fd.as_raw_fd(), limit)
 }
@@ -207,7 +207,7 @@ fn connect_with(
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a fresh descriptor that nobody else owns.
+    // SAFETY: a fresh descriptor without another owner.
     let stream = unsafe { TcpStream::from_raw_fd(fd) };
     for (level, name, value) in options {
         let at = core::ptr::from_ref(value).cast();

@@ -222,7 +222,7 @@ fn control_bound(
 }
 
 impl EpollSet {
-    /// Something became ready by our own doing: sleepers of this set, or whoever polls it,
+    /// Something became ready by our own doing: sleepers of this set, or pollers of it,
     /// must hear of it. Caller holds the lock, which a thread that goes to sleep takes to look
     /// at the ready list, after it has counted as a sleeper.
     pub(crate) fn tell_others(&self, _guard: &Guard<'_>) {

@@ -16,7 +16,7 @@ const DESKS: usize = 65_536;
 
 static POOL: Pool<Mapped, DESKS> = Pool::new();
 
-/// Nobody's entry.
+/// An entry without a descriptor, which poll(2) skips.
 const NOBODY: pollfd = pollfd {
     fd: -1,
     events: 0,
@@ -47,7 +47,7 @@ impl Mapped {
         }
         let larger = sys::map(-1, bytes)?.cast();
         if !now.is_null() {
-            // SAFETY: mapped here for `has` bytes; whoever borrowed the record before is done.
+            // SAFETY: mapped here for `has` bytes; the previous borrower of the record is done.
             unsafe { sys::unmap(now.cast(), has) };
         }
         at.store(larger, Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl Desk {
         let claims = unsafe { at.add(Self::claims_at(self.len)) };
         // SAFETY: mapped for one more than `len`, ours while the record is; any bytes are valid.
         let asked = unsafe { core::slice::from_raw_parts_mut(at.cast(), self.len + 1) };
-        // SAFETY: behind the former and aligned; `new` has filled it before anybody reads it.
+        // SAFETY: behind the former and aligned; `new` has filled it before it is read.
         let claims = unsafe { core::slice::from_raw_parts_mut(claims.cast(), self.len) };
         (asked, claims)
     }
@@ -147,7 +147,7 @@ impl Desk {
 }
 
 impl Desk {
-    /// The memory is not the caller's any more, who returns without it.
+    /// Returns without the memory, which does not belong to the caller any more.
     pub(super) fn disown(&mut self) {
         self.large = None;
     }

@@ -330,7 +330,7 @@ fn send_wrong_proposal(fd: RawFd, (tuple, dice): (&Tuple, &mut Dice)) {
         1 => proposal.key[5] ^= 0x40,
         2 => proposal.slot = u32::MAX,
         3 => proposal.max_shift = u32::MAX,
-        _ => {} // a segment that nobody knows
+        _ => {} // a segment that no process knows
     }
     let _ = rendezvous::propose(fd, &proposal, None);
 }
@@ -351,7 +351,7 @@ fn send_wrong_descriptor(fd: RawFd, (tuple, dice): (&Tuple, &mut Dice)) {
         }
     }
     let _ = rendezvous::propose(fd, &proposal, Some(memory));
-    // Shrunk behind the victim's back: SIGBUS for whoever mapped it unchecked.
+    // Shrunk behind the victim's back: SIGBUS for a process that mapped it unchecked.
     let _ = kernel::ftruncate(memory, 0);
     kernel::close(memory);
 }
