@@ -60,6 +60,8 @@ pub(crate) enum Thing {
     FirstClaim(&'static Socket, usize),
     /// So many claims, in memory that is noted as well.
     Claims(*const Claim, usize),
+    /// The same in a forked child: the sockets are entered, and the places are the parent's.
+    ParentsClaims(*const Claim, usize),
     /// The bell that the caller's thread has borrowed.
     Bell(&'static ThreadPlace),
     /// Borrowed memory of a large poll.
@@ -249,7 +251,10 @@ pub(crate) fn forked() {
                 note.kind.store(kind::PIN, Relaxed);
                 pin_again(socket);
             }
-            Some(Thing::Claims(at, n)) => poll::sockets_of(at, n).for_each(pin_again),
+            Some(Thing::Claims(at, n) | Thing::ParentsClaims(at, n)) => {
+                note.kind.store(kind::PARENTS_CLAIMS, Relaxed);
+                poll::sockets_of(at, n).for_each(pin_again);
+            }
             Some(
                 Thing::Bell(_)
                 | Thing::Memory(_)
@@ -273,6 +278,7 @@ mod kind {
     pub(super) const POLLING: u32 = 7;
     pub(super) const WAITER: u32 = 8;
     pub(super) const SLEEPER: u32 = 9;
+    pub(super) const PARENTS_CLAIMS: u32 = 10;
 }
 
 fn address<T>(record: &'static T) -> *mut c_void {
@@ -295,6 +301,7 @@ impl Note {
             Thing::Claim(socket, place) => (kind::CLAIM, address(socket), small(place)),
             Thing::FirstClaim(socket, place) => (kind::FIRST_CLAIM, address(socket), small(place)),
             Thing::Claims(at, n) => (kind::CLAIMS, at.cast_mut().cast(), small(n)),
+            Thing::ParentsClaims(at, n) => (kind::PARENTS_CLAIMS, at.cast_mut().cast(), small(n)),
             Thing::Bell(place) => (kind::BELL, address(place), 0),
             Thing::Memory(memory) => (kind::MEMORY, address(memory), 0),
             Thing::Polling => (kind::POLLING, core::ptr::null_mut(), 0),
@@ -321,6 +328,7 @@ impl Note {
             // SAFETY: as above.
             kind::FIRST_CLAIM => Thing::FirstClaim(unsafe { record(at) }, count),
             kind::CLAIMS => Thing::Claims(at.cast(), count),
+            kind::PARENTS_CLAIMS => Thing::ParentsClaims(at.cast(), count),
             // SAFETY: as above, a bell's place.
             kind::BELL => Thing::Bell(unsafe { record(at) }),
             // SAFETY: as above, memory of a large poll.
@@ -414,6 +422,7 @@ fn give_back(thing: Thing) {
         Thing::Claim(socket, place) => poll::give_back_one(socket, place, false),
         Thing::FirstClaim(socket, place) => poll::give_back_one(socket, place, true),
         Thing::Claims(at, n) => poll::give_back_many(at, n),
+        Thing::ParentsClaims(at, n) => poll::leave_many(at, n),
         Thing::Bell(place) => places::give_back(place),
         Thing::Memory(memory) => poll::put_back(memory),
         Thing::Polling => poll::end_polling(),

@@ -9,7 +9,7 @@ mod claims;
 mod desk;
 mod pins;
 
-pub(crate) use claims::{Claim, give_back_many, give_back_one, sockets_of};
+pub(crate) use claims::{Claim, give_back_many, give_back_one, leave_many, sockets_of};
 pub use desk::with_records;
 pub(crate) use desk::{Mapped, put_back};
 #[cfg(test)]

@@ -180,6 +180,12 @@ pub(crate) fn give_back_many(at: *const Claim, n: usize) {
     give_back(unsafe { core::slice::from_raw_parts_mut(at.cast_mut(), n) });
 }
 
+/// Leaves the sockets of such claims; the waiting places are the parent process's.
+pub(crate) fn leave_many(at: *const Claim, n: usize) {
+    // SAFETY: as in `give_back_many`.
+    leave(unsafe { core::slice::from_raw_parts_mut(at.cast_mut(), n) });
+}
+
 /// The sockets in such claims.
 pub(crate) fn sockets_of(at: *const Claim, n: usize) -> impl Iterator<Item = &'static Socket> {
     (0..n).filter_map(move |i| {
