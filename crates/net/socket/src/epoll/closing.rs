@@ -5,7 +5,7 @@
 //! file's by now: they turn to a copy of the descriptor.
 
 use super::{EpollSet, SET_POOL};
-use crate::{rt, table};
+use crate::{asleep, rt, table};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Fd};
 
@@ -23,7 +23,10 @@ fn closed(set: &'static EpollSet, fd: Option<Fd>) {
     if set.refs.fetch_sub(1, Ordering::SeqCst) != 1 {
         return;
     }
-    // First of all: a thread that leaves looks at it afterwards.
+    // This thread may have jumped out of a wait in the set. Before the set closes: to leave it ends
+    // it then.
+    asleep::look_for_jumps(&set);
+    // A thread that leaves looks at it afterwards.
     set.closing.store(true, Ordering::SeqCst);
     let Some(guard) = set.lock.lock() else {
         return; // In a signal handler above the lock's holder: at worst a record is lost.
