@@ -16,6 +16,8 @@ pub mod barriers;
 #[cfg(not(loom))]
 pub mod bell;
 #[cfg(not(loom))]
+pub mod bus_error;
+#[cfg(not(loom))]
 pub mod diag;
 #[cfg(not(loom))]
 pub mod layout;

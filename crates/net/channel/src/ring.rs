@@ -303,9 +303,10 @@ impl Ring {
             Ordering::SeqCst,
             Ordering::Relaxed,
         );
-        if published.is_err() {
+        if let Err(now) = published {
             // Only a freeze moves this word beside us (writers hold the sender's lock).
-            return Put::Frozen;
+            let frozen = now == view.head | FROZEN;
+            return if frozen { Put::Frozen } else { Put::Corrupt };
         }
         Put::Bytes {
             n: usize::try_from(n).unwrap_or(0),
@@ -383,6 +384,9 @@ impl Ring {
             }
             let n = copy_out(storage, &view, parts);
             let count = usize::try_from(n).unwrap_or(0);
+            if peek && self.tail() != view.tail {
+                continue; // As below: these bytes are not the next ones any more.
+            }
             if peek || n == 0 {
                 return Got::Bytes {
                     n: count,

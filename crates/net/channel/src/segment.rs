@@ -9,6 +9,7 @@
 #![expect(unsafe_code, reason = "shared memory")]
 
 use crate::barriers;
+use crate::bus_error::Watch;
 use crate::layout::{
     DATA_AT, Header, SEGMENT_BYTES, SLOTS, START_SHIFT, STRIDE_SHIFT, Side, Slot, data_at,
 };
@@ -30,6 +31,7 @@ pub struct Segment {
     fd: Fd,
     /// So many slots' rings are accessible in this process.
     open_slots: AtomicUsize,
+    watch: Watch,
     /// Which end this process is.
     pub side: Side,
 }
@@ -80,7 +82,7 @@ impl Segment {
         checked
     }
 
-    fn map(fd: Fd, side: Side) -> Sys<Segment> {
+    pub(crate) fn map(fd: Fd, side: Side) -> Sys<Segment> {
         let own = sys::map_shared(size_of::<Own>())?;
         let mapped = sys::reserve_shared(fd, SEGMENT_BYTES).and_then(|at| {
             // SAFETY: the header is the first part of what was just reserved.
@@ -88,12 +90,12 @@ impl Segment {
         });
         let both = mapped.map(|at| (NonNull::new(at.cast()), NonNull::new(own.cast())));
         if let Ok((Some(at), Some(own))) = both {
-            let open_slots = AtomicUsize::new(0);
             let segment = Segment {
                 at,
                 own,
                 fd,
-                open_slots,
+                open_slots: AtomicUsize::new(0),
+                watch: Watch::begin(at.as_ptr()),
                 side,
             };
             let joined = &segment.header().identity.joined[side.0];
@@ -133,6 +135,7 @@ impl Segment {
     /// # Safety
     /// No slot, place or storage of this segment is used any more.
     pub unsafe fn release(self) {
+        self.watch.end();
         // SAFETY: promised by our caller.
         unsafe { sys::unmap(self.at.as_ptr().cast(), SEGMENT_BYTES) };
         // SAFETY: as above.
@@ -144,6 +147,13 @@ impl Segment {
     #[must_use]
     pub fn fd(&self) -> Fd {
         self.fd
+    }
+
+    /// Whether some of its memory was missing and has been replaced ([`crate::bus_error`]). Its
+    /// connections are reset at their next use.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.watch.is_damaged()
     }
 
     fn header(&self) -> &Header {

@@ -3,7 +3,8 @@
 //!
 //! A connection's descriptor is, and stays, the kernel's TCP socket (its anchor);
 //! this crate decides call by call whether the kernel or the channel serves it. It
-//! starts no thread, installs no handler and allocates nothing in the caller's heap.
+//! starts no thread, allocates nothing in the caller's heap, and installs no handler
+//! but one for SIGBUS where vm.overcommit_memory is 2.
 
 mod allowance;
 mod anchor_news;

@@ -8,6 +8,7 @@ use crate::pool::{Pool, Record};
 use crate::{fork, rt, table};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use saiga_channel::bus_error;
 use saiga_channel::layout::{OPEN_CLOSED, OPEN_UNUSED, PLACES, SLOTS, Side};
 use saiga_channel::rendezvous::Credentials;
 use saiga_channel::segment::Segment;
@@ -98,7 +99,8 @@ impl Link {
 
     /// Whether it may have further connections.
     fn is_in_service(&self) -> bool {
-        self.is_private() && !self.retired.load(Ordering::Relaxed)
+        let damaged = self.segment().is_some_and(Segment::is_damaged);
+        self.is_private() && !self.retired.load(Ordering::Relaxed) && !damaged
     }
 
     /// Whether no process but ours and the peer's has the memory: otherwise a child would read
@@ -173,6 +175,7 @@ pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link
             return Ok((link, slot, !link.delivered.load(Ordering::Relaxed)));
         }
     }
+    prepare()?;
     let segment = Segment::create(rt::floor())?;
     let link = register(segment, peer).ok_or(sys::Errno(libc::ENOMEM))?;
     let slot = take_slot(link).ok_or(sys::Errno(libc::ENOMEM))?;
@@ -207,6 +210,21 @@ pub(crate) enum Known {
     Shared,
     /// It is not mapped here.
     No,
+}
+
+/// Gets the process ready for its first segment. An error is for this connection only.
+pub(crate) fn prepare() -> Sys<()> {
+    static PREPARED: AtomicBool = AtomicBool::new(false);
+    static PREPARING: Lock = Lock::new();
+    if PREPARED.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    let _guard = PREPARING.lock().ok_or(sys::Errno(libc::EAGAIN))?;
+    if !PREPARED.load(Ordering::Acquire) {
+        bus_error::prepare()?;
+        PREPARED.store(true, Ordering::Release);
+    }
+    Ok(())
 }
 
 /// Looks for a segment that the process behind `peer` made and sent earlier.

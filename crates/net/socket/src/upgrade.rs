@@ -355,6 +355,10 @@ fn find_or_adopt(
         sys::close(memfd);
         return outcome;
     }
+    if links::prepare().is_err() {
+        sys::close(memfd);
+        return Err(unknown);
+    }
     let segment = Segment::adopt(memfd, rt::floor()).map_err(|_| unknown)?;
     match links::adopt(segment, peer) {
         Known::Ours(link) => Ok(link),
