@@ -404,15 +404,12 @@ impl<W: Workload> Engine<'_, '_, W> {
         let looker = self.extras.beside.as_deref_mut();
         let beside = looker.map(|looker| (looker, run.arm.as_str(), planned));
         let interrupt = self.interrupt;
-        match watched(
-            self.workload,
-            arm,
-            cell,
+        let asked = Asked {
             operations,
             limit,
-            interrupt,
-            beside,
-        ) {
+            seed: plan.seed_of(visit.pair),
+        };
+        match watched(self.workload, arm, cell, asked, interrupt, beside) {
             Ok((mut measured, stolen)) => {
                 judge::refuse_no_numbers(&mut measured);
                 run.rejected = judge::rejection(&measured, stolen, plan.max_foreign_cores);
@@ -471,7 +468,7 @@ impl<W: Workload> Engine<'_, '_, W> {
     }
 }
 
-/// One run from the start of its servers to their end.
+/// One run from the start of its servers to their end, which is part of no pair.
 ///
 /// # Errors
 /// [`Failure`]; nothing is left running.
@@ -483,8 +480,21 @@ pub fn measure<W: Workload>(
     limit: Duration,
     interrupt: &Interrupt,
 ) -> Result<Measured, Failure> {
-    let measured = watched(workload, arm, cell, operations, limit, interrupt, None);
+    let asked = Asked {
+        operations,
+        limit,
+        seed: 0,
+    };
+    let measured = watched(workload, arm, cell, asked, interrupt, None);
     measured.map(|(measured, _)| measured)
+}
+
+/// What a run is asked for.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    operations: u64,
+    limit: Duration,
+    seed: u64,
 }
 
 /// Who looks on, at which arm, and for how long that is planned to run.
@@ -495,8 +505,7 @@ fn watched<W: Workload>(
     workload: &W,
     arm: usize,
     cell: &Cell<W::Load>,
-    operations: u64,
-    limit: Duration,
+    asked: Asked,
     interrupt: &Interrupt,
     mut beside: Option<Looker<'_, '_>>,
 ) -> Result<(Measured, Stolen), Failure> {
@@ -518,11 +527,12 @@ fn watched<W: Workload>(
     }
     let window = StealWindow::open().map_err(Failure::impossible)?;
     let measured = target.run(
-        operations,
+        asked.operations,
         &Conditions {
             interrupt,
             hogs: &hogs,
-            limit,
+            seed: asked.seed,
+            limit: asked.limit,
         },
     );
     let stolen = window.stolen().map_err(Failure::impossible)?;

@@ -74,6 +74,14 @@ impl<L> Cell<L> {
 }
 
 impl<L> Plan<L> {
+    /// From which the inputs of a pair follow. Other than the seed of the order, it stays small
+    /// enough to be typed.
+    #[must_use]
+    pub fn seed_of(&self, pair: u32) -> u64 {
+        let mut rng = fastrand::Rng::with_seed(self.seed.wrapping_add(u64::from(pair)));
+        u64::from(rng.u32(1..))
+    }
+
     /// Every visit in order of execution, for `arms` arms.
     #[must_use]
     pub fn visits(&self, arms: usize) -> Vec<Visit> {
@@ -298,5 +306,16 @@ mod tests {
         assert_ne!(visits, plan(5, 3, 43).visits(2));
         let pairs: Vec<u32> = visits.iter().map(|v| v.pair).collect();
         assert_eq!(pairs, [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn each_pair_has_inputs_of_its_own_and_the_same_ones_again() {
+        let plan_of = |seed| plan(1, 50, seed);
+        let seeds: Vec<u64> = (0..50).map(|pair| plan_of(42).seed_of(pair)).collect();
+        let again: Vec<u64> = (0..50).map(|pair| plan_of(42).seed_of(pair)).collect();
+        assert_eq!(seeds, again);
+        let different: std::collections::BTreeSet<u64> = seeds.iter().copied().collect();
+        assert_eq!(different.len(), 50);
+        assert_ne!(plan_of(43).seed_of(0), seeds[0]);
     }
 }

@@ -138,6 +138,9 @@ pub struct Conditions<'a> {
     pub interrupt: &'a Interrupt,
     /// Busy processes of ours that run beside the load.
     pub hogs: &'a [Child],
+    /// From which the load's inputs follow, for loads that draw them: the same for all arms of a
+    /// pair.
+    pub seed: u64,
     /// A run that takes longer is stopped and rejected.
     pub limit: Duration,
 }

@@ -35,6 +35,8 @@ pub(crate) struct Told<'a> {
     pub(crate) servers: &'a [u32],
     /// Disks and network interfaces to watch one by one.
     pub(crate) devices: &'a [String],
+    /// From which its inputs follow, unless the options of the file say otherwise.
+    pub(crate) seed: u64,
 }
 
 /// The line that runs the load of `file` for `arm`; `test` is that of redis-benchmark.
@@ -64,6 +66,9 @@ pub(crate) fn line(
                 ]);
                 let servers = told.servers.iter().map(ToString::to_string);
                 words.extend(servers.flat_map(|pid| ["--server-pid".to_owned(), pid]));
+                if !options.iter().any(|word| word.starts_with("--seed")) {
+                    words.extend(["--seed".to_owned(), told.seed.to_string()]);
+                }
                 let devices = told.devices.iter().cloned();
                 words.extend(devices.flat_map(|name| ["--device".to_owned(), name]));
             }
@@ -185,6 +190,32 @@ mod tests {
             (metrics["throughput_ops_s"], metrics["latency_mean_us"]),
             (12.5, 1500.0)
         );
+    }
+
+    /// The words behind `--seed` in the line of a run.
+    fn seeds(options: &str) -> Vec<String> {
+        let text = format!(
+            "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
+             [[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n\
+             [workload]\nkind = \"tpcc\"\nprops = [\"p\"]\noptions = [{options}]"
+        );
+        let file = Experiment::parse(Path::new("/f.toml"), &text, &[]).unwrap();
+        let told = Told {
+            results: Path::new("/r/0001-a"),
+            servers: &[],
+            devices: &[],
+            seed: 4711,
+        };
+        let line = line(&file, &file.arms[0], None, Path::new("saiga"), Some(told));
+        let words = line.args;
+        let at = |(i, word): (usize, &String)| (word == "--seed").then(|| words[i + 1].clone());
+        words.iter().enumerate().filter_map(at).collect()
+    }
+
+    #[test]
+    fn tpcc_is_given_the_seed_of_its_pair_unless_the_file_has_one() {
+        assert_eq!(seeds("\"--think\""), ["4711"]);
+        assert_eq!(seeds("\"--seed\", \"3\""), ["3"]);
     }
 
     #[test]

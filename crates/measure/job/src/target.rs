@@ -120,6 +120,7 @@ impl OwnTarget {
             results,
             servers: &servers,
             devices: &file.metrics.devices,
+            seed: conditions.seed,
         });
         let line = client::line(file, &site.arm, test.as_deref(), &core.tool, told);
         let before = fill::levels(&file.metrics.fill, "before");

@@ -33,6 +33,8 @@ struct Fake {
     recalled: RefCell<Vec<(usize, BTreeMap<String, String>)>>,
     /// Arm and operations of every run, in order.
     log: RefCell<Vec<(usize, u64)>>,
+    /// Their seeds.
+    seeds: RefCell<Vec<u64>>,
 }
 
 struct FakeTarget<'a> {
@@ -55,6 +57,7 @@ impl Fake {
             recalled: RefCell::default(),
             ran: RefCell::default(),
             log: RefCell::default(),
+            seeds: RefCell::default(),
         }))
     }
 }
@@ -148,12 +151,13 @@ impl Workload for &'static Fake {
 }
 
 impl Target for FakeTarget<'_> {
-    fn run(&mut self, operations: u64, _: &Conditions<'_>) -> Result<Measured, Failure> {
+    fn run(&mut self, operations: u64, conditions: &Conditions<'_>) -> Result<Measured, Failure> {
         if self.fake.log.borrow().len() == self.fake.patience {
             return Err(Failure::Interrupted);
         }
         let nth = self.fake.runs_of(self.arm);
         self.fake.log.borrow_mut().push((self.arm, operations));
+        self.fake.seeds.borrow_mut().push(conditions.seed);
         let measured = (self.fake.script)(self.arm, nth)?;
         let seconds = measured.seconds * f64::from(u32::try_from(operations).unwrap());
         Ok(Measured {
@@ -374,6 +378,7 @@ fn servers_that_do_not_stop_hide_no_cause() {
             ran: RefCell::default(),
             record: None,
             log: RefCell::default(),
+            seeds: RefCell::default(),
         }))
     };
     let plan = plan(2, RunSize::Operations(1));
@@ -394,6 +399,17 @@ fn servers_that_do_not_stop_hide_no_cause() {
     let left = outcome(stubborn(|_, _| run_with(0.0), usize::MAX), &plan).unwrap();
     let reason = left.runs[0].rejected.as_deref();
     assert_eq!(reason, Some("the server does not stop"));
+}
+
+#[test]
+fn the_arms_of_a_pair_are_given_the_same_seed_and_each_pair_another() {
+    let fake = Fake::new(|_, _| run_with(0.0));
+    outcome(fake, &plan(3, RunSize::Operations(1))).unwrap();
+    let seeds = fake.seeds.borrow();
+    let of_pairs: Vec<&[u64]> = seeds.chunks(2).collect();
+    assert_eq!(of_pairs.len(), 3);
+    assert!(of_pairs.iter().all(|pair| pair[0] == pair[1]), "{seeds:?}");
+    assert!(of_pairs[0][0] != of_pairs[1][0] && of_pairs[1][0] != of_pairs[2][0]);
 }
 
 #[test]

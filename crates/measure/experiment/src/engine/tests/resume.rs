@@ -31,6 +31,7 @@ fn process(dir: &Path, patience: usize, sequential: bool) -> Outcome {
         stubborn: false,
         recalled: RefCell::default(),
         log: RefCell::default(),
+        seeds: RefCell::default(),
     }));
     let plan = plan(9, RunSize::Lasting(Duration::from_millis(100)));
     let identity = Identity::of(&fake, &plan, None, &host::describe(1));
