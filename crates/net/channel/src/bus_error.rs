@@ -96,7 +96,7 @@ fn install() -> Sys<()> {
     }
     let substitute = sys::map_shared(DATA_AT + WINDOW)?;
     let watched = sys::map(-1, size_of::<Watched>()).inspect_err(|_| {
-        // SAFETY: nobody has seen it yet.
+        // SAFETY: just mapped, and not used yet.
         unsafe { sys::unmap(substitute, DATA_AT + WINDOW) };
     })?;
     // SAFETY: our handler is not installed, and our caller is the only one here.

@@ -1,4 +1,4 @@
-// about: a signal handler forks above a poll of many descriptors, and the child jumps out of it: the parent's other threads are woken
+// about: a child that a handler has forked above a large poll jumps out: the parent's threads wake
 // upgraded: yes
 #include "trial.h"
 #include <setjmp.h>

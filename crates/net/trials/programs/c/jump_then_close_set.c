@@ -1,4 +1,4 @@
-// about: threads jump out of epoll_wait and close the set, then do other things: no descriptor of it is left
+// about: threads jump out of epoll_wait and close the set: none of its descriptors is left
 // upgraded: yes
 #include "jumps.h"
 
