@@ -182,6 +182,17 @@ fn nothing_is_written_into_a_campaign_of_others(test: &Marked) {
     test.assert_nothing_left();
 }
 
+/// From which the inputs of a run followed.
+fn seed_of(test: &Marked, run: &Run) -> u64 {
+    let folder = &run.detail.as_ref().unwrap().folder;
+    let path = test
+        .path("out")
+        .join(folder.as_ref().unwrap())
+        .join("result.json");
+    let record: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    record["conditions"]["seed"].as_u64().unwrap()
+}
+
 #[test]
 fn one_command_compares_on_a_private_server() {
     let test = Marked::with_real_library();
@@ -226,6 +237,17 @@ fn one_command_compares_on_a_private_server() {
         panic!("{:?}", result.arms);
     };
     assert_eq!(kernel.configuration["mariadb.skip_name_resolve"], "ON");
+    for pair in result.runs.chunks(2) {
+        let seeds: Vec<u64> = pair.iter().map(|run| seed_of(&test, run)).collect();
+        assert_eq!(
+            seeds[0], seeds[1],
+            "the arms of a pair have the same inputs"
+        );
+    }
+    assert_ne!(
+        seed_of(&test, &result.runs[0]),
+        seed_of(&test, &result.runs[2])
+    );
     let differs =
         |name: &&String| saiga.configuration.get(*name) != kernel.configuration.get(*name);
     let different: Vec<_> = kernel.configuration.keys().filter(differs).collect();
@@ -323,6 +345,10 @@ fn what_is_missing_or_does_not_go_together_is_told() {
     refused(&[], "what is compared? --engine mariadb or postgres");
     refused(&["--engine", "mariadb,postgres"], "what is compared?");
     refused(&["--server", "mysqld"], "--server needs --props FILE");
+    for arms in ["kernel,unix", "kernel"] {
+        let told = "--arms: TPC-C on a private server compares two or more of kernel and saiga";
+        refused(&["--engine", "mariadb", "--arms", arms], told);
+    }
     refused(
         &["--engine", "mariadb", "--terminals", "21"],
         "--terminals 21: ten for each warehouse",
@@ -453,5 +479,14 @@ fn a_private_server_is_described_and_not_made() {
     assert_eq!(said.code, Some(0), "{said:?}");
     let told = "# once: make the private server";
     assert!(said.stdout.starts_with(told), "{}", said.stdout);
+    let against_itself = ["compare", "tpcc", "--engine", "mariadb", "--dry-run"];
+    let against_itself = [&against_itself[..], &["--arms", "kernel,kernel"]].concat();
+    let said = test.said(&mut test.saiga(&against_itself));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.stdout.contains("pair 1, arm kernel (again)") && !said.stdout.contains("saiga run"),
+        "{}",
+        said.stdout
+    );
     test.assert_nothing_left();
 }

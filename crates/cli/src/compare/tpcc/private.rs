@@ -29,7 +29,7 @@ use super::super::file::Prepared;
 use super::super::options::{Args, ArmName};
 use super::super::{file, out};
 use super::draft::Draft;
-use super::servers::{goal, kernel_and_saiga};
+use super::servers::{goal, with_and_without};
 use super::text::{Line, Server, Sheet, Snapshotted};
 use super::{EXPERIMENT, check_goes_on, milliseconds, parsed, preface, take_if_missing, this_tool};
 
@@ -174,10 +174,15 @@ impl Plan<'_> {
             .iter()
             .map(|word| quoted(word))
             .collect();
-        let arms = kernel_and_saiga(vec![Line {
+        let line = Line {
             command: words.join(" "),
             saiga: false,
-        }]);
+        };
+        let under_saiga: Vec<bool> = match self.args.arms.as_slice() {
+            [] => vec![false, true],
+            given => given.iter().map(|arm| *arm == ArmName::Saiga).collect(),
+        };
+        let arms = with_and_without(&[line], &under_saiga);
         let seconds = self.args.pace.seconds.unwrap_or(USUAL_SECONDS);
         let time = |seconds| milliseconds(Duration::from_secs_f64(seconds));
         let options = [
@@ -244,8 +249,8 @@ fn engine(args: &Args) -> anyhow::Result<Engine> {
     if let Some((flag, _)) = theirs.iter().find(|(_, given)| *given) {
         bail!("{flag} needs --props FILE, which names the database of the server");
     }
-    if !args.arms.is_empty() && args.arms != [ArmName::Kernel, ArmName::Saiga] {
-        bail!("--arms: TPC-C on a private server compares kernel,saiga");
+    if args.arms.contains(&ArmName::Unix) || args.arms.len() == 1 {
+        bail!("--arms: TPC-C on a private server compares two or more of kernel and saiga");
     }
     let [name] = args.engine.as_slice() else {
         bail!(

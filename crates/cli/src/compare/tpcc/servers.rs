@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use saiga_experiment::account::Account;
+use saiga_experiment::arm::{self, ArmKind};
 use saiga_experiment::file::split;
 use saiga_experiment::process::quoted;
 use saiga_tpcc::props::{Engine, Props};
@@ -55,36 +56,40 @@ pub(super) fn arms(flags: &TpccFlags, props: &[Props]) -> anyhow::Result<Vec<Arm
         );
     };
     if two {
-        return Ok(vec![arm("a", a), arm("b", b)]);
+        return Ok(vec![own_arm("a", a), own_arm("b", b)]);
     }
-    Ok(kernel_and_saiga(a))
+    Ok(with_and_without(&a, &[false, true]))
 }
 
-/// The same servers, on kernel TCP and under Saiga.
-pub(super) fn kernel_and_saiga(lines: Vec<Line>) -> Vec<Arm> {
-    let under = |saiga: bool| {
-        let line = |line: &Line| Line {
-            saiga,
-            ..line.clone()
-        };
-        lines.iter().map(line).collect()
+/// The same servers once for each of `under_saiga`: on kernel TCP, or under Saiga.
+pub(super) fn with_and_without(lines: &[Line], under_saiga: &[bool]) -> Vec<Arm> {
+    let kind = |saiga: &bool| match saiga {
+        true => ArmKind::Saiga(PathBuf::new()),
+        false => ArmKind::Kernel,
     };
-    let arm = |name: &str, description: &str, lines| Arm {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        lines,
+    let kinds: Vec<ArmKind> = under_saiga.iter().map(kind).collect();
+    let arm = |(name, &saiga): (String, &bool)| Arm {
+        name,
+        description: match saiga {
+            true => "the same connections with servers and client under Saiga".to_owned(),
+            false => "kernel TCP, nothing preloaded".to_owned(),
+        },
+        lines: lines
+            .iter()
+            .map(|line| Line {
+                saiga,
+                ..line.clone()
+            })
+            .collect(),
     };
-    vec![
-        arm("kernel", "kernel TCP, nothing preloaded", under(false)),
-        arm(
-            "saiga",
-            "the same connections with servers and client under Saiga",
-            under(true),
-        ),
-    ]
+    arm::names(&kinds)
+        .into_iter()
+        .zip(under_saiga)
+        .map(arm)
+        .collect()
 }
 
-fn arm(name: &str, lines: Vec<Line>) -> Arm {
+fn own_arm(name: &str, lines: Vec<Line>) -> Arm {
     let shown = lines.iter().map(|line| match line.saiga {
         true => format!("{}, under Saiga", line.command),
         false => line.command.clone(),
@@ -99,6 +104,12 @@ fn arm(name: &str, lines: Vec<Line>) -> Arm {
 /// What the arms are to find out.
 pub(super) fn goal(arms: &[Arm]) -> String {
     match arms {
+        [first, second] if first.lines == second.lines => {
+            format!(
+                "Whether TPC-C shows a difference between {} and itself",
+                first.name
+            )
+        }
         [first, second] if first.name == "kernel" => {
             format!(
                 "What {} changes for TPC-C",
