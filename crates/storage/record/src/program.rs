@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn who_dies_without_a_word_is_told_by_his_status_and_who_is_given_up_dies() {
-        let error = run("sh", &["-c", "kill -INT $$"]).unwrap_err().to_string();
-        assert_eq!(error, "sh -c kill -INT $$ failed: signal: 2 (SIGINT)");
+        let error = run("sh", &["-c", "kill -TERM $$"]).unwrap_err().to_string();
+        assert_eq!(error, "sh -c kill -TERM $$ failed: signal: 15 (SIGTERM)");
         let error = run_unless("sh", &["-c", "sleep 1000 | sleep 1000"], &|| true);
         assert!(matches!(error, Err(VolumeError::Interrupted)));
     }
