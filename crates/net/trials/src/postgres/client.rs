@@ -1,8 +1,11 @@
 //! A psql that stays connected and is fed on stdin: one connection for all its commands.
 
-use std::process::{Command, ExitStatus};
+use std::{
+    fs,
+    process::{Command, ExitStatus},
+};
 
-use crate::{census::Census, peer::Peer, sys::Signal};
+use crate::{census::Census, peer::Peer, sys::Signal, witness::await_some};
 
 /// One running psql.
 #[derive(Debug)]
@@ -67,9 +70,13 @@ impl Client {
             .unwrap_or_else(|_| panic!("no pid: {answer}"))
     }
 
-    /// Small queries, enough to earn a channel on every arm.
+    /// Small queries, enough to earn a channel on every arm. The backend has to wait for them: if
+    /// psql and we are scheduled before it each time, it finds the next query there already, and a
+    /// connection whose waits were never seen stays on TCP.
     pub fn warm(&mut self) {
+        let backend = self.backend();
         for i in 0..80 {
+            await_asleep(backend);
             assert_eq!(self.ask(&format!("select {i} * 7;")), (i * 7).to_string());
         }
     }
@@ -103,4 +110,14 @@ impl Client {
     pub fn finish(self) -> (String, ExitStatus) {
         self.peer.finish()
     }
+}
+
+/// Waits until the process sleeps.
+fn await_asleep(pid: u32) {
+    let sleeps = || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (_, state) = stat.rsplit_once(") ")?;
+        state.starts_with('S').then_some(())
+    };
+    await_some(sleeps, || format!("process {pid} does not go to sleep"));
 }
