@@ -74,7 +74,7 @@ impl<L> Cell<L> {
 }
 
 impl<L> Plan<L> {
-    /// From which the inputs of a pair follow. Other than the seed of the order, it stays small
+    /// From which the inputs of a pair follow. Unlike the seed of the order, it is small
     /// enough to be typed.
     #[must_use]
     pub fn seed_of(&self, pair: u32) -> u64 {

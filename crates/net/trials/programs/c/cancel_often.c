@@ -6,16 +6,6 @@ enum { TIMES = 200 };
 static int line;
 static bool polls;
 
-static int descriptors(void)
-{
-    int count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (readdir(folder) != NULL)
-        count++;
-    closedir(folder);
-    return count;
-}
-
 static void block(void)
 {
     char text[8];

@@ -6,16 +6,6 @@ enum { THREADS = 20 };
 static int line, set;
 static pthread_barrier_t closed, over;
 
-static int descriptors(void)
-{
-    int count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (readdir(folder) != NULL)
-        count++;
-    closedir(folder);
-    return count;
-}
-
 static void block(void)
 {
     struct epoll_event event;

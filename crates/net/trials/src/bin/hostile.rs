@@ -81,7 +81,7 @@ struct Attack(Victim);
 
 impl Attack {
     /// Seems to be inside a receive while the server's ring ends. Leaves the receive later without
-    /// having noticed the switch to that ring, as a stopped thread does. The server waits in a send.
+    /// having noticed the switch to that ring, as a stopped thread does. The server waits to send.
     fn leave_without_notice(&mut self, patience: Duration) -> &'static str {
         let segment = match self.0.share_own_segment() {
             Ok(segment) => segment,
