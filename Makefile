@@ -11,6 +11,10 @@ release := $(target)/release
 library := $(abspath $(release))/libsaiga.so
 # The one with fault injection, for the tests alone.
 chaos := $(abspath $(target))/chaos
+# Parts of the wait policy, each left out of a library of its own.
+ablation := $(abspath $(target))/ablation
+parts := spin luck wakeups strangers family turns
+without := $(parts:%=--library $(ablation)/without-%.so)
 libraries := SAIGA_LIBRARY=$(library) SAIGA_CHAOS_LIBRARY=$(chaos)/release/libsaiga.so
 
 bin := $(DESTDIR)$(PREFIX)/bin
@@ -71,12 +75,18 @@ bench:
 	$(MAKE) build
 	$(release)/saiga compare redis --full --out $(OUT)/bench
 
-# The matrix by which the wait policy is judged (docs/waiting.md): an hour on a quiet machine with two CPUs.
+# What each part of the wait policy is worth (docs/waiting.md): the library beside builds that lack one part, a quarter of an
+# hour on a quiet machine with two CPUs.
 bench-wait:
 	tools/setup test
 	$(MAKE) build
-	$(release)/saiga compare redis -t set -c 1,16,64,256 --hog none,0,1,both --arms kernel,saiga --out $(OUT)/wait/redis
-	$(release)/saiga compare sql --full --only point-select --only postgres-select --arms kernel,saiga --out $(OUT)/wait/sql
+	for part in $(parts); do \
+		$(CARGO) build --release --locked -p saiga-preload --features without-$$part --target-dir $(ablation) && \
+		cp $(ablation)/release/libsaiga.so $(ablation)/without-$$part.so || exit; \
+	done
+	$(release)/saiga compare redis -t set -c 1,50 --arms kernel,saiga $(without) --out $(OUT)/wait/redis
+	$(release)/saiga compare redis -t set -c 50 --hog 0 --arms kernel,saiga $(without) --out $(OUT)/wait/redis-hog
+	$(release)/saiga compare sql --engine mariadb,postgres --only c16-unpinned --only c64-unpinned --hog none,0 --arms kernel,saiga $(without) --out $(OUT)/wait/sql
 
 # How a bystander of redis-server is served while another client attacks the server
 # (docs/security.md): four minutes on a quiet machine.

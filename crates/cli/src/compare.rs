@@ -107,7 +107,7 @@ fn redis_arms(args: &Args) -> anyhow::Result<Vec<RedisArm>> {
     if args.idle == 0 {
         return Ok(RedisArm::named(&arms(args)?));
     }
-    let plain = RedisArm::named(&arm_kinds(args.arms())?);
+    let plain = RedisArm::named(&kinds(args)?);
     let both = |arm: RedisArm| {
         let beside = arm.beside(args.idle);
         [arm, beside]
@@ -116,11 +116,18 @@ fn redis_arms(args: &Args) -> anyhow::Result<Vec<RedisArm>> {
 }
 
 fn arms(args: &Args) -> anyhow::Result<Vec<ArmKind>> {
-    let kinds = arm_kinds(args.arms())?;
+    let kinds = kinds(args)?;
     if kinds.len() < 2 {
         bail!("--arms needs two arms at least, such as kernel,saiga");
     }
     Ok(kinds)
+}
+
+/// Those of `--arms`, then those of `--library`.
+fn kinds(args: &Args) -> anyhow::Result<Vec<ArmKind>> {
+    let named = arm_kinds(args.arms())?;
+    let builds = plan::builds(&args.library, &named)?;
+    Ok([named, builds].concat())
 }
 
 fn out(args: &Args) -> anyhow::Result<&Path> {

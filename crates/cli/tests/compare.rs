@@ -158,6 +158,34 @@ fn runs_that_are_not_accelerated_do_not_count() {
 }
 
 #[test]
+fn another_build_of_the_library_is_an_arm_of_its_files_name() {
+    let test = Marked::with_library();
+    let before = test.path("before.so");
+    std::fs::copy(test.path("lib/saiga/libsaiga.so"), &before).unwrap();
+    let before = before.to_str().unwrap();
+    let words = ["compare", "redis", "--dry-run", "--pairs", "1"];
+    let words = [&words[..], &["--arms", "kernel,saiga", "--library", before]].concat();
+    let said = test.said(&mut test.saiga(&words));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let server = format!("# arm before\nenv LD_PRELOAD={before} redis-server --port");
+    assert!(said.stdout.contains(&server), "{}", said.stdout);
+
+    let absent = test.text("absent.so");
+    for (more, message) in [
+        (
+            before,
+            format!("--library {before}: there is an arm before already; name the file otherwise"),
+        ),
+        (
+            &absent,
+            format!("--library {absent}: No such file or directory"),
+        ),
+    ] {
+        test.assert_refused(&[&words[..], &["--library", more]].concat(), &message);
+    }
+}
+
+#[test]
 fn a_dry_run_prints_the_commands_and_runs_none() {
     let test = Marked::with_library();
     let mut saiga = test.saiga(&["compare", "redis", "--dry-run", "--pairs", "1", "--full"]);
@@ -351,9 +379,9 @@ fn a_folder_for_temporary_files_that_is_not_there_is_named_once() {
     );
 }
 
-/// Every engine x 1, 16, 64 and 256 connections x every placement x every hog.
+/// The cells of `make bench-wait`: each kind of load with few and with many connections, with and without a hog.
 #[test]
-fn the_matrix_of_the_wait_policy_is_whole() {
+fn the_parts_of_the_wait_policy_are_judged_by_every_kind_of_load() {
     let test = Marked::with_library();
     let makefile = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Makefile");
     let text = std::fs::read_to_string(makefile).unwrap();
@@ -362,20 +390,35 @@ fn the_matrix_of_the_wait_policy_is_whole() {
     let commands = recipe.filter_map(|line| line.strip_prefix("\t$(release)/saiga "));
     let mut cells = BTreeSet::new();
     for command in commands {
+        let command = command.replace(" $(without)", "");
         let words: Vec<&str> = command.split(' ').chain(["--dry-run"]).collect();
         let said = test.said(&mut test.saiga(&words));
         assert_eq!(said.code, Some(0), "{said:?}");
         let names = said
             .stdout
             .lines()
-            .filter(|line| line.ends_with(", pair 6"));
+            .filter_map(|line| line.strip_prefix("# ")?.strip_suffix(", pair 6"));
         cells.extend(names.map(str::to_owned));
     }
-    assert_eq!(cells.len(), 3 * 4 * 3 * 4);
-    for kind in ["set", "mariadb-point-select", "postgres-select"] {
-        let last = format!("# {kind}-c256-two-cores-hog-both, pair 6");
-        assert!(cells.contains(&last), "{last}: {cells:?}");
-    }
+    let places = ["one-core", "two-cores", "unpinned"].map(|place| format!("set-c50-{place}"));
+    let loads = [
+        "mariadb-point-select-c16",
+        "mariadb-point-select-c64",
+        "mariadb-read-write-c16",
+    ];
+    let more = [
+        "postgres-select-c16",
+        "postgres-select-c64",
+        "postgres-tpcb-c16",
+    ];
+    let unpinned = loads
+        .iter()
+        .chain(&more)
+        .map(|load| format!("{load}-unpinned"));
+    let both = places.iter().cloned().chain(unpinned);
+    let both = both.flat_map(|cell| [format!("{cell}-hog-0"), cell]);
+    let alone = ["one-core", "two-cores", "unpinned"].map(|place| format!("set-c1-{place}"));
+    assert_eq!(cells, both.chain(alone).collect());
 }
 
 #[test]

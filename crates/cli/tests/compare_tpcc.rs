@@ -434,7 +434,10 @@ fn hints_of_the_props_file_become_server_and_restore() {
     let said = shown(&test, &["--seconds", "2"]);
     let server = format!("mysqld --defaults-file={} &", test.text("etc/my.cnf"));
     let props = test.text("props");
-    let client = format!("saiga bench tpcc run --props {props} --for 2000ms --json");
+    // Both arms of the pair are given the same seed.
+    let (_, seed) = said.stdout.split_once("--json --seed ").unwrap();
+    let seed = seed.lines().next().unwrap();
+    let client = format!("saiga bench tpcc run --props {props} --for 2000ms --json --seed {seed}");
     for line in [server, client] {
         has_line(&said, &line);
         has_line(&said, &format!("saiga run --require -- {line}"));

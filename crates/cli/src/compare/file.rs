@@ -136,6 +136,7 @@ fn refuse_others(args: &Args) -> anyhow::Result<()> {
         ("--topology", args.topology != TopologyName::Standalone),
         ("--cluster", args.load.cluster),
         ("--idle", args.idle > 0),
+        ("--library", !args.library.is_empty()),
         ("--hog", !args.hog.is_empty()),
         ("--arms", !args.arms.is_empty()),
         ("--only", !args.only.is_empty()),

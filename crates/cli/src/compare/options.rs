@@ -71,6 +71,10 @@ pub(crate) struct Args {
     /// (default: kernel,unix,saiga; without unix where servers are joined, or with --idle)
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) arms: Vec<ArmName>,
+    /// redis, sql: one more arm, with both processes under this build of libsaiga.so; its name is
+    /// that of the file. May be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: Vec<PathBuf>,
     /// Run only cells whose name contains TEXT, such as set-c50-one-core; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Vec<String>,

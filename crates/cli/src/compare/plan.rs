@@ -314,6 +314,27 @@ pub(crate) fn arm_kinds(names: &[ArmName]) -> anyhow::Result<Vec<ArmKind>> {
     names.iter().map(kind).collect()
 }
 
+/// The arms of `--library`: names that are given twice would be two arms of one name.
+pub(crate) fn builds(files: &[PathBuf], others: &[ArmKind]) -> anyhow::Result<Vec<ArmKind>> {
+    let mut known: Vec<String> = others.iter().map(|kind| kind.name().into_owned()).collect();
+    let build = |file: &PathBuf| {
+        let whole = file
+            .canonicalize()
+            .with_context(|| format!("--library {}", file.display()))?;
+        let kind = ArmKind::Saiga(whole);
+        let name = kind.name().into_owned();
+        if known.contains(&name) {
+            bail!(
+                "--library {}: there is an arm {name} already; name the file otherwise",
+                file.display()
+            );
+        }
+        known.push(name);
+        Ok(kind)
+    };
+    files.iter().map(build).collect()
+}
+
 /// Lets our children open as many connections as the hard limit allows.
 pub(crate) fn raise_descriptor_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);

@@ -1,5 +1,6 @@
 //! The three ways in which a client reaches a server on its own host.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -17,13 +18,18 @@ pub enum ArmKind {
 }
 
 impl ArmKind {
-    /// Its name on the command line.
+    /// Its name on the command line; that of a library by another name than ours is its file's,
+    /// without the ending.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> Cow<'_, str> {
         match self {
-            Self::Kernel => "kernel",
-            Self::Unix => "unix",
-            Self::Saiga(_) => "saiga",
+            Self::Kernel => "kernel".into(),
+            Self::Unix => "unix".into(),
+            Self::Saiga(library) => match library.file_stem() {
+                None => "saiga".into(),
+                Some(stem) if stem == "libsaiga" => "saiga".into(),
+                Some(stem) => stem.to_string_lossy(),
+            },
         }
     }
 
@@ -65,7 +71,7 @@ pub fn names(kinds: &[ArmKind]) -> Vec<String> {
             + 1
     };
     let name = |(index, kind): (usize, &ArmKind)| match nth(index) {
-        1 => kind.name().to_owned(),
+        1 => kind.name().into_owned(),
         2 => format!("{}{AGAIN})", kind.name()),
         n => format!("{}{AGAIN}, {n})", kind.name()),
     };

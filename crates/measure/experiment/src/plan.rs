@@ -74,11 +74,14 @@ impl<L> Cell<L> {
 }
 
 impl<L> Plan<L> {
-    /// From which the inputs of a pair follow. Unlike the seed of the order, it is small
-    /// enough to be typed.
+    /// From which the inputs of a pair follow: the number of that place in the sequence of the
+    /// plan's own seed, so that neighbouring seeds share no inputs. It is small enough to be typed.
     #[must_use]
     pub fn seed_of(&self, pair: u32) -> u64 {
-        let mut rng = fastrand::Rng::with_seed(self.seed.wrapping_add(u64::from(pair)));
+        let mut rng = fastrand::Rng::with_seed(self.seed);
+        for _ in 0..pair {
+            rng.u32(1..);
+        }
         u64::from(rng.u32(1..))
     }
 
@@ -224,6 +227,17 @@ mod tests {
         let cores = Cores::among(cpus.to_vec()).unwrap();
         let cells = everywhere(&[Only], hog, &cores, |_, _| true);
         cells.into_iter().map(|cell| cell.id).collect()
+    }
+
+    #[test]
+    fn neighbouring_seeds_give_no_pair_the_same_inputs() {
+        let seeds = (1..=10).flat_map(|seed| {
+            let plan = plan(1, 20, seed);
+            (0..20).map(move |pair| plan.seed_of(pair))
+        });
+        let all: std::collections::BTreeSet<u64> = seeds.collect();
+        assert_eq!(all.len(), 10 * 20);
+        assert!(!all.contains(&0));
     }
 
     #[test]

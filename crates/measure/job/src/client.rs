@@ -35,16 +35,16 @@ pub(crate) struct Told<'a> {
     pub(crate) servers: &'a [u32],
     /// Disks and network interfaces to watch one by one.
     pub(crate) devices: &'a [String],
-    /// From which its inputs follow, unless the options of the file say otherwise.
-    pub(crate) seed: u64,
 }
 
-/// The line that runs the load of `file` for `arm`; `test` is that of redis-benchmark.
+/// The line that runs the load of `file` for `arm`; `test` is that of redis-benchmark. The inputs
+/// of TPC-C follow from `seed`, unless the options of the file name another.
 pub(crate) fn line(
     file: &Experiment,
     arm: &Arm,
     test: Option<&str>,
     tool: &Path,
+    seed: Option<u64>,
     told: Option<Told<'_>>,
 ) -> CommandLine {
     let words = match &file.workload.kind {
@@ -56,6 +56,12 @@ pub(crate) fn line(
             }
             words.extend(options.iter().cloned());
             words.push("--json".to_owned());
+            if !options.iter().any(|word| word.starts_with("--seed")) {
+                words.extend(
+                    seed.into_iter()
+                        .flat_map(|seed| ["--seed".to_owned(), seed.to_string()]),
+                );
+            }
             if let Some(told) = told {
                 let dir = told.results;
                 words.extend(["--out".to_owned(), dir.to_string_lossy().into_owned()]);
@@ -66,9 +72,6 @@ pub(crate) fn line(
                 ]);
                 let servers = told.servers.iter().map(ToString::to_string);
                 words.extend(servers.flat_map(|pid| ["--server-pid".to_owned(), pid]));
-                if !options.iter().any(|word| word.starts_with("--seed")) {
-                    words.extend(["--seed".to_owned(), told.seed.to_string()]);
-                }
                 let devices = told.devices.iter().cloned();
                 words.extend(devices.flat_map(|name| ["--device".to_owned(), name]));
             }
@@ -200,13 +203,14 @@ mod tests {
              [workload]\nkind = \"tpcc\"\nprops = [\"p\"]\noptions = [{options}]"
         );
         let file = Experiment::parse(Path::new("/f.toml"), &text, &[]).unwrap();
-        let told = Told {
-            results: Path::new("/r/0001-a"),
-            servers: &[],
-            devices: &[],
-            seed: 4711,
-        };
-        let line = line(&file, &file.arms[0], None, Path::new("saiga"), Some(told));
+        let line = line(
+            &file,
+            &file.arms[0],
+            None,
+            Path::new("saiga"),
+            Some(4711),
+            None,
+        );
         let words = line.args;
         let at = |(i, word): (usize, &String)| (word == "--seed").then(|| words[i + 1].clone());
         words.iter().enumerate().filter_map(at).collect()

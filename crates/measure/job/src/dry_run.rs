@@ -33,7 +33,8 @@ pub fn dry_run(job: &Job, plan: &Plan<JobLoad>, machine: &dyn Machine) -> String
                 &mut text,
                 &format!("{}, pair {}, arm {name}", cell.id, visit.pair + 1),
             );
-            run(job, arm, cell, machine, &mut text);
+            let seed = plan.seed_of(visit.pair);
+            run(job, arm, cell, seed, machine, &mut text);
         }
     }
     around(job, Side::After, &mut text);
@@ -116,7 +117,14 @@ fn around(job: &Job, side: Side, text: &mut String) {
     }
 }
 
-fn run(job: &Job, arm: usize, cell: &Cell<JobLoad>, machine: &dyn Machine, text: &mut String) {
+fn run(
+    job: &Job,
+    arm: usize,
+    cell: &Cell<JobLoad>,
+    seed: u64,
+    machine: &dyn Machine,
+    text: &mut String,
+) {
     if let (Some(private), Some(cell)) = (&job.private, job.private_cell(arm, cell)) {
         for program in ["redis-server", "redis-benchmark"] {
             if !machine.program(program) {
@@ -135,7 +143,7 @@ fn run(job: &Job, arm: usize, cell: &Cell<JobLoad>, machine: &dyn Machine, text:
     }
     let Steps { before, after } = job.steps_of(arm, &cell.load);
     for step in before.iter().chain([&Step::Load]).chain(&after) {
-        let (words, commands) = told(job, arm, &cell.load, step);
+        let (words, commands) = told(job, arm, &cell.load, step, Some(seed));
         let _ = writeln!(text, "# {words}");
         for missing in machine::missing(&job.core.file, &job.core.file.arms[arm], step, machine) {
             let _ = writeln!(text, "# ! not here: {}", missing.what);
@@ -151,7 +159,7 @@ pub(crate) fn shell_lines(job: &Job, arm: usize, load: &JobLoad) -> Vec<String> 
     let Steps { before, after } = job.steps_of(arm, load);
     let steps = before.iter().chain([&Step::Load]).chain(&after);
     steps
-        .flat_map(|step| told(job, arm, load, step).1)
+        .flat_map(|step| told(job, arm, load, step, None).1)
         .collect()
 }
 
@@ -160,7 +168,7 @@ pub(crate) fn step_lines(job: &Job, arm: usize, load: &JobLoad) -> Vec<String> {
     let Steps { before, after } = job.steps_of(arm, load);
     let steps = before.iter().chain([&Step::Load]).chain(&after);
     let line = |step| {
-        let (words, commands) = told(job, arm, load, step);
+        let (words, commands) = told(job, arm, load, step, None);
         format!("{words}: {}", commands.join("; "))
     };
     steps.map(line).collect()
@@ -171,8 +179,14 @@ pub(crate) fn whole_hook(hook: &Hook) -> String {
     format!("{}{}", hook_line(hook), rules(hook))
 }
 
-/// A step in words, and as commands.
-fn told(job: &Job, arm: usize, load: &JobLoad, step: &Step) -> (String, Vec<String>) {
+/// A step in words, and as commands. `seed` is that of the pair, in a run of one.
+fn told(
+    job: &Job,
+    arm: usize,
+    load: &JobLoad,
+    step: &Step,
+    seed: Option<u64>,
+) -> (String, Vec<String>) {
     let file = &job.core.file;
     let own = &file.arms[arm];
     let server = |index: &usize| &own.servers[*index];
@@ -217,7 +231,7 @@ fn told(job: &Job, arm: usize, load: &JobLoad, step: &Step) -> (String, Vec<Stri
             let command = format!("redis-cli -p {} SET {first}", port(own.servers.first()));
             (words, vec![command])
         }
-        Step::Load => the_load(job, arm, load),
+        Step::Load => the_load(job, arm, load, seed),
         Step::Stop(index) => stop(server(index)),
         Step::Gone(index) => {
             let server = server(index);
@@ -343,10 +357,10 @@ fn stop(server: &Server) -> (String, Vec<String>) {
     (words, vec![command])
 }
 
-fn the_load(job: &Job, arm: usize, load: &JobLoad) -> (String, Vec<String>) {
+fn the_load(job: &Job, arm: usize, load: &JobLoad, seed: Option<u64>) -> (String, Vec<String>) {
     let file = &job.core.file;
     let own = &file.arms[arm];
-    let line = client::line(file, own, load.test.as_deref(), Path::new(TOOL), None);
+    let line = client::line(file, own, load.test.as_deref(), Path::new(TOOL), seed, None);
     let mut words = match file.workload.limit() {
         Some(limit) => format!("run the load, {} at most; record CPU time", length(limit)),
         None => "run the load; record CPU time".to_owned(),

@@ -120,9 +120,9 @@ impl OwnTarget {
             results,
             servers: &servers,
             devices: &file.metrics.devices,
-            seed: conditions.seed,
         });
-        let line = client::line(file, &site.arm, test.as_deref(), &core.tool, told);
+        let seed = Some(conditions.seed);
+        let line = client::line(file, &site.arm, test.as_deref(), &core.tool, seed, told);
         let before = fill::levels(&file.metrics.fill, "before");
         let lookups = lookups(&site.arm, test.as_deref())?;
         let dir = site.dir().to_owned();

@@ -539,7 +539,7 @@ impl Job {
         let servers: Vec<String> = arm.servers.iter().map(line).collect();
         let load = self.loads().into_iter().next();
         let test = load.as_ref().and_then(|load| load.test.as_deref());
-        let client = client::line(&self.core.file, arm, test, Path::new("saiga"), None);
+        let client = client::line(&self.core.file, arm, test, Path::new("saiga"), None, None);
         let mut configuration: BTreeMap<String, String> =
             arm.servers.iter().flat_map(settings).collect();
         configuration.extend(Workload::settings(self, index).unwrap_or_default());

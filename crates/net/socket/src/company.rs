@@ -2,12 +2,12 @@
 //!
 //! A yield that returns at once was alone on the CPU. One that returns later let
 //! others run: friends, who wait and answer as we do, or a stranger who uses up its
-//! time slice. With strangers about, yielding costs more than sleeping, so for a
-//! while nobody in the process does.
+//! time slice. Where strangers take a good part of a CPU, yielding costs more than
+//! sleeping, so for a while nobody of the family yields there (`family.rs`).
 
 use crate::{clock, family, links, thread};
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// A longer absence needs an explanation: somebody ran here.
 const SUSPICIOUS_US: u64 = 300;
@@ -15,10 +15,6 @@ const SUSPICIOUS_US: u64 = 300;
 const FRIENDLY_TURN_US: u64 = 100;
 /// A yield back within this let nobody run.
 const ALONE_NS: u64 = 1500;
-/// How long nobody spins or yields after a stranger was seen.
-const SULK_US: u64 = 20_000;
-/// How long nobody yields while spinning after a yield has met a stranger.
-const WARY_US: u64 = 300_000;
 
 /// Whoever is answered again and again without waiting leaves the CPU to others of its family, if
 /// there are any, after so long.
@@ -29,9 +25,6 @@ thread_local! {
     static TURN_BEGAN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counter values until which the process sulks, and is wary of yields.
-static SULK_UNTIL: AtomicU64 = AtomicU64::new(0);
-static WARY_UNTIL: AtomicU64 = AtomicU64::new(0);
 static SPINNERS: AtomicU32 = AtomicU32::new(0);
 static CPUS: AtomicU32 = AtomicU32::new(0);
 
@@ -86,17 +79,9 @@ impl Presence {
     /// Whether this thread has had its CPU for long, and others of its family may want it.
     pub(crate) fn is_overdue(&self) -> bool {
         let turn = self.at.wrapping_sub(TURN_BEGAN.get());
-        turn > clock::us(LONG_TURN_US) && family::is_shared(self.cpu, self.at)
-    }
-
-    /// Looks for a stranger's turn since, in a spin that reads the counter all the time.
-    pub(crate) fn note_gap(&self, before: u64, now: u64) -> bool {
-        let long = now.wrapping_sub(before) > clock::us(SUSPICIOUS_US);
-        let stranger = long && !self.is_explained(now);
-        if stranger {
-            sulk(now);
-        }
-        stranger
+        !cfg!(feature = "without-turns")
+            && turn > clock::us(LONG_TURN_US)
+            && family::is_shared(self.cpu, self.at)
     }
 }
 
@@ -109,11 +94,13 @@ pub(crate) fn offer_cpu() -> Turn {
     let away = now.wrapping_sub(before.at);
     if clock::to_ns(away) < ALONE_NS {
         Turn::Nobody
-    } else if away < clock::us(SUSPICIOUS_US) || before.is_explained(now) {
+    } else if away < clock::us(SUSPICIOUS_US)
+        || before.is_explained(now)
+        || cfg!(feature = "without-strangers")
+    {
         Turn::Friend
     } else {
-        sulk(now);
-        WARY_UNTIL.store(now + clock::us(WARY_US), Ordering::Relaxed);
+        family::lose_turn(before.cpu, before.at, now);
         Turn::Stranger
     }
 }
@@ -121,20 +108,6 @@ pub(crate) fn offer_cpu() -> Turn {
 /// This thread gets its CPU.
 pub(crate) fn turn_begins(now: u64) {
     TURN_BEGAN.set(now);
-}
-
-fn sulk(now: u64) {
-    SULK_UNTIL.store(now + clock::us(SULK_US), Ordering::Relaxed);
-}
-
-/// Whether a stranger has just been seen: then a spin or a yield only feeds it.
-pub(crate) fn sulking(now: u64) -> bool {
-    now < SULK_UNTIL.load(Ordering::Relaxed)
-}
-
-/// Whether a yield has met a stranger of late.
-pub(crate) fn strangers_about(now: u64) -> bool {
-    now < WARY_UNTIL.load(Ordering::Relaxed)
 }
 
 /// One of the few that may spin without offering the CPU: fewer in a process than CPUs.

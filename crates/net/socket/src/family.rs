@@ -19,6 +19,14 @@ const CPUS: usize = 256;
 /// request of a friend takes some ten microseconds.
 const LATE_US: u64 = 1000;
 
+/// A stranger that stays takes a time slice at each yield; other things (a kernel thread, a long
+/// statement of our own, the hypervisor) take one now and then. So strangers may have one part in
+/// so many of a CPU's time, and this much at once.
+const STRANGERS_PART: u64 = 4;
+const STRANGERS_US: u64 = 5_000;
+/// For so long after they had more, nobody yields there.
+const WARY_US: u64 = 300_000;
+
 /// For so long after a change of turns others of the family may want the CPU.
 const SHARED_US: u64 = 20_000;
 
@@ -33,6 +41,12 @@ struct Line {
     whose: AtomicU32,
     /// When the last one was that followed somebody else's.
     changed: AtomicU64,
+    /// Ticks that strangers had beyond their part of the time.
+    lost: AtomicU64,
+    /// Until when that was counted.
+    counted: AtomicU64,
+    /// When it was last too much.
+    crowded: AtomicU64,
 }
 
 /// What the family shares.
@@ -60,6 +74,9 @@ fn shared() -> Option<&'static Shared> {
 }
 
 fn line(cpu: u32) -> Option<&'static Line> {
+    if cfg!(feature = "without-family") {
+        return None;
+    }
     Some(&shared()?.lines[cpu as usize % CPUS])
 }
 
@@ -95,6 +112,27 @@ pub(crate) fn is_shared(cpu: u32, now: u64) -> bool {
     changed != 0 && now.saturating_sub(changed) < clock::us(SHARED_US)
 }
 
+/// A member wanted `cpu` from `since` to `now`, and strangers had it. Several members may tell of
+/// the same time, which counts once.
+pub(crate) fn lose_turn(cpu: u32, since: u64, now: u64) {
+    let Some(line) = line(cpu) else { return };
+    let most = clock::us(STRANGERS_US);
+    let counted = line.counted.swap(now, Ordering::Relaxed);
+    let allowed = now.saturating_sub(counted) / STRANGERS_PART;
+    let before = line.lost.load(Ordering::Relaxed).saturating_sub(allowed);
+    let lost = before + now.saturating_sub(since.max(counted));
+    line.lost.store(lost.min(2 * most), Ordering::Relaxed);
+    if lost > most {
+        line.crowded.store(now, Ordering::Relaxed);
+    }
+}
+
+/// Whether strangers have had too much of `cpu` of late: there, a yield costs a time slice.
+pub(crate) fn has_strangers(cpu: u32, now: u64) -> bool {
+    let crowded = line(cpu).map_or(0, |l| l.crowded.load(Ordering::Relaxed));
+    crowded != 0 && now.saturating_sub(crowded) < clock::us(WARY_US)
+}
+
 /// Whether the family had turns on `cpu` again and again since `since` (ticks), at which it had
 /// one.
 pub(crate) fn was_busy_since(cpu: u32, since: u64) -> bool {
@@ -105,10 +143,53 @@ pub(crate) fn was_busy_since(cpu: u32, since: u64) -> bool {
 mod tests {
     use super::*;
 
+    /// One family for all tests of this process.
+    fn meet() {
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        ONCE.call_once(|| {
+            clock::calibrate();
+            begin();
+        });
+    }
+
+    /// A time slice of a hog.
+    const SLICE_US: u64 = 3_000;
+
+    /// Whether `cpu` has strangers after `slices`, each `pause_us` after the one before.
+    fn is_crowded_after(cpu: u32, slices: u64, pause_us: u64) -> bool {
+        meet();
+        let mut now = 1 << 40;
+        for _ in 0..slices {
+            let since = now + clock::us(pause_us);
+            now = since + clock::us(SLICE_US);
+            // Two that wait tell of the same time.
+            lose_turn(cpu, since, now);
+            lose_turn(cpu, since + clock::us(10), now);
+        }
+        has_strangers(cpu, now)
+    }
+
+    #[test]
+    fn a_stranger_that_stays_is_seen_at_its_second_time_slice() {
+        assert!(!is_crowded_after(250, 1, 20));
+        assert!(is_crowded_after(251, 2, 20));
+        assert!(is_crowded_after(252, 10, SLICE_US));
+        let later = (1 << 40) + clock::us(2 * WARY_US);
+        assert!(!has_strangers(251, later), "it may have gone");
+    }
+
+    #[test]
+    fn turns_of_others_now_and_then_are_no_stranger() {
+        assert!(!is_crowded_after(253, 1000, 4 * SLICE_US));
+        assert!(
+            !has_strangers(254, 1 << 40),
+            "nobody ever lost a turn there"
+        );
+    }
+
     #[test]
     fn a_cpu_is_shared_while_turns_change_hands_on_it() {
-        clock::calibrate();
-        begin();
+        meet();
         let (cpu, at) = (255, 1 << 40);
         take_turn(cpu, at);
         take_turn(cpu, at + clock::us(SHARED_US));

@@ -7,7 +7,7 @@
 
 use crate::company::{self, Presence, Turn};
 use crate::luck::{self, Luck};
-use crate::{clock, rt, wakeups};
+use crate::{clock, family, rt, wakeups};
 use saiga_channel::segment::Segment;
 
 /// Spinning for less than this never pays for a sleep.
@@ -31,20 +31,20 @@ pub(crate) fn linger(peer_cpu: u32, segment: Option<&Segment>, news: impl Fn() -
 
 fn attempt(start: Presence, peer_cpu: u32, news: &impl Fn() -> bool) -> bool {
     let limit = spin_limit();
-    if limit == 0 || company::sulking(start.at) {
+    if limit == 0 || cfg!(feature = "without-spin") {
         return news();
     }
     if peer_cpu == start.cpu {
-        // It cannot answer while we spin, and with strangers about a yield costs a time slice.
-        if company::strangers_about(start.at) {
+        // It cannot answer while we spin, and beside a stranger a yield costs a time slice.
+        if family::has_strangers(start.cpu, start.at) {
             return news();
         }
         return luck::try_if_worth(Luck::Yield, || yield_turns(news)).unwrap_or_else(news);
     }
     let spun = luck::try_if_worth(Luck::Spin, || {
-        if company::strangers_about(start.at) {
+        if family::has_strangers(start.cpu, start.at) {
             // A yield would cost a time slice here.
-            company::Spinner::enter().is_some_and(|_one| spin(Presence::now(), limit, news))
+            company::Spinner::enter().is_some_and(|_one| spin(limit, news))
         } else {
             polite_spin(start, limit, news)
         }
@@ -81,11 +81,11 @@ fn polite_spin(start: Presence, limit: u64, news: &impl Fn() -> bool) -> bool {
     }
     let mut turns = 0;
     loop {
-        if spin(Presence::now(), clock::us(COURTESY_US), news) {
+        if spin(clock::us(COURTESY_US), news) {
             return true;
         }
         let now = clock::ticks();
-        if now.wrapping_sub(start.at) > limit || company::sulking(now) {
+        if now.wrapping_sub(start.at) > limit {
             return false;
         }
         match company::offer_cpu() {
@@ -96,20 +96,15 @@ fn polite_spin(start: Presence, limit: u64, news: &impl Fn() -> bool) -> bool {
     }
 }
 
-fn spin(start: Presence, limit: u64, news: &impl Fn() -> bool) -> bool {
-    let mut before = start.at;
+fn spin(limit: u64, news: &impl Fn() -> bool) -> bool {
+    let start = Presence::now().at;
     loop {
         let found = (0..8).any(|_| {
             core::hint::spin_loop();
             news()
         });
-        let now = clock::ticks();
-        if start.note_gap(before, now) {
-            return found || news();
-        }
-        if found || now.wrapping_sub(start.at) > limit {
+        if found || clock::ticks().wrapping_sub(start) > limit {
             return found;
         }
-        before = now;
     }
 }

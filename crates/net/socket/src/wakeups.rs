@@ -68,7 +68,7 @@ fn follow(cost: u64, sample: u64) -> u64 {
 
 /// The cost of a wake-up in ticks, once known.
 pub(crate) fn cost() -> Option<u64> {
-    Some(COST.load(Ordering::Relaxed)).filter(|&c| c != 0)
+    Some(COST.load(Ordering::Relaxed)).filter(|&c| c != 0 && !cfg!(feature = "without-wakeups"))
 }
 
 #[cfg(test)]
