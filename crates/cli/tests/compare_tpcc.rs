@@ -393,6 +393,38 @@ fn what_is_missing_or_does_not_go_together_is_told() {
     refused(&mute, &format!("{file}: SQLite has no server"));
 }
 
+/// A server would be started and restored here, and another one measured.
+#[test]
+fn props_that_lead_elsewhere_are_refused_before_anything_is_done() {
+    let test = Marked::with_library();
+    fs::create_dir(test.path("data")).unwrap();
+    let [file, data, out, snapshot] = ["props", "data", "out", "snapshot"].map(|it| test.text(it));
+    let far =
+        format!("conn=jdbc:mysql://192.0.2.10:3399/tpcc\nuser=u\nwarehouses=1\ndata={data}\n{RUN}");
+    fs::write(test.path("props"), far).unwrap();
+    let told = format!("{file}: conn= leads to 192.0.2.10 (this machine does not have 192.0.2.10)");
+    let from_flags = ["compare", "tpcc", "--props", &file, "--snapshot", &snapshot];
+    let server = ["--server", "/no/such/mysqld", "--out", &out];
+    test.assert_refused(&[&from_flags[..], &server].concat(), &told);
+    assert!(!test.path("snapshot").exists() && !test.path("out").exists());
+
+    let experiment = "[[server]]\nname = \"db\"\ncommand = \"/no/such/mysqld\"\nport = 3399\n\
+                      [[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
+                      [workload]\nkind = \"tpcc\"\nprops = \"props\"\n";
+    fs::write(test.path("e.toml"), experiment).unwrap();
+    let from_file = ["compare", &test.text("e.toml"), "--out", &out];
+    test.assert_refused(&from_file, &told);
+    props(&test, "3400", RUN);
+    let told = format!(
+        "{file}: conn= leads to port 3400, on which arm \"a\" starts no server (server \"db\" has \
+         3399); give both the same port"
+    );
+    test.assert_refused(&from_file, &told);
+    let shown = test.said(&mut test.saiga(&["compare", &test.text("e.toml"), "--dry-run"]));
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    has_line(&shown, &format!("# ! refused: {told}"));
+}
+
 /// A props file with every hint, whose folders are there.
 fn hinted(test: &Marked) {
     for folder in ["data", "etc"] {

@@ -19,6 +19,7 @@ use anyhow::{Context, bail};
 use saiga_experiment::campaign::Claim;
 use saiga_experiment::file::Experiment;
 use saiga_experiment::interrupt::Interrupt;
+use saiga_job::ThisMachine;
 use saiga_snapshot::{Options, Progress, Snapshot, TakeError};
 use saiga_tpcc::props::Props;
 
@@ -69,6 +70,8 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         return file::campaign(file, args);
     }
+    // Before a snapshot is taken of data that the load would never reach.
+    saiga_job::check_reach(&file, &props, &ThisMachine)?;
     let dir = out(&args)?;
     // Dropped after the claim, without which there is no campaign.
     let mut draft = Draft::in_folder(dir)?;

@@ -12,6 +12,7 @@ use saiga_experiment::workload::Workload;
 
 use crate::loads::JobLoad;
 use crate::machine::{self, Machine};
+use crate::reach::check_reach;
 use crate::step::{Side, Step, Steps};
 use crate::workload::Job;
 use crate::{client, line};
@@ -22,7 +23,7 @@ const TOOL: &str = "saiga";
 /// Everything that `plan` would do, in order, and what of it `machine` lacks.
 #[must_use]
 pub fn dry_run(job: &Job, plan: &Plan<JobLoad>, machine: &dyn Machine) -> String {
-    let mut text = head(job, plan);
+    let mut text = head(job, plan, machine);
     let visits = plan.visits(job.core.file.arms.len());
     around(job, Side::Before, &mut text);
     for visit in visits {
@@ -41,7 +42,7 @@ pub fn dry_run(job: &Job, plan: &Plan<JobLoad>, machine: &dyn Machine) -> String
     text
 }
 
-fn head(job: &Job, plan: &Plan<JobLoad>) -> String {
+fn head(job: &Job, plan: &Plan<JobLoad>, machine: &dyn Machine) -> String {
     let file = &job.core.file;
     let mut text = format!("# {}\n", file.name);
     for line in file.goal.iter().flat_map(|goal| goal.lines()) {
@@ -70,6 +71,9 @@ fn head(job: &Job, plan: &Plan<JobLoad>) -> String {
         text.push_str(
             "# nothing is restored between runs: each begins with what the one before it left\n",
         );
+    }
+    if let Err(astray) = check_reach(file, &job.core.props, machine) {
+        let _ = writeln!(text, "# ! refused: {astray}");
     }
     text
 }

@@ -1,6 +1,7 @@
 //! What a step needs of the machine, and what of it is not here.
 
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 
 use saiga_experiment::account::Account;
@@ -14,6 +15,9 @@ const OF_THE_SHELL: [&str; 20] = [
     ".", "[", "case", "cd", "command", "echo", "eval", "exec", "exit", "export", "for", "if",
     "printf", "set", "test", "trap", "true", "ulimit", "umask", "while",
 ];
+
+/// The port of the discard service (RFC 863): connecting a socket needs one. Nothing is sent there.
+const DISCARD_PORT: u16 = 9;
 
 /// A machine, as far as steps depend on it.
 pub trait Machine {
@@ -31,6 +35,11 @@ pub trait Machine {
     fn node(&self, number: usize) -> bool;
     /// Whether we are root.
     fn root(&self) -> bool;
+    /// Whether every address of a host belongs to this machine.
+    ///
+    /// # Errors
+    /// Why not, in words for people.
+    fn host(&self, name: &str) -> Result<(), String>;
 }
 
 /// The machine on which we run.
@@ -72,6 +81,35 @@ impl Machine for ThisMachine {
     fn root(&self) -> bool {
         Account::are_root()
     }
+
+    fn host(&self, name: &str) -> Result<(), String> {
+        let found = (name, DISCARD_PORT).to_socket_addrs();
+        let found = found.map_err(|error| format!("it has no address: {error}"))?;
+        let addresses: Vec<SocketAddr> = found.collect();
+        match addresses.iter().find(|address| !is_own(address)) {
+            Some(other) => Err(format!("this machine does not have {}", other.ip())),
+            None if addresses.is_empty() => Err("it has no address".to_owned()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether an address belongs to an interface of this machine. The kernel answers from an address of
+/// its own exactly when it is asked for that address. Connecting a UDP socket sends nothing.
+fn is_own(address: &SocketAddr) -> bool {
+    let ip = address.ip().to_canonical();
+    if ip.is_loopback() || ip.is_unspecified() {
+        return true;
+    }
+    let any: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let source = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect(address)?;
+        socket.local_addr()
+    });
+    source.is_ok_and(|source| source.ip() == address.ip())
 }
 
 /// Something that a step needs and that is not here.
@@ -215,5 +253,34 @@ impl Finder<'_> {
         if let Some(directory) = directory {
             self.path("directory", directory);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel's own table lists the addresses: a line with an address, the next one with its kind.
+    #[test]
+    fn addresses_of_this_machine_are_its_own_and_others_are_not() {
+        let table = fs::read_to_string("/proc/net/fib_trie").unwrap();
+        let lines: Vec<&str> = table.lines().map(str::trim).collect();
+        let own = lines
+            .windows(2)
+            .filter(|pair| pair[1] == "/32 host LOCAL")
+            .filter_map(|pair| pair[0].strip_prefix("|-- "));
+        let mut own: Vec<&str> = own.collect();
+        assert!(own.contains(&"127.0.0.1"), "{own:?}");
+        own.extend(["127.9.9.9", "localhost", "0.0.0.0", "::1"]);
+        for name in own {
+            assert_eq!(ThisMachine.host(name), Ok(()), "{name}");
+        }
+        // Of an address block that is for documents (RFC 5737), and a name that is too long for one.
+        assert_eq!(
+            ThisMachine.host("192.0.2.10"),
+            Err("this machine does not have 192.0.2.10".to_owned())
+        );
+        let nowhere = ThisMachine.host(&"x".repeat(64)).unwrap_err();
+        assert!(nowhere.starts_with("it has no address: "), "{nowhere}");
     }
 }

@@ -16,15 +16,16 @@ use saiga_experiment::numbers::ranges;
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::result::{self, Metric, Warning};
 use saiga_experiment::secret;
-use saiga_experiment::version::ProgramError;
 use saiga_experiment::workload::{Failure, Load, Workload};
 use saiga_redis::{RedisLoad, RedisWorkload};
-use saiga_tpcc::props::{Props, PropsError};
+use saiga_tpcc::props::Props;
 use serde_json::Value;
 
 use crate::course::Asked;
 use crate::loads::{self, JobLoad};
 use crate::machine::{self, Machine};
+use crate::reach::check_reach;
+use crate::setup::SetupError;
 use crate::site::{Campaign, Site, run_hook};
 use crate::step::{Side, Step, Steps, steps};
 use crate::target::{JobTarget, OwnTarget};
@@ -56,35 +57,6 @@ pub(crate) struct Core {
     ignored: RefCell<Vec<String>>,
     /// Whether every process makes the data and their snapshot, from a seed, and removes them.
     pub(crate) makes_data_anew: cell::Cell<bool>,
-}
-
-/// Why an experiment cannot be run here.
-#[derive(Debug, thiserror::Error)]
-pub enum SetupError {
-    /// A props file cannot be used.
-    #[error(transparent)]
-    Props(#[from] PropsError),
-    /// A props file that only builds.
-    #[error(
-        "{} says nothing of a run: terminals, and runMins or runTxnsPerTerminal, are missing",
-        path.display()
-    )]
-    NoRun {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A program of a topology is missing.
-    #[error(transparent)]
-    Program(#[from] ProgramError),
-    /// Things that the steps need.
-    #[error("not on this machine: {}; --dry-run shows which step needs what", .0.join(", "))]
-    Missing(Vec<String>),
-    /// Saiga's library, for the private servers of a topology.
-    #[error("arm {arm:?} runs under Saiga, and its library was not found")]
-    NoLibrary {
-        /// The arm.
-        arm: String,
-    },
 }
 
 impl fmt::Debug for Job {
@@ -169,6 +141,7 @@ impl Job {
         results: PathBuf,
     ) -> Result<Self, SetupError> {
         let mut job = Self::with(file, tool, library, Some(Rc::clone(&probe)), Some(results))?;
+        check_reach(&job.core.file, &job.core.props, machine)?;
         let missing = job.blocking(machine);
         if !missing.is_empty() {
             return Err(SetupError::Missing(missing));

@@ -34,6 +34,9 @@ impl Machine for Nothing {
     fn root(&self) -> bool {
         false
     }
+    fn host(&self, _: &str) -> Result<(), String> {
+        Err("it is not here".to_owned())
+    }
 }
 
 fn examples() -> PathBuf {

@@ -277,3 +277,20 @@ fn tpcc_ends_by_itself_and_has_the_figures_of_its_pauses() {
     assert_eq!(limited.limit().map(|limit| limit.as_secs()), Some(9 * 3600));
     assert_eq!(first(&limited, &[]), "tpmc");
 }
+
+/// A props file among the options would be looked at by nobody but the load.
+#[test]
+fn props_files_of_tpcc_stand_in_props_alone() {
+    let told = problems(
+        "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
+         [[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n\
+         [workload]\nkind = \"tpcc\"\nprops = \"p\"\noptions = [\"--props=q\", \"--think\"]\n",
+    );
+    let [told] = told.as_slice() else {
+        panic!("{told:#?}");
+    };
+    assert!(
+        told.contains("options has --props: every props file stands in props"),
+        "{told}"
+    );
+}

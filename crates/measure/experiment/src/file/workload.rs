@@ -194,9 +194,13 @@ fn tpcc_metrics(options: &[String]) -> Vec<Metric> {
 fn tpcc(table: &Table<'_>, here: &Path) -> Kind {
     table.needed("props");
     let props = table.texts("props").into_iter().map(|file| here.join(file));
+    let options = table.texts("options");
+    if options.iter().any(|word| word.starts_with("--props")) {
+        table.problem("options", "has --props: every props file stands in props");
+    }
     Kind::Tpcc {
         props: props.collect(),
-        options: table.texts("options"),
+        options,
     }
 }
 
