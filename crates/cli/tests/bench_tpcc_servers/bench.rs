@@ -101,6 +101,11 @@ impl Bench {
         self.test.said(&mut self.command(step, more))
     }
 
+    /// The same with another props file.
+    pub(crate) fn said_with(&self, props: &str, step: &str) -> Said {
+        self.test.said(&mut self.command_with(props, step, &[]))
+    }
+
     /// The last line of a step that must be refused.
     pub(crate) fn refused(&self, command: &mut Command) -> String {
         let said = self.test.refused(command);

@@ -1,5 +1,7 @@
 //! Builds that are broken off by SIGKILL, and the end of the tables.
 
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -8,7 +10,7 @@ use saiga_trials::witness::await_some;
 
 use crate::bench::{Bench, ELSEWHERE};
 use crate::marked::send;
-use crate::system::lasting;
+use crate::system::{OWNER, PASSWORD, lasting};
 
 /// A warehouse is being loaded.
 const LOADING: &str = "select count(*) from bmsql_config where cfg_name = 'saiga_job_1' \
@@ -115,4 +117,45 @@ pub(crate) fn tables_are_dropped(bench: &Bench) {
     assert_eq!(bench.number(TABLES), 0);
     let said = bench.refused(&mut bench.command("run", &[]));
     assert!(said.contains("it has no tables of TPC-C"), "{said}");
+}
+
+/// The props file and the statements of the example as they are committed, for another server and
+/// one warehouse.
+pub(crate) fn the_example_for_opengauss_makes_no_foreign_keys(bench: &Bench) {
+    const NAME: &str = "opengauss-812-terminals.conf";
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let system = bench.system.props();
+    let conn = system.lines().find(|line| line.starts_with("conn="));
+    let own = |line: &str| match line.split_once('=') {
+        Some(("conn", _)) => conn.unwrap().to_owned(),
+        Some(("user", _)) => format!("user={OWNER}"),
+        Some(("password", _)) => format!("password={PASSWORD}"),
+        Some(("warehouses", _)) => "warehouses=1".to_owned(),
+        Some(("terminals", _)) => "terminals=10".to_owned(),
+        Some(_) | None => line.to_owned(),
+    };
+    let text = fs::read_to_string(examples.join(NAME)).unwrap();
+    let lines: Vec<String> = text.lines().map(own).collect();
+    fs::write(bench.path(NAME), lines.join("\n")).unwrap();
+    for folder in fs::read_dir(examples).unwrap() {
+        let folder = folder.unwrap();
+        let name = folder.file_name().into_string().unwrap();
+        if !name.starts_with("sql.") {
+            continue;
+        }
+        fs::create_dir(bench.path(&name)).unwrap();
+        for file in fs::read_dir(folder.path()).unwrap() {
+            let file = file.unwrap();
+            fs::copy(file.path(), bench.path(&name).join(file.file_name())).unwrap();
+        }
+    }
+    let said = bench.said_with(NAME, "build");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let keys = |kind: &str| {
+        bench.number(&format!(
+            "select count(*) from information_schema.table_constraints \
+             where constraint_type = '{kind} KEY' and table_name like 'bmsql%'"
+        ))
+    };
+    assert_eq!((keys("PRIMARY"), keys("FOREIGN")), (10, 0), "{said:?}");
 }

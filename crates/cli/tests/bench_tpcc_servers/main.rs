@@ -44,3 +44,10 @@ fn the_whole_job_on_postgres() {
     let last = kills::a_fail_over_is_a_gap_and_loses_nothing;
     the_whole_job(Bench::new(System::postgres()), last);
 }
+
+#[test]
+fn the_example_for_opengauss() {
+    let bench = Bench::new(System::postgres());
+    builds::the_example_for_opengauss_makes_no_foreign_keys(&bench);
+    bench.assert_nothing_left();
+}

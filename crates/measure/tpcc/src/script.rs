@@ -3,7 +3,7 @@
 //! As with BenchmarkSQL's `runSQL.sh`, a step is looked for in `sql.DB/STEP.sql`, then in
 //! `sql.common/STEP.sql`; first in the user's own folder, then among those built in. In a file
 //! `;` at the end of a line ends a statement, `\;` stands for a semicolon inside one, and a line
-//! that begins with `--` is a comment.
+//! that begins with `--` is a comment. A file without a statement is a step that does nothing.
 
 use std::fs;
 use std::io;
@@ -144,6 +144,8 @@ fn built_in(folders: &[String], step: Step) -> Script {
 /// Splits a file into its statements.
 fn statements(text: &str) -> Vec<String> {
     let (mut all, mut one) = (Vec::new(), String::new());
+    // Some editors begin a file with the mark of its encoding.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for line in text.lines().map(str::trim_end) {
         if line.trim_start().starts_with("--") || (line.is_empty() && one.is_empty()) {
             continue;
@@ -160,10 +162,23 @@ fn statements(text: &str) -> Vec<String> {
             all.push(std::mem::take(&mut one));
         }
     }
-    if !one.trim().is_empty() {
-        all.push(one); // The last one may lack its end.
-    }
+    all.push(one); // The last one may lack its end.
+    all.retain(|statement| !is_empty(statement));
     all
+}
+
+/// Whether a statement consists of comments only. Comments of MySQL that begin with `!` are
+/// executed.
+fn is_empty(statement: &str) -> bool {
+    let mut rest = statement.trim_start();
+    while let Some(comment) = rest.strip_prefix("/*") {
+        let is_run = ["!", "M!"].iter().any(|mark| comment.starts_with(mark));
+        match comment.split_once("*/") {
+            Some((_, behind)) if !is_run => rest = behind.trim_start(),
+            Some(_) | None => return false,
+        }
+    }
+    rest.is_empty()
 }
 
 #[cfg(test)]
@@ -184,7 +199,31 @@ mod tests {
                 "last",
             ]
         );
-        assert_eq!(statements("-- nothing\n\n"), [""; 0]);
+    }
+
+    /// Servers refuse an empty query, and a mark of the encoding.
+    #[test]
+    fn a_file_without_a_statement_is_a_step_that_does_nothing() {
+        for text in [
+            "",
+            "\n\n",
+            "-- nothing\n\n",
+            "\u{feff}-- nothing\n",
+            "/* nothing */\n",
+            "/* of two\n   lines */ /* two */;\n",
+            ";\n;\n",
+        ] {
+            assert_eq!(statements(text), [""; 0], "{text:?}");
+        }
+        // MySQL runs what stands in these; and the server says what is wrong with the last.
+        for text in [
+            "/*!40000 select 1 */",
+            "/*M!100000 select 1 */",
+            "/* no end",
+        ] {
+            assert_eq!(statements(text), [text]);
+        }
+        assert_eq!(statements("\u{feff}select 1;"), ["select 1"]);
     }
 
     #[test]

@@ -1,0 +1,2 @@
+-- Nothing: the procedure of opengauss-812-terminals.toml makes no foreign keys. Without this file the
+-- built-in step would make ten.
