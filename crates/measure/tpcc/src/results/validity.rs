@@ -1,7 +1,8 @@
 //! Whether the inputs, the mix and the response times of a run are what the specification allows.
 //!
-//! A share that is outside its bounds in a sample so small that chance alone takes it there (four
-//! standard deviations are wider than the bounds) is no failure: more transactions are wanted.
+//! A share outside its bounds fails where it is more than four standard deviations from what the
+//! inputs are drawn with. What is nearer may be chance, as long as four standard deviations of the
+//! sample are wider than the bounds: more transactions are wanted then.
 
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +90,9 @@ impl Share<'_> {
         let verdict = match of {
             0 => Verdict::Nothing,
             _ if (low..=high).contains(&percent) => Verdict::Holds,
-            of if of < needed => Verdict::TooFew { needed },
+            of if of < needed && distance(percent / 100.0, share, of) <= SIGMAS => {
+                Verdict::TooFew { needed }
+            }
             _ => Verdict::Fails,
         };
         Check {
@@ -100,6 +103,22 @@ impl Share<'_> {
             verdict,
         }
     }
+}
+
+/// How many standard deviations a share of `of` is away from the one with which it was drawn.
+///
+/// This is the root of the likelihood ratio. The usual quotient would find two of ten, where one in
+/// a hundred is drawn, to be six deviations off, although every 233rd sample has so many.
+fn distance(seen: f64, drawn: f64, of: u64) -> f64 {
+    let part = |seen: f64, drawn: f64| {
+        if seen > 0.0 {
+            seen * (seen / drawn).ln()
+        } else {
+            0.0
+        }
+    };
+    let divergence = part(seen, drawn) + part(1.0 - seen, 1.0 - drawn);
+    (2.0 * of as f64 * divergence.max(0.0)).sqrt()
 }
 
 /// §5.5.1.5.
@@ -173,6 +192,7 @@ fn mean_lines(lines: u64, orders: u64) -> Check {
     let mean = lines as f64 / orders.max(1) as f64;
     // The variance of 5 to 15 is 10: 640 orders are enough for a half.
     const NEEDED: u64 = 640;
+    let deviation = (10.0 / orders.max(1) as f64).sqrt();
     Check {
         name: "lines of an order".to_owned(),
         clause: "§5.5.1.5".to_owned(),
@@ -181,7 +201,9 @@ fn mean_lines(lines: u64, orders: u64) -> Check {
         verdict: match orders {
             0 => Verdict::Nothing,
             _ if (9.5..=10.5).contains(&mean) => Verdict::Holds,
-            orders if orders < NEEDED => Verdict::TooFew { needed: NEEDED },
+            orders if orders < NEEDED && (mean - 10.0).abs() <= SIGMAS * deviation => {
+                Verdict::TooFew { needed: NEEDED }
+            }
             _ => Verdict::Fails,
         },
     }
@@ -205,8 +227,9 @@ fn even_lines(by_lines: &[u64; 16], orders: u64) -> Check {
         allowed: format!("up to {LIMIT}"),
         verdict: match orders {
             0 => Verdict::Nothing,
+            _ if outside > 0 => Verdict::Fails,
             orders if orders < NEEDED => Verdict::TooFew { needed: NEEDED },
-            _ if chi2 <= LIMIT && outside == 0 => Verdict::Holds,
+            _ if chi2 <= LIMIT => Verdict::Holds,
             _ => Verdict::Fails,
         },
     }
@@ -336,9 +359,25 @@ mod tests {
         assert_eq!(rollbacks(1798, 200_000), Verdict::Fails);
         assert_eq!(rollbacks(2202, 200_000), Verdict::Fails);
         // 16 * 0.01 * 0.99 / 0.001²
+        let too_few = Verdict::TooFew { needed: 158_400 };
         assert_eq!(rollbacks(800, 80_000), Verdict::Holds);
-        assert_eq!(rollbacks(600, 80_000), Verdict::TooFew { needed: 158_400 });
+        assert_eq!(rollbacks(640, 80_000), Verdict::Fails, "5.9 deviations");
+        assert_eq!(rollbacks(700, 80_000), too_few, "3.6 deviations");
+        assert_eq!(rollbacks(900, 80_000), too_few, "3.5 deviations");
+        assert_eq!(rollbacks(960, 80_000), Verdict::Fails, "5.5 deviations");
         assert_eq!(rollbacks(0, 0), Verdict::Nothing);
+    }
+
+    /// The odds of 2 or more of 10 are 1 : 233, those of 4 or more 1 : 500,000, and those of none
+    /// in 2000 are 1 : 540 million.
+    #[test]
+    fn chance_explains_more_in_a_small_sample() {
+        let too_few = Verdict::TooFew { needed: 158_400 };
+        assert_eq!([0, 1, 2].map(|count| rollbacks(count, 10)), [too_few; 3]);
+        assert_eq!(rollbacks(4, 10), Verdict::Fails);
+        assert_eq!(rollbacks(10, 10), Verdict::Fails);
+        assert_eq!(rollbacks(0, 500), too_few);
+        assert_eq!(rollbacks(0, 2000), Verdict::Fails);
     }
 
     #[test]
@@ -352,7 +391,14 @@ mod tests {
             even_lines(&by_lines, 100).verdict,
             Verdict::TooFew { needed: 110 }
         );
+        by_lines[4] = 1;
+        assert_eq!(even_lines(&by_lines, 100).verdict, Verdict::Fails);
         assert_eq!(mean_lines(94_000, 10_000).verdict, Verdict::Fails);
         assert_eq!(mean_lines(95_000, 10_000).verdict, Verdict::Holds);
+        // The mean of 160 has a standard deviation of a quarter.
+        let too_few = Verdict::TooFew { needed: 640 };
+        assert_eq!(mean_lines(1600 - 159, 160).verdict, too_few);
+        assert_eq!(mean_lines(1600 + 161, 160).verdict, Verdict::Fails);
+        assert_eq!(mean_lines(15 * 6, 6).verdict, too_few);
     }
 }
