@@ -415,55 +415,6 @@ fn every_example_can_be_shown_here() {
     test.assert_nothing_left();
 }
 
-/// The example itself, with less of everything.
-#[test]
-fn the_example_for_one_redis_runs() {
-    let test = Marked::with_real_library();
-    let example =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/redis-standalone.toml");
-    let port = format!("PORT={}", free_port());
-    let out = test.text("out");
-    let words = [
-        "compare",
-        example.to_str().unwrap(),
-        "--pairs",
-        "1",
-        "--out",
-        &out,
-    ];
-    let small = [
-        "--set",
-        &port,
-        "--set",
-        "N=20000",
-        "--set",
-        "CLIENTS=5",
-        "--set",
-        "THREADS=2",
-    ];
-    let mut saiga = test.saiga(&words);
-    let said = test.said(saiga.args(small));
-    assert!(matches!(said.code, Some(0 | 2)), "{said:?}");
-    let result = test.result();
-    let saiga: Vec<&Run> = result
-        .runs
-        .iter()
-        .filter(|run| run.arm == "saiga")
-        .collect();
-    assert!(!saiga.is_empty());
-    for run in saiga {
-        // Strangers may have been busy; that it was accelerated is not for them to decide.
-        let fault = run
-            .rejected
-            .as_deref()
-            .filter(|why| !why.contains("other processes"));
-        assert_eq!(fault.filter(|why| !why.starts_with("repeated")), None);
-        assert!(run.metrics["throughput_ops_s"] > 0.0);
-    }
-    assert_eq!(result.arms[1].configuration["redis.saiga"], "true");
-    test.assert_nothing_left();
-}
-
 #[test]
 fn every_run_begins_with_the_data_of_the_snapshot() {
     let test = Marked::new();

@@ -231,6 +231,8 @@ fn one_command_compares_on_a_private_server() {
             upgraded.is_some_and(|count| *count >= 2.0),
             run.arm == "saiga"
         );
+        let share = run.metrics.get("channel_share");
+        assert_eq!(share.is_some_and(|share| *share >= 0.9), run.arm == "saiga");
     }
     let seeds: Vec<u64> = result.runs.iter().map(|run| seed_of(&test, run)).collect();
     assert_eq!(

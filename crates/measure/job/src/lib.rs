@@ -14,6 +14,7 @@ mod load;
 mod loads;
 mod machine;
 mod occupant;
+mod proof;
 mod reach;
 mod ready;
 mod record;

@@ -15,7 +15,9 @@ use crate::course::{Asked, Course};
 use crate::running::Running;
 
 /// How often the servers are looked at while the load runs.
-const PAUSE: Duration = Duration::from_millis(200);
+pub(crate) const PAUSE: Duration = Duration::from_millis(200);
+/// The same for loads that may end within a second.
+pub(crate) const SHORT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A load about to run.
 pub(crate) struct Once<'a> {
@@ -25,7 +27,7 @@ pub(crate) struct Once<'a> {
     pub(crate) dir: &'a Path,
     /// One that takes longer is stopped; `None` where it ends by itself.
     pub(crate) limit: Option<Duration>,
-    /// Whom its client must prove that it is accelerated to, if it must.
+    /// Which process must prove that the load is accelerated, if one must.
     pub(crate) accelerated: Option<Asked<'a>>,
 }
 
@@ -80,16 +82,9 @@ pub(crate) fn run(
     let mut metrics = figures(&output, &course);
     metrics.insert("server_cpu_s".to_owned(), server_cpu.as_secs_f64());
     metrics.insert("client_cpu_s".to_owned(), ended.cpu.as_secs_f64());
-    let mut invalid = output.rejected;
-    if accelerated.is_some() {
-        match course.accelerated() {
-            Ok(sockets) => {
-                #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
-                metrics.insert("upgraded_sockets".to_owned(), sockets as f64);
-            }
-            Err(why) => invalid = invalid.or(Some(format!("not accelerated: {why}"))),
-        }
-    }
+    let unproved =
+        accelerated.and_then(|asked| proved(asked, &course, &output, &mut metrics).err());
+    let invalid = output.rejected.or(unproved);
     Ok(Measured {
         seconds: output.seconds.unwrap_or(took.as_secs_f64()),
         metrics,
@@ -98,6 +93,30 @@ pub(crate) fn run(
         invalid,
         detail: output.detail,
     })
+}
+
+/// Adds what went by channel while the load was measured.
+///
+/// # Errors
+/// Why a run under Saiga does not count.
+fn proved(
+    asked: Asked<'_>,
+    course: &Course,
+    output: &Output,
+    metrics: &mut BTreeMap<String, f64>,
+) -> Result<(), String> {
+    let always = || f64::NEG_INFINITY..f64::INFINITY;
+    let measured = output.times.as_ref();
+    let measured = measured.map_or_else(always, |times| times.measured.clone());
+    let moved = course.moved_within(&measured);
+    let (upgraded, moved) = moved.map_err(|why| format!("not accelerated: {why}"))?;
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+    metrics.insert("upgraded_sockets".to_owned(), upgraded as f64);
+    metrics.insert("channel_share".to_owned(), moved.channel_share());
+    match moved.shortfall(upgraded, asked.connections) {
+        Some(why) => Err(format!("not accelerated: {why}")),
+        None => Ok(()),
+    }
 }
 
 /// Those of the output; where it says when it measured, what the servers used meanwhile, too.
@@ -136,9 +155,10 @@ fn watch(
         course,
     } = watched;
     let began = Instant::now();
+    let usual = accelerated.map_or(PAUSE, |asked| asked.pause);
     loop {
         let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
-        let pause = left.map_or(PAUSE, |left| left.min(PAUSE));
+        let pause = left.map_or(usual, |left| left.min(usual));
         match client
             .wait(pause, conditions.interrupt)
             .map_err(Failure::impossible)?

@@ -12,7 +12,7 @@ use saiga_redis::remote::{Lookups, Remote};
 use crate::load::Once;
 use crate::site::Site;
 use crate::workload::Core;
-use crate::{client, fill, load};
+use crate::{client, fill, load, proof};
 
 /// Servers that are ready.
 #[derive(Debug)]
@@ -126,12 +126,15 @@ impl OwnTarget {
         let before = fill::levels(&file.metrics.fill, "before");
         let lookups = lookups(&site.arm, test.as_deref())?;
         let dir = site.dir().to_owned();
+        let probe = core.probe.as_deref();
         let once = Once {
             kind: &file.workload.kind,
             line,
             dir: &dir,
             limit: file.workload.limit(),
-            accelerated: core.must_prove(&site.arm),
+            accelerated: probe.and_then(|probe| {
+                proof::asked(&file.workload.kind, &core.props, &site.arm, &servers, probe)
+            }),
         };
         let mut measured = load::run(once, &mut site.servers, conditions)?;
         measured.metrics.extend(before);
@@ -152,38 +155,7 @@ impl OwnTarget {
         if let Kind::Redis { flags, .. } = &file.workload.kind {
             per_operation(&mut measured, flags.requests);
         }
-        self.prove_accelerated(&mut measured);
         Ok(measured)
-    }
-
-    /// A run of redis-benchmark under Saiga counts only when its server says that it was
-    /// accelerated. Others may serve by children, who cannot be asked any more.
-    fn prove_accelerated(&self, measured: &mut Measured) {
-        let Some(probe) = &self.core.probe else {
-            return;
-        };
-        let Kind::Redis { flags, .. } = &self.core.file.workload.kind else {
-            return;
-        };
-        let both = self.site.arm.client.saiga && !flags.reconnect;
-        let servers = self.site.arm.servers.iter().zip(&self.site.servers);
-        let (Some((server, Some(running))), true) = (servers.into_iter().next(), both) else {
-            return;
-        };
-        if !server.dress.saiga {
-            return;
-        }
-        let seen = probe.observe(running.process.child.pid(), flags.clients);
-        let invalid = match seen {
-            Ok(seen) if seen.upgraded_sockets == 0 => {
-                Some("no connection was moved into a channel".to_owned())
-            }
-            Ok(_) => None,
-            Err(why) => Some(why),
-        };
-        if let Some(why) = invalid {
-            measured.invalid = Some(format!("not accelerated: server {:?}: {why}", server.name));
-        }
     }
 }
 

@@ -21,7 +21,6 @@ use saiga_redis::{RedisLoad, RedisWorkload};
 use saiga_tpcc::props::Props;
 use serde_json::Value;
 
-use crate::course::Asked;
 use crate::loads::{self, JobLoad};
 use crate::machine::{self, Machine};
 use crate::reach::check_reach;
@@ -327,20 +326,6 @@ impl Core {
         let beside = self.results.as_ref()?.parent()?;
         let path = dir.strip_prefix(beside).ok()?;
         Some(path.display().to_string())
-    }
-
-    /// Whom the client of a run under Saiga must prove that it is accelerated to: whatever its
-    /// servers are made of, the client has all connections.
-    pub(crate) fn must_prove(&self, arm: &Arm) -> Option<Asked<'_>> {
-        let all = arm.client.saiga && arm.servers.iter().all(|server| server.dress.saiga);
-        if !all || self.props.is_empty() {
-            return None;
-        }
-        let runs = self.props.iter().filter_map(|props| props.run.as_ref());
-        Some(Asked {
-            probe: self.probe.as_deref()?,
-            connections: runs.map(|run| run.terminals).sum(),
-        })
     }
 
     pub(crate) fn campaign(&self) -> Campaign<'_> {

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use saiga_experiment::acceleration::{Acceleration, AccelerationProbe};
+use saiga_experiment::acceleration::{Acceleration, AccelerationProbe, Moved};
 use saiga_experiment::log::last_lines;
 use saiga_experiment::process::{Child, CommandLine, Signal, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
@@ -22,8 +22,6 @@ use crate::load::SqlLoad;
 use crate::server::{Server, write};
 use crate::site::Site;
 
-/// Share of the bytes in the window that must have gone by channel.
-const LEAST_SHARE: f64 = 0.9;
 /// Between two looks whether the load is warm.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 /// Caches fill and the scheduler finds its ways.
@@ -238,19 +236,15 @@ fn judge(measured: &mut Measured, before: Moment, after: Moment, connections: u3
             return;
         }
     };
-    let by_channel = after.channel_bytes.saturating_sub(before.channel_bytes);
-    let by_tcp = after.tcp_bytes.saturating_sub(before.tcp_bytes);
-    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
-    let [channel, tcp, upgraded] = [by_channel, by_tcp, after.upgraded_sockets].map(|n| n as f64);
-    let share = channel / (channel + tcp).max(1.0);
-    if share < LEAST_SHARE {
-        measured.invalid = Some(format!(
-            "not accelerated: {by_channel} bytes went by channel and {by_tcp} by TCP, and {} of \
-             the client's {connections} connections were upgraded",
-            after.upgraded_sockets
-        ));
+    let moved = Moved::between(&before, &after);
+    if let Some(why) = moved.shortfall(after.upgraded_sockets, connections) {
+        measured.invalid = Some(format!("not accelerated: {why}"));
     }
-    measured.metrics.insert("channel_share".to_owned(), share);
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+    let upgraded = after.upgraded_sockets as f64;
+    measured
+        .metrics
+        .insert("channel_share".to_owned(), moved.channel_share());
     measured
         .metrics
         .insert("upgraded_sockets".to_owned(), upgraded);
