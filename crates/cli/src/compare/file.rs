@@ -59,9 +59,7 @@ pub(super) fn campaign_by(
     mut args: Args,
     prepared: Prepared,
 ) -> anyhow::Result<ExitCode> {
-    if let Some(most) = args.pace.max_foreign {
-        file.plan.max_foreign_cores = most;
-    }
+    file.plan.max_foreign_cores = args.pace.max_foreign.or(file.plan.max_foreign_cores);
     let library = library::find().ok();
     if args.pace.pairs.is_none() {
         args.course.until = args.course.until.or(file.plan.until);

@@ -11,7 +11,7 @@ use saiga_experiment::plan::{self, Plan};
 use saiga_experiment::result::{Cell, CellParams, ExperimentResult, FORMAT_VERSION, Host, Verdict};
 use saiga_experiment::stats::Method;
 use saiga_experiment::workload::{Load, Workload};
-use saiga_experiment::{host, output};
+use saiga_experiment::{cpu, host, output};
 use saiga_report::model::Document;
 use saiga_report::{document, html, text};
 
@@ -63,6 +63,7 @@ pub(super) fn result<W: Workload>(
     let mut warnings = conclusion.warnings;
     warnings.extend(open);
     warnings.extend(workload.caveats());
+    warnings.extend(cpu::caveat());
     let mut versions = workload.versions();
     versions.insert("saiga".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     let result = ExperimentResult {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use saiga_experiment::cpu::usual_foreign_cores;
 use saiga_redis::{Test, Topology};
 
 use super::course::Course;
@@ -107,18 +108,16 @@ pub(crate) struct Pace {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Reject a run during which other processes used more CPUs than this, or the hypervisor took
-    /// more of them (default: 0.12, or what FILE.toml says)
+    /// more of them; interrupts and kernel threads do not count
+    /// (default: 2% of the host's CPUs and at least 0.12, or what FILE.toml says)
     #[arg(long, value_name = "CPUS", value_parser = share)]
     pub(crate) max_foreign: Option<f64>,
 }
 
-/// CPUs that strangers may use in a run that counts, where nobody says.
-const USUAL_FOREIGN_CORES: f64 = 0.12;
-
 impl Pace {
     /// CPUs that strangers may use in a run that counts.
     pub(crate) fn max_foreign_cores(&self) -> f64 {
-        self.max_foreign.unwrap_or(USUAL_FOREIGN_CORES)
+        self.max_foreign.unwrap_or_else(usual_foreign_cores)
     }
 }
 

@@ -1,12 +1,9 @@
-//! Where server, client and hogs run, and how much CPU strangers took meanwhile.
+//! Where server, client and hogs run.
 
 use std::fs;
 use std::io;
-use std::time::{Duration, Instant};
 
 use rustix::thread::sched_getaffinity;
-
-use crate::process::own_cpu_time;
 
 /// Highest CPU number that we look for.
 const MAX_CPU: usize = 1024;
@@ -150,128 +147,6 @@ fn cpu_list(text: &str) -> Vec<usize> {
     text.split(',').filter_map(range).flatten().collect()
 }
 
-/// A stretch of time in which we know what our own processes used.
-#[derive(Debug)]
-pub struct CpuWindow {
-    opened: Instant,
-    busy_s: f64,
-    own: Duration,
-}
-
-impl CpuWindow {
-    /// Starts to watch.
-    ///
-    /// # Errors
-    /// `/proc/stat` cannot be read.
-    pub fn open() -> io::Result<Self> {
-        Ok(Self {
-            opened: Instant::now(),
-            busy_s: busy_s()?,
-            own: own_cpu_time()?,
-        })
-    }
-
-    /// CPU seconds of everyone but us and `children_cpu_s`, never below zero.
-    ///
-    /// The resolution is a tick, 10 ms on each CPU. Time stolen by the hypervisor counts.
-    ///
-    /// # Errors
-    /// `/proc/stat` cannot be read.
-    pub fn foreign_cpu_s(&self, children_cpu_s: f64) -> io::Result<f64> {
-        let own = own_cpu_time()?.saturating_sub(self.own);
-        Ok((busy_s()? - self.busy_s - own.as_secs_f64() - children_cpu_s).max(0.0))
-    }
-
-    /// Since it was opened.
-    #[must_use]
-    pub fn elapsed(&self) -> Duration {
-        self.opened.elapsed()
-    }
-}
-
-/// A stretch of time in which the hypervisor may have given our CPUs to others.
-#[derive(Debug)]
-pub struct StealWindow {
-    opened: Instant,
-    stolen_s: f64,
-}
-
-/// What was taken away in a [`StealWindow`].
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Stolen {
-    /// CPU seconds, of all CPUs together.
-    pub cpu_s: f64,
-    /// Wall-clock seconds in which they were counted.
-    pub window_s: f64,
-}
-
-impl StealWindow {
-    /// Starts to watch.
-    ///
-    /// # Errors
-    /// `/proc/stat` cannot be read.
-    pub fn open() -> io::Result<Self> {
-        Ok(Self {
-            opened: Instant::now(),
-            stolen_s: seconds(stolen_ticks)?,
-        })
-    }
-
-    /// What was taken since. The resolution is a tick, 10 ms on each CPU.
-    ///
-    /// # Errors
-    /// `/proc/stat` cannot be read.
-    pub fn stolen(&self) -> io::Result<Stolen> {
-        Ok(Stolen {
-            cpu_s: (seconds(stolen_ticks)? - self.stolen_s).max(0.0),
-            window_s: self.opened.elapsed().as_secs_f64(),
-        })
-    }
-}
-
-fn busy_s() -> io::Result<f64> {
-    seconds(busy_ticks)
-}
-
-/// Ticks of `/proc/stat` as seconds.
-fn seconds(of: fn(&str) -> Option<f64>) -> io::Result<f64> {
-    let stat = fs::read_to_string("/proc/stat")?;
-    of(&stat)
-        .map(|ticks| ticks / ticks_per_second())
-        .ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::InvalidData,
-                "/proc/stat: the line of all CPUs is missing",
-            )
-        })
-}
-
-/// user, nice, system, irq, softirq and steal of all CPUs together; idle and iowait left out.
-fn busy_ticks(stat: &str) -> Option<f64> {
-    let fields = fields(stat)?;
-    Some([0, 1, 2, 5, 6, 7].iter().map(|&i| fields[i]).sum())
-}
-
-/// Steal of all CPUs together.
-fn stolen_ticks(stat: &str) -> Option<f64> {
-    fields(stat).map(|fields| fields[7])
-}
-
-/// The line of all CPUs, at least to steal.
-fn fields(stat: &str) -> Option<Vec<f64>> {
-    let fields = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let fields: Vec<f64> = fields
-        .split_whitespace()
-        .map_while(|field| field.parse().ok())
-        .collect();
-    (fields.len() >= 8).then_some(fields)
-}
-
-fn ticks_per_second() -> f64 {
-    let ticks = rustix::param::clock_ticks_per_second();
-    u32::try_from(ticks).map_or(100.0, f64::from)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,22 +156,6 @@ mod tests {
         assert_eq!(cpu_list("0-2,5\n"), [0, 1, 2, 5]);
         assert_eq!(cpu_list("7\n"), [7]);
         assert_eq!(cpu_list("\n"), Vec::<usize>::new());
-    }
-
-    #[test]
-    fn idle_and_waiting_for_disks_are_not_busy() {
-        let stat = "cpu  1 2 4 8 16 32 64 128 0 0\ncpu0 9 9 9 9 9 9 9 9 0 0\n";
-        assert_eq!(
-            busy_ticks(stat),
-            Some(1.0 + 2.0 + 4.0 + 32.0 + 64.0 + 128.0)
-        );
-        assert_eq!(stolen_ticks(stat), Some(128.0));
-        assert_eq!(busy_ticks("intr 1"), None);
-        assert_eq!(
-            stolen_ticks("cpu 1 2 3 4 5 6 7\n"),
-            None,
-            "a kernel without steal"
-        );
     }
 
     #[test]

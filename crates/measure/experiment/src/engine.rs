@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::beside::{self, Begun, Beside};
 use crate::campaign::{Campaign, CampaignError};
-use crate::cores::{StealWindow, Stolen};
+use crate::cpu::{StealWindow, Stolen};
 use crate::interrupt::Interrupt;
 use crate::plan::{Cell, Plan, RunSize, Visit};
 use crate::process::{Child, CommandLine};

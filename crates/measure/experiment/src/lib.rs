@@ -11,6 +11,7 @@ pub mod arm;
 pub mod beside;
 pub mod campaign;
 pub mod cores;
+pub mod cpu;
 pub mod engine;
 pub mod file;
 mod group;

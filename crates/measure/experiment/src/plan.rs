@@ -39,7 +39,7 @@ pub struct Plan<L> {
     pub seed: u64,
     /// How large a run is.
     pub size: RunSize,
-    /// CPUs that strangers may use in a run that counts.
+    /// CPUs that other processes may use in a run that counts.
     pub max_foreign_cores: f64,
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::cores::CpuWindow;
+use crate::cpu::{CpuWindow, Used};
 use crate::interrupt::Interrupt;
 use crate::plan::Cell;
 use crate::process::Child;
@@ -145,7 +145,7 @@ pub struct Conditions<'a> {
     pub limit: Duration,
 }
 
-/// CPU time of children and strangers during one run.
+/// CPU time of everything during one run.
 #[derive(Debug)]
 pub struct Meter<'a> {
     window: CpuWindow,
@@ -215,17 +215,13 @@ impl<'a> Meter<'a> {
         })
     }
 
-    /// CPU seconds of strangers and the wall-clock seconds so far; `children_cpu_s` is
-    /// what the servers and clients of this run used.
+    /// What was spent so far; `children_cpu_s` is what the servers and clients of this run used.
     ///
     /// # Errors
     /// `/proc/stat` cannot be read, or a hog has died.
-    pub fn stop(self, children_cpu_s: f64) -> io::Result<(f64, f64)> {
-        let ours = children_cpu_s + cpu_s(self.hogs)? - self.hogs_before_s;
-        Ok((
-            self.window.foreign_cpu_s(ours)?,
-            self.window.elapsed().as_secs_f64(),
-        ))
+    pub fn stop(self, children_cpu_s: f64) -> io::Result<Used> {
+        let hogs_s = cpu_s(self.hogs)? - self.hogs_before_s;
+        self.window.close(children_cpu_s + hogs_s)
     }
 }
 

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use saiga_experiment::acceleration::{Acceleration, AccelerationProbe, Moved};
+use saiga_experiment::cpu::HostTime;
 use saiga_experiment::workload::Failure;
 
 use crate::record::unix_s;
@@ -31,6 +32,8 @@ const NOTHING: Acceleration = Acceleration {
 pub(crate) struct Course {
     /// Seconds since 1970, and CPU seconds of all servers until then.
     used: Vec<(f64, f64)>,
+    /// What the whole host was busy with at the same looks.
+    host: Vec<HostTime>,
     /// Seconds since 1970, and what the process said of its connections then.
     seen: Vec<(f64, Acceleration)>,
     /// Why the last question without an answer had none.
@@ -53,8 +56,10 @@ impl Course {
     /// Looks once; comes back with the servers' CPU time.
     pub(crate) fn look(&mut self, servers: &[Option<Running>]) -> Result<Duration, Failure> {
         let used = cpu_time(servers).map_err(Failure::impossible)?;
+        let host = HostTime::read().map_err(Failure::impossible)?;
         self.used
             .push((unix_s(SystemTime::now()), used.as_secs_f64()));
+        self.host.push(host);
         Ok(used)
     }
 
@@ -70,6 +75,20 @@ impl Course {
     /// CPU seconds of the servers within a time.
     pub(crate) fn used_within(&self, time: &Range<f64>) -> Option<f64> {
         Some(self.used_until(time.end)? - self.used_until(time.start)?)
+    }
+
+    /// Seconds of interrupts for each second of a process within a time, where the latter does not
+    /// contain the former; between the last look before the time and the first one after it.
+    pub(crate) fn interrupts_beside(&self, time: &Range<f64>) -> f64 {
+        let looks = || self.used.iter().zip(&self.host);
+        let before = looks().rev().find(|((at, _), _)| *at <= time.start);
+        let after = looks().find(|((at, _), _)| *at >= time.end);
+        match (before, after) {
+            (Some((_, before)), Some((_, after))) => {
+                after.interrupts_beside_processes_since(before)
+            }
+            _ => 0.0,
+        }
     }
 
     /// Between two looks time is used evenly.
@@ -137,6 +156,30 @@ mod tests {
         assert_eq!(course.used_within(&(10.0..14.0)), Some(2.0));
         assert_eq!(course.used_within(&(9.0..13.0)), None);
         assert_eq!(course.used_within(&(11.0..15.0)), None);
+    }
+
+    #[test]
+    fn interrupts_are_those_around_the_measured_interval() {
+        let host = [(0.0, 0.5), (2.0, 1.0), (6.0, 2.0), (6.5, 9.0)];
+        let course = Course {
+            used: vec![(10.0, 1.0), (12.0, 3.0), (14.0, 3.0), (16.0, 3.0)],
+            host: host
+                .map(|(processes_s, soft_interrupts_s)| HostTime {
+                    processes_s,
+                    hard_interrupts_s: 0.25,
+                    soft_interrupts_s,
+                    stolen_s: 0.0,
+                })
+                .to_vec(),
+            ..Course::default()
+        };
+        assert_eq!(course.interrupts_beside(&(12.5..13.0)), 0.25);
+        assert_eq!(course.interrupts_beside(&(11.0..14.0)), 0.25);
+        assert_eq!(
+            course.interrupts_beside(&(12.5..17.0)),
+            0.0,
+            "the end was not seen"
+        );
     }
 
     /// Looks of one second each, at bytes by channel and by TCP since the client began.

@@ -76,20 +76,23 @@ pub(crate) fn run(
     }
     let server_cpu = after?.saturating_sub(before);
     let children_s = server_cpu.as_secs_f64() + ended.cpu.as_secs_f64();
-    let (foreign_cpu_s, window_s) = meter.stop(children_s).map_err(Failure::impossible)?;
+    let used = meter.stop(children_s).map_err(Failure::impossible)?;
     let bytes = fs::read(&out).map_err(Failure::impossible)?;
     let output = client::read(kind, &String::from_utf8_lossy(&bytes)).map_err(Failure::run)?;
     let mut metrics = figures(&output, &course);
-    metrics.insert("server_cpu_s".to_owned(), server_cpu.as_secs_f64());
-    metrics.insert("client_cpu_s".to_owned(), ended.cpu.as_secs_f64());
+    metrics.extend(used.metrics());
+    for (name, cpu) in [("server_cpu_s", server_cpu), ("client_cpu_s", ended.cpu)] {
+        let seconds = used.with_interrupts(cpu).as_secs_f64();
+        metrics.insert(name.to_owned(), seconds);
+    }
     let unproved =
         accelerated.and_then(|asked| proved(asked, &course, &output, &mut metrics).err());
     let invalid = output.rejected.or(unproved);
     Ok(Measured {
         seconds: output.seconds.unwrap_or(took.as_secs_f64()),
         metrics,
-        foreign_cpu_s,
-        window_s,
+        foreign_cpu_s: used.foreign_s,
+        window_s: used.window_s,
         invalid,
         detail: output.detail,
     })
@@ -127,7 +130,9 @@ fn figures(output: &Output, course: &Course) -> BTreeMap<String, f64> {
     };
     let used = course.used_within(&times.measured);
     if let Some(used) = used.filter(|_| times.transactions > 0.0) {
-        let server = used * 1e6 / times.transactions;
+        // Where interrupts are in no process's time, both sides get their share of them.
+        let with_interrupts = 1.0 + course.interrupts_beside(&times.measured);
+        let server = used * 1e6 / times.transactions * with_interrupts;
         metrics.insert("server_cpu_us_per_op".to_owned(), server);
         if let Some(client) = output.metrics.get("client_cpu_us_per_op") {
             metrics.insert("total_cpu_us_per_op".to_owned(), server + client);
@@ -141,6 +146,8 @@ struct Watched<'a> {
     limit: Option<Duration>,
     accelerated: Option<Asked<'a>>,
     course: &'a mut Course,
+            let client = client * with_interrupts;
+            metrics.insert("client_cpu_us_per_op".to_owned(), client);
 }
 
 fn watch(

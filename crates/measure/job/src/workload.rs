@@ -192,7 +192,9 @@ impl Job {
             seed,
             // The load itself knows how long it is.
             size: RunSize::Operations(1),
-            max_foreign_cores: pace.max_foreign_cores,
+            max_foreign_cores: pace
+                .max_foreign_cores
+                .unwrap_or_else(saiga_experiment::cpu::usual_foreign_cores),
         }
     }
 

@@ -69,7 +69,7 @@ pub(crate) fn run(
         .map_err(Failure::impossible)?
         .saturating_sub(server_before);
     let children_s = server_cpu.as_secs_f64() + ended.cpu.as_secs_f64();
-    let (foreign_cpu_s, window_s) = meter.stop(children_s).map_err(Failure::impossible)?;
+    let used = meter.stop(children_s).map_err(Failure::impossible)?;
     let csv = fs::read_to_string(&out).map_err(Failure::impossible)?;
     let row = Row::parse(&csv)
         .ok_or_else(|| Failure::run(format!("redis-benchmark printed no figures: {}", said())))?;
@@ -79,17 +79,16 @@ pub(crate) fn run(
     let per_op_us = |cpu: Duration| cpu.as_secs_f64() * 1e6 / operations;
     let mut metrics = row.latencies;
     metrics.insert("throughput_ops_s".to_owned(), operations / seconds);
-    metrics.insert("server_cpu_us_per_op".to_owned(), per_op_us(server_cpu));
-    metrics.insert("client_cpu_us_per_op".to_owned(), per_op_us(ended.cpu));
-    metrics.insert(
-        "total_cpu_us_per_op".to_owned(),
-        per_op_us(server_cpu + ended.cpu),
-    );
+    let [server, client] = [server_cpu, ended.cpu].map(|cpu| used.with_interrupts(cpu));
+    metrics.extend(used.metrics());
+    metrics.insert("server_cpu_us_per_op".to_owned(), per_op_us(server));
+    metrics.insert("client_cpu_us_per_op".to_owned(), per_op_us(client));
+    metrics.insert("total_cpu_us_per_op".to_owned(), per_op_us(server + client));
     Ok(Measured {
         seconds,
         metrics,
-        foreign_cpu_s,
-        window_s,
+        foreign_cpu_s: used.foreign_s,
+        window_s: used.window_s,
         invalid: None,
         detail: None,
     })

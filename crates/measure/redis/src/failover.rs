@@ -82,7 +82,7 @@ pub(crate) fn run(
         .map_err(Failure::impossible)?
         .saturating_sub(before);
     let children_s = (servers + ended.cpu).as_secs_f64();
-    let (foreign_cpu_s, window_s) = meter.stop(children_s).map_err(Failure::impossible)?;
+    let used = meter.stop(children_s).map_err(Failure::impossible)?;
     let said = fs::read_to_string(&out).unwrap_or_default();
     let account = Account::from_json(&said)
         .ok_or_else(|| Failure::run(format!("the writer failed: {}", last_line(&err))))?;
@@ -97,8 +97,8 @@ pub(crate) fn run(
     let mut measured = Measured {
         seconds,
         metrics: metrics(&account),
-        foreign_cpu_s,
-        window_s,
+        foreign_cpu_s: used.foreign_s,
+        window_s: used.window_s,
         invalid: None,
         detail: None,
     };

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use saiga_experiment::acceleration::{Acceleration, AccelerationProbe, Moved};
+use saiga_experiment::cpu::Used;
 use saiga_experiment::log::last_lines;
 use saiga_experiment::process::{Child, CommandLine, Signal, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
@@ -64,14 +65,13 @@ impl Ready<'_> {
             .map_err(Failure::impossible)?;
 
         self.warm_up(&mut client, dir, conditions)?;
-        let before = self.moment(&client).map_err(Failure::impossible)?;
+        // The meter looks at all processes before it starts to count.
         let meter = Meter::start(conditions).map_err(Failure::impossible)?;
+        let before = self.moment(&client).map_err(Failure::impossible)?;
         self.pass(&mut client, self.window, conditions)?;
         let after = self.moment(&client).map_err(Failure::impossible)?;
-        let used = after.since(&before);
-        let (foreign_cpu_s, window_s) = meter
-            .stop(used.as_secs_f64())
-            .map_err(Failure::impossible)?;
+        let children_s = after.since(&before).as_secs_f64();
+        let used = meter.stop(children_s).map_err(Failure::impossible)?;
 
         self.end(client, conditions)?;
         let window = Window {
@@ -80,12 +80,13 @@ impl Ready<'_> {
         };
         let events = Events::read(self.site.engine, dir, window).map_err(Failure::impossible)?;
         let seconds = Duration::from_micros(window.to_us - window.from_us).as_secs_f64();
-        let metrics = self.metrics(&events, &before, &after, seconds)?;
+        let moments = [&before, &after];
+        let metrics = self.metrics(&events, moments, &used, seconds)?;
         let mut measured = Measured {
             seconds,
             metrics,
-            foreign_cpu_s,
-            window_s,
+            foreign_cpu_s: used.foreign_s,
+            window_s: used.window_s,
             invalid: None,
             detail: None,
         };
@@ -185,8 +186,8 @@ impl Ready<'_> {
     fn metrics(
         &self,
         events: &Events,
-        before: &Moment,
-        after: &Moment,
+        [before, after]: [&Moment; 2],
+        used: &Used,
         seconds: f64,
     ) -> Result<BTreeMap<String, f64>, Failure> {
         if events.count() == 0 {
@@ -194,8 +195,8 @@ impl Ready<'_> {
         }
         #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
         let operations = events.count() as f64;
-        let server = after.server.saturating_sub(before.server);
-        let client = after.client.saturating_sub(before.client);
+        let server = used.with_interrupts(after.server.saturating_sub(before.server));
+        let client = used.with_interrupts(after.client.saturating_sub(before.client));
         let per_op_us = |cpu: Duration| cpu.as_secs_f64() * 1e6 / operations;
         let mut metrics = BTreeMap::from([
             ("throughput_ops_s".to_owned(), operations / seconds),
@@ -203,6 +204,7 @@ impl Ready<'_> {
             ("client_cpu_us_per_op".to_owned(), per_op_us(client)),
             ("total_cpu_us_per_op".to_owned(), per_op_us(server + client)),
         ]);
+        metrics.extend(used.metrics());
         // The two tools do not agree on whether connecting is a part of the transaction.
         let percentiles = [(50, "latency_p50_us"), (99, "latency_p99_us")];
         for (per_cent, name) in percentiles.into_iter().filter(|_| !self.load.reconnect) {

@@ -123,11 +123,9 @@ impl Sheet {
         if let Some(seed) = args.pace.seed {
             key(text, "seed", &seed.to_string());
         }
-        key(
-            text,
-            "max_foreign_cores",
-            &format!("{:?}", args.pace.max_foreign_cores()),
-        );
+        if let Some(most) = args.pace.max_foreign {
+            key(text, "max_foreign_cores", &format!("{most:?}"));
+        }
     }
 
     /// The line that all arms have, if there is one.

@@ -1,6 +1,6 @@
 //! Whether a run that ended may count: strangers and the hypervisor must have left it its CPUs.
 
-use crate::cores::Stolen;
+use crate::cpu::Stolen;
 use crate::result::Detail;
 use crate::workload::Measured;
 

@@ -36,8 +36,6 @@ use reader::{Problems, Table};
 const HERE: &str = "HERE";
 /// Runs of each arm where the file does not say: a verdict needs so many.
 const USUAL_PAIRS: u64 = 6;
-/// CPUs that strangers may use in a run that counts.
-const USUAL_FOREIGN: f64 = 0.12;
 
 /// An experiment as its file describes it.
 #[derive(Debug, Clone)]
@@ -73,8 +71,9 @@ pub struct Pace {
     pub until: Option<f64>,
     /// Of the random order; `None` for a new one.
     pub seed: Option<u64>,
-    /// CPUs that strangers may use in a run that counts.
-    pub max_foreign_cores: f64,
+    /// CPUs that other processes may use in a run that counts; `None` for
+    /// [`usual_foreign_cores`](crate::cpu::usual_foreign_cores).
+    pub max_foreign_cores: Option<f64>,
 }
 
 /// What is recorded of the host besides CPU time.
@@ -284,7 +283,7 @@ fn pace(table: Option<&Table<'_>>) -> Pace {
         pairs: u32::try_from(USUAL_PAIRS).unwrap_or(u32::MAX),
         until: None,
         seed: None,
-        max_foreign_cores: USUAL_FOREIGN,
+        max_foreign_cores: None,
     };
     let Some(table) = table else {
         return usual;
@@ -306,9 +305,7 @@ fn pace(table: Option<&Table<'_>>) -> Pace {
             .unwrap_or(usual.pairs),
         until,
         seed: table.whole("seed", 0..=u64::MAX),
-        max_foreign_cores: table
-            .fraction("max_foreign_cores", 0.0, 1024.0)
-            .unwrap_or(usual.max_foreign_cores),
+        max_foreign_cores: table.fraction("max_foreign_cores", 0.0, 1024.0),
     };
     table.finish();
     pace

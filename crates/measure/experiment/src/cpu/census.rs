@@ -1,0 +1,223 @@
+//! The CPU time of every process and kernel thread that `/proc` shows.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::stat::ticks_per_second;
+
+/// `PF_KTHREAD` of the kernel's `include/linux/sched.h`.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// One look at all of them. Times are in ticks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Census {
+    /// Kernel threads by number and start time.
+    threads: BTreeMap<(u64, u64), Thread>,
+    /// The sum over all processes that live, with their children that ended and were waited for.
+    /// A process that ends moves within this sum.
+    processes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Thread {
+    ticks: u64,
+    /// `ksoftirqd` handles the soft interrupts that would otherwise keep a process from running.
+    is_softirqd: bool,
+}
+
+/// What they used between two looks.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Worked {
+    /// The threads `ksoftirqd`.
+    pub(super) softirqd_s: f64,
+    /// All other kernel threads.
+    pub(super) threads_s: f64,
+    /// Processes. It is too low when the time of a process that ended went to no parent.
+    pub(super) processes_s: f64,
+    /// Whether kernel threads were seen, and so all processes of the host. A container shows its own
+    /// processes alone.
+    pub(super) sees_all: bool,
+}
+
+/// One line of `/proc/PID/stat`.
+struct Line {
+    key: (u64, u64),
+    is_thread: bool,
+    is_softirqd: bool,
+    own: u64,
+    children: u64,
+}
+
+impl Census {
+    /// Looks at everything that is there. What ends meanwhile is left out.
+    pub(super) fn take() -> Self {
+        let mut census = Self::default();
+        let Ok(entries) = fs::read_dir("/proc") else {
+            return census;
+        };
+        let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+        let lines = entries
+            .flatten()
+            .filter(|entry| entry.file_name().to_str().is_some_and(is_process))
+            .filter_map(|entry| fs::read(entry.path().join("stat")).ok());
+        for line in lines {
+            census.add(&String::from_utf8_lossy(&line));
+        }
+        census
+    }
+
+    fn add(&mut self, stat: &str) {
+        let Some(line) = Line::parse(stat) else {
+            return;
+        };
+        if line.is_thread {
+            let thread = Thread {
+                ticks: line.own,
+                is_softirqd: line.is_softirqd,
+            };
+            self.threads.insert(line.key, thread);
+        } else {
+            self.processes += line.own + line.children;
+        }
+    }
+
+    /// What was used since `earlier`. A kernel thread that has ended is left out.
+    pub(super) fn since(&self, earlier: &Self) -> Worked {
+        let mut worked = Worked {
+            processes_s: seconds(self.processes) - seconds(earlier.processes),
+            sees_all: !self.threads.is_empty(),
+            ..Worked::default()
+        };
+        for (key, thread) in &self.threads {
+            let before = earlier.threads.get(key).map_or(0, |thread| thread.ticks);
+            let used_s = seconds(thread.ticks.saturating_sub(before));
+            if thread.is_softirqd {
+                worked.softirqd_s += used_s;
+            } else {
+                worked.threads_s += used_s;
+            }
+        }
+        worked
+    }
+}
+
+impl Line {
+    /// The name, in parentheses, may contain anything; fields are counted behind it.
+    fn parse(stat: &str) -> Option<Self> {
+        let (head, rest) = stat.rsplit_once(')')?;
+        let (pid, name) = head.split_once(" (")?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+        let is_thread = number(6)? & KERNEL_THREAD != 0;
+        Some(Self {
+            key: (pid.trim().parse().ok()?, number(19)?),
+            is_thread,
+            is_softirqd: is_thread && name.starts_with("ksoftirqd/"),
+            own: number(11)? + number(12)?,
+            children: number(13)? + number(14)?,
+        })
+    }
+}
+
+fn seconds(ticks: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "ticks stay far below 2^53")]
+    let ticks = ticks as f64;
+    ticks / ticks_per_second()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::process::own_cpu_time;
+
+    /// Lines as 6.18 writes them, shortened behind the start time.
+    const BEFORE: [&str; 5] = [
+        "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 4 0 0 20 0 1 0 2 0 0",
+        "15 (ksoftirqd/0) S 2 0 0 0 -1 69238848 0 0 0 0 0 700 0 0 20 0 1 0 3 0 0",
+        "91 (kworker/u8:1-writeback) I 2 0 0 0 -1 69238880 0 0 0 0 0 300 0 0 20 0 1 0 9 0 0",
+        "400 (mysqld) S 1 400 400 0 -1 4194560 9 8 7 6 5000 1000 10 20 20 0 41 0 800 0 0",
+        "500 (sh) S 1 500 500 0 -1 4194304 9 8 7 6 1 1 100 200 20 0 1 0 900 0 0",
+    ];
+
+    fn census(lines: &[&str]) -> Census {
+        let mut census = Census::default();
+        lines.iter().for_each(|line| census.add(line));
+        census
+    }
+
+    fn after(changes: &[(&str, &str)]) -> Census {
+        let changed = BEFORE.map(|line| {
+            changes.iter().fold(line.to_owned(), |line, (from, to)| {
+                if line.contains(from) {
+                    line.replacen(from, to, 1)
+                } else {
+                    line
+                }
+            })
+        });
+        census(&changed.each_ref().map(String::as_str))
+    }
+
+    #[test]
+    fn soft_interrupts_kernel_threads_and_processes_are_told_apart() {
+        let later = after(&[
+            (" 0 700 ", " 0 725 "),
+            (" 0 300 ", " 0 350 "),
+            (" 5000 1000 ", " 5100 1030 "),
+        ]);
+        let worked = later.since(&census(&BEFORE));
+        let ticks = ticks_per_second();
+        assert_eq!(worked.softirqd_s, 25.0 / ticks);
+        assert_eq!(worked.threads_s, 50.0 / ticks);
+        assert!(
+            (worked.processes_s - 130.0 / ticks).abs() < 1e-9,
+            "{worked:?}"
+        );
+        assert!(worked.sees_all);
+    }
+
+    #[test]
+    fn a_process_is_not_a_kernel_thread_by_its_name() {
+        let line =
+            Line::parse("7 (ksoftirqd/0) x) S 1 7 7 0 -1 4194304 0 0 0 0 3 4 1 2 20 0 1 0 8");
+        let line = line.unwrap();
+        assert!(!line.is_thread && !line.is_softirqd);
+        assert_eq!((line.key, line.own, line.children), ((7, 8), 7, 3));
+        assert!(Line::parse("7 (sh) S 1").is_none());
+    }
+
+    #[test]
+    fn a_child_that_ended_stays_in_the_sum_and_a_new_number_is_a_new_thread() {
+        let child = "501 (burn) R 500 500 500 0 -1 4194304 0 0 0 0 30 10 0 0 20 0 1 0 950 0 0";
+        let before = census(&[&BEFORE[..], &[child]].concat());
+        // The shell waited for its child, whose 40 ticks had become 50; another thread has taken the
+        // number of the worker.
+        let later = after(&[
+            (" 100 200 ", " 135 215 "),
+            (" 0 300 0 0 20 0 1 0 9 ", " 0 8 0 0 20 0 1 0 970 "),
+        ]);
+        let worked = later.since(&before);
+        let ticks = ticks_per_second();
+        assert!(
+            (worked.processes_s - 10.0 / ticks).abs() < 1e-9,
+            "{worked:?}"
+        );
+        assert_eq!(worked.threads_s, 8.0 / ticks);
+    }
+
+    #[test]
+    fn a_container_shows_no_kernel_thread() {
+        let own = census(&BEFORE[3..]);
+        assert!(!own.since(&Census::default()).sees_all);
+    }
+
+    #[test]
+    fn this_process_is_in_the_sum() {
+        while own_cpu_time().unwrap() < Duration::from_millis(100) {}
+        let own = Line::parse(&fs::read_to_string("/proc/self/stat").unwrap()).unwrap();
+        assert!(!own.is_thread && own.own > 0);
+        assert!(Census::take().processes >= own.own);
+    }
+}
