@@ -8,6 +8,10 @@ use std::fs;
 use marked::{Marked, taken_port};
 use saiga_experiment::campaign::{Begin, Claim};
 use saiga_experiment::result::{Detail, Run};
+use saiga_tpcc::db::Session as _;
+use saiga_tpcc::db::rows::Rows;
+use saiga_tpcc::db::sqlite::Sqlite;
+use saiga_tpcc::props::Url;
 
 /// An experiment on SQLite, which has no server: a process that sleeps stands for it.
 const ON_SQLITE: &str = r#"
@@ -145,6 +149,73 @@ fn a_file_runs_tpcc_and_its_result_has_every_detail() {
     }
     test.assert_nothing_left();
     nothing_is_written_into_a_campaign_of_others(&test);
+}
+
+/// A check before the load would find the tables that `before_run` puts in place, and one before
+/// `after_run` those that only the arm `a` removes again.
+const BETWEEN_HOOKS: &str = r#"
+[plan]
+pairs = 1
+max_foreign_cores = 100
+[[server]]
+name = "none"
+command = "sleep 1000"
+ready = { command = "true" }
+stop = { signal = "KILL" }
+[hooks]
+before_arm = ["cp ${HERE}/sound.db ${HERE}/t.db"]
+before_run = ["cp ${HERE}/broken.db ${HERE}/t.db"]
+[[arm]]
+name = "a"
+hooks = { after_run = ["cp ${HERE}/sound.db ${HERE}/t.db"] }
+[[arm]]
+name = "b"
+[workload]
+kind = "tpcc"
+props = "props"
+options = ["--for", "500ms"]
+check = "sample"
+"#;
+
+#[test]
+fn checks_lie_outside_the_hooks_of_a_run_and_mark_it_without_taking_its_figures() {
+    let test = Marked::new();
+    let url = format!("jdbc:sqlite:{}", test.text("t.db"));
+    let props = format!("conn={url}\nwarehouses=1\n{RUN}");
+    fs::write(test.path("props"), props).unwrap();
+    let built =
+        test.said(&mut test.saiga(&["bench", "tpcc", "build", "--props", &test.text("props")]));
+    assert_eq!(built.code, Some(0), "{built:?}");
+    fs::copy(test.path("t.db"), test.path("sound.db")).unwrap();
+    let url = Url::parse(&url).unwrap();
+    let fault = "update bmsql_district set d_ytd = d_ytd - 0.01 where d_id = 3";
+    let changed = Sqlite::open(&url).unwrap().run(fault, &mut Rows::new());
+    assert_eq!(changed, Ok(1));
+    fs::rename(test.path("t.db"), test.path("broken.db")).unwrap();
+    fs::write(test.path("e.toml"), BETWEEN_HOOKS).unwrap();
+    let words = ["compare", &test.text("e.toml"), "--out", &test.text("out")];
+    let said = test.said(&mut test.saiga(&words));
+    assert_eq!(said.code, Some(2), "no pair counts: {said:?}");
+    let result = test.result();
+    let of = |arm: &str| result.runs.iter().find(|run| run.arm == arm).unwrap();
+    for (arm, why) in [
+        ("a", "repeated because the run of b was rejected"),
+        ("b", "the tables are not consistent after the run: §3.3.2"),
+    ] {
+        let run = of(arm);
+        let rejected = run.rejected.as_deref().unwrap_or_default();
+        assert!(rejected.starts_with(why), "{rejected:?}");
+        assert!(run.metrics["tpm_total"] > 0.0, "{:?}", run.metrics);
+        let checks = &run.detail.as_ref().unwrap().checks;
+        let found = |when: &str| {
+            let what = format!("tables are consistent {when} the run");
+            let looks = checks.iter().filter(|check| check.what == what);
+            looks.map(|check| check.found.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(found("before"), ["8 rules hold in 1 of 1 warehouses"]);
+        assert_eq!(found("after").len(), 1);
+    }
+    test.assert_nothing_left();
 }
 
 /// The folder holds a campaign, here made one that was interrupted.
@@ -471,7 +542,9 @@ fn hints_of_the_props_file_become_server_and_restore() {
     // Both arms of the pair are given the same seed.
     let (_, seed) = said.stdout.split_once("--json --seed ").unwrap();
     let seed = seed.lines().next().unwrap();
-    let client = format!("saiga bench tpcc run --props {props} --for 2000ms --json --seed {seed}");
+    let client = format!(
+        "saiga bench tpcc run --props {props} --for 2000ms --no-check --json --seed {seed}"
+    );
     for line in [server, client] {
         has_line(&said, &line);
         has_line(&said, &format!("saiga run --require -- {line}"));

@@ -94,6 +94,9 @@ pub(super) fn campaign_by(
         job
     };
     let plan = describe(&job)?;
+    if let Some(checks) = job.outlook_of_checks(&plan) {
+        exit::say(&checks);
+    }
     let told = Told {
         experiment: job.file().name.clone(),
         goal: job.file().goal.clone(),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use saiga_experiment::cpu::usual_foreign_cores;
+use saiga_experiment::file::TableCheck;
 use saiga_redis::{Test, Topology};
 
 use super::course::Course;
@@ -115,7 +116,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// CPUs that strangers may use in a run that counts.
+    /// CPUs that other processes may use in a run that counts.
     pub(crate) fn max_foreign_cores(&self) -> f64 {
         self.max_foreign.unwrap_or_else(usual_foreign_cores)
     }
@@ -149,6 +150,17 @@ pub(crate) struct TpccFlags {
     /// props files (default: backup= of the props file, when it is a snapshot)
     #[arg(long, value_name = "DIR")]
     pub(crate) snapshot: Option<PathBuf>,
+    /// What is checked of the tables before each run and after it: all, conditions, sample or none
+    /// (default: all, or what the props file says)
+    #[arg(long, value_name = "WHAT", value_parser = table_check)]
+    pub(crate) check: Option<TableCheck>,
+}
+
+fn table_check(text: &str) -> Result<TableCheck, String> {
+    TableCheck::named(text).ok_or_else(|| {
+        let names = TableCheck::EACH.map(TableCheck::name);
+        format!("one of {}", names.join(", "))
+    })
 }
 
 impl TpccFlags {
@@ -162,6 +174,7 @@ impl TpccFlags {
             arm_a,
             arm_b,
             snapshot,
+            check,
         } = self;
         let given = [
             ("--warehouses", warehouses.is_some()),
@@ -171,6 +184,7 @@ impl TpccFlags {
             ("--arm-a", !arm_a.is_empty()),
             ("--arm-b", !arm_b.is_empty()),
             ("--snapshot", snapshot.is_some()),
+            ("--check", check.is_some()),
         ];
         let first = given.iter().find(|(_, given)| *given);
         first.map(|(flag, _)| *flag)

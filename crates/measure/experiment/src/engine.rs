@@ -410,8 +410,14 @@ impl<W: Workload> Engine<'_, '_, W> {
             seed: plan.seed_of(visit.pair),
         };
         match watched(self.workload, arm, cell, asked, interrupt, beside) {
-            Ok((mut measured, stolen)) => {
+            Ok(Watched {
+                mut measured,
+                stolen,
+                left,
+            }) => {
                 judge::refuse_no_numbers(&mut measured);
+                // The figures stay, marked: a run may have taken half a day.
+                measured.invalid = measured.invalid.take().or(left);
                 run.rejected = judge::rejection(&measured, stolen, plan.max_foreign_cores);
                 let failed = measured.invalid.is_some();
                 run.seconds = measured.seconds;
@@ -485,8 +491,11 @@ pub fn measure<W: Workload>(
         limit,
         seed: 0,
     };
-    let measured = watched(workload, arm, cell, asked, interrupt, None);
-    measured.map(|(measured, _)| measured)
+    let Watched { measured, left, .. } = watched(workload, arm, cell, asked, interrupt, None)?;
+    match left {
+        None => Ok(measured),
+        Some(reason) => Err(Failure::run(reason)),
+    }
 }
 
 /// What a run is asked for.
@@ -500,7 +509,16 @@ struct Asked {
 /// Who looks on, at which arm, and for how long that is planned to run.
 type Looker<'a, 'e> = (&'a mut (dyn Beside + 'e), &'a str, Option<Duration>);
 
-/// The same, and what the hypervisor took while the load ran.
+/// A run and what happened beside it.
+struct Watched {
+    measured: Measured,
+    /// What the hypervisor took while the load ran.
+    stolen: Stolen,
+    /// What could not be undone after it.
+    left: Option<String>,
+}
+
+/// The same, with what happened beside the load.
 fn watched<W: Workload>(
     workload: &W,
     arm: usize,
@@ -508,7 +526,7 @@ fn watched<W: Workload>(
     asked: Asked,
     interrupt: &Interrupt,
     mut beside: Option<Looker<'_, '_>>,
-) -> Result<(Measured, Stolen), Failure> {
+) -> Result<Watched, Failure> {
     if interrupt.raised() {
         return Err(Failure::Interrupted);
     }
@@ -541,9 +559,17 @@ fn watched<W: Workload>(
     // What ended the load is the cause; what then went wrong with its servers follows from it.
     let torn = target.teardown();
     let mut measured = measured?;
-    torn?;
+    let left = match torn {
+        Ok(()) => None,
+        Err(Failure::Run { reason }) => Some(reason),
+        Err(failure) => return Err(failure),
+    };
     measured.detail = beside::joined(measured.detail, seen);
-    Ok((measured, stolen))
+    Ok(Watched {
+        measured,
+        stolen,
+        left,
+    })
 }
 
 /// This moment as RFC 3339 in UTC.

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use saiga_experiment::file::{Arm, Experiment, Extract, Kind};
+use saiga_experiment::file::{Arm, Dress, Experiment, Extract, Kind};
 use saiga_experiment::process::CommandLine;
 use saiga_experiment::result::Detail;
 use saiga_redis::remote::Figures;
 
-use crate::line;
 use crate::record::{self, Times};
+use crate::tables::Checked;
+use crate::{line, tables};
 
 /// What the output of a load says.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -24,6 +25,8 @@ pub(crate) struct Output {
     pub(crate) detail: Option<Box<Detail>>,
     /// Why it does not count, where it says so itself.
     pub(crate) rejected: Option<String>,
+    /// Connections that had no answer in the end, on which the server may still be at work.
+    pub(crate) unanswered: u64,
 }
 
 /// What TPC-C is told besides, for one run.
@@ -48,14 +51,15 @@ pub(crate) fn line(
     told: Option<Told<'_>>,
 ) -> CommandLine {
     let words = match &file.workload.kind {
-        Kind::Tpcc { props, options } => {
+        Kind::Tpcc { props, options, .. } => {
             let mut words = vec![tool.to_string_lossy().into_owned()];
             words.extend(["bench", "tpcc", "run"].map(str::to_owned));
             for file in props {
                 words.extend(["--props".to_owned(), file.to_string_lossy().into_owned()]);
             }
             words.extend(options.iter().cloned());
-            words.push("--json".to_owned());
+            // Steps of their own check the tables.
+            words.extend(["--no-check", "--json"].map(str::to_owned));
             if !options.iter().any(|word| word.starts_with("--seed")) {
                 words.extend(
                     seed.into_iter()
@@ -89,6 +93,27 @@ pub(crate) fn line(
         Kind::Command { line, .. } => line.clone(),
     };
     line::dressed(&arm.client, &words, tool)
+}
+
+/// The line that checks the tables of a database: that of the client, but never under Saiga.
+pub(crate) fn check_line(
+    file: &Experiment,
+    arm: &Arm,
+    checked: Checked,
+    tool: &Path,
+) -> CommandLine {
+    let props: &[PathBuf] = match &file.workload.kind {
+        Kind::Tpcc { props, .. } => props,
+        Kind::Redis { .. } | Kind::Command { .. } => &[],
+    };
+    let none = PathBuf::new();
+    let props = props.get(checked.database).unwrap_or(&none);
+    let words = tables::words(tool, props, checked.check);
+    let dress = Dress {
+        saiga: false,
+        ..arm.client.clone()
+    };
+    line::dressed(&dress, &words, tool)
 }
 
 /// Where TPC-C says how it fares; `results` holds the folders of all runs.

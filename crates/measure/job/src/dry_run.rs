@@ -60,6 +60,9 @@ fn head(job: &Job, plan: &Plan<JobLoad>, machine: &dyn Machine) -> String {
             None => "ends by itself".to_owned(),
         }
     );
+    if let Some(checks) = job.outlook_of_checks(plan) {
+        let _ = writeln!(text, "# {checks}");
+    }
     if let Some(until) = file.plan.until {
         let percent = until * 100.0;
         let _ = writeln!(
@@ -234,6 +237,11 @@ fn told(
             };
             let command = format!("redis-cli -p {} SET {first}", port(own.servers.first()));
             (words, vec![command])
+        }
+        Step::Check { side, checked } => {
+            let line = client::check_line(file, own, *checked, Path::new(TOOL));
+            let words = format!("check the tables {} the run", side.name());
+            (words, vec![line.to_string()])
         }
         Step::Load => the_load(job, arm, load, seed),
         Step::Stop(index) => stop(server(index)),

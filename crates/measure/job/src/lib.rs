@@ -24,6 +24,7 @@ mod setup;
 mod site;
 mod snapshots;
 mod step;
+mod tables;
 mod target;
 mod workload;
 

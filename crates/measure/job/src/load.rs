@@ -31,12 +31,19 @@ pub(crate) struct Once<'a> {
     pub(crate) accelerated: Option<Asked<'a>>,
 }
 
+/// A load that has run.
+pub(crate) struct Ran {
+    pub(crate) measured: Measured,
+    /// Connections that had no answer in the end.
+    pub(crate) unanswered: u64,
+}
+
 /// Runs a load and makes figures of its output.
 pub(crate) fn run(
     once: Once<'_>,
     servers: &mut [Option<Running>],
     conditions: &Conditions<'_>,
-) -> Result<Measured, Failure> {
+) -> Result<Ran, Failure> {
     let Once {
         kind,
         line,
@@ -88,13 +95,17 @@ pub(crate) fn run(
     let unproved =
         accelerated.and_then(|asked| proved(asked, &course, &output, &mut metrics).err());
     let invalid = output.rejected.or(unproved);
-    Ok(Measured {
+    let measured = Measured {
         seconds: output.seconds.unwrap_or(took.as_secs_f64()),
         metrics,
         foreign_cpu_s: used.foreign_s,
         window_s: used.window_s,
         invalid,
         detail: output.detail,
+    };
+    Ok(Ran {
+        measured,
+        unanswered: output.unanswered,
     })
 }
 
@@ -135,6 +146,8 @@ fn figures(output: &Output, course: &Course) -> BTreeMap<String, f64> {
         let server = used * 1e6 / times.transactions * with_interrupts;
         metrics.insert("server_cpu_us_per_op".to_owned(), server);
         if let Some(client) = output.metrics.get("client_cpu_us_per_op") {
+            let client = client * with_interrupts;
+            metrics.insert("client_cpu_us_per_op".to_owned(), client);
             metrics.insert("total_cpu_us_per_op".to_owned(), server + client);
         }
     }
@@ -146,8 +159,6 @@ struct Watched<'a> {
     limit: Option<Duration>,
     accelerated: Option<Asked<'a>>,
     course: &'a mut Course,
-            let client = client * with_interrupts;
-            metrics.insert("client_cpu_us_per_op".to_owned(), client);
 }
 
 fn watch(

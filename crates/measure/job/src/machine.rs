@@ -174,6 +174,7 @@ pub(crate) fn missing(
         Step::Hook { hook, .. } | Step::Logical(hook) => found.first_word(&hook.command),
         Step::Free(_)
         | Step::Verify
+        | Step::Check { .. }
         | Step::Ready(_)
         | Step::Flush
         | Step::Fill { .. }

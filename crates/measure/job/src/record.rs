@@ -26,6 +26,8 @@ pub(crate) struct Times {
 struct Record {
     run: Run,
     interval_us: (u64, u64),
+    #[serde(default)]
+    unanswered: u64,
 }
 
 impl Record {
@@ -66,7 +68,9 @@ pub(crate) fn read(text: &str) -> Result<Output, String> {
         let times = record.times();
         let own_work = times.as_ref().map_or(0.0, |times| times.transactions);
         sum.times = spanned(sum.times.take(), times);
-        let run = record.run;
+        let Record {
+            run, unanswered, ..
+        } = record;
         sum.seconds = Some(sum.seconds.unwrap_or(0.0).max(run.seconds));
         sum.rejected = sum.rejected.or(run.rejected);
         for (name, value) in run.metrics {
@@ -77,6 +81,7 @@ pub(crate) fn read(text: &str) -> Result<Output, String> {
             sum.metrics.insert(name, joined);
         }
         work += own_work;
+        sum.unanswered += unanswered;
         if let Some(detail) = run.detail {
             let all = sum.detail.get_or_insert_default();
             append(all, *detail, several.then_some(number));

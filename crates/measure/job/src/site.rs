@@ -11,11 +11,13 @@ use saiga_experiment::tool::{self, Undone};
 use saiga_experiment::workload::Failure;
 use saiga_redis::remote::Remote;
 use saiga_snapshot::DropError;
+use saiga_tpcc::results::record::Consistency;
 use tempfile::TempDir;
 
 use crate::running::{self, Running};
 use crate::step::{Side, Step, Steps};
-use crate::{line, snapshots};
+use crate::tables::{Checked, Look};
+use crate::{client, line, snapshots, tables};
 
 /// Why a step cannot be done, now or ever.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +58,8 @@ pub(crate) struct Site {
     pub(crate) servers: Vec<Option<Running>>,
     /// The points whose first hook before them, or what follows it, was reached.
     begun: Vec<Point>,
+    /// What was seen of the tables so far.
+    pub(crate) looks: Vec<Look>,
     /// Logs.
     dir: TempDir,
 }
@@ -73,6 +77,7 @@ impl Site {
             arm: arm.clone(),
             servers: arm.servers.iter().map(|_| None).collect(),
             begun: Vec::new(),
+            looks: Vec::new(),
             dir: tempfile::Builder::new()
                 .prefix("saiga-run-")
                 .tempdir()
@@ -103,10 +108,45 @@ impl Site {
         self.dir.path()
     }
 
-    /// Does everything behind the load, all of it whatever fails; the first failure is told.
+    /// Does what stands between a load that has run and the end of the servers: the hooks of the run,
+    /// then the checks, or with an `obstacle` none. All of it is done whatever fails; the first failure
+    /// is told. [`close`](Self::close) does the rest.
+    pub(crate) fn end_run(
+        &mut self,
+        campaign: Campaign<'_>,
+        obstacle: Option<&str>,
+        interrupt: &Interrupt,
+    ) -> Result<(), Failure> {
+        let is_of_run = |step: &Step| {
+            let is_hook = matches!(step, Step::Hook { point, .. } if *point == Point::Run);
+            is_hook || matches!(step, Step::Check { .. })
+        };
+        let rest = self.steps.after.iter().position(|step| !is_of_run(step));
+        let rest = rest.unwrap_or(self.steps.after.len());
+        let mut first = Ok(());
+        for step in self.steps.after.drain(..rest).collect::<Vec<_>>() {
+            let done = match (&step, obstacle) {
+                (Step::Check { side, checked }, Some(why)) => {
+                    let seen = Consistency::missing(side.name(), why.to_owned());
+                    let database = checked.database;
+                    self.looks.push(Look { database, seen });
+                    Ok(())
+                }
+                (Step::Check { .. }, None) => self.perform(campaign, &step, interrupt),
+                _ => self.perform(campaign, &step, &Interrupt::never()),
+            };
+            first = first.and(done);
+        }
+        first
+    }
+
+    /// Does everything behind the load that was not done yet, all of it whatever fails; the first
+    /// failure is told. The tables of a run that failed are not looked at.
     pub(crate) fn close(&mut self, campaign: Campaign<'_>) -> Result<(), Failure> {
         let mut first = Ok(());
-        for step in self.steps.after.clone() {
+        let mut steps = self.steps.after.clone();
+        steps.retain(|step| !matches!(step, Step::Check { .. }));
+        for step in steps {
             let done = self.perform(campaign, &step, &Interrupt::never());
             first = first.and(done);
         }
@@ -165,6 +205,7 @@ impl Site {
             Step::Fill { keys, value_bytes } => {
                 self.redis("fill", |remote| remote.fill(*keys, *value_bytes))
             }
+            Step::Check { side, checked } => self.check(campaign, *side, *checked, interrupt),
             Step::Stop(index) => match self.servers[*index].take() {
                 Some(running) => running.stop(&self.arm.servers[*index], &self.log("stop")),
                 None => Ok(()),
@@ -175,6 +216,23 @@ impl Site {
             // The load is no step of ours: the engine asks for it.
             Step::Load | Step::Gone(_) => Ok(()),
         }
+    }
+
+    /// Looks at the tables of a database. A run on tables that are not known to be consistent is not
+    /// made; what is seen after one is kept for its judge.
+    fn check(
+        &mut self,
+        campaign: Campaign<'_>,
+        side: Side,
+        checked: Checked,
+        interrupt: &Interrupt,
+    ) -> Result<(), Failure> {
+        let line = client::check_line(campaign.file, &self.arm, checked, campaign.tool);
+        let seen = tables::look(&line, side, &self.log("check"), interrupt)?;
+        let fault = seen.fault().filter(|_| side == Side::Before);
+        let database = checked.database;
+        self.looks.push(Look { database, seen });
+        fault.map_or(Ok(()), |fault| Err(Failure::run(fault)))
     }
 
     fn log(&self, name: &str) -> PathBuf {

@@ -3,8 +3,11 @@
 //! Servers are down from the first step until the data are in place and checked. Hooks lie
 //! inside each other: those of all arms outside those of one, arm outside start outside run.
 //! What stands behind the load happens however it went, as far as its counterpart began.
+//! The checks of TPC-C's tables lie outside the hooks of the run, whose interval is the load's alone.
 
 use saiga_experiment::file::{Arm, Experiment, Hook, How, Kind, Point};
+
+use crate::tables::Checked;
 
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +44,13 @@ pub(crate) enum Step {
         /// And how long their values are.
         value_bytes: u32,
     },
+    /// The tables of a database are looked at.
+    Check {
+        /// Before the load, or after it.
+        side: Side,
+        /// Which database, and what of it.
+        checked: Checked,
+    },
     /// The load runs.
     Load,
     /// A server is asked to end.
@@ -65,8 +75,18 @@ pub(crate) struct Steps {
     pub(crate) after: Vec<Step>,
 }
 
-/// The steps of a run of `arm`; `test` is what redis-benchmark does in it.
-pub(crate) fn steps(file: &Experiment, arm: &Arm, test: Option<&str>) -> Steps {
+/// The steps of a run of `arm`; `test` is what redis-benchmark does in it, and `checked` are the
+/// databases whose tables are looked at.
+pub(crate) fn steps(
+    file: &Experiment,
+    arm: &Arm,
+    test: Option<&str>,
+    checked: &[Checked],
+) -> Steps {
+    let checks = |side| {
+        let step = move |&checked: &Checked| Step::Check { side, checked };
+        checked.iter().map(step)
+    };
     let servers = 0..arm.servers.len();
     let mut before: Vec<Step> = servers.clone().map(Step::Free).collect();
     before.extend(hooks(file, arm, Point::Arm, Side::Before));
@@ -83,8 +103,10 @@ pub(crate) fn steps(file: &Experiment, arm: &Arm, test: Option<&str>) -> Steps {
             .flat_map(|i| [Step::Start(i), Step::Ready(i)]),
     );
     before.extend(through_servers(file, test));
+    before.extend(checks(Side::Before));
     before.extend(hooks(file, arm, Point::Run, Side::Before));
     let mut after = hooks(file, arm, Point::Run, Side::After);
+    after.extend(checks(Side::After));
     after.extend(servers.rev().flat_map(|i| [Step::Stop(i), Step::Gone(i)]));
     after.extend(hooks(file, arm, Point::Start, Side::After));
     after.extend(hooks(file, arm, Point::Arm, Side::After));

@@ -1,18 +1,22 @@
 //! Servers of a file that are ready for a run, and the run.
 
 use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
 use saiga_experiment::file::{Arm, Kind};
+use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::workload::{Conditions, Failure, Measured, Target};
 use saiga_redis::RedisTarget;
 use saiga_redis::remote::{Lookups, Remote};
 
-use crate::load::Once;
+use crate::load::{Once, Ran};
 use crate::site::Site;
 use crate::workload::Core;
-use crate::{client, fill, load, proof};
+use crate::{client, fill, load, proof, tables};
 
 /// Servers that are ready.
 #[derive(Debug)]
@@ -136,7 +140,10 @@ impl OwnTarget {
                 proof::asked(&file.workload.kind, &core.props, &site.arm, &servers, probe)
             }),
         };
-        let mut measured = load::run(once, &mut site.servers, conditions)?;
+        let Ran {
+            mut measured,
+            unanswered,
+        } = load::run(once, &mut site.servers, conditions)?;
         measured.metrics.extend(before);
         if let (Some(detail), Some(dir)) = (&mut measured.detail, results) {
             detail.folder = core.seen_from_result(dir);
@@ -155,7 +162,64 @@ impl OwnTarget {
         if let Kind::Redis { flags, .. } = &file.workload.kind {
             per_operation(&mut measured, flags.requests);
         }
+        self.end_run(&mut measured, unanswered, conditions.interrupt)?;
         Ok(measured)
+    }
+
+    /// What stands between the load and the end of the servers. From here on the figures stay: a hook
+    /// of rule `reject` that fails, and tables that are broken or cannot be checked, only mark the run.
+    fn end_run(
+        &mut self,
+        measured: &mut Measured,
+        unanswered: u64,
+        interrupt: &Interrupt,
+    ) -> Result<(), Failure> {
+        // What the server still works on would look like a fault.
+        let obstacle = (unanswered > 0).then(|| {
+            format!(
+                "{unanswered} connections have no answer; `saiga bench tpcc check` tells when the \
+                 server is well again"
+            )
+        });
+        let campaign = self.core.campaign();
+        match self.site.end_run(campaign, obstacle.as_deref(), interrupt) {
+            Ok(()) => {}
+            Err(Failure::Run { reason }) => {
+                measured.invalid.get_or_insert(reason);
+            }
+            Err(failure) => return Err(failure),
+        }
+        let looks = std::mem::take(&mut self.site.looks);
+        tables::judge(measured, looks, self.core.props.len());
+        Ok(())
+    }
+}
+
+impl Core {
+    /// A new folder for what a run of TPC-C measures, in the order of their names; `None` for
+    /// other loads, whose output is all there is.
+    pub(crate) fn results_folder(&self, arm: &str) -> Result<Option<PathBuf>, Failure> {
+        let (Some(results), Kind::Tpcc { .. }) = (&self.results, &self.file.workload.kind) else {
+            return Ok(None);
+        };
+        fs::create_dir_all(results).map_err(Failure::impossible)?;
+        let entries = fs::read_dir(results).map_err(Failure::impossible)?;
+        // Behind the last one: who removes one of them must not have another take its number.
+        let number = |entry: io::Result<fs::DirEntry>| -> Option<u32> {
+            let name = entry.ok()?.file_name();
+            name.to_str()?.split_once('-')?.0.parse().ok()
+        };
+        let taken = entries.filter_map(number).max().unwrap_or(0);
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let arm: String = arm.chars().map(plain).collect();
+        Ok(Some(results.join(format!("{:04}-{arm}", taken + 1))))
+    }
+
+    /// A folder of results, seen from `result.json` beside them.
+    pub(crate) fn seen_from_result(&self, dir: &Path) -> Option<String> {
+        let beside = self.results.as_ref()?.parent()?;
+        let path = dir.strip_prefix(beside).ok()?;
+        Some(path.display().to_string())
     }
 }
 

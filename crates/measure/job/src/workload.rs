@@ -3,8 +3,6 @@
 use std::cell::{self, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -27,8 +25,9 @@ use crate::reach::check_reach;
 use crate::setup::SetupError;
 use crate::site::{Campaign, Site, run_hook};
 use crate::step::{Side, Step, Steps, steps};
+use crate::tables::Checked;
 use crate::target::{JobTarget, OwnTarget};
-use crate::{client, facts, line, settings, snapshots};
+use crate::{client, facts, line, settings, snapshots, tables};
 
 /// An experiment that can be run, or shown.
 pub struct Job {
@@ -46,6 +45,8 @@ pub(crate) struct Core {
     pub(crate) tool: PathBuf,
     /// What the props files of TPC-C say.
     pub(crate) props: Vec<Props>,
+    /// The databases whose tables are looked at before each run and after it.
+    pub(crate) checked: Vec<Checked>,
     pub(crate) probe: Option<Rc<dyn AccelerationProbe>>,
     /// Where TPC-C leaves what each run measured, a folder for each.
     pub(crate) results: Option<PathBuf>,
@@ -100,6 +101,7 @@ impl Job {
             RedisWorkload::without_programs(arms.collect(), topology, None, tool.clone())
         });
         let core = Core {
+            checked: tables::checked(&file.workload.kind, &props),
             file,
             tool,
             props,
@@ -224,6 +226,7 @@ impl Job {
             &self.core.file,
             &self.core.file.arms[arm],
             load.test.as_deref(),
+            &self.core.checked,
         )
     }
 
@@ -252,7 +255,7 @@ impl Job {
     fn blocking(&self, machine: &dyn Machine) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for arm in &self.core.file.arms {
-            let Steps { before, after } = steps(&self.core.file, arm, None);
+            let Steps { before, after } = steps(&self.core.file, arm, None, &self.core.checked);
             for step in before.iter().chain([&Step::Load]).chain(&after) {
                 let missing = machine::missing(&self.core.file, arm, step, machine).into_iter();
                 all.extend(missing.filter(|one| one.blocks).map(|one| one.what));
@@ -302,32 +305,6 @@ impl Core {
         }
         self.settings.borrow_mut().insert(arm, all);
         Ok(())
-    }
-
-    /// A new folder for what a run of TPC-C measures, in the order of their names; `None` for
-    /// other loads, whose output is all there is.
-    pub(crate) fn results_folder(&self, arm: &str) -> Result<Option<PathBuf>, Failure> {
-        let (Some(results), Kind::Tpcc { .. }) = (&self.results, &self.file.workload.kind) else {
-            return Ok(None);
-        };
-        fs::create_dir_all(results).map_err(Failure::impossible)?;
-        let entries = fs::read_dir(results).map_err(Failure::impossible)?;
-        // Behind the last one: who removes one of them must not have another take its number.
-        let number = |entry: io::Result<fs::DirEntry>| -> Option<u32> {
-            let name = entry.ok()?.file_name();
-            name.to_str()?.split_once('-')?.0.parse().ok()
-        };
-        let taken = entries.filter_map(number).max().unwrap_or(0);
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-        let arm: String = arm.chars().map(plain).collect();
-        Ok(Some(results.join(format!("{:04}-{arm}", taken + 1))))
-    }
-
-    /// A folder of results, seen from `result.json` beside them.
-    pub(crate) fn seen_from_result(&self, dir: &Path) -> Option<String> {
-        let beside = self.results.as_ref()?.parent()?;
-        let path = dir.strip_prefix(beside).ok()?;
-        Some(path.display().to_string())
     }
 
     pub(crate) fn campaign(&self) -> Campaign<'_> {

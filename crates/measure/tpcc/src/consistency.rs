@@ -5,6 +5,8 @@
 //! have it, takes minutes for a warehouse. The text is the same for all systems; sums of money
 //! are rounded to cents, because SQLite adds in floating point.
 
+use std::fmt;
+
 /// One condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Condition {
@@ -191,6 +193,62 @@ where round(c_balance + c_ytd_payment - coalesce(delivered, 0), 2) <> 0"
     ),
 ];
 
+/// Tables whose keys begin with the warehouse, and that column. A row of HISTORY belongs to two, where
+/// it was paid and whose customer paid, and no key has either.
+const OF_WAREHOUSE: [(&str, &str); 6] = [
+    ("bmsql_warehouse", "w_id"),
+    ("bmsql_district", "d_w_id"),
+    ("bmsql_customer", "c_w_id"),
+    ("bmsql_new_order", "no_w_id"),
+    ("bmsql_oorder", "o_w_id"),
+    ("bmsql_order_line", "ol_w_id"),
+];
+
+/// Some of the warehouses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Warehouses {
+    /// These.
+    Each(Vec<u32>),
+    /// From the first to the last.
+    Between(u32, u32),
+}
+
+impl fmt::Display for Warehouses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Each(numbers) => {
+                let list: Vec<String> = numbers.iter().map(u32::to_string).collect();
+                write!(f, "in ({})", list.join(", "))
+            }
+            Self::Between(first, last) => write!(f, "between {first} and {last}"),
+        }
+    }
+}
+
+/// The same statement about these warehouses alone: each table is taken as its rows of them, and HISTORY
+/// as it is.
+#[must_use]
+pub fn of_warehouses(statement: &str, warehouses: &Warehouses) -> String {
+    let mut text = String::with_capacity(statement.len() * 2);
+    let mut rest = statement;
+    while let Some(at) = rest.find("bmsql_") {
+        let (before, from) = rest.split_at(at);
+        let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
+        let end = from.find(|c| !is_name(c)).unwrap_or(from.len());
+        let (name, after) = from.split_at(end);
+        text.push_str(before);
+        match OF_WAREHOUSE.iter().find(|(table, _)| *table == name) {
+            Some((_, column)) => text.push_str(&format!(
+                "(select * from {name} where {column} {warehouses}) {name}"
+            )),
+            None => text.push_str(name),
+        }
+        rest = after;
+    }
+    text.push_str(rest);
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,6 +352,49 @@ mod tests {
             &[(12, 1)],
         ),
     ];
+
+    #[test]
+    fn a_statement_is_narrowed_at_every_table() {
+        assert_eq!(
+            of_warehouses(
+                "select 1 from bmsql_oorder join bmsql_order_line\n  on o_id = ol_o_id",
+                &Warehouses::Each(vec![3, 7])
+            ),
+            "select 1 from (select * from bmsql_oorder where o_w_id in (3, 7)) bmsql_oorder join \
+             (select * from bmsql_order_line where ol_w_id in (3, 7)) bmsql_order_line\n  \
+             on o_id = ol_o_id"
+        );
+        let without_history = |one: &&Condition| !one.breaches.contains("bmsql_history");
+        for condition in CONDITIONS.iter().filter(without_history) {
+            let tables = condition.breaches.matches("bmsql_").count();
+            let narrowed = of_warehouses(condition.breaches, &Warehouses::Between(2, 9));
+            let narrow = narrowed.matches("_id between 2 and 9) bmsql_").count();
+            assert_eq!(narrow, tables, "{narrowed}");
+        }
+    }
+
+    /// A fault of the only warehouse is found in a sample with it, and in no other.
+    #[test]
+    fn a_fault_is_found_where_its_warehouse_is_looked_at() {
+        let mut session = loaded();
+        let mut rows = Rows::new();
+        session
+            .run(
+                "update bmsql_district set d_next_o_id = 3002 where d_id = 3",
+                &mut rows,
+            )
+            .unwrap();
+        for (warehouses, wanted) in [
+            (Warehouses::Each(vec![1, 5]), 1),
+            (Warehouses::Each(vec![2, 5]), 0),
+            (Warehouses::Between(1, 50), 1),
+            (Warehouses::Between(51, 100), 0),
+        ] {
+            let statement = of_warehouses(CONDITIONS[1].violations, &warehouses);
+            session.run(&statement, &mut rows).unwrap();
+            assert_eq!(rows.int(0, 0), Ok(wanted), "{statement}");
+        }
+    }
 
     #[test]
     fn a_loaded_database_is_consistent_and_every_fault_is_found() {

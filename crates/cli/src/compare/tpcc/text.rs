@@ -101,6 +101,9 @@ impl Sheet {
         if !self.options.is_empty() {
             key(&mut text, "options", &list(&self.options));
         }
+        if let Some(check) = args.tpcc.check {
+            key(&mut text, "check", &quoted(check.name()));
+        }
         if let Some(Snapshotted { parts, dir }) = &self.restore {
             text.push_str("\n[restore]\n");
             key(&mut text, "kind", &quoted("snapshot"));

@@ -399,6 +399,7 @@ fn servers_that_do_not_stop_hide_no_cause() {
     let left = outcome(stubborn(|_, _| run_with(0.0), usize::MAX), &plan).unwrap();
     let reason = left.runs[0].rejected.as_deref();
     assert_eq!(reason, Some("the server does not stop"));
+    assert_eq!(left.runs[0].metrics["throughput_ops_s"], 1000.0);
 }
 
 #[test]

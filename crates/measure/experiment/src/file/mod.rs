@@ -28,7 +28,7 @@ pub use hook::{Around, Hook, Hooks, OnFailure, Point};
 pub use restore::{How, LinkedFiles, Reflink, Restore};
 pub use server::{Dress, How as StopHow, Probe, Ready, Server, Stop};
 pub use words::{WordsError, split};
-pub use workload::{Extract, Kind, Workload};
+pub use workload::{Extract, Kind, TableCheck, Workload};
 
 use reader::{Problems, Table};
 

@@ -3,6 +3,48 @@
 use super::*;
 use crate::result::{Better, Verdict};
 
+/// What a file with these lines in `[workload]` has checked, or what is wrong with it.
+fn checked(lines: &str) -> Result<(Option<TableCheck>, Vec<String>), String> {
+    let text = format!(
+        "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
+         [[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n\
+         [workload]\nkind = \"tpcc\"\nprops = \"p\"\n{lines}"
+    );
+    match Experiment::parse(Path::new("/f.toml"), &text, &[]) {
+        Ok(file) => match file.workload.kind {
+            Kind::Tpcc { check, options, .. } => Ok((check, options)),
+            other @ (Kind::Redis { .. } | Kind::Command { .. }) => panic!("{other:?}"),
+        },
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[test]
+fn the_check_of_tables_is_a_key_and_the_old_option_means_none() {
+    assert_eq!(checked(""), Ok((None, vec![])));
+    for check in TableCheck::EACH {
+        let line = format!("check = {:?}", check.name());
+        assert_eq!(checked(&line), Ok((Some(check), vec![])));
+    }
+    let old = "options = [\"--no-check\", \"--think\"]";
+    let think = vec!["--think".to_owned()];
+    assert_eq!(checked(old), Ok((Some(TableCheck::None), think)));
+    for (lines, wanted) in [
+        ("check = \"some\"", "check"),
+        (
+            "check = \"all\"\noptions = [\"--no-check\"]",
+            "options has --no-check, but check is \"all\"",
+        ),
+        (
+            "options = [\"--check=none\"]",
+            "options has --check, which is a key of its own here: check",
+        ),
+    ] {
+        let said = checked(lines).unwrap_err();
+        assert!(said.contains(wanted), "{said}");
+    }
+}
+
 const WHOLE: &str = r#"
 name = "two arms"
 goal = "What Saiga is worth."

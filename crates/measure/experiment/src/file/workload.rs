@@ -33,6 +33,8 @@ pub enum Kind {
         props: Vec<PathBuf>,
         /// Further options of `saiga bench tpcc run`.
         options: Vec<String>,
+        /// What is checked of the tables; `None` for what each props file says.
+        check: Option<TableCheck>,
     },
     /// redis-benchmark.
     Redis {
@@ -52,6 +54,41 @@ pub enum Kind {
         /// What is read from its output.
         metrics: Vec<Extract>,
     },
+}
+
+/// What is checked of the tables of TPC-C before each run and after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableCheck {
+    /// Conditions and population: every table as a whole.
+    All,
+    /// The conditions of §3.3.2: every table as a whole but ITEM and STOCK.
+    Conditions,
+    /// Conditions of a few warehouses, by their keys.
+    Sample,
+    /// Nothing.
+    None,
+}
+
+impl TableCheck {
+    /// Each of them.
+    pub const EACH: [Self; 4] = [Self::All, Self::Conditions, Self::Sample, Self::None];
+
+    /// As files and options have it: `conditions`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Conditions => "conditions",
+            Self::Sample => "sample",
+            Self::None => "none",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::EACH.into_iter().find(|check| check.name() == name)
+    }
 }
 
 /// One figure in the output of a program.
@@ -128,8 +165,8 @@ impl Workload {
         Some(Self { kind: kind?, limit })
     }
 
-    /// The longest that a run may take; `None` for TPC-C where the file does not say: it ends by
-    /// itself, and how long ramp-up, load and the checks of the tables take nobody knows beforehand.
+    /// The longest that a load may take; `None` for TPC-C where the file does not say: it ends by
+    /// itself, and how long its ramp-up takes is not known beforehand.
     #[must_use]
     pub fn limit(&self) -> Option<Duration> {
         let usual = match self.kind {
@@ -194,13 +231,35 @@ fn tpcc_metrics(options: &[String]) -> Vec<Metric> {
 fn tpcc(table: &Table<'_>, here: &Path) -> Kind {
     table.needed("props");
     let props = table.texts("props").into_iter().map(|file| here.join(file));
-    let options = table.texts("options");
+    let named = TableCheck::EACH.map(|check| (check.name(), check));
+    let mut check = table.choice("check", &named);
+    let mut options = table.texts("options");
     if options.iter().any(|word| word.starts_with("--props")) {
         table.problem("options", "has --props: every props file stands in props");
+    }
+    if options.iter().any(|word| word.starts_with("--check")) {
+        table.problem(
+            "options",
+            "has --check, which is a key of its own here: check",
+        );
+    }
+    // As it was said before there was a key.
+    let is_other = |word: &String| word != "--no-check";
+    if !options.iter().all(is_other) {
+        options.retain(is_other);
+        match check {
+            None => check = Some(TableCheck::None),
+            Some(TableCheck::None) => {}
+            Some(other) => {
+                let what = format!("has --no-check, but check is {:?}", other.name());
+                table.problem("options", &what);
+            }
+        }
     }
     Kind::Tpcc {
         props: props.collect(),
         options,
+        check,
     }
 }
 

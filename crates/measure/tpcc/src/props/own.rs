@@ -17,13 +17,15 @@ enum Meaning {
     Prop(&'static str),
     /// An option of a run.
     Run(&'static str),
-    /// An option of a run that takes no value, given when the key is this.
-    Switch(&'static str, bool),
+    /// An option of a run that takes no value, given when the key is true.
+    Switch(&'static str),
+    /// What is checked of the tables; true for all of it.
+    Check,
     /// The name of the environment variable that holds the password.
     PasswordVariable,
 }
 
-use Meaning::{PasswordVariable, Prop, Run, Switch};
+use Meaning::{Check, PasswordVariable, Prop, Run, Switch};
 
 /// All keys.
 const KEYS: [(&str, Meaning); 43] = [
@@ -55,7 +57,7 @@ const KEYS: [(&str, Meaning); 43] = [
     ("run.mix.stock_level", Prop("stockLevelWeight")),
     ("run.for", Run("--for")),
     ("run.ramp_up", Run("--ramp-up")),
-    ("run.think", Switch("--think", true)),
+    ("run.think", Switch("--think")),
     ("run.keying_multiplier", Run("--keying-multiplier")),
     ("run.thinking_multiplier", Run("--thinking-multiplier")),
     ("run.rate", Run("--rate")),
@@ -67,8 +69,8 @@ const KEYS: [(&str, Meaning); 43] = [
     ("run.drain", Run("--drain")),
     ("run.give_up", Run("--give-up")),
     ("run.out", Run("--out")),
-    ("run.result_csv", Switch("--result-csv", true)),
-    ("run.check", Switch("--no-check", false)),
+    ("run.result_csv", Switch("--result-csv")),
+    ("run.check", Check),
     ("run.start_at", Run("--start-at")),
 ];
 
@@ -156,9 +158,17 @@ impl Own {
         match meaning {
             Prop(key) => self.add(key, line, value),
             Run(option) => self.options.push(format!("{option}={value}")),
-            Switch(option, given) => match value.parse::<bool>() {
-                Ok(flag) if flag == *given => self.options.push((*option).to_owned()),
-                Ok(_) => {}
+            Check => {
+                let what = match value.as_str() {
+                    "true" => "all",
+                    "false" => "none",
+                    what => what,
+                };
+                self.options.push(format!("--check={what}"));
+            }
+            Switch(option) => match value.parse::<bool>() {
+                Ok(true) => self.options.push((*option).to_owned()),
+                Ok(false) => {}
                 Err(_) => return Err(format!("is {value:?}, neither true nor false")),
             },
             PasswordVariable => {
@@ -284,7 +294,7 @@ mod tests {
             "--for=90s",
             "--ramp-up=auto",
             "--think",
-            "--no-check",
+            "--check=none",
             "--keying-multiplier=0.5",
         ];
         let mut found = own.options.clone();
@@ -292,6 +302,18 @@ mod tests {
         let mut wanted = options.map(str::to_owned).to_vec();
         wanted.sort();
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn the_check_of_the_tables_is_a_word_or_a_flag() {
+        for (value, option) in [
+            ("true", "--check=all"),
+            ("false", "--check=none"),
+            ("\"sample\"", "--check=sample"),
+        ] {
+            let own = own(&format!("[run]\ncheck = {value}\n")).unwrap();
+            assert_eq!(own.options, [option]);
+        }
     }
 
     #[test]

@@ -84,10 +84,17 @@ fn check(check: &super::validity::Check) -> Check {
     }
 }
 
-fn consistency(look: &super::record::Consistency) -> Check {
+/// A look at the tables as the report of an experiment has it.
+#[must_use]
+pub fn consistency(look: &super::record::Consistency) -> Check {
     let (found, verdict) = match (&look.not_checked, look.broken.as_slice()) {
         (Some(why), _) => (format!("not checked: {why}"), CheckVerdict::NotShown),
-        (None, []) => (format!("{} rules hold", look.checked), CheckVerdict::Holds),
+        (None, []) => {
+            let sample = look.sample.as_ref();
+            let of = sample.map_or_else(String::new, |sample| format!(" in {sample}"));
+            let found = format!("{} rules hold{of}", look.checked);
+            (found, CheckVerdict::Holds)
+        }
         (None, broken) => (broken.join("; "), CheckVerdict::Violated),
     };
     Check {

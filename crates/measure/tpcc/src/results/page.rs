@@ -236,7 +236,11 @@ fn consistency(look: &Consistency) -> (String, String) {
     };
     let text = match look.not_checked {
         Some(_) => found,
-        None => format!("{} rules, {:.2} s: {found}", look.checked, look.seconds),
+        None => {
+            let sample = look.sample.as_ref();
+            let of = sample.map_or_else(String::new, |sample| format!(" of {sample}"));
+            format!("{} rules{of}, {:.2} s: {found}", look.checked, look.seconds)
+        }
     };
     (format!("{} the run", look.when), text)
 }

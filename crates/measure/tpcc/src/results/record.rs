@@ -80,6 +80,9 @@ pub struct Consistency {
     pub when: String,
     /// Rules that were checked.
     pub checked: usize,
+    /// Of which warehouses, where not of all: `10 of 4050 warehouses`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<String>,
     /// Those that are broken, with an example.
     pub broken: Vec<String>,
     /// Why nobody could look, although it was wanted.
@@ -96,9 +99,25 @@ impl Consistency {
         Self {
             when: when.to_owned(),
             checked: 0,
+            sample: None,
             broken: Vec::new(),
             not_checked: Some(why),
             seconds: 0.0,
+        }
+    }
+
+    /// Why the run does not count, if it does not: what was done to broken tables is not what was asked
+    /// for, and of tables that nobody could look at nobody knows.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let when = &self.when;
+        match (&self.not_checked, self.broken.as_slice()) {
+            (Some(why), _) => Some(format!("the tables were not checked {when} the run: {why}")),
+            (None, []) => None,
+            (None, broken) => Some(format!(
+                "the tables are not consistent {when} the run: {}",
+                broken.join("; ")
+            )),
         }
     }
 
@@ -443,21 +462,12 @@ impl Record {
         self.run.detail = Some(Box::new(detail::of(self)));
     }
 
-    /// Why the run does not count: what was done to broken tables is not what was asked for, and of
-    /// tables that nobody could look at nobody knows.
+    /// Why the run does not count.
     fn reason_to_reject(&self) -> Option<String> {
         if !self.is_served() {
             return Some("no transaction of the measured interval was done".to_owned());
         }
-        let look = self.consistency.iter().find(|look| !look.holds())?;
-        let when = &look.when;
-        Some(match &look.not_checked {
-            Some(why) => format!("the tables were not checked {when} the run: {why}"),
-            None => {
-                let broken = look.broken.join("; ");
-                format!("the tables are not consistent {when} the run: {broken}")
-            }
-        })
+        self.consistency.iter().find_map(Consistency::fault)
     }
 
     /// New-Orders per minute that are committed, or rolled back as demanded, wholly inside the

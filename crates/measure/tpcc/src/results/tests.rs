@@ -468,6 +468,7 @@ fn a_run_without_answers_or_without_a_look_does_not_hold() {
     let look = |broken: &[&str]| record::Consistency {
         when: "after".to_owned(),
         checked: 12,
+        sample: None,
         broken: broken.iter().map(|&rule| rule.to_owned()).collect(),
         not_checked: None,
         seconds: 0.1,

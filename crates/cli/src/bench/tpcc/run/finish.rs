@@ -58,8 +58,8 @@ impl Finished<'_> {
         let started = humantime::format_rfc3339_millis(started).to_string();
         let mut record = Record::new(conditions, measured, started);
         record.consistency.extend(before);
-        if options.checks() {
-            let looked = look_after(target, &record, interrupt);
+        if let Some(scope) = options.checks() {
+            let looked = look_after(target, &record, scope, interrupt);
             // A look that is missing is no look that found nothing.
             record.consistency.push(looked.unwrap_or_else(|error| {
                 exit::say(&format!("not checked after the run: {error:#}"));
@@ -188,6 +188,7 @@ pub(super) fn print_sum(records: &[Record], as_json: bool) -> std::io::Result<()
 fn look_after(
     target: &Target,
     record: &Record,
+    scope: Scope,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Consistency> {
     if interrupt.raised() {
@@ -202,30 +203,22 @@ fn look_after(
             record.unanswered
         );
     }
-    look(target, "after", interrupt)
+    look(target, "after", scope, interrupt)
 }
 
 /// Looks whether the tables are consistent.
 pub(super) fn look(
     target: &Target,
     when: &str,
+    scope: Scope,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Consistency> {
-    let (report, took) = check::look(target, None, Scope::All, interrupt)?;
-    let broken = report.findings.iter().map(|finding| {
-        let example = finding
-            .examples
-            .first()
-            .map(String::as_str)
-            .unwrap_or_default();
-        format!(
-            "§{} {}: {} times, {example}",
-            finding.clause, finding.rule, finding.count
-        )
-    });
+    let (report, took) = check::look(target, None, scope, interrupt)?;
+    let broken = report.findings.iter().map(ToString::to_string);
     Ok(Consistency {
         when: when.to_owned(),
         checked: report.checked.len(),
+        sample: report.sample(),
         broken: broken.collect(),
         not_checked: None,
         seconds: took.as_secs_f64(),

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::bail;
 use clap::{Parser as _, ValueEnum};
 use fastrand::Rng;
+use saiga_tpcc::check::Scope;
 use saiga_tpcc::driver::places::seed_of;
 use saiga_tpcc::driver::{Arrivals, Delivery, Length, Pace, RampUp, Setup, Share};
 use saiga_tpcc::props::{self, Props};
@@ -78,7 +79,10 @@ pub(in crate::bench::tpcc) struct Options {
     /// Also write data/result.csv, a row for each transaction
     #[arg(long)]
     pub(super) result_csv: bool,
-    /// Do not check whether the tables are consistent before and after the run
+    /// What is checked of the tables before the run and after it [default: all]
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "no_check")]
+    pub(super) check: Option<CheckName>,
+    /// The same as --check none
     #[arg(long)]
     pub(super) no_check: bool,
     /// Show a line of progress on a terminal, and no dashboard
@@ -131,6 +135,19 @@ pub(super) enum DeliveryName {
     Queue,
 }
 
+/// What is checked of the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckName {
+    /// Everything that `check` does: reads all tables as a whole
+    All,
+    /// The twelve conditions of 3.3.2: all tables but ITEM and STOCK
+    Conditions,
+    /// Conditions 1 to 7 and 12 of ten warehouses, by their keys
+    Sample,
+    /// Nothing
+    None,
+}
+
 impl Options {
     /// Those of a run of the whole job, which is to show everything.
     pub(in crate::bench::tpcc) fn of_whole_job(length: Duration) -> Self {
@@ -180,7 +197,8 @@ impl Options {
             start_at: self.start_at.or(file.start_at),
             out: self.out.or(file.out),
             result_csv: self.result_csv || file.result_csv,
-            no_check: self.no_check || file.no_check,
+            no_check: self.no_check || (file.no_check && self.check.is_none()),
+            check: self.check.or(file.check),
             json: self.json || file.json,
             no_dashboard: self.no_dashboard || file.no_dashboard,
             load_file: self.load_file.or(file.load_file),
@@ -189,9 +207,17 @@ impl Options {
         }
     }
 
-    /// Whether the tables are checked; a part of a run is not the one to do it.
-    pub(super) fn checks(&self) -> bool {
-        !self.no_check && self.worker.is_none()
+    /// What is checked of the tables, if anything is; a part of a run is not the one to do it.
+    pub(super) fn checks(&self) -> Option<Scope> {
+        if self.no_check || self.worker.is_some() {
+            return None;
+        }
+        match self.check {
+            None | Some(CheckName::All) => Some(Scope::All),
+            Some(CheckName::Conditions) => Some(Scope::Conditions),
+            Some(CheckName::Sample) => Some(Scope::Sample),
+            Some(CheckName::None) => None,
+        }
     }
 
     /// What goes together with so many props files.

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use saiga_experiment::interrupt::Interrupt;
+use saiga_tpcc::check::Scope;
 use saiga_tpcc::db::Server;
 use saiga_tpcc::db::options::Protocol;
 use saiga_tpcc::db::rows::Rows;
@@ -22,6 +23,10 @@ use super::options::{Options, check_loaded};
 use super::{Looker, Start};
 use crate::bench::tpcc::target::Target;
 use crate::exit;
+use crate::units::{counted, time};
+
+/// A check that takes so long is announced.
+const LONG_CHECK: Duration = Duration::from_secs(30);
 
 /// A database whose terminals are connected.
 pub(super) struct Prepared<'t> {
@@ -64,12 +69,15 @@ impl<'t> Prepared<'t> {
             return Err(DirectoryError::Taken { path }.into());
         }
         let before = match options.checks() {
-            true => Some(look(target, "before", interrupt)?),
-            false => None,
+            Some(scope) => {
+                tell_estimate(target, scope, loaded.warehouses);
+                Some(look(target, "before", scope, interrupt)?)
+            }
+            None => None,
         };
         if let Some(broken) = before.as_ref().filter(|look| !look.broken.is_empty()) {
             bail!(
-                "the tables are not consistent before the run: {}; build them again, or run with --no-check",
+                "the tables are not consistent before the run: {}; build them again, or run with --check none",
                 broken.broken.join("; ")
             );
         }
@@ -120,6 +128,20 @@ impl<'t> Prepared<'t> {
 
     fn pattern(&self) -> Option<&str> {
         self.target.props.run.as_ref()?.result_directory.as_deref()
+    }
+}
+
+/// Says how long the checks take, when that is long.
+fn tell_estimate(target: &Target, scope: Scope, warehouses: u32) {
+    let each = scope.estimate(warehouses);
+    if each >= LONG_CHECK {
+        exit::say(&format!(
+            "{}: the tables of {} are checked before the run and after it, about {} each time; \
+             --check sample takes ten warehouses, --check none leaves it out",
+            target.name(),
+            counted(warehouses, "warehouse"),
+            time(each)
+        ));
     }
 }
 
