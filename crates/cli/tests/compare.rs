@@ -379,7 +379,8 @@ fn a_folder_for_temporary_files_that_is_not_there_is_named_once() {
     );
 }
 
-/// The cells of `make bench-wait`: each kind of load with few and with many connections, with and without a hog.
+/// The cells of `make bench-wait`: each kind of load with few and with many connections, with and
+/// without a hog.
 #[test]
 fn the_parts_of_the_wait_policy_are_judged_by_every_kind_of_load() {
     let test = Marked::with_library();

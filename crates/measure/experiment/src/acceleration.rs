@@ -73,8 +73,8 @@ impl Moved {
         } = self;
         (self.channel_share() < LEAST_SHARE).then(|| {
             format!(
-                "{channel_bytes} bytes went by channel and {tcp_bytes} by TCP, and {upgraded} of the \
-                 client's {connections} connections were upgraded"
+                "{channel_bytes} bytes went by channel and {tcp_bytes} by TCP, and {upgraded} of \
+                 the client's {connections} connections were upgraded"
             )
         })
     }

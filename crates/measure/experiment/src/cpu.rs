@@ -1,10 +1,10 @@
 //! How much CPU time was spent while a run was measured: by processes that are not part of the
 //! experiment, by interrupts, by kernel threads, and by the hypervisor's other guests.
 //!
-//! Kernels differ in where they keep the time of interrupts ([`Interrupts`]). Where it is apart, it
-//! is in no process's time: it is no one else's process that disturbs the run, and what the run's own
-//! traffic costs is missing from its processes until a share is added. Where it is in the time of
-//! the process that was interrupted, only interrupts of an idle core are in no process.
+//! Kernels differ in where they keep the time of interrupts ([`Interrupts`]). Some keep it apart,
+//! in the time of no process. There it must not count as another process's, and a share of it is added
+//! to the processes of the run, whose traffic caused it. Others keep it in the time of the process
+//! that was interrupted. There only the interrupts of an idle core are missing.
 
 mod census;
 mod stat;
@@ -19,16 +19,15 @@ use census::{Census, Worked};
 
 pub use stat::{HostTime, Interrupts};
 
-/// Share of the host's cores that other processes may use in a run that counts, unless said
-/// otherwise.
+/// Default limit on other processes, as a share of the host's cores.
 const USUAL_SHARE: f64 = 0.02;
 /// The least limit, in cores. It is not about other processes but about what can be told: the
 /// kernel looks at each core once in a tick, so on two cores that are half busy the time that all
 /// processes used is known to 0.07 cores (one standard deviation, in a second of 100 ticks).
 const LEAST_CORES: f64 = 0.12;
 
-/// Cores that other processes may use in a run that counts, unless said otherwise: 2 % of the host's
-/// but at least 0.12. It counts the CPUs of the whole host, as other processes run on all of them.
+/// Default of `--max-foreign`, in cores: 2 % of those of the host, but at least 0.12. All CPUs
+/// of the host count, as other processes run on all of them.
 #[must_use]
 pub fn usual_foreign_cores() -> f64 {
     usual_of(stat::cpus())
@@ -190,14 +189,14 @@ pub fn caveat() -> Option<Warning> {
 fn words(interrupts: Interrupts, sees_all: bool) -> [String; 2] {
     let mut text = match interrupts {
         Interrupts::Apart => {
-            "This kernel keeps the time of interrupts apart from processes, and does not tell which \
-             process an interrupt served. CPU time per operation contains a share of them, in \
-             proportion to the CPU time of each process."
+            "This kernel keeps the time of interrupts apart from processes, and does not tell \
+             which process an interrupt served. CPU time per operation contains a share of them, \
+             in proportion to the CPU time of each process."
         }
         Interrupts::InProcesses => {
-            "This kernel keeps the time of an interrupt in the process that it interrupts: CPU time \
-             per operation contains those that hit the server or the client, whichever process they \
-             served, and none of those that hit an idle core."
+            "This kernel keeps the time of an interrupt in the process that it interrupts: CPU \
+             time per operation contains those that hit the server or the client, whichever \
+             process they served, and none of those that hit an idle core."
         }
     }
     .to_owned();

@@ -144,8 +144,8 @@ pub struct Run {
     pub seconds: f64,
     /// Measured values; the unit is the end of the name (`throughput_ops_s`).
     pub metrics: BTreeMap<String, f64>,
-    /// CPU seconds that other processes used meanwhile; interrupts and kernel threads are none of
-    /// them where they can be told apart (`cpu`).
+    /// CPU seconds of other processes during the run. Interrupts and kernel threads are left out
+    /// where they can be told apart (`cpu`).
     pub foreign_cpu_s: f64,
     /// Why the run does not count, `null` when it does.
     pub rejected: Option<String>,

@@ -48,7 +48,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) server: Option<u32>,
     /// How many there are.
     pub(crate) connections: u32,
-    /// Between two questions.
+    /// Time between two questions to the status pages.
     pub(crate) pause: Duration,
 }
 

@@ -94,8 +94,8 @@ impl Machine for ThisMachine {
     }
 }
 
-/// Whether an address belongs to an interface of this machine. The kernel answers from an address of
-/// its own exactly when it is asked for that address. Connecting a UDP socket sends nothing.
+/// Whether an address belongs to an interface of this machine: the source address that the kernel
+/// chooses is then the address itself. Connecting a UDP socket sends nothing.
 fn is_own(address: &SocketAddr) -> bool {
     let ip = address.ip().to_canonical();
     if ip.is_loopback() || ip.is_unspecified() {
@@ -261,7 +261,7 @@ impl Finder<'_> {
 mod tests {
     use super::*;
 
-    /// The kernel's own table lists the addresses: a line with an address, the next one with its kind.
+    /// The kernel's table has a line with each address, and its kind on the next line.
     #[test]
     fn addresses_of_this_machine_are_its_own_and_others_are_not() {
         let table = fs::read_to_string("/proc/net/fib_trie").unwrap();
@@ -276,7 +276,7 @@ mod tests {
         for name in own {
             assert_eq!(ThisMachine.host(name), Ok(()), "{name}");
         }
-        // Of an address block that is for documents (RFC 5737), and a name that is too long for one.
+        // An address from a block for documentation (RFC 5737), and a name that is too long.
         assert_eq!(
             ThisMachine.host("192.0.2.10"),
             Err("this machine does not have 192.0.2.10".to_owned())

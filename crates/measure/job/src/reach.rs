@@ -34,8 +34,8 @@ pub enum Astray {
     },
     /// It goes to a port of this machine on which nothing is started.
     #[error(
-        "{place} leads to port {port}, on which arm {arm:?} starts no server ({servers}); give both \
-         the same port"
+        "{place} leads to port {port}, on which arm {arm:?} starts no server ({servers}); give \
+         both the same port"
     )]
     Port {
         /// Which word of which file says so.
@@ -282,7 +282,7 @@ mod tests {
             "/p.conf: conn= leads to port 3307, on which arm \"a\" starts no server (server \"db\" \
              has 3306, server \"aid\" says none); give both the same port"
         );
-        // No name has a part this long, so nobody is asked for its address.
+        // A part of a name cannot be this long, so no name server is asked.
         let nowhere = "x".repeat(64);
         let own = format!("[database]\nurl = \"jdbc:postgresql://{nowhere}/t\"\nwarehouses = 1\n");
         let told = of_tpcc("/p.toml", &own).unwrap_err().to_string();

@@ -108,9 +108,9 @@ impl Site {
         self.dir.path()
     }
 
-    /// Does what stands between a load that has run and the end of the servers: the hooks of the run,
-    /// then the checks, or with an `obstacle` none. All of it is done whatever fails; the first failure
-    /// is told. [`close`](Self::close) does the rest.
+    /// Runs the steps between the load and the end of the servers: the hooks of the run, then the
+    /// checks of the tables, which an `obstacle` prevents. A failure stops none of them; the first
+    /// one is returned. [`close`](Self::close) does the rest.
     pub(crate) fn end_run(
         &mut self,
         campaign: Campaign<'_>,
@@ -218,8 +218,8 @@ impl Site {
         }
     }
 
-    /// Looks at the tables of a database. A run on tables that are not known to be consistent is not
-    /// made; what is seen after one is kept for its judge.
+    /// Checks the tables of a database. Before the load, tables that are not known to be consistent
+    /// are a failure; after it, the finding is kept for [`tables::judge`](crate::tables::judge).
     fn check(
         &mut self,
         campaign: Campaign<'_>,

@@ -3,7 +3,8 @@
 //! Servers are down from the first step until the data are in place and checked. Hooks lie
 //! inside each other: those of all arms outside those of one, arm outside start outside run.
 //! What stands behind the load happens however it went, as far as its counterpart began.
-//! The checks of TPC-C's tables lie outside the hooks of the run, whose interval is the load's alone.
+//! The checks of TPC-C's tables lie outside the hooks of the run, between which there is only the
+//! load.
 
 use saiga_experiment::file::{Arm, Experiment, Hook, How, Kind, Point};
 

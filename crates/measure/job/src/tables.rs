@@ -1,8 +1,8 @@
 //! Whether the tables of TPC-C are consistent before a run and after it.
 //!
-//! Each look is a `saiga bench tpcc check` of its own, outside the hooks of the run: what it reads and
-//! writes is in no figure that a hook takes. A look that fails is a fault of the run, whose figures
-//! stay.
+//! Each look runs `saiga bench tpcc check`, outside the hooks of the run, so that figures of hooks
+//! do not contain what the check reads and writes. A check that fails marks the run and keeps its
+//! figures.
 
 use std::fs;
 use std::path::Path;

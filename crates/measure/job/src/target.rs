@@ -166,8 +166,8 @@ impl OwnTarget {
         Ok(measured)
     }
 
-    /// What stands between the load and the end of the servers. From here on the figures stay: a hook
-    /// of rule `reject` that fails, and tables that are broken or cannot be checked, only mark the run.
+    /// Runs the steps between the load and the end of the servers. From here on the figures stay: a
+    /// failed hook of rule `reject`, and tables that are broken or cannot be checked, mark the run.
     fn end_run(
         &mut self,
         measured: &mut Measured,

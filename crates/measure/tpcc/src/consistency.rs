@@ -193,8 +193,8 @@ where round(c_balance + c_ytd_payment - coalesce(delivered, 0), 2) <> 0"
     ),
 ];
 
-/// Tables whose keys begin with the warehouse, and that column. A row of HISTORY belongs to two, where
-/// it was paid and whose customer paid, and no key has either.
+/// Tables whose keys begin with the warehouse, and the column's name. HISTORY is not among them:
+/// its rows name two warehouses (of the payment, and of the customer), and its key has neither.
 const OF_WAREHOUSE: [(&str, &str); 6] = [
     ("bmsql_warehouse", "w_id"),
     ("bmsql_district", "d_w_id"),
@@ -207,7 +207,7 @@ const OF_WAREHOUSE: [(&str, &str); 6] = [
 /// Some of the warehouses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Warehouses {
-    /// These.
+    /// Those with these numbers.
     Each(Vec<u32>),
     /// From the first to the last.
     Between(u32, u32),
@@ -225,8 +225,8 @@ impl fmt::Display for Warehouses {
     }
 }
 
-/// The same statement about these warehouses alone: each table is taken as its rows of them, and HISTORY
-/// as it is.
+/// Restricts `statement` to some warehouses: only their rows of each table are read, but HISTORY as
+/// a whole.
 #[must_use]
 pub fn of_warehouses(statement: &str, warehouses: &Warehouses) -> String {
     let mut text = String::with_capacity(statement.len() * 2);

@@ -3,7 +3,7 @@
 //! A yield that returns at once was alone on the CPU. One that returns later let
 //! others run: friends, who wait and answer as we do, or a stranger who uses up its
 //! time slice. Where strangers take a good part of a CPU, yielding costs more than
-//! sleeping, so for a while nobody of the family yields there (`family.rs`).
+//! sleeping, so for a while the threads of the family do not yield there (`family.rs`).
 
 use crate::{clock, family, links, thread};
 use core::cell::Cell;

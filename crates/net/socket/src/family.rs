@@ -19,12 +19,12 @@ const CPUS: usize = 256;
 /// request of a friend takes some ten microseconds.
 const LATE_US: u64 = 1000;
 
-/// A stranger that stays takes a time slice at each yield; other things (a kernel thread, a long
-/// statement of our own, the hypervisor) take one now and then. So strangers may have one part in
-/// so many of a CPU's time, and this much at once.
+/// Strangers may have a quarter of a CPU's time. A hog takes a time slice at each yield, which is
+/// more; kernel threads, long statements of our own threads and the hypervisor take less.
 const STRANGERS_PART: u64 = 4;
+/// Time beyond that part after which a CPU counts as crowded: two time slices of a hog.
 const STRANGERS_US: u64 = 5_000;
-/// For so long after they had more, nobody yields there.
+/// Time after which a crowded CPU is tried again.
 const WARY_US: u64 = 300_000;
 
 /// For so long after a change of turns others of the family may want the CPU.
@@ -127,7 +127,8 @@ pub(crate) fn lose_turn(cpu: u32, since: u64, now: u64) {
     }
 }
 
-/// Whether strangers have had too much of `cpu` of late: there, a yield costs a time slice.
+/// Whether strangers had more than their part of `cpu` in the last 300 ms, so that a yield there
+/// costs a time slice.
 pub(crate) fn has_strangers(cpu: u32, now: u64) -> bool {
     let crowded = line(cpu).map_or(0, |l| l.crowded.load(Ordering::Relaxed));
     crowded != 0 && now.saturating_sub(crowded) < clock::us(WARY_US)
@@ -181,10 +182,7 @@ mod tests {
     #[test]
     fn turns_of_others_now_and_then_are_no_stranger() {
         assert!(!is_crowded_after(253, 1000, 4 * SLICE_US));
-        assert!(
-            !has_strangers(254, 1 << 40),
-            "nobody ever lost a turn there"
-        );
+        assert!(!has_strangers(254, 1 << 40), "no turn was ever lost there");
     }
 
     #[test]

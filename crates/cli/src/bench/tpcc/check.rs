@@ -28,8 +28,8 @@ pub(super) struct Args {
     /// Check the twelve conditions of 3.3.2 only, not the population of 4.3.3.1
     #[arg(long)]
     conditions: bool,
-    /// Check conditions 1 to 7 and 12 of ten warehouses only, by their keys: as fast however many there
-    /// are
+    /// Check conditions 1 to 7 and 12 of ten warehouses only, by their keys: as fast however many
+    /// there are
     #[arg(long, conflicts_with_all = ["conditions", "after_load"])]
     sample: bool,
     /// Print what was checked and found as JSON, one line for each database

@@ -28,14 +28,14 @@ struct Thread {
 /// What they used between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Worked {
-    /// The threads `ksoftirqd`.
+    /// CPU seconds of the threads `ksoftirqd`.
     pub(super) softirqd_s: f64,
     /// All other kernel threads.
     pub(super) threads_s: f64,
     /// Processes. It is too low when the time of a process that ended went to no parent.
     pub(super) processes_s: f64,
-    /// Whether kernel threads were seen, and so all processes of the host. A container shows its own
-    /// processes alone.
+    /// Whether kernel threads were seen, and so all processes of the host. A container shows only
+    /// its own processes.
     pub(super) sees_all: bool,
 }
 
@@ -49,7 +49,7 @@ struct Line {
 }
 
 impl Census {
-    /// Looks at everything that is there. What ends meanwhile is left out.
+    /// Reads `/proc`. Processes that end during the walk are skipped.
     pub(super) fn take() -> Self {
         let mut census = Self::default();
         let Ok(entries) = fs::read_dir("/proc") else {
@@ -192,8 +192,8 @@ mod tests {
     fn a_child_that_ended_stays_in_the_sum_and_a_new_number_is_a_new_thread() {
         let child = "501 (burn) R 500 500 500 0 -1 4194304 0 0 0 0 30 10 0 0 20 0 1 0 950 0 0";
         let before = census(&[&BEFORE[..], &[child]].concat());
-        // The shell waited for its child, whose 40 ticks had become 50; another thread has taken the
-        // number of the worker.
+        // The shell waited for its child, whose 40 ticks had become 50; another thread has taken
+        // the number of the worker.
         let later = after(&[
             (" 100 200 ", " 135 215 "),
             (" 0 300 0 0 20 0 1 0 9 ", " 0 8 0 0 20 0 1 0 970 "),

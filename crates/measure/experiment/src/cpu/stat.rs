@@ -6,8 +6,8 @@ use std::io;
 /// Least share of `irq` in all time that was spent, where the kernel keeps the time of interrupts
 /// apart. Each tick of a busy core is an interrupt of about a microsecond, 100 to 1000 times a
 /// second: there the share is 1/10,000 or more. Without it the kernel looks only at each tick, from
-/// within the tick's own interrupt, which no other interrupts: there `irq` stays 0. A kernel that
-/// gave it up soon after it booted, because its clock is not reliable, keeps the little that it had.
+/// within the tick's own interrupt, so `irq` stays 0. A kernel whose clock proved unreliable soon
+/// after it booted has stopped to keep interrupts apart, and `irq` keeps the little that it had.
 const LEAST_SHARE: f64 = 1e-5;
 
 /// Seconds since the host booted, of all its CPUs together.
@@ -15,7 +15,7 @@ const LEAST_SHARE: f64 = 1e-5;
 pub struct HostTime {
     /// `user`, `nice` and `system`. Guests are contained in `user`.
     pub processes_s: f64,
-    /// `irq`.
+    /// The column `irq`.
     pub hard_interrupts_s: f64,
     /// `softirq`, that of the threads `ksoftirqd` included.
     pub soft_interrupts_s: f64,

@@ -320,7 +320,7 @@ fn tpcc_ends_by_itself_and_has_the_figures_of_its_pauses() {
     assert_eq!(first(&limited, &[]), "tpmc");
 }
 
-/// A props file among the options would be looked at by nobody but the load.
+/// A props file among the options would escape the checks of `props`.
 #[test]
 fn props_files_of_tpcc_stand_in_props_alone() {
     let told = problems(

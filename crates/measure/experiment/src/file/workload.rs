@@ -65,12 +65,12 @@ pub enum TableCheck {
     Conditions,
     /// Conditions of a few warehouses, by their keys.
     Sample,
-    /// Nothing.
+    /// The tables are not read.
     None,
 }
 
 impl TableCheck {
-    /// Each of them.
+    /// Every choice, in the order of help texts.
     pub const EACH: [Self; 4] = [Self::All, Self::Conditions, Self::Sample, Self::None];
 
     /// As files and options have it: `conditions`.

@@ -1,9 +1,9 @@
 //! Says whether a database holds what TPC-C wants: the population of §4.3.3.1 and the conditions
 //! of §3.3.2.
 //!
-//! Statements read whole tables, those that keys allow in slices of the warehouses, unless a sample is
-//! asked for; several sessions share the statements. What holds after a load only is left out when a
-//! run has changed the rows. Deliberately absent: any repair.
+//! Statements read whole tables, or a sample of the warehouses. Those that keys allow read one
+//! slice of the warehouses after the other. Several sessions share the statements. Rules that hold only
+//! after a load are left out when a run has changed the rows. Deliberately absent: any repair.
 
 mod profile;
 mod rules;

@@ -7,7 +7,7 @@ use super::record::Record;
 /// The shortest measured interval of a publishable run, in seconds (§5.5.2.1).
 const LEAST_S: f64 = 7200.0;
 
-/// Clauses that no run follows, or that nobody checks.
+/// Clauses that no run follows, or that are not checked.
 const ALWAYS: [&str; 4] = [
     "New-Order works out neither the brand-generic field of a line nor the total of the order \
      (§2.4.2.2)",

@@ -106,8 +106,8 @@ impl Consistency {
         }
     }
 
-    /// Why the run does not count, if it does not: what was done to broken tables is not what was asked
-    /// for, and of tables that nobody could look at nobody knows.
+    /// Why the run does not count: the tables are broken, or could not be checked. `None` when they
+    /// are consistent.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         let when = &self.when;

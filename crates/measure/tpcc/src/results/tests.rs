@@ -403,7 +403,7 @@ fn a_mix_that_falls_short_by_chance_is_too_small_a_sample() {
     );
 }
 
-/// What no run does, and nobody looks for, is as much a deviation as what this run does otherwise.
+/// Clauses that are never followed or checked are listed like deviations of the run itself.
 #[test]
 fn clauses_that_are_not_done_are_told_with_every_run() {
     let record = whole();

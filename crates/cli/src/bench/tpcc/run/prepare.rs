@@ -77,7 +77,8 @@ impl<'t> Prepared<'t> {
         };
         if let Some(broken) = before.as_ref().filter(|look| !look.broken.is_empty()) {
             bail!(
-                "the tables are not consistent before the run: {}; build them again, or run with --check none",
+                "the tables are not consistent before the run: {}; build them again, or run with \
+                 --check none",
                 broken.broken.join("; ")
             );
         }
