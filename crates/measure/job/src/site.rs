@@ -219,7 +219,7 @@ impl Site {
     }
 
     /// Checks the tables of a database. Before the load, tables that are not known to be consistent
-    /// are a failure; after it, the finding is kept for [`tables::judge`](crate::tables::judge).
+    /// are a failure; after it, the finding is kept for [`judge`](crate::tables::judge).
     fn check(
         &mut self,
         campaign: Campaign<'_>,
