@@ -256,12 +256,12 @@ def load(path):
     return server
 
 
-def write_props(server, warehouses, terminals):
+def write_props(server, warehouses, terminals, fixed=True):
     path = os.path.join(server.folder, f"{warehouses}.props")
     with open(path, "w") as file:
         file.write(f"db={'postgres' if server.name == 'PostgreSQL' else 'mysql'}\ndriver={server.driver}\n"
                    f"conn={server.url()}\nuser={USER}\npassword={PASSWORD}\nwarehouses={warehouses}\nloadWorkers=4\n"
                    f"terminals={terminals}\nrunMins=1\nrunTxnsPerTerminal=0\nlimitTxnsPerMin=0\n"
-                   "terminalWarehouseFixed=true\nnewOrderWeight=45\npaymentWeight=43\norderStatusWeight=4\n"
+                   f"terminalWarehouseFixed={str(fixed).lower()}\nnewOrderWeight=45\npaymentWeight=43\norderStatusWeight=4\n"
                    "deliveryWeight=4\nstockLevelWeight=4\n")
     return path
