@@ -92,6 +92,17 @@ impl Bench {
         command
     }
 
+    /// A step to its end with the database named by options, and the password in the variable that
+    /// the database's own clients read.
+    pub(crate) fn said_by_options(&self, step: &str, password: &str, more: &[&str]) -> Said {
+        let (engine, variable, port) = self.system.named();
+        let port = port.to_string();
+        let named = ["bench", "tpcc", step, "--engine", engine, "--port", &port];
+        let mut command = self.test.saiga(&[&named[..], more].concat());
+        command.current_dir(self.path("")).env(variable, password);
+        self.test.said(&mut command)
+    }
+
     pub(crate) fn command(&self, step: &str, more: &[&str]) -> Command {
         self.command_with("props.conf", step, more)
     }

@@ -23,6 +23,7 @@ use system::System;
 fn the_whole_job(mut bench: Bench, last: fn(&mut Bench)) {
     builds::one_that_is_killed_is_recognised_and_completed(&bench);
     runs::one_as_operators_write_it_counts_what_is_in_the_tables(&bench);
+    runs::a_database_is_named_by_options(&bench);
     obstacles::a_server_without_room_is_named_before_the_start(&bench);
     obstacles::a_user_without_rights_on_a_table_learns_which(&bench);
     stalls::a_server_that_stands_still_shows_in_the_latency(&bench);

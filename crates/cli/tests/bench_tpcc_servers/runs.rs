@@ -52,3 +52,24 @@ pub(crate) fn one_as_operators_write_it_counts_what_is_in_the_tables(bench: &Ben
     );
     before.agree(bench, &record);
 }
+
+/// Without a props file, options and variables like those of `mysql` and `psql` name a database.
+pub(crate) fn a_database_is_named_by_options(bench: &Bench) {
+    let said = bench.said_by_options("check", PASSWORD, &[]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stdout.starts_with(&bench.system.name()), "{said:?}");
+
+    let before = bench.orders();
+    let words = ["--for", "500ms", "--terminals", "3", "--no-check", "--json"];
+    let said = bench.said_by_options("run", PASSWORD, &words);
+    assert!(matches!(said.code, Some(0 | 1)), "{said:?}");
+    assert!(bench.orders() > before);
+    assert!(said.stdout.contains("\"terminals\":3"), "{}", said.stdout);
+
+    let said = bench.said_by_options("check", PASSWORD, &["--user", "stranger"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.stderr.contains("\"stranger\""), "{said:?}");
+    let said = bench.said_by_options("check", PASSWORD, &["--props", "props.conf"]);
+    assert!(said.stderr.contains("cannot be used with"), "{said:?}");
+    bench.assert_nothing_left();
+}

@@ -74,6 +74,14 @@ impl System {
         }
     }
 
+    /// What `--engine` calls it, the variable of its password, and its port.
+    pub(crate) fn named(&self) -> (&'static str, &'static str, u16) {
+        match self {
+            Self::MariaDb(server) => ("mariadb", "MYSQL_PWD", server.port),
+            Self::Postgres(server) => ("postgres", "PGPASSWORD", server.port),
+        }
+    }
+
     /// What the program calls it.
     pub(crate) fn name(&self) -> String {
         let (engine, port) = match self {

@@ -11,6 +11,7 @@ use serde_json::Value;
 mod bad_input;
 mod calls;
 mod drive;
+mod experiment;
 mod no_room;
 #[path = "../support/mod.rs"]
 mod support;

@@ -559,7 +559,7 @@ fn watched<W: Workload>(
     // What ended the load is the cause; what then went wrong with its servers follows from it.
     let torn = target.teardown();
     let mut measured = measured?;
-    let left = match torn {
+    let left = match torn.map(|figures| measured.add_figures(figures)) {
         Ok(()) => None,
         Err(Failure::Run { reason }) => Some(reason),
         Err(failure) => return Err(failure),

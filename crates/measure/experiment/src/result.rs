@@ -259,6 +259,9 @@ pub struct Metric {
     pub unit: String,
     /// Which direction is an improvement.
     pub better: Better,
+    /// Whether headlines are made by it, whatever else was measured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decides: bool,
 }
 
 /// Which direction of a metric is an improvement.

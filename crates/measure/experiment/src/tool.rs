@@ -1,12 +1,17 @@
 //! A program that runs to its end, such as one that makes the data of a server.
 
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::path::Path;
 use std::time::Duration;
 
 use crate::interrupt::Interrupt;
 use crate::log;
-use crate::process::{CommandLine, Waited};
+use crate::process::{Child, CommandLine, Waited};
 use crate::workload::Failure;
+
+/// More than this is not read of an answer.
+const MOST_SAID: u64 = 1 << 20;
 
 /// How a program did not do its work.
 #[derive(Debug)]
@@ -28,9 +33,47 @@ pub fn run(
     limit: Duration,
     interrupt: &Interrupt,
 ) -> Result<Result<(), Undone>, Failure> {
-    let mut child = line
+    let child = line
         .spawn_logged(package, output)
         .map_err(Failure::impossible)?;
+    ended(child, output, limit, interrupt)
+}
+
+/// The same with its standard output as text, and only what it says of errors in the file `errors`.
+///
+/// # Errors
+/// As of [`run`].
+pub fn ask(
+    line: &CommandLine,
+    package: &str,
+    errors: &Path,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<Result<String, Undone>, Failure> {
+    let mut answer = tempfile::tempfile().map_err(Failure::impossible)?;
+    let files = answer
+        .try_clone()
+        .and_then(|out| Ok((out, File::create(errors)?)));
+    let (out, log) = files.map_err(Failure::impossible)?;
+    let child = line.spawn(package, out, log).map_err(Failure::impossible)?;
+    if let Err(undone) = ended(child, errors, limit, interrupt)? {
+        return Ok(Err(undone));
+    }
+    let mut bytes = Vec::new();
+    answer
+        .rewind()
+        .and_then(|()| answer.take(MOST_SAID).read_to_end(&mut bytes))
+        .map_err(Failure::impossible)?;
+    Ok(Ok(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Waits for its end; `output` has what it said.
+fn ended(
+    mut child: Child,
+    output: &Path,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<Result<(), Undone>, Failure> {
     let how = match child.wait(limit, interrupt).map_err(Failure::impossible)? {
         Waited::Ended(ended) if ended.status.success() => return Ok(Ok(())),
         Waited::Ended(ended) => ended.status.to_string(),

@@ -5,6 +5,7 @@
 //! repetition and rejection. Deliberately absent: anything about one database.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::error::Error;
 use std::io;
 use std::time::Duration;
@@ -124,11 +125,11 @@ pub trait Target {
     fn watches_host(&self) -> bool {
         false
     }
-    /// Stops what was started.
+    /// Stops what was started. The answer has figures of the run that were measured around it.
     ///
     /// # Errors
     /// [`Failure`], when something would not stop.
-    fn teardown(self) -> Result<(), Failure>;
+    fn teardown(self) -> Result<BTreeMap<String, f64>, Failure>;
 }
 
 /// What surrounds a run.
@@ -168,6 +169,26 @@ pub struct Measured {
     pub invalid: Option<String>,
     /// What the run tells beyond its metrics.
     pub detail: Option<Box<Detail>>,
+}
+
+impl Measured {
+    /// Adds figures that were measured around the run. One whose name the load has already makes
+    /// the run invalid.
+    pub(crate) fn add_figures(&mut self, figures: BTreeMap<String, f64>) {
+        for (name, value) in figures {
+            match self.metrics.entry(name) {
+                Entry::Vacant(free) => {
+                    free.insert(value);
+                }
+                Entry::Occupied(taken) => {
+                    let name = taken.key();
+                    let why =
+                        format!("a hook printed {name}, which Saiga measures; name it otherwise");
+                    self.invalid.get_or_insert(why);
+                }
+            }
+        }
+    }
 }
 
 /// Why there is no measurement.

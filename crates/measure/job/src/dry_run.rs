@@ -266,9 +266,14 @@ fn port(server: Option<&Server>) -> String {
 
 fn rules(hook: &Hook) -> String {
     format!(
-        " ({} s at most; failure: {})",
+        " ({} s at most; failure: {}{})",
         hook.limit.as_secs_f64(),
-        hook.failure.name()
+        hook.failure.name(),
+        if hook.measures {
+            "; its figures are kept"
+        } else {
+            ""
+        }
     )
 }
 
@@ -382,6 +387,15 @@ fn the_load(job: &Job, arm: usize, load: &JobLoad, seed: Option<u64>) -> (String
     }
     if !file.metrics.devices.is_empty() {
         let _ = write!(words, ", devices {}", file.metrics.devices.join(", "));
+    }
+    if !file.metrics.waf.is_empty() {
+        let drives: Vec<String> = file
+            .metrics
+            .waf
+            .iter()
+            .map(|one| one.display().to_string())
+            .collect();
+        let _ = write!(words, ", write amplification of {}", drives.join(", "));
     }
     if !file.metrics.fill.is_empty() {
         let dirs: Vec<String> = file

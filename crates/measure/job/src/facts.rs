@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use saiga_experiment::campaign::contents;
-use saiga_experiment::file::{How, Kind, Point};
+use saiga_experiment::file::{Experiment, How, Kind, Point};
 use saiga_snapshot::Snapshot;
 use serde_json::{Map, Value, json};
 
@@ -45,7 +45,7 @@ pub(crate) fn of(job: &Job) -> BTreeMap<String, Value> {
         ("steps".to_owned(), Value::Object(steps)),
         ("clients".to_owned(), Value::Object(clients)),
         ("experiment_hooks".to_owned(), Value::Object(hooks)),
-        ("figures".to_owned(), json!(figures(&file.workload.kind))),
+        ("figures".to_owned(), json!(figures(file))),
         ("props".to_owned(), props(job)),
         ("programs".to_owned(), programs(job)),
     ]);
@@ -59,9 +59,11 @@ pub(crate) fn of(job: &Job) -> BTreeMap<String, Value> {
     facts
 }
 
-/// How a program's output becomes figures.
-fn figures(kind: &Kind) -> Vec<String> {
-    match kind {
+/// How the output of a program and of hooks becomes figures.
+fn figures(file: &Experiment) -> Vec<String> {
+    let of_hooks = file.hook_metrics.iter();
+    let of_hooks = of_hooks.map(|one| format!("{}: a hook's, in {}", one.name, one.unit));
+    let of_load: Vec<String> = match &file.workload.kind {
         Kind::Command { metrics, .. } => metrics
             .iter()
             .map(|one| {
@@ -74,7 +76,8 @@ fn figures(kind: &Kind) -> Vec<String> {
             })
             .collect(),
         Kind::Tpcc { .. } | Kind::Redis { .. } => Vec::new(),
-    }
+    };
+    of_load.into_iter().chain(of_hooks).collect()
 }
 
 /// Keys and values of the props files, of our own form also what it says as options of a run; their

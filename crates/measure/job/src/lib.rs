@@ -4,6 +4,7 @@
 //! executes the same one, so that what is shown is what happens. [`Job`] plugs it into the
 //! experiment engine. Deliberately absent: what a file may say (`saiga_experiment::file`).
 
+mod amplification;
 mod client;
 mod course;
 mod dry_run;

@@ -10,6 +10,7 @@ use saiga_experiment::log;
 use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
 
+use crate::amplification::Amplification;
 use crate::client::{self, Output};
 use crate::course::{Asked, Course};
 use crate::running::Running;
@@ -29,6 +30,8 @@ pub(crate) struct Once<'a> {
     pub(crate) limit: Option<Duration>,
     /// Which process must prove that the load is accelerated, if one must.
     pub(crate) accelerated: Option<Asked<'a>>,
+    /// Drives to ask while it runs.
+    pub(crate) amplification: Option<Amplification>,
 }
 
 /// A load that has run.
@@ -50,6 +53,7 @@ pub(crate) fn run(
         dir,
         limit,
         accelerated,
+        mut amplification,
     } = once;
     let (out, err) = (dir.join("client.out"), dir.join("client.log"));
     let files = File::create(&out).and_then(|out| Ok((out, File::create(&err)?)));
@@ -65,21 +69,17 @@ pub(crate) fn run(
         limit,
         accelerated,
         course: &mut course,
+        amplification: amplification.as_mut(),
     };
     let ended = watch(&mut client, servers, watched, conditions)?;
     let took = began.elapsed();
     let after = course.look(servers);
+    let written = amplification.map(Amplification::end);
     if let Some(obituary) = obituary(servers) {
         return Err(Failure::run(obituary));
     }
     if !client::measured(kind, ended.status.code()) {
-        let said = [&err, &out].map(|path| log::last_lines(path));
-        let said = said.into_iter().find(|said| said != "nothing");
-        return Err(Failure::run(format!(
-            "the load ended with {}: {}",
-            ended.status,
-            said.unwrap_or_default()
-        )));
+        return Err(broken_off(&ended, &err, &out));
     }
     let server_cpu = after?.saturating_sub(before);
     let children_s = server_cpu.as_secs_f64() + ended.cpu.as_secs_f64();
@@ -94,14 +94,23 @@ pub(crate) fn run(
     }
     let unproved =
         accelerated.and_then(|asked| proved(asked, &course, &output, &mut metrics).err());
-    let invalid = output.rejected.or(unproved);
+    let mut detail = output.detail;
+    let unsampled = written.and_then(|written| match written {
+        Ok(found) => {
+            metrics.extend(found.metrics);
+            detail.get_or_insert_default().series.push(found.course);
+            None
+        }
+        Err(error) => Some(error.to_string()),
+    });
+    let invalid = output.rejected.or(unproved).or(unsampled);
     let measured = Measured {
         seconds: output.seconds.unwrap_or(took.as_secs_f64()),
         metrics,
         foreign_cpu_s: used.foreign_s,
         window_s: used.window_s,
         invalid,
-        detail: output.detail,
+        detail,
     };
     Ok(Ran {
         measured,
@@ -133,6 +142,14 @@ fn proved(
     }
 }
 
+/// A load that measured nothing, with its last words.
+fn broken_off(ended: &Ended, err: &Path, out: &Path) -> Failure {
+    let said = [err, out].map(log::last_lines);
+    let said = said.into_iter().find(|said| said != "nothing");
+    let (status, said) = (ended.status, said.unwrap_or_default());
+    Failure::run(format!("the load ended with {status}: {said}"))
+}
+
 /// Those of the output; where it says when it measured, what the servers used meanwhile, too.
 fn figures(output: &Output, course: &Course) -> BTreeMap<String, f64> {
     let mut metrics = output.metrics.clone();
@@ -159,6 +176,7 @@ struct Watched<'a> {
     limit: Option<Duration>,
     accelerated: Option<Asked<'a>>,
     course: &'a mut Course,
+    amplification: Option<&'a mut Amplification>,
 }
 
 fn watch(
@@ -171,6 +189,7 @@ fn watch(
         limit,
         accelerated,
         course,
+        mut amplification,
     } = watched;
     let began = Instant::now();
     let usual = accelerated.map_or(PAUSE, |asked| asked.pause);
@@ -199,6 +218,9 @@ fn watch(
                     return Err(Failure::run(obituary));
                 }
                 course.look(servers)?;
+                if let Some(amplification) = amplification.as_deref_mut() {
+                    amplification.look();
+                }
                 if let Some(asked) = accelerated {
                     course.ask(asked, client.pid());
                 }

@@ -166,6 +166,11 @@ pub(crate) fn missing(
             for device in &file.metrics.devices {
                 found.need(machine.device(device), true, || format!("device {device}"));
             }
+            for drive in &file.metrics.waf {
+                found.need(machine.path(drive), true, || {
+                    format!("drive {}", drive.display())
+                });
+            }
             file.metrics
                 .fill
                 .iter()

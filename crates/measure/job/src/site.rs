@@ -1,11 +1,13 @@
 //! One run while it happens: executes steps, and undoes what it began.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use saiga_experiment::file::{Arm, Experiment, Hook, How, OnFailure, Point};
+use saiga_experiment::file::{Arm, Experiment, Hook, How, OnFailure, Point, printed};
 use saiga_experiment::interrupt::Interrupt;
+use saiga_experiment::result::Metric;
 use saiga_experiment::secret;
 use saiga_experiment::tool::{self, Undone};
 use saiga_experiment::workload::Failure;
@@ -60,6 +62,8 @@ pub(crate) struct Site {
     begun: Vec<Point>,
     /// What was seen of the tables so far.
     pub(crate) looks: Vec<Look>,
+    /// What hooks printed of the run.
+    pub(crate) figures: BTreeMap<String, f64>,
     /// Logs.
     dir: TempDir,
 }
@@ -78,6 +82,7 @@ impl Site {
             servers: arm.servers.iter().map(|_| None).collect(),
             begun: Vec::new(),
             looks: Vec::new(),
+            figures: BTreeMap::new(),
             dir: tempfile::Builder::new()
                 .prefix("saiga-run-")
                 .tempdir()
@@ -174,7 +179,10 @@ impl Site {
                     return Ok(());
                 }
                 let at = format!("{} {}", side.name(), point.name());
-                run_hook(hook, &at, &self.log("hook"), campaign.ignored, interrupt)
+                let declared = &campaign.file.hook_metrics;
+                let log = self.log("hook");
+                let printed = run_hook(hook, &at, &log, declared, campaign.ignored, interrupt)?;
+                self.keep(printed)
             }
             Step::Restore | Step::Verify => {
                 self.begin(Point::Arm);
@@ -194,13 +202,18 @@ impl Site {
                 Some(running) => running.await_ready(&self.arm.servers[*index], interrupt),
                 None => Ok(()),
             },
-            Step::Logical(hook) => run_hook(
-                hook,
-                "that restores",
-                &self.log("hook"),
-                campaign.ignored,
-                interrupt,
-            ),
+            Step::Logical(hook) => {
+                let log = self.log("hook");
+                run_hook(
+                    hook,
+                    "that restores",
+                    &log,
+                    &[],
+                    campaign.ignored,
+                    interrupt,
+                )
+                .map(drop)
+            }
             Step::Flush => self.redis("empty", Remote::flush),
             Step::Fill { keys, value_bytes } => {
                 self.redis("fill", |remote| remote.fill(*keys, *value_bytes))
@@ -216,6 +229,17 @@ impl Site {
             // The load is no step of ours: the engine asks for it.
             Step::Load | Step::Gone(_) => Ok(()),
         }
+    }
+
+    /// Keeps what a hook printed, unless another one has printed the same figure.
+    fn keep(&mut self, printed: BTreeMap<String, f64>) -> Result<(), Failure> {
+        for (name, value) in printed {
+            if self.figures.contains_key(&name) {
+                return Err(Failure::run(format!("two hooks printed {name}")));
+            }
+            self.figures.insert(name, value);
+        }
+        Ok(())
     }
 
     /// Checks the tables of a database. Before the load, tables that are not known to be consistent
@@ -263,17 +287,31 @@ impl Side {
     }
 }
 
-/// Runs one hook; `at` says when.
+/// Runs one hook, and reads the figures that it prints, if it does; `at` says when.
 pub(crate) fn run_hook(
     hook: &Hook,
     at: &str,
     log: &Path,
+    declared: &[Metric],
     ignored: &RefCell<Vec<String>>,
     interrupt: &Interrupt,
-) -> Result<(), Failure> {
-    let done = tool::run(&line::hook(hook), "dash", log, hook.limit, interrupt)?;
-    let Err(Undone { how, said }) = done else {
-        return Ok(());
+) -> Result<BTreeMap<String, f64>, Failure> {
+    let line = line::hook(hook);
+    let done = if hook.measures {
+        let said = tool::ask(&line, "dash", log, hook.limit, interrupt)?;
+        said.and_then(|text| {
+            printed(&text, declared).map_err(|said| Undone {
+                how: "its figures cannot be read".to_owned(),
+                said,
+            })
+        })
+    } else {
+        let done = tool::run(&line, "dash", log, hook.limit, interrupt)?;
+        done.map(|()| BTreeMap::new())
+    };
+    let Undone { how, said } = match done {
+        Ok(figures) => return Ok(figures),
+        Err(undone) => undone,
     };
     let error = StepError::Hook {
         command: secret::line(&hook.command),
@@ -286,7 +324,7 @@ pub(crate) fn run_hook(
         OnFailure::Reject => Err(Failure::run(error.to_string())),
         OnFailure::Ignore => {
             ignored.borrow_mut().push(error.to_string());
-            Ok(())
+            Ok(BTreeMap::new())
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Servers of a file that are ready for a run, and the run.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -13,6 +14,7 @@ use saiga_experiment::workload::{Conditions, Failure, Measured, Target};
 use saiga_redis::RedisTarget;
 use saiga_redis::remote::{Lookups, Remote};
 
+use crate::amplification::Amplification;
 use crate::load::{Once, Ran};
 use crate::site::Site;
 use crate::workload::Core;
@@ -90,11 +92,22 @@ impl Target for JobTarget {
         }
     }
 
-    fn teardown(self) -> Result<(), Failure> {
+    fn teardown(self) -> Result<BTreeMap<String, f64>, Failure> {
         match self {
             Self::Own(own) => {
                 let OwnTarget { core, mut site, .. } = *own;
-                site.close(core.campaign())
+                site.close(core.campaign())?;
+                let declared = &core.file.hook_metrics;
+                match declared
+                    .iter()
+                    .find(|one| !site.figures.contains_key(&one.name))
+                {
+                    Some(missing) => Err(Failure::run(format!(
+                        "no hook with metrics = true printed {}",
+                        missing.name
+                    ))),
+                    None => Ok(site.figures),
+                }
             }
             Self::Private { target, .. } => target.teardown(),
         }
@@ -139,6 +152,7 @@ impl OwnTarget {
             accelerated: probe.and_then(|probe| {
                 proof::asked(&file.workload.kind, &core.props, &site.arm, &servers, probe)
             }),
+            amplification: Amplification::begin(&file.metrics, &dir)?,
         };
         let Ran {
             mut measured,

@@ -211,7 +211,7 @@ impl Job {
         let log = dir.path().join("hook.log");
         let mut first = Ok(());
         for hook in hooks {
-            let done = run_hook(hook, &at, &log, &self.core.ignored, interrupt);
+            let done = run_hook(hook, &at, &log, &[], &self.core.ignored, interrupt).map(drop);
             if side == Side::Before {
                 done?;
             } else {
@@ -402,7 +402,7 @@ impl Workload for Job {
             .iter()
             .flat_map(|props| props.options.clone());
         let of_props: Vec<String> = of_props.collect();
-        self.core.file.workload.metrics(&of_props)
+        self.core.file.own_metrics(&of_props)
     }
 
     fn begin(&self, interrupt: &Interrupt) -> Result<(), Failure> {

@@ -331,7 +331,8 @@ impl Target for SqlTarget {
         vec![self.server.process.child.pid()]
     }
 
-    fn teardown(self) -> Result<(), Failure> {
-        self.server.stop().map_err(Failure::impossible)
+    fn teardown(self) -> Result<BTreeMap<String, f64>, Failure> {
+        self.server.stop().map_err(Failure::impossible)?;
+        Ok(BTreeMap::new())
     }
 }

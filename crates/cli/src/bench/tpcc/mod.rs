@@ -7,6 +7,7 @@
 mod build;
 mod check;
 mod destroy;
+mod direct;
 mod progress;
 mod run;
 mod target;

@@ -9,6 +9,7 @@ use saiga_tpcc::db::{ConnectError, Session};
 use saiga_tpcc::driver::connection::Sessions;
 use saiga_tpcc::props::{Engine, Props};
 
+use super::direct::Direct;
 use crate::exit;
 
 /// The options that name databases.
@@ -18,6 +19,8 @@ pub(super) struct Targets {
     /// (default: one warehouse in SQLite, ./saiga-tpcc.db)
     #[arg(long, value_name = "FILE", num_args = 1..)]
     props: Vec<PathBuf>,
+    #[command(flatten)]
+    direct: Direct,
 }
 
 /// The option that names the user's own statements.
@@ -40,6 +43,9 @@ pub(super) struct Target {
 impl Targets {
     /// All of them, in the order of the command line; what has no meaning here is named.
     pub(super) fn all(&self) -> anyhow::Result<Vec<Target>> {
+        if let Some(props) = self.direct.props()? {
+            return Ok(vec![Target::new(props)?]);
+        }
         if self.props.is_empty() {
             return Ok(vec![Target::sqlite(Path::new("./saiga-tpcc.db"), 1)?]);
         }

@@ -102,8 +102,24 @@ pub fn main_metric<'a>(own: &'a [Metric], runs: &[Run]) -> &'a str {
     ranked(own, runs.iter().filter(|run| run.rejected.is_none())).0
 }
 
-/// The throughput, where one of the runs that count has it; else the first of the experiment's own.
+/// A metric that every experiment may have.
+#[must_use]
+pub fn standard(name: &str) -> Option<Metric> {
+    let (name, unit, better) = METRICS.into_iter().find(|(known, ..)| *known == name)?;
+    Some(Metric {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        better,
+        decides: false,
+    })
+}
+
+/// The one that is said to decide; else the throughput, where one of the runs that count has it;
+/// else the first of the experiment's own.
 fn ranked<'a, 'r>(own: &'a [Metric], mut runs: impl Iterator<Item = &'r Run>) -> Measure<'a> {
+    if let Some(metric) = own.iter().find(|metric| metric.decides) {
+        return (&metric.name, &metric.unit, metric.better);
+    }
     let serves = |run: &Run| run.metrics.contains_key(THROUGHPUT);
     match own.first() {
         Some(first) if !runs.any(serves) => (&first.name, &first.unit, first.better),

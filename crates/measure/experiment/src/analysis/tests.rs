@@ -283,6 +283,7 @@ fn an_own_metric_decides_where_there_is_no_throughput() {
         name: "build_s".to_owned(),
         unit: "s".to_owned(),
         better: Better::Lower,
+        decides: false,
     }];
     let arms = [arm("old"), arm("new")];
     let taking = |arm: &str, pair: u32, seconds: f64| Run {
@@ -434,6 +435,7 @@ fn the_first_own_metric_decides_unless_runs_have_a_throughput() {
         name: name.to_owned(),
         unit: "1/s".to_owned(),
         better: Better::Higher,
+        decides: false,
     });
     let mut all = runs("command", 100.0, 110.0);
     assert_eq!(main_metric(&own, &all), THROUGHPUT);
@@ -446,4 +448,10 @@ fn the_first_own_metric_decides_unless_runs_have_a_throughput() {
     all.push(rejected);
     assert_eq!(main_metric(&own, &all), "rate_per_s");
     assert_eq!(main_metric(&[], &all), THROUGHPUT);
+    let named = Metric {
+        decides: true,
+        ..own[0].clone()
+    };
+    let all = runs("command", 100.0, 110.0);
+    assert_eq!(main_metric(&[own[1].clone(), named], &all), "rate_per_s");
 }

@@ -29,6 +29,8 @@ struct Fake {
     patience: usize,
     /// Whether its servers do not stop.
     stubborn: bool,
+    /// What was measured around each run.
+    around: BTreeMap<String, f64>,
     /// Arms whose settings it was told by the record.
     recalled: RefCell<Vec<(usize, BTreeMap<String, String>)>>,
     /// Arm and operations of every run, in order.
@@ -48,17 +50,23 @@ impl Fake {
     }
 
     fn varying(varies: Option<&'static str>, script: Script) -> &'static Self {
-        Box::leak(Box::new(Self {
+        let fake = Self::plain(script);
+        Box::leak(Box::new(Self { varies, ..fake }))
+    }
+
+    fn plain(script: Script) -> Self {
+        Self {
             script,
-            varies,
+            varies: None,
             record: None,
             patience: usize::MAX,
             stubborn: false,
+            around: BTreeMap::new(),
             recalled: RefCell::default(),
             ran: RefCell::default(),
             log: RefCell::default(),
             seeds: RefCell::default(),
-        }))
+        }
     }
 }
 
@@ -171,10 +179,10 @@ impl Target for FakeTarget<'_> {
     fn devices(&self) -> Vec<String> {
         vec!["nvme7n1".into()]
     }
-    fn teardown(self) -> Result<(), Failure> {
+    fn teardown(self) -> Result<BTreeMap<String, f64>, Failure> {
         match self.fake.stubborn {
             true => Err(Failure::run("the server does not stop")),
-            false => Ok(()),
+            false => Ok(self.fake.around.clone()),
         }
     }
 }
@@ -370,15 +378,9 @@ fn what_makes_every_run_impossible_ends_the_experiment() {
 fn servers_that_do_not_stop_hide_no_cause() {
     let stubborn = |script: Script, patience| -> &'static Fake {
         Box::leak(Box::new(Fake {
-            script,
             patience,
             stubborn: true,
-            recalled: RefCell::default(),
-            varies: None,
-            ran: RefCell::default(),
-            record: None,
-            log: RefCell::default(),
-            seeds: RefCell::default(),
+            ..Fake::plain(script)
         }))
     };
     let plan = plan(2, RunSize::Operations(1));
@@ -400,6 +402,29 @@ fn servers_that_do_not_stop_hide_no_cause() {
     let reason = left.runs[0].rejected.as_deref();
     assert_eq!(reason, Some("the server does not stop"));
     assert_eq!(left.runs[0].metrics["throughput_ops_s"], 1000.0);
+}
+
+#[test]
+fn what_was_measured_around_a_run_is_its_own_and_takes_no_name_of_its_load() {
+    for (name, wanted) in [
+        ("moved_bytes", None),
+        (
+            "throughput_ops_s",
+            Some("a hook printed throughput_ops_s, which Saiga measures; name it otherwise"),
+        ),
+    ] {
+        let fake: &'static Fake = Box::leak(Box::new(Fake {
+            around: BTreeMap::from([(name.to_owned(), 7.0)]),
+            ..Fake::plain(|_, _| run_with(0.0))
+        }));
+        let outcome = outcome(fake, &plan(1, RunSize::Operations(1))).unwrap();
+        let run = &outcome.runs[0];
+        assert_eq!(
+            run.metrics[name],
+            if wanted.is_some() { 1000.0 } else { 7.0 }
+        );
+        assert_eq!(run.rejected.as_deref(), wanted);
+    }
 }
 
 #[test]

@@ -8,6 +8,16 @@ use super::tree::Value;
 /// What a hook may take that says nothing else.
 const USUAL_LIMIT: Duration = Duration::from_secs(60);
 
+/// The keys whose hooks belong to one run.
+const OF_A_RUN: [&str; 6] = [
+    "before_arm",
+    "before_start",
+    "before_run",
+    "after_run",
+    "after_start",
+    "after_arm",
+];
+
 /// A line for `sh -c`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
@@ -17,6 +27,8 @@ pub struct Hook {
     pub limit: Duration,
     /// What its failure means.
     pub failure: OnFailure,
+    /// Whether it prints figures of its run: lines `name value unit`.
+    pub measures: bool,
 }
 
 /// What the failure of a hook means.
@@ -145,6 +157,7 @@ pub(super) fn hook(
             command: command.to_owned(),
             limit: USUAL_LIMIT,
             failure: OnFailure::Stop,
+            measures: false,
         });
     }
     let Some(entries) = value.table() else {
@@ -162,7 +175,13 @@ pub(super) fn hook(
             .choice("on_failure", &choices)
             .unwrap_or(OnFailure::Stop),
         command: command.unwrap_or_default(),
+        measures: one.flag("metrics").unwrap_or(false),
     };
+    if hook.measures && !OF_A_RUN.contains(&key) {
+        let what = "has no meaning here: figures belong to a run, so they come from before_arm, \
+                    before_start, before_run, after_run, after_start or after_arm";
+        one.problem("metrics", what);
+    }
     one.finish();
     Some(hook)
 }

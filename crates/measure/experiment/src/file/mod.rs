@@ -9,6 +9,7 @@ mod arm;
 mod expect;
 mod flags;
 mod hook;
+mod metric;
 mod reader;
 mod restore;
 mod server;
@@ -20,16 +21,20 @@ mod workload;
 use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub use arm::Arm;
 pub use expect::Expectation;
 pub use flags::Flags;
 pub use hook::{Around, Hook, Hooks, OnFailure, Point};
+pub use metric::{WAF, printed};
 pub use restore::{How, LinkedFiles, Reflink, Restore};
 pub use server::{Dress, How as StopHow, Probe, Ready, Server, Stop};
 pub use words::{WordsError, split};
 pub use workload::{Extract, Kind, TableCheck, Workload};
 
+use crate::analysis;
+use crate::result::Metric;
 use reader::{Problems, Table};
 
 /// The variable that every file has: the folder in which it lies.
@@ -58,6 +63,10 @@ pub struct Experiment {
     pub hooks: Hooks,
     /// What is recorded of the host.
     pub metrics: HostMetrics,
+    /// Figures that hooks print, and that are compared.
+    pub hook_metrics: Vec<Metric>,
+    /// The metric by which headlines are made, where the file says so.
+    pub headline: Option<String>,
     /// What it must show.
     pub expectations: Vec<Expectation>,
 }
@@ -83,6 +92,10 @@ pub struct HostMetrics {
     pub devices: Vec<String>,
     /// Directories whose file systems may fill up.
     pub fill: Vec<PathBuf>,
+    /// Drives whose write amplification is measured.
+    pub waf: Vec<PathBuf>,
+    /// How often they are asked while the load runs; `None` for once an hour.
+    pub waf_every: Option<Duration>,
 }
 
 /// A file that cannot be used.
@@ -111,6 +124,26 @@ fn listed(problems: &[String]) -> String {
 }
 
 impl Experiment {
+    /// Metrics that are this experiment's own: those of its load, of its hooks, of its drives.
+    /// Those of TPC-C follow also from the options `of_props` that its props files give.
+    #[must_use]
+    pub fn own_metrics(&self, of_props: &[String]) -> Vec<Metric> {
+        let mut all = self.workload.metrics(of_props);
+        all.extend(self.hook_metrics.iter().cloned());
+        if !self.metrics.waf.is_empty() {
+            all.push(metric::write_amplification());
+        }
+        if let Some(headline) = &self.headline {
+            if all.iter().all(|metric| metric.name != *headline) {
+                all.extend(analysis::standard(headline));
+            }
+            for metric in &mut all {
+                metric.decides = metric.name == *headline;
+            }
+        }
+        all
+    }
+
     /// Reads a file; `sets` are variables that win over those of the file.
     ///
     /// # Errors
@@ -170,6 +203,7 @@ fn experiment(
         .into_owned();
     let name = root.text("name").unwrap_or(stem);
     let goal = root.text("goal");
+    let headline = root.text("headline");
     let plan = pace(root.table("plan").as_ref());
     let arms = arm::read(root, problems);
     root.needed("workload");
@@ -179,6 +213,10 @@ fn experiment(
     let hooks = Hooks::read(root.table("hooks").as_ref(), false, problems);
     let metrics = host_metrics(root.table("metrics").as_ref());
     let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
+    let printed = root.tables("metric").into_iter();
+    let hook_metrics = printed
+        .filter_map(|(line, entries)| metric::of_hooks(root, line, entries))
+        .collect();
     let expected = root.tables("expect").into_iter();
     let expectations = expected
         .map(|(line, entries)| Expectation::read(root, line, entries, &names))
@@ -193,6 +231,8 @@ fn experiment(
         restore,
         hooks,
         metrics,
+        hook_metrics,
+        headline,
         expectations,
     };
     go_together(root, &experiment);
@@ -246,6 +286,12 @@ fn go_together(root: &Table<'_>, experiment: &Experiment) {
     if private {
         private_servers(root, experiment);
     }
+    restorable(root, experiment, private);
+    named_metrics(root, experiment);
+}
+
+/// What is restored is there to be restored.
+fn restorable(root: &Table<'_>, experiment: &Experiment, private: bool) {
     let redis = matches!(experiment.workload.kind, Kind::Redis { .. });
     if experiment.restore.how == How::FlushAll && !redis {
         root.problem("restore", "by flushall is for redis-benchmark");
@@ -255,6 +301,32 @@ fn go_together(root: &Table<'_>, experiment: &Experiment) {
             "restore",
             "has no meaning: the private servers of a topology start empty",
         );
+    }
+}
+
+/// Each figure has a name of its own, and the headline names one of them.
+fn named_metrics(root: &Table<'_>, experiment: &Experiment) {
+    let own = experiment.own_metrics(&[]);
+    for Metric { name, .. } in &experiment.hook_metrics {
+        let same = own.iter().filter(|other| other.name == *name);
+        if same.count() > 1 || analysis::standard(name).is_some() {
+            let what = format!("{name:?} is measured already; give it another name");
+            root.problem("metric", &what);
+        }
+    }
+    let Some(headline) = &experiment.headline else {
+        return;
+    };
+    // The name of TPC-C's throughput follows from props files, which are read later.
+    let is_tpmc = headline.starts_with("tpmc") && experiment.workload.name() == "tpcc";
+    if !is_tpmc && own.iter().all(|metric| metric.name != *headline) {
+        let names: Vec<&str> = own.iter().map(|metric| metric.name.as_str()).collect();
+        let what = format!(
+            "is {headline:?}, which nothing measures; there are throughput_ops_s, \
+             latency_p99_us, server_cpu_us_per_op, {}",
+            names.join(", ")
+        );
+        root.problem("headline", what.trim_end_matches(", "));
     }
 }
 
@@ -318,7 +390,18 @@ fn host_metrics(table: Option<&Table<'_>>) -> HostMetrics {
     let metrics = HostMetrics {
         devices: table.texts("devices"),
         fill: table.texts("fill").into_iter().map(PathBuf::from).collect(),
+        waf: table.texts("waf").into_iter().map(PathBuf::from).collect(),
+        waf_every: table.duration("waf_every"),
     };
+    if metrics.waf.is_empty() && metrics.waf_every.is_some() {
+        table.problem("waf_every", "needs waf, the drives that are asked");
+    }
+    if metrics
+        .waf_every
+        .is_some_and(|every| every < Duration::from_secs(1))
+    {
+        table.problem("waf_every", "must be a second or more");
+    }
     table.finish();
     metrics
 }

@@ -336,3 +336,94 @@ fn props_files_of_tpcc_stand_in_props_alone() {
         "{told}"
     );
 }
+
+/// A file with more at its root and in its hooks.
+fn measuring(root: &str, more: &str) -> String {
+    format!(
+        "{root}\n[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
+         [[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n\
+         [workload]\nkind = \"pgbench\"\ncommand = \"load\"\n{more}"
+    )
+}
+
+const MOVED: &str = "[[metric]]\nname = \"moved_bytes\"\nunit = \"B\"\nbetter = \"lower\"\n";
+
+#[test]
+fn the_headline_may_be_about_a_figure_of_hooks_of_drives_or_of_every_load() {
+    let hooks = "[hooks]\nafter_run = { command = \"x\", metrics = true }\n";
+    let drives = "[metrics]\nwaf = \"/dev/nvme0n1\"\nwaf_every = \"10min\"\n";
+    let more = format!("{hooks}{MOVED}{drives}");
+    for (headline, unit) in [
+        ("moved_bytes", "B"),
+        ("waf", "flash/host"),
+        ("latency_p99_us", "µs"),
+        ("latency_mean_us", "µs"),
+    ] {
+        let file = read(&measuring(&format!("headline = {headline:?}"), &more)).unwrap();
+        assert!(file.hooks.run.after[0].measures);
+        assert_eq!(file.metrics.waf_every, Some(Duration::from_secs(600)));
+        let own = file.own_metrics(&[]);
+        let deciding: Vec<&Metric> = own.iter().filter(|metric| metric.decides).collect();
+        assert_eq!(deciding.len(), 1, "{headline}");
+        assert_eq!(
+            (deciding[0].name.as_str(), deciding[0].unit.as_str()),
+            (headline, unit)
+        );
+    }
+    let own = read(&measuring("", &more)).unwrap().own_metrics(&[]);
+    assert!(own.iter().all(|metric| !metric.decides), "{own:?}");
+}
+
+#[test]
+fn what_cannot_be_restored_is_refused() {
+    let flush = "[restore]\nkind = \"flushall\"\n";
+    let wanted = "restore by flushall is for redis-benchmark";
+    let told = problems(&measuring("", flush));
+    assert!(told.iter().any(|one| one.contains(wanted)), "{told:#?}");
+
+    let text = format!(
+        "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n[workload]\n\
+         kind = \"redis-benchmark\"\ntopology = \"cluster\"\nflags = \"-c 5\"\n{flush}"
+    );
+    let wanted = "the private servers of a topology start empty";
+    let told = problems(&text);
+    assert!(told.iter().any(|one| one.contains(wanted)), "{told:#?}");
+}
+
+#[test]
+fn figures_that_nothing_measures_or_that_have_no_run_are_refused() {
+    let latency = MOVED.replace("moved_bytes", "latency_mean_us");
+    for (root, more, wanted) in [
+        (
+            "headline = \"moved\"",
+            MOVED,
+            "headline is \"moved\", which nothing measures",
+        ),
+        (
+            "",
+            latency.as_str(),
+            "metric \"latency_mean_us\" is measured already",
+        ),
+        (
+            "",
+            "[hooks]\nafter_experiment = { command = \"x\", metrics = true }\n",
+            "after_experiment.metrics has no meaning here",
+        ),
+        (
+            "",
+            "[metrics]\nwaf_every = \"1h\"\n",
+            "metrics.waf_every needs waf",
+        ),
+        (
+            "",
+            "[metrics]\nwaf = \"/dev/nvme0n1\"\nwaf_every = \"100ms\"\n",
+            "metrics.waf_every must be a second or more",
+        ),
+    ] {
+        let told = problems(&measuring(root, more));
+        assert!(
+            told.iter().any(|one| one.contains(wanted)),
+            "{wanted} in {told:#?}"
+        );
+    }
+}

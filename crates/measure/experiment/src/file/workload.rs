@@ -6,6 +6,7 @@ use std::time::Duration;
 use regex::Regex;
 
 use super::flags::Flags;
+use super::metric;
 use super::reader::Table;
 use super::server;
 use super::tree::Entries;
@@ -224,6 +225,7 @@ fn tpcc_metrics(options: &[String]) -> Vec<Metric> {
         name: name.to_owned(),
         unit: unit.to_owned(),
         better,
+        decides: false,
     };
     own.map(metric).to_vec()
 }
@@ -305,7 +307,7 @@ fn command(table: &Table<'_>, name: &str) -> Kind {
     let own = table.tables("metric");
     metrics.extend(
         own.iter()
-            .filter_map(|(line, entries)| metric(table, *line, entries)),
+            .filter_map(|(line, entries)| extract(table, *line, entries)),
     );
     if metrics.is_empty() && !table.has("metric") {
         table.problem(
@@ -326,22 +328,16 @@ fn known_metric(&(name, pattern, unit, better, scale): &Known) -> Option<Extract
             name: name.to_owned(),
             unit: unit.to_owned(),
             better,
+            decides: false,
         },
         pattern: Regex::new(pattern).ok()?,
         scale,
     })
 }
 
-fn metric(table: &Table<'_>, line: usize, entries: &Entries) -> Option<Extract> {
+fn extract(table: &Table<'_>, line: usize, entries: &Entries) -> Option<Extract> {
     let one = table.inner("metric".to_owned(), line, entries);
-    let name = one.needed_text("name").unwrap_or_default();
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if !name.chars().all(plain) {
-        one.problem(
-            "name",
-            "must consist of small letters, digits and _, its unit last: latency_p99_us",
-        );
-    }
+    let metric = metric::read(&one);
     let pattern = one.needed_text("regex");
     let pattern = pattern.and_then(|text| match Regex::new(&text) {
         Ok(pattern) if pattern.captures_len() == 2 => Some(pattern),
@@ -359,20 +355,10 @@ fn metric(table: &Table<'_>, line: usize, entries: &Entries) -> Option<Extract> 
             None
         }
     });
-    one.needed("better");
-    let better = one.choice(
-        "better",
-        &[("higher", Better::Higher), ("lower", Better::Lower)],
-    );
-    let unit = one.needed_text("unit");
     let scale = one.fraction("scale", 1e-12, 1e12).unwrap_or(1.0);
     one.finish();
     Some(Extract {
-        metric: Metric {
-            name,
-            unit: unit?,
-            better: better?,
-        },
+        metric: metric?,
         pattern: pattern?,
         scale,
     })

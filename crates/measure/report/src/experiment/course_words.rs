@@ -4,7 +4,7 @@
 //! who used them, disks, networks; then the counters of the database.
 
 /// What a load tells of itself.
-const LOAD: [(&str, &str); 10] = [
+const LOAD: [(&str, &str); 11] = [
     ("new_orders_per_s", "New-Orders, per second"),
     ("throughput_ops_s", "throughput, per second"),
     ("new_order_p50_ms", "New-Order p50, ms"),
@@ -15,6 +15,7 @@ const LOAD: [(&str, &str); 10] = [
     ("errors_per_s", "errors, per second"),
     ("retries_per_s", "retries, per second"),
     ("backlog_count", "late starts"),
+    ("waf", "write amplification"),
 ];
 /// What the host does meanwhile.
 const HOST: [(&str, &str); 16] = [

@@ -88,6 +88,7 @@ pub(crate) fn metric(name: &str) -> Metric {
         "idle_connections" => known("Idle connections", "more", "fewer", "more idle connections"),
         "server_rss_per_idle_bytes" => memory("server"),
         "client_rss_per_idle_bytes" => memory("client"),
+        "waf" => less_of("write amplification"),
         "hit_share" => known(
             "Share of GETs that found their key",
             "more",
@@ -100,9 +101,13 @@ pub(crate) fn metric(name: &str) -> Metric {
 
 /// What an idle connection holds on one side.
 fn memory(side: &str) -> Metric {
-    let what = format!("{side} memory per idle connection");
+    less_of(&format!("{side} memory per idle connection"))
+}
+
+/// Something of which less is better.
+fn less_of(what: &str) -> Metric {
     Metric {
-        title: spaced(&what),
+        title: spaced(what),
         better: "less",
         worse: "more",
         gain: format!("less {what}"),

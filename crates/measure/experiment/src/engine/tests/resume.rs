@@ -23,15 +23,9 @@ fn eventful(arm: usize, nth: u32) -> Result<Measured, Failure> {
 /// A process that works on the campaign in `dir` until the user's patience ends.
 fn process(dir: &Path, patience: usize, sequential: bool) -> Outcome {
     let fake: &'static Fake = Box::leak(Box::new(Fake {
-        script: eventful,
-        varies: None,
-        ran: RefCell::default(),
         record: Some(dir.to_owned()),
         patience,
-        stubborn: false,
-        recalled: RefCell::default(),
-        log: RefCell::default(),
-        seeds: RefCell::default(),
+        ..Fake::plain(eventful)
     }));
     let plan = plan(9, RunSize::Lasting(Duration::from_millis(100)));
     let identity = Identity::of(&fake, &plan, None, &host::describe(1));

@@ -1,0 +1,118 @@
+//! Figures that an experiment has beyond those of its load: their names, and the lines of a hook
+//! that give them.
+
+use std::collections::BTreeMap;
+
+use super::reader::Table;
+use super::tree::Entries;
+use crate::result::{Better, Metric};
+
+/// What `[metrics] waf` adds: bytes that the drives wrote to flash, for each byte of the host.
+pub const WAF: &str = "waf";
+
+/// Reads `name`, `unit` and `better` of a table that names a metric.
+pub(super) fn read(table: &Table<'_>) -> Option<Metric> {
+    let name = table.needed_text("name").unwrap_or_default();
+    if !is_name(&name) {
+        table.problem(
+            "name",
+            "must consist of small letters, digits and _, its unit last: latency_p99_us",
+        );
+    }
+    table.needed("better");
+    let better = table.choice(
+        "better",
+        &[("higher", Better::Higher), ("lower", Better::Lower)],
+    );
+    Some(Metric {
+        name,
+        unit: table.needed_text("unit")?,
+        better: better?,
+        decides: false,
+    })
+}
+
+/// Reads a `[[metric]]` of the file: a figure that a hook prints, and that is compared.
+pub(super) fn of_hooks(root: &Table<'_>, line: usize, entries: &Entries) -> Option<Metric> {
+    let table = root.inner("metric".to_owned(), line, entries);
+    let metric = read(&table);
+    table.finish();
+    metric
+}
+
+/// The write amplification that `[metrics] waf` measures.
+pub(super) fn write_amplification() -> Metric {
+    Metric {
+        name: WAF.to_owned(),
+        unit: "flash/host".to_owned(),
+        better: Better::Lower,
+        decides: false,
+    }
+}
+
+/// The figures in what a hook with `metrics = true` printed: lines `name value unit`.
+///
+/// # Errors
+/// A line is not of that form, a name is given twice, or one of `declared` has another unit.
+pub fn printed(text: &str, declared: &[Metric]) -> Result<BTreeMap<String, f64>, String> {
+    let mut figures = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let (name, value, unit) = figure(line).ok_or_else(|| {
+            format!(
+                "printed {line:?}, which is not `name value unit`, such as `moved_bytes 4096 B`"
+            )
+        })?;
+        let known = declared.iter().find(|metric| metric.name == name);
+        if let Some(metric) = known.filter(|metric| metric.unit != unit) {
+            let wanted = &metric.unit;
+            return Err(format!(
+                "printed {name} in {unit}; its [[metric]] says {wanted}"
+            ));
+        }
+        if figures.insert(name.to_owned(), value).is_some() {
+            return Err(format!("printed {name} twice"));
+        }
+    }
+    Ok(figures)
+}
+
+fn figure(line: &str) -> Option<(&str, f64, &str)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [name, value, unit] = words.as_slice() else {
+        return None;
+    };
+    let value = value.parse().ok().filter(|value: &f64| value.is_finite())?;
+    is_name(name).then_some((name, value, unit))
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    name.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_a_name_a_number_and_a_unit() {
+        let declared = [write_amplification()];
+        let read = printed("moved_bytes 4096 B\n\n  waf 1.5 flash/host\n", &declared).unwrap();
+        let wanted = [("moved_bytes".to_owned(), 4096.0), ("waf".to_owned(), 1.5)];
+        assert_eq!(read, BTreeMap::from(wanted));
+        for (text, wanted) in [
+            ("waf 1.5", "is not `name value unit`"),
+            ("waf much flash/host", "is not `name value unit`"),
+            ("waf inf flash/host", "is not `name value unit`"),
+            ("Waf 1.5 flash/host", "is not `name value unit`"),
+            (
+                "waf 1.5 %",
+                "printed waf in %; its [[metric]] says flash/host",
+            ),
+            ("a 1 B\na 2 B", "printed a twice"),
+        ] {
+            let said = printed(text, &declared).unwrap_err();
+            assert!(said.contains(wanted), "{text}: {said}");
+        }
+    }
+}
