@@ -55,9 +55,10 @@ pub(crate) struct Args {
     /// With --trace: compare these rule sets with one stream for everything
     #[arg(long, value_name = "SET", num_args = 1.., conflicts_with_all = SYNTHETIC)]
     rules: Vec<String>,
-    /// With --trace: what tells streams apart
-    #[arg(long, value_enum, default_value = "stream", conflicts_with_all = SYNTHETIC)]
-    by: ByName,
+    /// With --trace: what tells streams apart; several are columns beside each other
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["stream", "hint"])]
+    #[arg(conflicts_with_all = SYNTHETIC)]
+    by: Vec<ByName>,
     /// With --trace: write a page with plots into this file
     #[arg(long, value_name = "FILE", conflicts_with_all = SYNTHETIC)]
     report: Option<PathBuf>,
@@ -176,12 +177,25 @@ enum CountName {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ByName {
-    /// The stream that a rule names, else its hint
+    /// The stream that a rule names, else its hint: FDP namespaces
     Stream,
-    /// Hints only, for drives and file systems that know nothing else
+    /// Hints only: what `saiga streams run` sets
     Hint,
     /// The classes of F2FS: short, extreme, and all else
     F2fs,
+}
+
+impl Args {
+    /// What tells streams apart, each once.
+    fn by(&self) -> Vec<By> {
+        let mut all = Vec::new();
+        for by in self.by.iter().map(|name| name.by()) {
+            if !all.contains(&by) {
+                all.push(by);
+            }
+        }
+        all
+    }
 }
 
 impl ByName {

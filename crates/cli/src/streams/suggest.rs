@@ -188,9 +188,13 @@ fn seen(suggestion: &Suggestion) -> String {
     if let Some(searched) = &suggestion.searched {
         let _ = writeln!(
             text,
-            "\n{} simulations on a sample of {} pages: write amplification {:.3} with one stream, {:.3} by lifetime, {:.3} found",
+            "\n{} simulations on a sample of {} pages: write amplification {:.3} with one stream, {:.3} at the start, \
+             {:.3} found",
             searched.simulations, searched.pages, searched.none, searched.start, searched.found
         );
+        if let Some(whole) = &suggestion.whole {
+            let _ = writeln!(text, "{}", whole.words());
+        }
     } else {
         text.push_str(
             "\nnote: nothing was simulated, for the trace has too few pages or --simulations is below 3; streams are by \

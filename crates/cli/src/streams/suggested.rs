@@ -53,8 +53,10 @@ pub(super) fn suggest(
         page_bytes,
         simulations,
     };
+    let mut said = 0;
     let report = &mut |made: u32, most: u32| {
-        if made.is_multiple_of(WORD_EVERY) {
+        if made.is_multiple_of(WORD_EVERY) && made != said {
+            said = made;
             exit::say(&format!(
                 "looking for streams: {made} simulations of {most} at most"
             ));
@@ -89,7 +91,7 @@ pub(super) fn table(classes: &[Class], seen_s: f64) -> String {
                 .lifetimes
                 .quantile(0.5)
                 .map_or("-".to_owned(), words::age),
-            class.conclusion.hint.to_string(),
+            class.hint.to_string(),
             class.stream.clone(),
             class.conclusion.doubt(seen_s).unwrap_or_default(),
         ]);
@@ -109,6 +111,7 @@ pub(super) fn as_json(suggestion: &Suggestion) -> Value {
             files,
             evidence,
             conclusion,
+            hint,
             stream,
         } = class;
         let quantile = |share| {
@@ -123,14 +126,15 @@ pub(super) fn as_json(suggestion: &Suggestion) -> Value {
             "name": name,
             "files": files,
             "stream": stream,
-            "hint": conclusion.hint.name(),
-            "or_hint": conclusion.or.map(|hint| hint.name()),
+            "hint": hint.name(),
             "behaviour": conclusion.words(),
             "written_bytes": evidence.written_bytes,
             "pages": evidence.pages,
             "rewrites_per_page": conclusion.rewrites_per_page,
             "rewrites_per_hour": conclusion.rewrites_per_h,
             "lifetime": {
+                "class": conclusion.hint.name(),
+                "or_class": conclusion.or.map(|class| class.name()),
                 "quarter": quantile(0.25),
                 "median": quantile(0.5),
                 "three_quarters": quantile(0.75),
@@ -145,8 +149,16 @@ pub(super) fn as_json(suggestion: &Suggestion) -> Value {
             "simulations": searched.simulations,
             "sample_pages": searched.pages,
             "waf_one_stream": searched.none,
-            "waf_by_lifetime": searched.start,
+            "waf_at_start": searched.start,
             "waf_found": searched.found,
+        })
+    });
+    let whole = suggestion.whole.as_ref().map(|whole| {
+        json!({
+            "waf_one_stream": whole.none,
+            "waf_by_stream": whole.by_stream,
+            "waf_by_hint": whole.by_hint,
+            "rules_of": whole.kept,
         })
     });
     json!({
@@ -154,6 +166,7 @@ pub(super) fn as_json(suggestion: &Suggestion) -> Value {
         "lost_events": suggestion.lost,
         "classes": classes.collect::<Vec<_>>(),
         "search": searched,
+        "whole_trace": whole,
         "files_outside": suggestion.skipped,
         "rules": suggestion.rules.to_toml(),
     })

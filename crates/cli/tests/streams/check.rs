@@ -67,12 +67,12 @@ fn the_check_says_what_is_and_what_should_be() {
         out.stdout
     );
     assert!(
-        row("undo_001").contains("medium - missing mysql:"),
+        row("undo_001").contains("long - missing mysql:"),
         "{}",
         out.stdout
     );
     assert!(
-        row("shop/a.ibd").contains("long short kept mysql:"),
+        row("shop/a.ibd").contains("extreme short kept mysql:"),
         "{}",
         out.stdout
     );
@@ -113,7 +113,7 @@ fn hints_that_reach_a_drive_are_a_success_and_others_only_when_asked_for() {
         said(&mut site.streams(&[&once[..], &good].concat())).code,
         Some(0)
     );
-    assert_eq!(hint(&data.join("undo_001")), Hint::Medium);
+    assert_eq!(hint(&data.join("undo_001")), Hint::Long);
     assert_eq!(
         said(&mut site.streams(&[&words[..], &good].concat())).code,
         Some(0)
@@ -200,6 +200,6 @@ fn links_in_circles_come_to_an_end() {
         1
     );
     let mut labeller = site.labeller(&one, &["--rules", "mysql"]);
-    assert_eq!(hint(&two.join("t.ibd")), Hint::Long);
+    assert_eq!(hint(&two.join("t.ibd")), Hint::Extreme);
     assert_eq!(labeller.end(), Some(0));
 }

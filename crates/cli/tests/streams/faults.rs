@@ -101,7 +101,7 @@ fn dropped_events_lead_to_a_look_at_everything() {
     for number in 0..count {
         assert_eq!(
             hint(&data.join(format!("undo_{number}"))),
-            Hint::Medium,
+            Hint::Long,
             "{number}"
         );
     }
@@ -127,9 +127,9 @@ fn a_directory_that_vanishes_and_returns_is_labelled_again() {
         assert_eq!(hint(&data.join("ibdata1")), Hint::Long);
         fs::write(data.join("undo_001"), "").unwrap();
         if mode == "notify" {
-            labeller.wait_for("undo_001 medium");
+            labeller.wait_for("undo_001 long");
         }
-        assert_eq!(hint(&data.join("undo_001")), Hint::Medium, "{mode}");
+        assert_eq!(hint(&data.join("undo_001")), Hint::Long, "{mode}");
         assert_eq!(labeller.end(), Some(0));
     }
 }
@@ -163,7 +163,7 @@ fn metrics_that_cannot_be_written_are_said_once_and_tried_again() {
     labeller.wait_for("saiga.prom: No such file or directory (os error 2); trying again");
     for number in 0..3 {
         fs::write(data.join(format!("undo_{number}")), "").unwrap();
-        labeller.wait_for(&format!("undo_{number} medium"));
+        labeller.wait_for(&format!("undo_{number} long"));
     }
     fs::create_dir(&folder).unwrap();
     while !metrics.exists() {
@@ -227,7 +227,7 @@ fn a_disk_can_be_unmounted_under_the_labeller_and_comes_back_labelled() {
         labeller.wait_for("ibdata1 had lost its hint, long again");
         assert_eq!(hint(&data.join("ibdata1")), Hint::Long);
         fs::write(data.join("undo_001"), "").unwrap();
-        labeller.wait_for("undo_001 medium");
+        labeller.wait_for("undo_001 long");
     }
 }
 
@@ -355,7 +355,7 @@ fn a_reader_that_has_stopped_holds_up_no_label() {
         while hint(&last) == Hint::NotSet && std::time::Instant::now() < end {
             std::thread::yield_now();
         }
-        assert_eq!(hint(&last), Hint::Medium, "{mode}");
+        assert_eq!(hint(&last), Hint::Long, "{mode}");
         labeller.signal("TERM");
         // The pipe ends with its last writer; what it holds is whole lines, and the rest was left out.
         let ended = labeller.child.wait().unwrap();
@@ -390,7 +390,7 @@ fn inodes_without_a_birth_are_labelled_each_time_they_come_back() {
         }
     }
     fs::write(data.join("undo_last"), "").unwrap();
-    labeller.wait_for("undo_last medium");
+    labeller.wait_for("undo_last long");
     let bare = (0..6_000).filter(|number| hint(&name(number * 5)) == Hint::NotSet);
     assert_eq!(bare.count(), 0);
     assert_eq!(labeller.end(), Some(0));

@@ -26,7 +26,7 @@ fn files_are_labelled_wherever_they_come_from() {
             labeller.said
         );
         assert_eq!(hint(&data.join("ibdata1")), Hint::Long);
-        assert_eq!(hint(&data.join("#innodb_redo/#ib_redo1")), Hint::Short);
+        assert_eq!(hint(&data.join("#innodb_redo/#ib_redo1")), Hint::Medium);
         assert_eq!(hint(&data.join("auto.cnf")), Hint::NotSet);
 
         fs::write(data.join("#ib_16384_0.dblwr"), "made").unwrap();
@@ -44,16 +44,16 @@ fn files_are_labelled_wherever_they_come_from() {
             "in a directory that came with it",
         )
         .unwrap();
-        labeller.wait_for("shop/deep/t.ibd long (");
-        assert_eq!(hint(&data.join("shop/deep/t.ibd")), Hint::Long);
+        labeller.wait_for("shop/deep/t.ibd extreme (");
+        assert_eq!(hint(&data.join("shop/deep/t.ibd")), Hint::Extreme);
 
         let outside = data.parent().unwrap().join("elsewhere");
         fs::create_dir(&outside).unwrap();
         fs::write(outside.join("a.ibd"), "moved in with its directory").unwrap();
         fs::write(data.parent().unwrap().join("ibdata1"), "not below").unwrap();
         fs::rename(&outside, data.join("moved")).unwrap();
-        labeller.wait_for("moved/a.ibd long (");
-        assert_eq!(hint(&data.join("moved/a.ibd")), Hint::Long);
+        labeller.wait_for("moved/a.ibd extreme (");
+        assert_eq!(hint(&data.join("moved/a.ibd")), Hint::Extreme);
         assert_eq!(hint(&data.parent().unwrap().join("ibdata1")), Hint::NotSet);
 
         // Made without a name, and given one later.
@@ -70,8 +70,8 @@ fn files_are_labelled_wherever_they_come_from() {
         );
         let (from, flags) = (rustix::fs::CWD, AtFlags::SYMLINK_FOLLOW);
         rustix::fs::linkat(from, own, from, data.join("undo_001"), flags).unwrap();
-        labeller.wait_for("undo_001 medium (");
-        assert_eq!(hint(&data.join("undo_001")), Hint::Medium);
+        labeller.wait_for("undo_001 long (");
+        assert_eq!(hint(&data.join("undo_001")), Hint::Long);
 
         // A path beyond what astream has room for.
         let mut deep = data.clone();
@@ -80,8 +80,8 @@ fn files_are_labelled_wherever_they_come_from() {
             fs::create_dir(&deep).unwrap();
         }
         fs::write(deep.join("t.ibd"), "").unwrap();
-        labeller.wait_for("/t.ibd long (");
-        assert_eq!(hint(&deep.join("t.ibd")), Hint::Long);
+        labeller.wait_for("/t.ibd extreme (");
+        assert_eq!(hint(&deep.join("t.ibd")), Hint::Extreme);
 
         assert_eq!(labeller.end(), Some(0));
         assert_eq!(metric(&metrics, "labels_set_total"), 8);

@@ -33,7 +33,7 @@ fn a_file_has_its_hint_before_its_first_byte() {
             // Nothing was written yet, and nothing waited for: the open itself did.
             assert_eq!(
                 Fcntl.read(file.as_fd()).unwrap(),
-                Hint::Long,
+                Hint::Extreme,
                 "{kind} {number}"
             );
         }
@@ -114,9 +114,9 @@ fn the_watchdog_opens_a_gate_that_stalls() {
     labeller.wait_for("the gate took longer than 200ms for one open and was opened for good");
     // From here on it is as if the mode were notify.
     fs::write(data.join("undo_003"), "").unwrap();
-    labeller.wait_for("undo_003 medium");
-    assert_eq!(hint(&data.join("undo_001")), Hint::Medium);
-    assert_eq!(hint(&data.join("undo_002")), Hint::Medium);
+    labeller.wait_for("undo_003 long");
+    assert_eq!(hint(&data.join("undo_001")), Hint::Long);
+    assert_eq!(hint(&data.join("undo_002")), Hint::Long);
     // The thread that has stalled goes on and ends. Somebody must hear signals all the same.
     labeller.wait_until_ended("saiga-gate");
     assert_eq!(labeller.end(), Some(0));
@@ -194,7 +194,7 @@ fn more_opens_at_once_than_descriptors_are_all_let_through() {
     labeller.signal("CONT");
     for opener in openers {
         let file = opener.join().unwrap().unwrap();
-        assert_eq!(Fcntl.read(file.as_fd()).unwrap(), Hint::Medium);
+        assert_eq!(Fcntl.read(file.as_fd()).unwrap(), Hint::Long);
     }
     assert_eq!(labeller.end(), Some(0));
 }
@@ -324,9 +324,8 @@ fn an_open_through_another_mount_waits_for_its_label_too() {
             text(&elsewhere),
         ];
         run("unshare", &words);
-        for name in ["ibdata1", "shop/t.ibd"] {
-            assert_eq!(hint(&data.join(name)), Hint::Long, "{kind} {name}");
-        }
+        assert_eq!(hint(&data.join("ibdata1")), Hint::Long, "{kind}");
+        assert_eq!(hint(&data.join("shop/t.ibd")), Hint::Extreme, "{kind}");
         assert_eq!(labeller.end(), Some(0));
         assert_eq!(metric(&metrics, "labels_gated_total"), 2, "{kind}");
     }

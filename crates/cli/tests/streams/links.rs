@@ -62,7 +62,7 @@ fn a_directory_whose_ancestor_is_replaced_is_taken_up_at_once() {
         labelled(&disk.join("b/data"));
         // It is the gate that labels there, too.
         fs::write(disk.join("b/data/undo_001"), "").unwrap();
-        assert_eq!(hint(&disk.join("b/data/undo_001")), Hint::Medium);
+        assert_eq!(hint(&disk.join("b/data/undo_001")), Hint::Long);
         assert_eq!(labeller.end(), Some(0));
         assert!(metric(&metrics, "labels_gated_total") >= 1);
     }
@@ -112,7 +112,7 @@ fn a_link_is_followed_only_if_its_owner_may_send_us_there() {
     let of = |name: &str| hint(&disk.join(name).join("a.ibd"));
     assert_eq!(
         [of("roots"), of("users"), of("others")],
-        [Hint::NotSet, Hint::Long, Hint::Long]
+        [Hint::NotSet, Hint::Extreme, Hint::Extreme]
     );
     let rest = labeller.rest();
     labeller.said.extend(rest);
@@ -162,12 +162,12 @@ fn directories_of_any_depth_take_no_more_descriptors() {
     let deep = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::RDWR;
     let file = rustix::fs::openat(&dir, "b.ibd", deep, mode).unwrap();
     label_once(&site, &data);
-    assert_eq!(hint(&data.join("e/a.ibd")), Hint::Long);
+    assert_eq!(hint(&data.join("e/a.ibd")), Hint::Extreme);
     let found = saiga_streams::setter::Setter::read(
         &saiga_streams::setter::Fcntl,
         std::os::fd::AsFd::as_fd(&file),
     );
-    assert_eq!(found, Ok(Hint::Long));
+    assert_eq!(found, Ok(Hint::Extreme));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn chains_of_links_take_no_more_descriptors() {
     symlink(place(0), data.join("next")).unwrap();
     fs::write(place(399).join("a.ibd"), "").unwrap();
     label_once(&site, &data);
-    assert_eq!(hint(&place(399).join("a.ibd")), Hint::Long);
+    assert_eq!(hint(&place(399).join("a.ibd")), Hint::Extreme);
 }
 
 /// A file with two names, of which each has a rule of its own.

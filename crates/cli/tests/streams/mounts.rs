@@ -20,12 +20,12 @@ fn a_directory_that_is_bound_inside_is_labelled_as_it_is_seen_there() {
         fs::write(data.join("shop/a.ibd"), "").unwrap();
         let more = ["--rules", "mysql", "--mode", mode, "--look", "1h"];
         let mut labeller = site.labeller(&data, &more);
-        assert_eq!(hint(&data.join("shop/a.ibd")), Hint::Long, "{mode}");
+        assert_eq!(hint(&data.join("shop/a.ibd")), Hint::Extreme, "{mode}");
         fs::write(data.join("shop/b.ibd"), "").unwrap();
         if mode == "notify" {
-            labeller.wait_for("shop/b.ibd long");
+            labeller.wait_for("shop/b.ibd extreme");
         }
-        assert_eq!(hint(&other.join("b.ibd")), Hint::Long, "{mode}");
+        assert_eq!(hint(&other.join("b.ibd")), Hint::Extreme, "{mode}");
         assert_eq!(labeller.end(), Some(0));
     }
 }

@@ -116,7 +116,11 @@ fn rules_come_from_what_is_written_meanwhile_and_the_trace_goes() {
     assert_eq!([&ring["hint"], &ring["behaviour"]], ["short", "a ring"]);
     assert_eq!(archive["written_bytes"], BYTES);
     assert_eq!(
-        [&archive["hint"], &archive["or_hint"], &archive["behaviour"]],
+        [
+            &archive["hint"],
+            &archive["lifetime"]["or_class"],
+            &archive["behaviour"]
+        ],
         ["extreme", "long", "written once"]
     );
 }

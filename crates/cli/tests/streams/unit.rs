@@ -148,9 +148,13 @@ fn its_capabilities_suffice_without_root_and_on_read_only_mounts() {
         assert_eq!(hint(&data.join("ibdata1")), Hint::Long);
         fs::write(data.join("shop/t.ibd"), "").unwrap();
         if mode == "notify" {
-            labeller.wait_for("shop/t.ibd long");
+            labeller.wait_for("shop/t.ibd extreme");
         }
-        assert_eq!(hint(&data.join("shop/t.ibd")), Hint::Long, "{kind} {mode}");
+        assert_eq!(
+            hint(&data.join("shop/t.ibd")),
+            Hint::Extreme,
+            "{kind} {mode}"
+        );
         let out = said(&mut site.streams(&["stop", "--lock-dir", text(&locks), text(&data)]));
         assert_eq!(out.code, Some(0), "{out:?}");
         assert_eq!(labeller.child.wait().unwrap().code(), Some(0));

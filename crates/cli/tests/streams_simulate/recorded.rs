@@ -54,7 +54,7 @@ fn rates_are_of_the_time_that_was_recorded() {
         .unwrap();
     // Each page was written twice; within 20 ms, that would be 180,000 an hour.
     assert_eq!(
-        (&slow["hint"], &slow["rewrites_per_hour"]),
+        (&slow["lifetime"]["class"], &slow["rewrites_per_hour"]),
         (&"long".into(), &6.0.into())
     );
     let simulated = must(&saiga, &["--trace", text(&file), "--rules", "none"]);

@@ -38,7 +38,7 @@ fn the_labeller_s_unit_does_its_work_without_root() {
     let file = File::open(data.join("ibdata1")).unwrap();
     assert_eq!(Fcntl.read(file.as_fd()).unwrap(), Hint::Long);
     let file = File::create_new(data.join("undo_001")).unwrap();
-    assert_eq!(Fcntl.read(file.as_fd()).unwrap(), Hint::Medium);
+    assert_eq!(Fcntl.read(file.as_fd()).unwrap(), Hint::Long);
 
     machine.run("systemctl reload saiga-streams");
     let counted = "saiga_streams_rules_reloads_total 1";

@@ -12,13 +12,13 @@ pub enum Hint {
     NotSet,
     /// 1: somebody has said that the lifetime is not known.
     None,
-    /// 2: seconds to minutes.
+    /// 2: the shortest lives on the drive.
     Short,
-    /// 3: hours.
+    /// 3: the next, such as logs.
     Medium,
-    /// 4: minutes to days, in place.
+    /// 4: longer ones.
     Long,
-    /// 5: written once.
+    /// 5: the longest. XFS zoned does not tell them from long ones.
     Extreme,
 }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use saiga_ftl::Policy;
 use saiga_ftl::replay::{self, Case, Footprint, Options, Placement, ReplayError};
 
-use crate::sets::Joined;
+use crate::sets::{By, Joined};
 
 /// What the device is like, beside what is the same for all.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,6 +35,8 @@ pub struct Run {
     pub condition: Condition,
     /// The rule set: `none`, or the name of one of those given.
     pub set: String,
+    /// What told its streams apart.
+    pub by: By,
     /// How streams are kept apart.
     pub placement: Placement,
     /// What was found.
@@ -42,12 +44,27 @@ pub struct Run {
 }
 
 impl Run {
+    /// The set, and what told its streams apart where that is not the `stream` of its rules: `mysql, by hint`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        label(&self.set, self.by)
+    }
+
     /// Half the range of the intervals of the measurement; `None` when there is one only, because a repetition of the trace
     /// is longer than that.
     #[must_use]
     pub fn half_range(&self) -> Option<f64> {
         let outcome = &self.case.outcome;
         (outcome.intervals.len() > outcome.warm_up_intervals + 1).then(|| outcome.spread())
+    }
+}
+
+/// A set with what tells its streams apart, where that is not the `stream` of its rules.
+#[must_use]
+pub fn label(set: &str, by: By) -> String {
+    match by {
+        By::Stream => set.to_owned(),
+        By::Hint | By::F2fs => format!("{set}, by {}", by.name()),
     }
 }
 
@@ -69,7 +86,8 @@ pub trait Watch {
     fn goes_on(&mut self) -> ControlFlow<()>;
 }
 
-/// For each condition one stream, then every set initially and persistently isolated.
+/// For each condition one stream, then every set initially and persistently isolated. What places every file as another
+/// one of the same name does, such as astream's rules by hint, is simulated once.
 ///
 /// # Errors
 /// A device cannot be, or `watch` ended it.
@@ -81,29 +99,72 @@ pub fn compare(
     base: &Options,
     watch: &mut dyn Watch,
 ) -> Result<Vec<Run>, ReplayError> {
-    let mut wanted = vec![(none, Placement::OneStream)];
-    for set in sets {
-        wanted.push((set, Placement::InitiallyIsolated));
-        wanted.push((set, Placement::PersistentlyIsolated));
-    }
-    let count = wanted.len() * conditions.len();
-    let mut runs = Vec::with_capacity(count);
+    let wanted = wanted(none, sets);
+    let count = wanted.iter().filter(|one| one.like.is_none()).count() * conditions.len();
+    let mut number = 0;
+    let mut runs: Vec<Run> = Vec::with_capacity(wanted.len() * conditions.len());
     for condition in conditions {
         let options = condition.device(base);
-        for (set, placement) in &wanted {
-            watch.begins(runs.len() + 1, count, &set.name, *placement);
-            let case = replay::replay(footprint, *set, *placement, &options, &mut |_| {
-                watch.goes_on()
-            })?;
+        let first = runs.len();
+        for Wanted {
+            set,
+            placement,
+            like,
+        } in &wanted
+        {
+            let case = match like.and_then(|like| runs.get(first + like)) {
+                Some(run) => run.case.clone(),
+                None => {
+                    number += 1;
+                    watch.begins(number, count, &label(&set.name, set.by), *placement);
+                    let go_on = &mut |_| watch.goes_on();
+                    replay::replay(footprint, *set, *placement, &options, go_on)?
+                }
+            };
             runs.push(Run {
                 condition: *condition,
                 set: set.name.clone(),
+                by: set.by,
                 placement: *placement,
                 case,
             });
         }
     }
     Ok(runs)
+}
+
+/// One simulation under each condition.
+struct Wanted<'a> {
+    set: &'a Joined,
+    placement: Placement,
+    /// An earlier one that has the same result.
+    like: Option<usize>,
+}
+
+fn wanted<'a>(none: &'a Joined, sets: &'a [Joined]) -> Vec<Wanted<'a>> {
+    let mut wanted = vec![Wanted {
+        set: none,
+        placement: Placement::OneStream,
+        like: None,
+    }];
+    for set in sets {
+        for placement in [
+            Placement::InitiallyIsolated,
+            Placement::PersistentlyIsolated,
+        ] {
+            let is_like = |one: &Wanted<'_>| {
+                let is_same = one.placement == placement && one.set.name == set.name;
+                is_same && one.set.is_placed_like(set)
+            };
+            let like = wanted.iter().position(is_like);
+            wanted.push(Wanted {
+                set,
+                placement,
+                like,
+            });
+        }
+    }
+    wanted
 }
 
 /// The one stream that a run is compared with.

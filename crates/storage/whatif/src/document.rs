@@ -111,7 +111,7 @@ fn verdict(content: &Content<'_>) -> Verdict {
         };
         let lead = format!(
             "The rules `{}` take write amplification from {alone:.3} to {:.3}, {} of what is written to flash ({at}, {}).",
-            best.set,
+            best.label(),
             best.case.outcome.waf(),
             words::change(ratio),
             placement_name(best.placement)
@@ -147,7 +147,11 @@ fn figures(content: &Content<'_>) -> Vec<Figure> {
                 Some(ratio) if ratio < 1.0 - NO_CHANGE => Tone::Better,
                 Some(_) | None => Tone::Neutral,
             };
-            let label = format!("WAF of {}, {}", best.set, placement_name(best.placement));
+            let label = format!(
+                "WAF of {}, {}",
+                best.label(),
+                placement_name(best.placement)
+            );
             figures.push(figure(label, best, tone));
         }
     }

@@ -48,13 +48,13 @@ impl By {
 pub struct Set {
     /// What reports call it.
     pub name: String,
-    rules: Kind,
+    pub(crate) rules: Kind,
     /// That rules of it match nothing is no surprise.
     is_given: bool,
 }
 
 #[derive(Debug)]
-enum Kind {
+pub(crate) enum Kind {
     Labels(Rules),
     Plain(Plain),
 }
@@ -164,6 +164,7 @@ impl Set {
             return Err(SetError::Streams { set, count });
         }
         joined.name.clone_from(&self.name);
+        joined.by = by;
         joined.is_given = self.is_given;
         joined.written_bytes = written.iter().sum();
         Ok(joined)
@@ -175,6 +176,8 @@ impl Set {
 pub struct Joined {
     /// The set's name.
     pub name: String,
+    /// What tells its streams apart.
+    pub by: By,
     /// The streams, but for the default one, with their names.
     pub streams: Vec<(usize, String)>,
     /// What each rule matches.
@@ -203,6 +206,12 @@ pub struct Match {
 }
 
 impl Joined {
+    /// Whether both put every file of the trace into the same stream.
+    #[must_use]
+    pub fn is_placed_like(&self, other: &Self) -> bool {
+        self.of_file == other.of_file && self.no_file == other.no_file
+    }
+
     /// Bytes for which a rule decides.
     #[must_use]
     pub fn matched_bytes(&self) -> u64 {
@@ -238,6 +247,19 @@ impl replay::Rules for Joined {
     }
 }
 
+/// The sets that are known to suit the database of a trace: the built-in one where the names tell the database, and
+/// astream's documented rules where they match something that is written.
+#[must_use]
+pub fn known_for(trace: &Trace) -> Vec<Set> {
+    let words = database_of(trace).into_iter().chain(["astream"]);
+    let sets = words.filter_map(|word| Set::load(word).ok());
+    let is_used = |set: &Set| {
+        let joined = set.join(trace, By::Hint);
+        joined.is_ok_and(|joined| joined.matched_bytes() > 0)
+    };
+    sets.map(|(set, _)| set).filter(is_used).collect()
+}
+
 /// Bytes that a trace writes to each file; to no file is last.
 fn written_bytes(trace: &Trace) -> Vec<u64> {
     let mut written = vec![0; trace.files.len() + 1];
@@ -253,6 +275,7 @@ fn written_bytes(trace: &Trace) -> Vec<u64> {
 pub fn none(trace: &Trace) -> Joined {
     Joined {
         name: "none".to_owned(),
+        by: By::Stream,
         streams: Vec::new(),
         matches: Vec::new(),
         written_bytes: written_bytes(trace).iter().sum(),

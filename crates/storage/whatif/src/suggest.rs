@@ -1,27 +1,35 @@
 //! Rules from a trace: what each kind of file is, which hint suits it, and which kinds should share a stream.
 //!
-//! Hints follow from how long pages live ([`measure`](crate::measure)). Streams are found by trying: kinds are put together
-//! by the logarithm of their median lifetime (k-means), and then moved from stream to stream as long as simulated write
-//! amplification falls. The same trace, options and seed give the same rules.
+//! Streams are found by trying: the search begins with the known sets and with kinds put together by the logarithm of their
+//! median lifetime (k-means), and moves kinds from stream to stream as long as simulated write amplification falls. Hints are
+//! four such groups in the order of their lifetimes. What the search finds is compared with the known sets on the whole
+//! trace. The same trace, options and seed give the same rules.
 
 mod glob;
 mod group;
 mod propose;
 mod search;
 mod subjects;
+mod whole;
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use saiga_ftl::replay::{self, Footprint, MAX_STREAMS, ReplayError};
 use saiga_ftl::trace::Trace;
 use saiga_ftl::{ConfigError, Device};
-use saiga_streams::rules::Rules;
+use saiga_streams::Hint;
+use saiga_streams::rules::{Place, Rules};
 
 use crate::measure::{Conclusion, Evidence, Watcher};
+use crate::sets::{self, By, Set};
 use crate::words;
+use propose::Label;
 pub use search::Searched;
-use search::{Search, Stop};
+use search::{Groups, Search, Starts, Stop};
 use subjects::Subject;
+pub use whole::Whole;
+use whole::{Candidate, Judge};
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +55,8 @@ pub struct Suggestion {
     pub lost: Option<u64>,
     /// What the search found; `None` when the trace is too small for a device, or too few simulations may be made.
     pub searched: Option<Searched>,
+    /// What the rules come to on the whole trace; `None` when nothing was simulated.
+    pub whole: Option<Whole>,
     /// Files that no rule can name: they are outside the recorded directories.
     pub skipped: Vec<String>,
 }
@@ -62,6 +72,8 @@ pub struct Class {
     pub evidence: Evidence,
     /// What they are.
     pub conclusion: Conclusion,
+    /// The hint that it is to have; not set where nothing is suggested.
+    pub hint: Hint,
     /// The stream that they are to share with others.
     pub stream: String,
 }
@@ -122,26 +134,133 @@ pub fn suggest(
         .handles
         .saturating_sub(usize::from(has_rest))
         .clamp(1, MAX_STREAMS - 1);
-    let mut search = Search::new(trace, footprint, &subjects, options, report);
-    let (groups, searched) = match search.find(most) {
+    let known = sets::known_for(trace);
+    let starts = Starts {
+        streams: starts(&known, trace, &subjects, By::Stream),
+        hints: starts(&known, trace, &subjects, By::Hint),
+    };
+    let mut search = Search::new(trace, footprint, &subjects, options, &mut *report);
+    let (groups, searched) = match search.find(most, &starts) {
         Ok((groups, searched)) => (groups, Some(searched)),
-        Err(Stop::Impossible) => (group::by_lifetime(&subjects, most), None),
+        Err(Stop::Impossible) => (by_lifetime(&subjects, most), None),
         Err(Stop::Interrupted) => return Err(SuggestError::Interrupted),
     };
-    let streams = propose::stream_names(&subjects, &groups, &places);
-    let mut rules = propose::rules(&subjects, &streams, &places, seen_s);
-    rules.about = Some(about(trace, seen_s, searched.as_ref()));
-    let classes = subjects.into_iter().zip(streams);
+    let streams = propose::stream_names(&subjects, &groups.streams, &places);
+    let hints = group::hints(&subjects, &groups.hints);
+    let mut labels: Vec<Label> = hints.into_iter().zip(streams).collect();
+    let mut rules = propose::rules(&subjects, &labels, &places, seen_s);
+    let mut whole = None;
+    if let Some(searched) = &searched {
+        let made = searched.simulations;
+        let judge = Judge {
+            trace,
+            footprint,
+            device: &options.device,
+            go_on: &mut || report(made, options.simulations),
+        };
+        let mut candidates = vec![Candidate { rules, of: None }];
+        candidates.extend(fallbacks(&known, trace, &subjects, &places, seen_s));
+        let (number, chosen) = chosen(judge, &candidates, &known)?;
+        rules = candidates.swap_remove(number).rules;
+        if number > 0 {
+            labels = labels_of(&rules, trace, &subjects);
+        }
+        whole = chosen;
+    }
+    rules.about = Some(about(trace, seen_s, searched.as_ref(), whole.as_ref()));
+    let classes = subjects.into_iter().zip(labels);
     Ok(Suggestion {
         rules,
         classes: classes
-            .map(|(subject, stream)| class(subject, stream, &places))
+            .map(|(subject, label)| class(subject, label, &places))
             .collect(),
         seen_s,
         lost: trace.recorded.map(|recorded| recorded.lost),
         searched,
+        whole,
         skipped,
     })
+}
+
+/// The number of the best candidate, and what it comes to; the first where nothing can be simulated.
+fn chosen(
+    mut judge: Judge<'_>,
+    candidates: &[Candidate],
+    known: &[Set],
+) -> Result<(usize, Option<Whole>), SuggestError> {
+    match judge.choose(candidates, known) {
+        Ok((number, whole)) => Ok((number, Some(whole))),
+        Err(Stop::Impossible) => Ok((0, None)),
+        Err(Stop::Interrupted) => Err(SuggestError::Interrupted),
+    }
+}
+
+/// Groupings by lifetime only, where nothing can be simulated.
+fn by_lifetime(subjects: &[Subject], most: usize) -> Groups {
+    Groups {
+        streams: group::by_lifetime(subjects, most),
+        hints: group::by_lifetime(subjects, group::HINTS),
+    }
+}
+
+/// What the known sets make of the subjects. Files that nothing matches are a group of their own.
+fn starts(known: &[Set], trace: &Trace, subjects: &[Subject], by: By) -> Vec<Vec<usize>> {
+    let joined = known.iter().filter_map(|set| set.join(trace, by).ok());
+    let groups = joined.map(|joined| {
+        let stream = |subject: &Subject| {
+            let file = subject
+                .files
+                .first()
+                .map(|file| trace.files[*file].as_str());
+            replay::Rules::stream_of(&joined, file)
+        };
+        subjects.iter().map(stream).collect()
+    });
+    groups.collect()
+}
+
+/// The known sets as rules that can be written down: astream's regular expressions become globs for the files of the trace.
+fn fallbacks(
+    known: &[Set],
+    trace: &Trace,
+    subjects: &[Subject],
+    places: &[String],
+    seen_s: f64,
+) -> Vec<Candidate> {
+    let candidate = |set: &Set| {
+        let rules = whole::rules_of(set)?;
+        let is_glob = rules.rules.iter().all(|rule| !rule.pattern.is_search());
+        let rules = if is_glob {
+            rules.clone()
+        } else {
+            let labels = labels_of(rules, trace, subjects);
+            propose::rules(subjects, &labels, places, seen_s)
+        };
+        let of = Some(set.name.clone());
+        (!rules.rules.is_empty()).then_some(Candidate { rules, of })
+    };
+    known.iter().filter_map(candidate).collect()
+}
+
+/// What rules give to each subject, by its first file.
+fn labels_of(rules: &Rules, trace: &Trace, subjects: &[Subject]) -> Vec<Label> {
+    let label = |subject: &Subject| {
+        let file = subject
+            .files
+            .first()
+            .map(|file| trace.files[*file].as_str());
+        let rule = file.and_then(|name| {
+            rules.find(&Place {
+                relative: Path::new(trace.place(name)),
+                absolute: Path::new(name),
+            })
+        });
+        rule.map_or((Hint::NotSet, "default".to_owned()), |(_, rule)| {
+            let stream = rule.stream.clone();
+            (rule.hint, stream.unwrap_or_else(|| rule.hint.to_string()))
+        })
+    };
+    subjects.iter().map(label).collect()
 }
 
 /// A share or a number of handles that is none is said before the work; for a small trace, streams are by lifetime.
@@ -165,7 +284,7 @@ pub fn classes(trace: &Trace, page_bytes: u64) -> (Vec<Class>, f64) {
         .map(|name| trace.place(name).to_owned())
         .collect();
     let (subjects, _) = subjects::tell_apart(&places, &watcher.evidence(), seen_s);
-    let class = |subject| class(subject, String::new(), &places);
+    let class = |subject| class(subject, (Hint::NotSet, String::new()), &places);
     (subjects.into_iter().map(class).collect(), seen_s)
 }
 
@@ -178,7 +297,7 @@ fn has_nameless_writes(trace: &Trace) -> bool {
         .any(|row| row.file.is_none())
 }
 
-fn class(subject: Subject, stream: String, places: &[String]) -> Class {
+fn class(subject: Subject, (hint, stream): Label, places: &[String]) -> Class {
     let Subject {
         name,
         files,
@@ -190,11 +309,12 @@ fn class(subject: Subject, stream: String, places: &[String]) -> Class {
         files: files.iter().map(|file| places[*file].clone()).collect(),
         evidence,
         conclusion,
+        hint,
         stream,
     }
 }
 
-fn about(trace: &Trace, seen_s: f64, searched: Option<&Searched>) -> String {
+fn about(trace: &Trace, seen_s: f64, searched: Option<&Searched>, whole: Option<&Whole>) -> String {
     let written: u64 = trace
         .rows
         .iter()
@@ -213,9 +333,12 @@ fn about(trace: &Trace, seen_s: f64, searched: Option<&Searched>) -> String {
     }
     if let Some(searched) = searched {
         text.push_str(&format!(
-            " In {} simulations on {} pages, write amplification was {:.3} without rules and {:.3} with these.",
+            " In {} simulations on {} pages, write amplification was {:.3} without rules and {:.3} with the best streams.",
             searched.simulations, searched.pages, searched.none, searched.found
         ));
+    }
+    if let Some(whole) = whole {
+        text.push_str(&format!(" {}", whole.words()));
     }
     text
 }

@@ -287,14 +287,14 @@ mod tests {
             wanted_instead(&roots[0].join(name), found, &roots, rules)
         };
         let redo = "#innodb_redo/#ib_redo7";
-        assert_eq!(wanted(redo, Hint::Short, &rules), None);
-        assert_eq!(wanted(redo, Hint::NotSet, &rules), Some(Hint::Short));
+        assert_eq!(wanted(redo, Hint::Medium, &rules), None);
+        assert_eq!(wanted(redo, Hint::NotSet, &rules), Some(Hint::Medium));
         assert_eq!(wanted(redo, Hint::Extreme, &rules), None);
         assert_eq!(wanted("auto.cnf", Hint::NotSet, &rules), None);
         for rule in &mut rules.rules {
             rule.force = true;
         }
-        assert_eq!(wanted(redo, Hint::Extreme, &rules), Some(Hint::Short));
+        assert_eq!(wanted(redo, Hint::Extreme, &rules), Some(Hint::Medium));
         let elsewhere = Path::new("/elsewhere").join(redo);
         assert_eq!(
             wanted_instead(&elsewhere, Hint::NotSet, &roots, &rules),
@@ -320,8 +320,8 @@ mod tests {
         let with_parts = |bytes| {
             summed(&[
                 (redo, Hint::NotSet, true, bytes),
-                (redo, Hint::Short, true, 1000),
-                (redo, Hint::Short, false, 4096),
+                (redo, Hint::Medium, true, 1000),
+                (redo, Hint::Medium, false, 4096),
             ])
         };
         let few = with_parts(509);
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(many.astray[0].bytes, 510);
         let whole_blocks = summed(&[
             (redo, Hint::NotSet, false, 512),
-            (redo, Hint::Short, false, 1 << 20),
+            (redo, Hint::Medium, false, 1 << 20),
         ]);
         assert_eq!(whole_blocks.padding, 0);
         assert_eq!(whole_blocks.astray[0].bytes, 512);

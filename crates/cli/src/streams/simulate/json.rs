@@ -10,14 +10,14 @@ use super::outcome;
 use super::trace::{Found, devices};
 
 /// All of it; `device` is that of the first condition.
-pub(super) fn json(found: &Found<'_>, by: By) -> anyhow::Result<Value> {
+pub(super) fn json(found: &Found<'_>, by: &[By]) -> anyhow::Result<Value> {
     let devices = devices(found)?;
     let runs = found.runs.iter().map(|run| case(run, found.runs));
     Ok(json!({
         "trace": trace(found),
         "device": devices.first(),
         "devices": devices,
-        "by": by.name(),
+        "by": by.iter().map(|by| by.name()).collect::<Vec<_>>(),
         "sets": found.sets.iter().map(set).collect::<Vec<_>>(),
         "suggestion": found.suggestion.map(suggested::as_json),
         "cases": runs.collect::<Vec<_>>(),
@@ -59,6 +59,7 @@ fn set(set: &Joined) -> Value {
     });
     json!({
         "name": set.name,
+        "by": set.by.name(),
         "matched_bytes": set.matched_bytes(),
         "written_bytes": set.written_bytes,
         "rules": rules.collect::<Vec<_>>(),
@@ -69,6 +70,7 @@ fn case(run: &Run, runs: &[Run]) -> Value {
     let case = &run.case;
     json!({
         "rules": run.set,
+        "by": run.by.name(),
         "placement": placement_name(run.placement),
         "utilisation": run.condition.utilisation,
         "policy": policy_name(run.condition.policy),

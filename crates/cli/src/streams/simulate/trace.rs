@@ -117,7 +117,7 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
     if let Some(report) = &args.report {
         outfile::write(report, &page(&found)?)?;
     }
-    Ok((words::text(&found)?, values::json(&found, args.by.by())?))
+    Ok((words::text(&found)?, values::json(&found, &args.by())?))
 }
 
 /// Whether a trace has too few pages for a device with so many streams.
@@ -171,45 +171,57 @@ fn conditions(args: &Args) -> Vec<Condition> {
     conditions
 }
 
-/// The sets on the trace, in the order in which they were asked for; `None` is where the suggested one comes.
-fn given(wanted: Vec<Wanted>, trace: &Trace, args: &Args) -> anyhow::Result<Vec<Option<Joined>>> {
+/// The sets on the trace by all that `--by` has, in the order in which they were asked for; `None` is where the suggested
+/// one comes.
+fn given(
+    wanted: Vec<Wanted>,
+    trace: &Trace,
+    args: &Args,
+) -> anyhow::Result<Vec<Option<Vec<Joined>>>> {
     let mut names: Vec<String> = Vec::new();
     let mut given = Vec::new();
     for one in wanted {
-        let set = match one {
+        let (name, joined) = match one {
             Wanted::None => continue,
-            Wanted::Set(set) => Some(set.join(trace, args.by.by())?),
-            Wanted::Suggested => None,
+            Wanted::Set(set) => (set.name.clone(), Some(join(&set, trace, args)?)),
+            Wanted::Suggested => (SUGGESTED.to_owned(), None),
         };
-        let name = set.as_ref().map_or(SUGGESTED, |set| &set.name);
-        if names.iter().any(|known| known == name) {
+        if names.contains(&name) {
             bail!("two rule sets are called {name}; give one of them another name");
         }
-        names.push(name.to_owned());
-        for pattern in set.iter().flat_map(Joined::idle) {
+        // Rules match the same files whatever tells their streams apart.
+        let first = joined.iter().flatten().next();
+        for pattern in first.into_iter().flat_map(Joined::idle) {
             exit::say(&format!(
                 "note: {name}: {pattern:?} matches no file of the trace"
             ));
         }
-        given.push(set);
+        names.push(name);
+        given.push(joined);
     }
     Ok(given)
 }
 
+/// A set by all that `--by` has.
+fn join(set: &Set, trace: &Trace, args: &Args) -> anyhow::Result<Vec<Joined>> {
+    let joined = args.by().into_iter().map(|by| set.join(trace, by));
+    Ok(joined.collect::<Result<_, _>>()?)
+}
+
 /// All sets, with the suggested one in its place, if there is one.
 fn with_suggested(
-    given: Vec<Option<Joined>>,
+    given: Vec<Option<Vec<Joined>>>,
     suggestion: Option<&Suggestion>,
     trace: &Trace,
     args: &Args,
 ) -> anyhow::Result<Vec<Joined>> {
     let suggested = suggestion.map(|suggestion| {
         let set = Set::of_labels(SUGGESTED, suggestion.rules.clone(), true);
-        set.join(trace, args.by.by())
+        join(&set, trace, args)
     });
     let suggested = suggested.transpose()?;
     let sets = given.into_iter().map(|set| set.or(suggested.clone()));
-    Ok(sets.flatten().collect())
+    Ok(sets.flatten().flatten().collect())
 }
 
 struct Progress<'a> {

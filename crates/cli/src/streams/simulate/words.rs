@@ -7,7 +7,7 @@ use saiga_ftl::Device;
 use saiga_ftl::replay::{self, Placement};
 use saiga_whatif::compare::{placement_name, ratio};
 use saiga_whatif::document::policy_name;
-use saiga_whatif::{Condition, Joined, Run};
+use saiga_whatif::{By, Condition, Joined, Run};
 
 use super::super::suggested;
 use super::trace::Found;
@@ -21,8 +21,12 @@ const CHARGES: usize = 6;
 /// The whole answer.
 pub(super) fn text(found: &Found<'_>) -> anyhow::Result<String> {
     let mut text = head(found);
+    let mut named: Vec<&str> = Vec::new();
     for set in found.sets {
-        text.push_str(&matched(set));
+        if !named.contains(&set.name.as_str()) {
+            text.push_str(&matched(set));
+            named.push(&set.name);
+        }
     }
     for condition in found.conditions {
         let runs = found.runs.iter().filter(|run| run.condition == *condition);
@@ -39,14 +43,15 @@ pub(super) fn text(found: &Found<'_>) -> anyhow::Result<String> {
         }
         text.push_str(&outcome::device_lines(&config, &device));
         text.push_str(&steadiness(found, *condition, &runs));
-        text.push_str(&comparison(&runs, found.runs));
+        text.push_str(&comparison(found, &runs));
     }
     let first = found.conditions.first();
-    for run in found
-        .runs
-        .iter()
-        .filter(|run| Some(&run.condition) == first)
-    {
+    let by = found.sets.first().map(|set| set.by);
+    let is_shown = |run: &&Run| {
+        let is_first = run.placement == Placement::OneStream || Some(run.by) == by;
+        Some(&run.condition) == first && is_first
+    };
+    for run in found.runs.iter().filter(is_shown) {
         text.push_str(&victims(run));
     }
     for note in notes(found) {
@@ -121,38 +126,75 @@ fn steadiness(found: &Found<'_>, condition: Condition, runs: &[&Run]) -> String 
     )
 }
 
-fn comparison(runs: &[&Run], all: &[Run]) -> String {
-    let mut table = Table::new([
-        "rules",
-        "placement",
-        "streams",
-        "WAF",
-        "half range",
-        "writes to flash",
-    ]);
-    for run in runs {
-        let change = ratio(all, run).map_or(0.0, |ratio| (ratio - 1.0) * 100.0);
-        table.row([
-            run.set.clone(),
-            placement_name(run.placement).to_owned(),
-            run.case.streams.len().to_string(),
-            format!("{:.3}", run.case.outcome.waf()),
-            run.half_range()
-                .map_or("-".to_owned(), |half| format!("{half:.3}")),
-            if run.placement == Placement::OneStream {
-                String::new()
-            } else {
-                format!("{change:+.1} %")
-            },
-        ]);
+/// Every set under every placement, with columns for each of what tells streams apart.
+fn comparison(found: &Found<'_>, runs: &[&Run]) -> String {
+    let mut bys: Vec<By> = Vec::new();
+    for set in found.sets {
+        if !bys.contains(&set.by) {
+            bys.push(set.by);
+        }
+    }
+    match bys[..] {
+        [] => table::<6>(found, runs, &[By::Stream]),
+        [_] => table::<6>(found, runs, &bys),
+        [_, _] => table::<10>(found, runs, &bys),
+        _ => table::<14>(found, runs, &bys),
+    }
+}
+
+/// Two columns of names, and four for each of `bys`.
+fn table<const N: usize>(found: &Found<'_>, runs: &[&Run], bys: &[By]) -> String {
+    let mut header = vec!["rules".to_owned(), "placement".to_owned()];
+    for by in bys {
+        header.push(match bys.len() {
+            1 => "streams".to_owned(),
+            _ => format!("streams by {}", by.name()),
+        });
+        header.extend(["WAF", "half range", "writes to flash"].map(str::to_owned));
+    }
+    let header: [String; N] = cells(&header);
+    let mut table = Table::new(header.each_ref().map(String::as_str));
+    let shown = |run: &&&Run| run.placement == Placement::OneStream || run.by == bys[0];
+    for run in runs.iter().filter(shown) {
+        let mut row = vec![run.set.clone(), placement_name(run.placement).to_owned()];
+        for by in bys {
+            let is_same = |other: &&&Run| {
+                let is_by = other.placement == Placement::OneStream || other.by == *by;
+                is_by && (&other.set, other.placement) == (&run.set, run.placement)
+            };
+            let other = runs.iter().find(is_same);
+            row.extend(other.map_or([const { String::new() }; 4], |run| figures(run, found.runs)));
+        }
+        table.row(cells(&row));
     }
     table.to_string()
+}
+
+/// Streams, write amplification, half its range, and what is written to flash beside one stream.
+fn figures(run: &Run, all: &[Run]) -> [String; 4] {
+    let change = ratio(all, run).map_or(0.0, |ratio| (ratio - 1.0) * 100.0);
+    [
+        run.case.streams.len().to_string(),
+        format!("{:.3}", run.case.outcome.waf()),
+        run.half_range()
+            .map_or("-".to_owned(), |half| format!("{half:.3}")),
+        if run.placement == Placement::OneStream {
+            String::new()
+        } else {
+            format!("{change:+.1} %")
+        },
+    ]
+}
+
+/// As many of them as a table has columns.
+fn cells<const N: usize>(all: &[String]) -> [String; N] {
+    std::array::from_fn(|column| all.get(column).cloned().unwrap_or_default())
 }
 
 /// Whose pages were moved because of whom.
 fn victims(run: &Run) -> String {
     let case = &run.case;
-    let title = format!("\n{}, {}: ", run.set, placement_name(run.placement));
+    let title = format!("\n{}, {}: ", run.label(), placement_name(run.placement));
     let moved = case.outcome.measured.moved_pages();
     if moved == 0 {
         return format!("{title}nothing was moved\n");
@@ -207,7 +249,8 @@ pub(super) fn notes(found: &Found<'_>) -> Vec<String> {
     });
     if doubts > 0 {
         notes.push(format!(
-            "the trace is too short to tell the hints of {doubts} kinds of files apart; `saiga streams suggest --out FILE.toml` says which"
+            "the trace is too short to tell how long {doubts} kinds of files live; `saiga streams suggest --out FILE.toml` \
+             says which"
         ));
     }
     notes

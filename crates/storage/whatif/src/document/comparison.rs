@@ -55,7 +55,10 @@ fn bars(runs: &[Run]) -> Bars {
         title: runs
             .first()
             .map_or(String::new(), |run| condition_words(run.condition)),
-        groups: runs.chunk_by(|a, b| a.set == b.set).map(group).collect(),
+        groups: runs
+            .chunk_by(|a, b| (&a.set, a.by) == (&b.set, b.by))
+            .map(group)
+            .collect(),
     });
     Bars {
         caption: "Write amplification".to_owned(),
@@ -84,7 +87,7 @@ fn group(runs: &[Run]) -> BarGroup {
         }
     };
     BarGroup {
-        label: runs.first().map_or(String::new(), |run| run.set.clone()),
+        label: runs.first().map_or(String::new(), Run::label),
         bars: runs.iter().map(bar).collect(),
     }
 }
@@ -101,7 +104,7 @@ fn table(runs: &[Run]) -> Table {
                 Some(_) | None => "–".to_owned(),
             };
             let cells = [
-                run.set.clone(),
+                run.label(),
                 placement_name(run.placement).to_owned(),
                 run.case.streams.len().to_string(),
                 format!("{:.3}", run.case.outcome.waf()),

@@ -113,7 +113,7 @@ fn table(content: &Content<'_>) -> Table {
             age_of(class, 0.5),
             age_of(class, 0.75),
             words::number(class.conclusion.rewrites_per_h),
-            class.conclusion.hint.to_string(),
+            class.hint.to_string(),
         ];
         Row::Cells([name].into_iter().chain(texts.map(Cell::new)).collect())
     };

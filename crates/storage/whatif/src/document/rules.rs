@@ -13,9 +13,12 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
         if let Some(searched) = &suggestion.searched {
             blocks.push(Block::Text(format!(
                 "The suggested streams were found in {} simulations on a sample of {} pages: write amplification {:.3} with one \
-                 stream, {:.3} grouped by lifetime, {:.3} in the end.",
+                 stream, {:.3} at the start, {:.3} in the end.",
                 searched.simulations, searched.pages, searched.none, searched.start, searched.found
             )));
+        }
+        if let Some(whole) = &suggestion.whole {
+            blocks.push(Block::Text(whole.words()));
         }
         blocks.push(Block::Text(
             "The suggested rules, as the labeller reads them:".to_owned(),
@@ -32,7 +35,11 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
 
 fn table(sets: &[Joined]) -> Table {
     let mut rows = Vec::new();
-    for set in sets {
+    for (number, set) in sets.iter().enumerate() {
+        // The same rules, told apart by something else.
+        if sets[..number].iter().any(|one| one.name == set.name) {
+            continue;
+        }
         let (matched, all) = (set.matched_bytes(), set.written_bytes);
         rows.push(Row::Group(format!(
             "{}: matches {} of {} that are written, {}",

@@ -1,6 +1,6 @@
 //! Who is whose victim: pages that were moved, by whose dead pages shared a unit with them.
 
-use saiga_ftl::replay::Class;
+use saiga_ftl::replay::{Class, Placement};
 use saiga_ftl::trace::kind_of;
 use saiga_report::model::{Cell, Row};
 
@@ -20,7 +20,12 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
          moved for it, in percent of all pages that were moved ({}).",
         condition_words(condition)
     ))];
-    for run in content.runs.iter().filter(|run| run.condition == condition) {
+    let by = content.sets.first().map(|set| set.by);
+    let is_shown = |run: &&Run| {
+        let is_first = run.placement == Placement::OneStream || Some(run.by) == by;
+        run.condition == condition && is_first
+    };
+    for run in content.runs.iter().filter(is_shown) {
         let moved = run.case.outcome.measured.moved_pages();
         blocks.push(Block::Text(format!(
             "{}: {moved} pages were moved.",
@@ -37,7 +42,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
 }
 
 fn title(run: &Run) -> String {
-    format!("{}, {}", run.set, placement_name(run.placement))
+    format!("{}, {}", run.label(), placement_name(run.placement))
 }
 
 /// `None` when nothing was moved.

@@ -30,8 +30,8 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
         .collect();
     let mut series: Vec<String> = Vec::new();
     for run in &runs {
-        if !series.contains(&run.set) {
-            series.push(run.set.clone());
+        if !series.contains(&run.label()) {
+            series.push(run.label());
         }
     }
     let end = runs
@@ -94,7 +94,10 @@ fn line(run: &Run, series: &[String]) -> Line {
         points.push([at, written / pages.max(1) as f64]);
     }
     Line {
-        series: series.iter().position(|name| *name == run.set).unwrap_or(0),
+        series: series
+            .iter()
+            .position(|name| *name == run.label())
+            .unwrap_or(0),
         points,
         text: format!(
             "{:.3} in the first interval, {:.3} measured",

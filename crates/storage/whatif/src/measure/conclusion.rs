@@ -1,4 +1,4 @@
-//! From what was seen of files to what they are, and to the hint that suits it.
+//! From what was seen of files to what they are, and to the class of their lifetime.
 //!
 //! The limits are of lifetimes in general (docs/ftl.md): rings and what is rewritten more than ten times an hour is short,
 //! what is appended and deleted whole medium, from 0.01 to 10 rewrites an hour long, never extreme.
@@ -49,9 +49,9 @@ pub struct Conclusion {
     pub behaviour: Behaviour,
     /// Whether its data were deleted.
     pub is_deleted: bool,
-    /// The hint that suits it best.
+    /// The class of its lifetime by absolute limits, named after hints. Which hint files get is decided by rank.
     pub hint: Hint,
-    /// The other hint that would fit: the trace is too short to tell.
+    /// The other class that would fit: the trace is too short to tell.
     pub or: Option<Hint>,
     /// Rewrites of a page in the time that was seen, in the mean.
     pub rewrites_per_page: f64,
@@ -145,7 +145,7 @@ impl Conclusion {
         }
     }
 
-    /// `seen 0.30 rewrites per page in 10 min 00 s: long or extreme, not told apart`; `None` when it is certain.
+    /// `seen 0.30 rewrites per page in 10 min 00 s: a long or extreme life, not told apart`; `None` when it is certain.
     #[must_use]
     pub fn doubt(&self, seen_s: f64) -> Option<String> {
         let or = self.or?;
@@ -164,7 +164,7 @@ impl Conclusion {
             [or, self.hint]
         };
         Some(format!(
-            "seen {what} in {}: {one} or {other}, not told apart",
+            "seen {what} in {}: a {one} or {other} life, not told apart",
             words::length(seen_s)
         ))
     }

@@ -135,7 +135,8 @@ fn too_few_rewrites_are_said() {
     (0..601).for_each(|i| maker.write(i * 701 % 2000, 1, 0));
     let found = maker.concluded(0);
     assert_eq!((found.hint, found.or), (Hint::Long, Some(Hint::Extreme)));
-    let doubt = "seen 0.30 rewrites per page in 10 min 00 s: long or extreme, not told apart";
+    let doubt =
+        "seen 0.30 rewrites per page in 10 min 00 s: a long or extreme life, not told apart";
     assert_eq!(found.doubt(600.0).as_deref(), Some(doubt));
 }
 
@@ -183,7 +184,8 @@ fn a_log_of_which_no_end_was_seen_is_not_told() {
     let dump = maker.concluded(1);
     assert_eq!(dump.behaviour, Behaviour::Once);
     assert_eq!((dump.hint, dump.or), (Hint::Extreme, Some(Hint::Long)));
-    let doubt = "seen no end of half of its pages in 60.00 s: long or extreme, not told apart";
+    let doubt =
+        "seen no end of half of its pages in 60.00 s: a long or extreme life, not told apart";
     assert_eq!(dump.doubt(60.0).as_deref(), Some(doubt));
 }
 

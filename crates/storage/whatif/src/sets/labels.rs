@@ -55,6 +55,7 @@ pub(super) fn join(rules: &Rules, trace: &Trace, written: &[u64], by: By) -> Joi
     }
     Joined {
         name: String::new(),
+        by,
         streams,
         matches,
         written_bytes: 0,

@@ -16,7 +16,7 @@ use saiga_ftl::replay::MAX_STREAMS;
 use saiga_ftl::trace::Trace;
 use serde::Deserialize;
 
-use super::{Joined, Match};
+use super::{By, Joined, Match};
 
 /// Which stream files go to.
 #[derive(Debug)]
@@ -134,6 +134,7 @@ impl Plain {
         streams.dedup();
         Joined {
             name: self.name.clone(),
+            by: By::Stream,
             streams: streams
                 .into_iter()
                 .filter(|stream| *stream > 0)

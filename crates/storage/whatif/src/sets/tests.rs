@@ -73,7 +73,7 @@ fn built_in_rules_see_places_below_the_directory() {
     let unknown = join("mysql", &trace(&files, &[]), By::Stream);
     assert_eq!(names(&unknown), ["default", "doublewrite", "data"]);
     let by_hint = join("mysql", &trace(&files, &["/srv/my"]), By::Hint);
-    assert_eq!(names(&by_hint), ["short", "short", "long"]);
+    assert_eq!(names(&by_hint), ["medium", "short", "extreme"]);
     assert_eq!(by_hint.stream_of(None), 0);
 }
 

@@ -1,6 +1,12 @@
-//! Which kinds should share a stream, by how long their pages live: k-means on one line.
+//! Which kinds should share a stream, by how long their pages live: k-means on one line; and the hints of groups by their
+//! rank.
+
+use saiga_streams::Hint;
 
 use super::subjects::Subject;
+
+/// Groups that hints can tell apart.
+pub(super) const HINTS: usize = 4;
 
 /// Rounds, at most; it settles much earlier.
 const ROUNDS: usize = 100;
@@ -17,6 +23,67 @@ pub(super) fn by_lifetime(subjects: &[Subject], most: usize) -> Vec<usize> {
         })
         .collect();
     k_means(&points, most)
+}
+
+/// Joins neighbours by lifetime, the nearest first, until there are at most `most` groups.
+pub(super) fn folded(subjects: &[Subject], groups: &[usize], most: usize) -> Vec<usize> {
+    let mut groups = groups.to_vec();
+    loop {
+        let order = by_rank(subjects, &groups);
+        if order.len() <= most.max(1) {
+            return groups;
+        }
+        let distance = |pair: &[(usize, f64)]| pair[1].1 - pair[0].1;
+        let nearest = order
+            .windows(2)
+            .min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let Some([(into, _), (from, _)]) = nearest else {
+            return groups;
+        };
+        for group in groups.iter_mut().filter(|group| *group == from) {
+            *group = *into;
+        }
+    }
+}
+
+/// The hint of each subject: its group's place among all groups by lifetime, the shortest first.
+///
+/// With less than four groups those hints stay unused that XFS zoned and F2FS do not tell from others.
+pub(super) fn hints(subjects: &[Subject], groups: &[usize]) -> Vec<Hint> {
+    let groups = folded(subjects, groups, HINTS);
+    let order = by_rank(subjects, &groups);
+    let ranks: &[Hint] = match order.len() {
+        0 | 1 => &[Hint::Short],
+        2 => &[Hint::Short, Hint::Extreme],
+        3 => &[Hint::Short, Hint::Medium, Hint::Extreme],
+        _ => &[Hint::Short, Hint::Medium, Hint::Long, Hint::Extreme],
+    };
+    let rank = |group: &usize| order.iter().position(|(one, _)| one == group);
+    groups
+        .iter()
+        .map(|group| rank(group).map_or(Hint::Short, |rank| ranks[rank]))
+        .collect()
+}
+
+/// The groups with the mean of their logarithmic lifetimes, weighted by bytes, the shortest first.
+fn by_rank(subjects: &[Subject], groups: &[usize]) -> Vec<(usize, f64)> {
+    let mut distinct = groups.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let mean = |group: usize| {
+        let own = subjects
+            .iter()
+            .zip(groups)
+            .filter(|(_, own)| **own == group);
+        let (sum, weight) = own.fold((0.0, 0.0), |(sum, all), (subject, _)| {
+            let weight = subject.evidence.written_bytes.max(1) as f64;
+            (sum + subject.log_lifetime() * weight, all + weight)
+        });
+        (group, sum / weight)
+    };
+    let mut order: Vec<(usize, f64)> = distinct.into_iter().map(mean).collect();
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    order
 }
 
 /// The group of each point, which has a place and a weight; the first centres are spread over the weights.

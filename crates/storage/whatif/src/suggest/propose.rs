@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use saiga_ftl::trace::kind_of;
+use saiga_streams::Hint;
 use saiga_streams::rules::{Origin, Pattern, Rule, Rules};
 
 use super::glob;
@@ -81,24 +82,29 @@ fn slug(place: &str, with_digits: bool) -> String {
     "data".to_owned()
 }
 
-/// The rules.
+/// What the files of a subject get: hint and stream.
+pub(super) type Label = (Hint, String);
+
+/// The rules; subjects whose hint is [`Hint::NotSet`] are matched by none of them.
 pub(super) fn rules(
     subjects: &[Subject],
-    streams: &[String],
+    labels: &[Label],
     places: &[String],
     seen_s: f64,
 ) -> Rules {
-    let classes = classes(subjects, streams);
+    let classes = classes(labels);
     let class_of_file = class_of_file(subjects, &classes);
     let mut drafts: Vec<Draft> = Vec::new();
     for (number, subject) in subjects.iter().enumerate() {
-        drafts.extend(drafts_of(number, subject, classes[number], places));
+        if labels[number].0 != Hint::NotSet {
+            drafts.extend(drafts_of(number, subject, classes[number], places));
+        }
     }
     let drafts = generalised(drafts, subjects, places, &class_of_file);
     let drafts = ordered(drafts, places, &class_of_file);
     let rules = drafts
         .into_iter()
-        .map(|draft| rule(draft, subjects, streams, seen_s));
+        .map(|draft| rule(draft, subjects, labels, seen_s));
     Rules {
         about: None,
         rules: rules.collect(),
@@ -106,14 +112,13 @@ pub(super) fn rules(
 }
 
 /// Subjects with one hint and one stream are of one class.
-fn classes(subjects: &[Subject], streams: &[String]) -> Vec<usize> {
+fn classes(labels: &[Label]) -> Vec<usize> {
     let mut known = Vec::new();
     let mut numbers = Vec::new();
-    for (subject, stream) in subjects.iter().zip(streams) {
-        let class = (subject.conclusion.hint, stream);
-        let number = known.iter().position(|one| *one == class);
+    for label in labels {
+        let number = known.iter().position(|one| *one == label);
         numbers.push(number.unwrap_or_else(|| {
-            known.push(class);
+            known.push(label);
             known.len() - 1
         }));
     }
@@ -286,7 +291,7 @@ fn one_by_one(draft: &Draft, places: &[String]) -> Vec<Draft> {
     draft.files.iter().filter_map(exact).collect()
 }
 
-fn rule(draft: Draft, subjects: &[Subject], streams: &[String], seen_s: f64) -> Rule {
+fn rule(draft: Draft, subjects: &[Subject], labels: &[Label], seen_s: f64) -> Rule {
     let own: Vec<&Subject> = draft.subjects.iter().map(|one| &subjects[*one]).collect();
     let evidence = Evidence::sum(own.iter().map(|subject| &subject.evidence));
     let files = own.iter().map(|subject| subject.files.len()).sum();
@@ -295,13 +300,13 @@ fn rule(draft: Draft, subjects: &[Subject], streams: &[String], seen_s: f64) -> 
         _ => conclude(&evidence, seen_s),
     };
     let why = conclusion.why(&evidence, files, seen_s);
-    // The hint is that of the class; what was seen of all its kinds together may be between two.
     let first = draft.subjects.first().copied().unwrap_or(0);
+    let (hint, stream) = &labels[first];
     Rule {
         pattern: draft.pattern,
-        hint: subjects[first].conclusion.hint,
+        hint: *hint,
         why,
-        stream: Some(streams[first].clone()),
+        stream: Some(stream.clone()),
         force: false,
         origin: Origin {
             source: Arc::from("suggested"),

@@ -9,6 +9,7 @@ use saiga_ftl::replay::{self, Footprint, Placement, ReplayError};
 use saiga_ftl::steady::Length;
 use saiga_ftl::trace::Trace;
 
+use super::group::HINTS;
 use super::subjects::Subject;
 use super::{Options, Report, group};
 
@@ -28,6 +29,8 @@ const LOSS: f64 = 0.001;
 const MOVED_SHARE: f64 = 0.005;
 /// Simulations of one grouping: one for each isolation.
 const TRIAL: u32 = 2;
+/// Of all simulations, so many are for hints.
+const HINT_SHARE: (u32, u32) = (2, 5);
 
 /// What the search found.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,10 +41,29 @@ pub struct Searched {
     pub pages: u32,
     /// Write amplification of one stream.
     pub none: f64,
-    /// That of the best grouping by lifetime, and of the one that was found: the means of both isolations.
+    /// That of the best of the known sets and of the groupings by lifetime, and that of the one that was found: the means
+    /// of both isolations.
     pub start: f64,
     /// See `start`.
     pub found: f64,
+}
+
+/// Groupings to begin with, beside those by lifetime: what the known sets make of the subjects.
+#[derive(Debug, Default)]
+pub(super) struct Starts {
+    /// By the streams of their rules.
+    pub(super) streams: Vec<Vec<usize>>,
+    /// By the hints of their rules.
+    pub(super) hints: Vec<Vec<usize>>,
+}
+
+/// The groupings that were found.
+#[derive(Debug)]
+pub(super) struct Groups {
+    /// Into streams.
+    pub(super) streams: Vec<usize>,
+    /// Into hints.
+    pub(super) hints: Vec<usize>,
 }
 
 /// Why there is no result.
@@ -61,6 +83,8 @@ pub(super) struct Search<'a> {
     subject_of: HashMap<&'a str, usize>,
     device: replay::Options,
     most: u32,
+    /// Simulations that may be made in this part of the search.
+    limit: u32,
     made: u32,
     /// Groupings that were tried, in their canonical form.
     known: HashMap<Vec<usize>, f64>,
@@ -93,6 +117,7 @@ impl<'a> Search<'a> {
                 ..options.device.clone()
             },
             most: options.simulations,
+            limit: options.simulations,
             made: 0,
             known: HashMap::new(),
             rng: fastrand::Rng::with_seed(options.device.seed),
@@ -100,27 +125,24 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The best grouping into at most `most` streams.
-    pub(super) fn find(&mut self, most: usize) -> Result<(Vec<usize>, Searched), Stop> {
+    /// The best grouping into at most `most` streams, and the best into hints.
+    pub(super) fn find(
+        &mut self,
+        most: usize,
+        starts: &Starts,
+    ) -> Result<(Groups, Searched), Stop> {
         if self.most < 1 + TRIAL {
             return Err(Stop::Impossible);
         }
         let none = self.simulate(&vec![0; self.subjects.len()], Placement::OneStream)?;
-        let mut best: Option<(Vec<usize>, f64)> = None;
-        for count in (1..=most).rev() {
-            if !self.may_try() {
-                break;
-            }
-            let groups = group::by_lifetime(self.subjects, count);
-            let waf = self.waf(&groups)?;
-            let is_better = |(_, known): &(_, f64)| waf < known * (1.0 - GAIN);
-            if waf.is_finite() && best.as_ref().is_none_or(is_better) {
-                best = Some((groups, waf));
-            }
-        }
-        let (mut groups, start) = best.ok_or(Stop::Impossible)?;
-        let mut found = self.climb(&mut groups, start, most)?;
-        self.simplify(&mut groups, &mut found)?;
+        self.limit = (self.most - self.most * HINT_SHARE.0 / HINT_SHARE.1).max(1 + TRIAL);
+        let (mut streams, start) = self
+            .best_start(&starts.streams, most)?
+            .ok_or(Stop::Impossible)?;
+        let mut found = self.climb(&mut streams, start, most)?;
+        self.simplify(&mut streams, &mut found)?;
+        self.limit = self.most;
+        let hints = self.hints(&streams, starts)?;
         let searched = Searched {
             simulations: self.made,
             pages: self.sample.pages(),
@@ -128,12 +150,55 @@ impl<'a> Search<'a> {
             start,
             found,
         };
-        Ok((canonical(&groups), searched))
+        let streams = canonical(&streams);
+        Ok((Groups { streams, hints }, searched))
+    }
+
+    /// The best grouping into hints, from the streams with neighbours joined, and from what the known sets have.
+    fn hints(&mut self, streams: &[usize], starts: &Starts) -> Result<Vec<usize>, Stop> {
+        let joined = group::folded(self.subjects, streams, HINTS);
+        let starts: Vec<Vec<usize>> = [joined.clone()]
+            .into_iter()
+            .chain(starts.hints.iter().cloned())
+            .collect();
+        let Some((mut hints, waf)) = self.best_start(&starts, HINTS)? else {
+            return Ok(canonical(&joined));
+        };
+        self.climb(&mut hints, waf, HINTS)?;
+        Ok(canonical(&hints))
+    }
+
+    /// The best of `starts`, and of the groupings by lifetime into at most `most`; `None` where none may be tried or fits.
+    fn best_start(
+        &mut self,
+        starts: &[Vec<usize>],
+        most: usize,
+    ) -> Result<Option<(Vec<usize>, f64)>, Stop> {
+        let known = starts
+            .iter()
+            .map(|groups| group::folded(self.subjects, groups, most));
+        let by_lifetime = (1..=most)
+            .rev()
+            .map(|count| group::by_lifetime(self.subjects, count));
+        let all: Vec<Vec<usize>> = known.chain(by_lifetime).collect();
+        let mut best: Option<(Vec<usize>, f64)> = None;
+        for groups in all {
+            let is_known = self.known.contains_key(&canonical(&groups));
+            if !is_known && !self.may_try() {
+                continue;
+            }
+            let waf = self.waf(&groups)?;
+            let is_better = |(_, known): &(_, f64)| waf < known * (1.0 - GAIN);
+            if waf.is_finite() && best.as_ref().is_none_or(is_better) {
+                best = Some((canonical(&groups), waf));
+            }
+        }
+        Ok(best)
     }
 
     /// Whether one more grouping may be simulated.
     fn may_try(&self) -> bool {
-        self.made + TRIAL <= self.most
+        self.made + TRIAL <= self.limit
     }
 
     /// Moves one subject at a time, in random order, until nothing helps.

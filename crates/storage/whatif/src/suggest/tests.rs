@@ -126,6 +126,30 @@ fn kinds_are_told_apart_and_rings_cost_nothing() {
     );
 }
 
+/// All of these pages die within minutes: by absolute limits every hint would be the same.
+#[test]
+fn hints_are_handed_out_by_rank() {
+    let suggestion = mix().suggest(60);
+    let of = |name| found(&suggestion, name);
+    let (redo, table, log) = (of("ib_logfileN"), of("db/t.ibd"), of("binlog.N"));
+    for class in [redo, table, log] {
+        assert_eq!(class.conclusion.hint, Hint::Short, "{}", class.name);
+    }
+    assert_ne!(redo.hint, table.hint);
+    assert_ne!(log.hint, table.hint);
+    let life = |class: &Class| class.evidence.lifetimes.quantile(0.5).unwrap().seconds();
+    for other in [redo, log] {
+        assert_eq!(
+            other.hint < table.hint,
+            life(other) < life(table),
+            "{}",
+            other.name
+        );
+    }
+    let whole = suggestion.whole.unwrap();
+    assert!(whole.by_hint < 0.97 * whole.none, "{whole:?}");
+}
+
 /// More handles than streams that a set may have: what is suggested can be simulated.
 #[test]
 fn there_are_no_more_streams_than_a_set_may_have() {
@@ -392,11 +416,11 @@ proptest! {
             for name in &class.files {
                 let place = Place { relative: Path::new(name), absolute: Path::new(name) };
                 let (_, rule) = rules.find(&place).unwrap();
-                prop_assert_eq!(rule.hint, class.conclusion.hint, "{}", name);
+                prop_assert_eq!(rule.hint, class.hint, "{}", name);
                 prop_assert_eq!(rule.stream.as_deref(), Some(class.stream.as_str()), "{}", name);
             }
         }
-        let hints = suggestion.classes.iter().map(|class| class.conclusion.hint);
+        let hints = suggestion.classes.iter().map(|class| class.hint);
         prop_assert!(hints.clone().all(|hint| hint >= Hint::Short));
         let set = Set::of_labels("suggested", rules, false);
         let joined = set.join(&maker.trace, By::Stream).unwrap();

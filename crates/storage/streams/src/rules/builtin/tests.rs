@@ -13,36 +13,36 @@ const EXTREME: Option<Hint> = Some(Hint::Extreme);
 const NAMES: &[(&str, &str, Option<Hint>)] = &[
     ("mysql", "#ib_16384_0.dblwr", SHORT),
     ("mysql", "#ib_16384_1.bdblwr", SHORT),
-    ("mysql", "#innodb_redo/#ib_redo7", SHORT),
-    ("mysql", "#innodb_redo/#ib_redo8_tmp", SHORT),
-    ("mysql", "ib_logfile1", SHORT),
-    ("mysql", "ibtmp1", SHORT),
-    ("mysql", "#innodb_temp/temp_3.ibt", SHORT),
-    ("mysql", "#sql1a2b_3_0", SHORT),
-    ("mysql", "shop/#sql-ib1067-42.ibd", LONG),
-    ("mysql", "host-relay-bin.000003", SHORT),
-    ("mysql", "relay-bin.000003", SHORT),
+    ("mysql", "#innodb_redo/#ib_redo7", MEDIUM),
+    ("mysql", "#innodb_redo/#ib_redo8_tmp", MEDIUM),
+    ("mysql", "ib_logfile1", MEDIUM),
+    ("mysql", "ibtmp1", MEDIUM),
+    ("mysql", "#innodb_temp/temp_3.ibt", MEDIUM),
+    ("mysql", "#sql1a2b_3_0", MEDIUM),
+    ("mysql", "shop/#sql-ib1067-42.ibd", EXTREME),
+    ("mysql", "host-relay-bin.000003", MEDIUM),
+    ("mysql", "relay-bin.000003", MEDIUM),
     ("mysql", "binlog.000012", MEDIUM),
     ("mysql", "mysql-bin.000012", MEDIUM),
     ("mysql", "binlog.index", None),
-    ("mysql", "undo_001", MEDIUM),
-    ("mysql", "my.ibu", MEDIUM),
+    ("mysql", "undo_001", LONG),
+    ("mysql", "my.ibu", LONG),
     ("mysql", "ibdata1", LONG),
-    ("mysql", "shop/orders.ibd", LONG),
-    ("mysql", "shop/orders#p#p0.ibd", LONG),
+    ("mysql", "shop/orders.ibd", EXTREME),
+    ("mysql", "shop/orders#p#p0.ibd", EXTREME),
     ("mysql", "mysql.ibd", EXTREME),
     ("mysql", "ib_buffer_pool", EXTREME),
     ("mysql", "auto.cnf", None),
     ("mariadb", "ibdata1", SHORT),
-    ("mariadb", "ib_logfile0", SHORT),
-    ("mariadb", "aria_log.00000001", SHORT),
-    ("mariadb", "aria_log_control", SHORT),
-    ("mariadb", "undo001", MEDIUM),
+    ("mariadb", "ib_logfile0", MEDIUM),
+    ("mariadb", "aria_log.00000001", MEDIUM),
+    ("mariadb", "aria_log_control", MEDIUM),
+    ("mariadb", "undo001", LONG),
     ("mariadb", "host-bin.000001", MEDIUM),
-    ("mariadb", "shop/orders.ibd", LONG),
-    ("mariadb", "mysql/db.MAD", LONG),
-    ("mariadb", "shop/#sql-alter-1f-3.ibd", LONG),
-    ("mariadb", "#sql-temptable-1f-3-0.MAI", SHORT),
+    ("mariadb", "shop/orders.ibd", EXTREME),
+    ("mariadb", "mysql/db.MAD", EXTREME),
+    ("mariadb", "shop/#sql-alter-1f-3.ibd", EXTREME),
+    ("mariadb", "#sql-temptable-1f-3-0.MAI", MEDIUM),
     ("mariadb", "shop/orders.frm", EXTREME),
     ("mariadb", "shop/#sql-alter-1f-3.frm", EXTREME),
     ("mariadb", "shop/view.frm~", EXTREME),
@@ -64,11 +64,11 @@ const NAMES: &[(&str, &str, Option<Hint>)] = &[
     ("postgres", "pg_tblspc/17000/PG_15_202209061/5/17001", LONG),
     ("postgres", "pg_tblspc/17000/PG_15_202209061/pgsql_tmp/pgsql_tmp1.0", SHORT),
     ("postgres", "postgresql.conf", None),
-    ("opengauss", "pg_xlog/000000010000000000000001", SHORT),
+    ("opengauss", "pg_xlog/000000010000000000000001", MEDIUM),
     ("opengauss", "global/pg_dw_0", SHORT),
-    ("opengauss", "pg_clog/000000000000", SHORT),
-    ("opengauss", "undo/permanent/00000.0000A", MEDIUM),
-    ("opengauss", "base/5/16384", LONG),
+    ("opengauss", "pg_clog/000000000000", MEDIUM),
+    ("opengauss", "undo/permanent/00000.0000A", LONG),
+    ("opengauss", "base/5/16384", EXTREME),
     ("redis", "appendonlydir/appendonly.aof.2.incr.aof", MEDIUM),
     ("redis", "appendonlydir/appendonly.aof.2.base.rdb", MEDIUM),
     ("redis", "temp-rewriteaof-bg-4711.aof", MEDIUM),
@@ -98,21 +98,69 @@ fn files_of_each_database_have_their_class() {
     }
 }
 
-/// Sharing a reclaim unit with the log undoes most of what a stream of its own gains (docs/streams.md).
+/// Hints are all that `run` sets: what shares the doublewrite area's hint shares its reclaim units, which undoes most of
+/// what a stream of its own gains (docs/ftl.md).
 #[test]
-fn doublewrite_never_shares_a_stream_with_the_log() {
-    for (set, doublewrite, log) in [
-        ("mysql", "#ib_16384_0.dblwr", "#innodb_redo/#ib_redo7"),
-        ("mariadb", "ibdata1", "ib_logfile0"),
+fn doublewrite_logs_undo_and_tables_never_share_a_hint() {
+    for (set, kinds) in [
+        (
+            "mysql",
+            [
+                "#ib_16384_0.dblwr",
+                "#innodb_redo/#ib_redo7",
+                "undo_001",
+                "shop/orders.ibd",
+            ],
+        ),
+        (
+            "mariadb",
+            ["ibdata1", "ib_logfile0", "undo001", "shop/orders.ibd"],
+        ),
         (
             "opengauss",
-            "global/pg_dw_0",
-            "pg_xlog/000000010000000000000001",
+            [
+                "global/pg_dw_0",
+                "pg_xlog/000000010000000000000001",
+                "undo/permanent/0",
+                "base/5/16384",
+            ],
         ),
     ] {
         let rules = find(set).unwrap();
-        let stream = |path: &str| rules.find(&place(path)).unwrap().1.stream.clone().unwrap();
-        assert_ne!(stream(doublewrite), stream(log), "{set}");
+        let hints = kinds.map(|path| Some(rules.find(&place(path)).unwrap().1.hint));
+        assert_eq!(hints, [SHORT, MEDIUM, LONG, EXTREME], "{set}");
+        for rule in &rules.rules {
+            let is_doublewrite = rule.stream.as_deref() == Some("doublewrite");
+            assert_eq!(
+                rule.hint == Hint::Short,
+                is_doublewrite,
+                "{set} {}",
+                rule.pattern
+            );
+        }
+    }
+}
+
+/// As in the documented rules of astream.
+#[test]
+fn the_system_tablespace_and_the_log_are_apart() {
+    for set in ["mysql", "mariadb"] {
+        let rules = find(set).unwrap();
+        let hint = |path: &str| rules.find(&place(path)).unwrap().1.hint;
+        assert_ne!(hint("ibdata1"), hint("ib_logfile0"), "{set}");
+    }
+}
+
+/// What is one stream is one hint, so that hints separate fewer kinds of files than streams do, but no others.
+#[test]
+fn files_of_one_stream_have_one_hint() {
+    for set in names() {
+        let mut hints = std::collections::BTreeMap::new();
+        for rule in find(set).unwrap().rules {
+            let stream = rule.stream.clone().unwrap();
+            let hint = *hints.entry(stream.clone()).or_insert(rule.hint);
+            assert_eq!(rule.hint, hint, "{set} {stream}");
+        }
     }
 }
 
