@@ -183,8 +183,9 @@ fn every_terminal_does_its_number_and_everything_is_counted_once() {
 
 #[test]
 fn a_server_that_dies_and_comes_back_costs_one_transaction_of_unknown_outcome() {
+    // Before any terminal can have begun its last one: after that a connection is not opened again.
     let server = Arc::new(Server {
-        dies_at: 700,
+        dies_at: 299,
         refuses: AtomicU64::new(3),
         ..Server::default()
     });
@@ -201,6 +202,24 @@ fn a_server_that_dies_and_comes_back_costs_one_transaction_of_unknown_outcome() 
     assert_eq!((watch.samples, done), (1500, 1499));
     let errors: u64 = measured.troubles.iter().map(|(_, count)| count).sum();
     assert_eq!(errors, 4, "{:?}", measured.troubles);
+}
+
+#[test]
+fn a_terminal_that_loses_its_last_transaction_does_not_connect_again() {
+    let server = Arc::new(Server {
+        dies_at: 300,
+        refuses: AtomicU64::new(3),
+        ..Server::default()
+    });
+    let mut watch = Counting::default();
+    let measured = run(setup(1, 300), &server, &mut watch);
+    assert_eq!(
+        (measured.end, measured.lost, watch.unknown),
+        (End::Done, 1, 1)
+    );
+    assert_eq!(watch.samples, 300);
+    let said = "the connection is lost: server has gone away".to_owned();
+    assert_eq!(measured.troubles, [(said, 1)]);
 }
 
 /// A fail-over behind a proxy that lets everybody in: without a number of seconds to last, nothing
