@@ -170,19 +170,34 @@ fn another_build_of_the_library_is_an_arm_of_its_files_name() {
     let server = format!("# arm before\nenv LD_PRELOAD={before} redis-server --port");
     assert!(said.stdout.contains(&server), "{}", said.stdout);
 
-    let absent = test.text("absent.so");
-    for (more, message) in [
-        (
-            before,
-            format!("--library {before}: there is an arm before already; name the file otherwise"),
-        ),
-        (
-            &absent,
-            format!("--library {absent}: No such file or directory"),
-        ),
+    let twice =
+        format!("--library {before}: there is an arm before already; name the file otherwise");
+    test.assert_refused(&[&words[..], &["--library", before]].concat(), &twice);
+}
+
+#[test]
+fn what_cannot_be_preloaded_is_refused_before_anything_starts() {
+    let test = Marked::with_library();
+    let out = test.text("out");
+    let [absent, folder, notes, spaced] =
+        ["absent.so", "lib/saiga", "notes.so", "my build.so"].map(|name| test.text(name));
+    std::fs::write(&notes, "no library").unwrap();
+    std::fs::copy(test.path("lib/saiga/libsaiga.so"), &spaced).unwrap();
+    let strange = "not a shared library that can be read; give the libsaiga.so of a build";
+    for (library, message) in [
+        (absent.as_str(), "No such file or directory"),
+        (&folder, strange),
+        (&notes, strange),
+        (&spaced, "LD_PRELOAD cannot hold the path "),
     ] {
-        test.assert_refused(&[&words[..], &["--library", more]].concat(), &message);
+        let message = format!("--library {library}: {message}");
+        for workload in [&["redis"][..], &["sql", "--engine", "mariadb"]] {
+            let words = ["--out", &out, "--library", library];
+            test.assert_refused(&[&["compare"][..], workload, &words].concat(), &message);
+            assert!(!test.path("out").exists(), "{message}");
+        }
     }
+    test.assert_nothing_left();
 }
 
 #[test]

@@ -15,6 +15,8 @@ use saiga_redis::{RedisArm, RedisLoad, Test, Topology, cells};
 use saiga_sql::{Engine, SqlLoad};
 
 use crate::library;
+use crate::run::in_library;
+use crate::run::program::machine_of;
 
 use super::options::{Args, ArmName, EngineName, HogName, LoadFlags, TestName};
 
@@ -321,6 +323,14 @@ pub(crate) fn builds(files: &[PathBuf], others: &[ArmKind]) -> anyhow::Result<Ve
         let whole = file
             .canonicalize()
             .with_context(|| format!("--library {}", file.display()))?;
+        if !whole.is_file() || machine_of(&whole).is_err() {
+            bail!(
+                "--library {}: not a shared library that can be read; give the libsaiga.so of a \
+                 build",
+                file.display()
+            );
+        }
+        in_library(&whole).with_context(|| format!("--library {}", file.display()))?;
         let kind = ArmKind::Saiga(whole);
         let name = kind.name().into_owned();
         if known.contains(&name) {

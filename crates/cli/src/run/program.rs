@@ -53,13 +53,7 @@ impl As {
 
 /// As [`check`], for a program that somebody else will start.
 pub(crate) fn check_as(program: &Path, library: &Path, who: &As) -> Result<PathBuf, Obstacle> {
-    let ours = Elf::read(library)
-        .map_err(|source| Obstacle::LibraryUnreadable {
-            library: shown(library),
-            source,
-        })?
-        .and_then(|elf| elf.machine)
-        .ok_or_else(|| Obstacle::LibraryDamaged(shown(library)))?;
+    let ours = machine_of(library)?;
     let mut program = program.to_owned();
     for _ in 0..SCRIPT_DEPTH_MAX {
         let Some(interpreter) = script_interpreter(&program) else {
@@ -95,6 +89,17 @@ pub(crate) fn check_as(program: &Path, library: &Path, who: &As) -> Result<PathB
         });
     }
     Ok(program)
+}
+
+/// The ELF machine of a library; an error for a file that is not one.
+pub(crate) fn machine_of(library: &Path) -> Result<u16, Obstacle> {
+    Elf::read(library)
+        .map_err(|source| Obstacle::LibraryUnreadable {
+            library: shown(library),
+            source,
+        })?
+        .and_then(|elf| elf.machine)
+        .ok_or_else(|| Obstacle::LibraryDamaged(shown(library)))
 }
 
 /// The program behind `#!`, as the kernel reads it: up to the first blank.
