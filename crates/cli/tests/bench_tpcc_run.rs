@@ -296,9 +296,13 @@ fn two_workers_make_one_run() {
     ]));
     assert_eq!(again.code, Some(2), "{again:?}");
     fs::remove_file(parts.join("worker-2.json")).unwrap();
-    let torn = bench.merge(&parts);
-    assert_eq!((torn.code, torn.stdout.as_str()), (Some(2), ""));
-    assert!(torn.stderr.contains("missing: worker-2.json"), "{torn:?}");
+    let lost = bench.merge(&parts);
+    assert_eq!(lost.code, Some(1), "{lost:?}");
+    let told = "partial: worker 2 of 2 is missing; the figures are those of 2 of 3 terminals";
+    assert!(lost.stderr.contains(told), "{lost:?}");
+    let sum: Value = serde_json::from_str(&lost.stdout).unwrap();
+    assert_eq!(sum["partial"]["missing"][0], 2);
+    assert_eq!(done(&sum), 80);
 }
 
 /// The core of the examples for Ansible, Slurm and Kubernetes.

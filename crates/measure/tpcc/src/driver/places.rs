@@ -16,13 +16,21 @@ pub struct Share {
 }
 
 impl Share {
+    /// No run has more parts.
+    pub const MOST: u32 = 10_000;
     /// All terminals.
     pub const WHOLE: Self = Self { index: 1, of: 1 };
 
-    /// Whether a terminal belongs to it; terminals go round the workers like cards.
+    /// The part of `of` that has a terminal, from 1: terminals go round the workers like cards.
+    #[must_use]
+    pub fn holder(terminal: u32, of: u32) -> u32 {
+        terminal % of.max(1) + 1
+    }
+
+    /// Whether a terminal belongs to it.
     #[must_use]
     pub fn has(self, terminal: u32) -> bool {
-        terminal % self.of.max(1) == self.index.saturating_sub(1)
+        Self::holder(terminal, self.of) == self.index
     }
 }
 

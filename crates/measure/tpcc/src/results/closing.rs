@@ -4,7 +4,8 @@ use super::record::Record;
 use crate::latency::Phase;
 
 /// With its words and the right values: `Measured tpmTOTAL` of BenchmarkSQL counts one
-/// transaction too many, and both of its figures count what failed.
+/// transaction too many, and both of its figures count what failed. A partial sum is not called
+/// measured, so that no script takes it for the run.
 #[must_use]
 pub fn lines(record: &Record) -> String {
     let conditions = &record.conditions;
@@ -12,9 +13,13 @@ pub fn lines(record: &Record) -> String {
         .into_iter()
         .map(|phase| record.tracks.total(phase))
         .sum();
+    let how = match record.partial {
+        Some(_) => "Partial",
+        None => "Measured",
+    };
     format!(
-        "Term-00, Measured tpmC (NewOrders) = {:?}\n\
-         Term-00, Measured tpmTOTAL = {:?}\n\
+        "Term-00, {how} tpmC (NewOrders) = {:?}\n\
+         Term-00, {how} tpmTOTAL = {:?}\n\
          Term-00, Session Start     = {}\n\
          Term-00, Session End       = {}\n\
          Term-00, Transaction Count = {all}\n",

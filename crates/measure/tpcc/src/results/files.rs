@@ -106,14 +106,18 @@ pub fn tx_summary(record: &Record) -> String {
     }
     let most = MOST_TPMC_PER_WAREHOUSE * f64::from(record.conditions.warehouses);
     let of_most = 100.0 * record.tpmc() / most;
+    let (tpmc, total) = match record.partial {
+        Some(_) => ("tpmC_partial", "tpmTotal_partial"),
+        None => ("tpmC", "tpmTotal"),
+    };
     let _ = writeln!(
         text,
-        "tpmC,{:.2},{of_most:.3}%,NA,NA,NA,NA,NA,NA",
+        "{tpmc},{:.2},{of_most:.3}%,NA,NA,NA,NA,NA,NA",
         record.tpmc()
     );
     let _ = writeln!(
         text,
-        "tpmTotal,{:.2},NA,NA,NA,NA,NA,NA,NA",
+        "{total},{:.2},NA,NA,NA,NA,NA,NA,NA",
         record.tpm_total()
     );
     text

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use saiga_experiment::result::detail::Series;
 
 use super::detail;
+use super::partial::Partial;
 use super::record::{Conditions, FORMAT_VERSION, Record};
+use crate::driver::Share;
 use crate::latency::gaps::merged;
 
 /// Parts that make no run.
@@ -28,16 +30,6 @@ pub enum MergeError {
     None {
         /// Where they were looked for.
         dirs: Vec<String>,
-    },
-    /// Workers did not end, or their files are elsewhere.
-    #[error("missing: {}; there are files of {there} of {of} workers", missing.join(", "))]
-    Missing {
-        /// `worker-3.json`.
-        missing: Vec<String>,
-        /// How many there are.
-        there: usize,
-        /// Of how many.
-        of: u32,
     },
     /// Two files of one worker.
     #[error("{} and {} are both of worker {index}", a.display(), b.display())]
@@ -123,10 +115,20 @@ fn read_one(path: &Path) -> Result<Record, MergeError> {
             "format_version {version}, known is {FORMAT_VERSION}"
         )));
     }
+    let (index, of) = record.conditions.share;
+    if !(1..=of).contains(&index) || of > Share::MOST {
+        return Err(unreadable(format!("it is of worker {index} of {of}")));
+    }
+    if let Some(partial) = &record.partial {
+        let lack = partial.lack();
+        return Err(unreadable(format!(
+            "it is a partial sum ({lack}); merge the files of the workers"
+        )));
+    }
     Ok(record)
 }
 
-/// Adds up parts.
+/// Adds up parts. Where workers are missing, the sum is [`Partial`].
 ///
 /// # Errors
 /// [`MergeError`].
@@ -155,16 +157,8 @@ pub fn merge(mut parts: Vec<(PathBuf, Record)>) -> Result<Record, MergeError> {
             .any(|(_, record)| record.conditions.share.0 == index)
     };
     let missing: Vec<u32> = (1..=of).filter(|index| !has(*index)).collect();
-    if !missing.is_empty() {
-        return Err(MergeError::Missing {
-            missing: missing
-                .iter()
-                .map(|index| format!("worker-{index}.json"))
-                .collect(),
-            there: parts.len(),
-            of,
-        });
-    }
+    let partial = (!missing.is_empty()).then(|| Partial::of(&first.conditions, missing));
+    let there = u32::try_from(parts.len()).unwrap_or(u32::MAX);
     let of_hosts: Vec<Series> = parts
         .iter()
         .flat_map(|(_, part)| courses_of_host(part))
@@ -176,7 +170,8 @@ pub fn merge(mut parts: Vec<(PathBuf, Record)>) -> Result<Record, MergeError> {
     for record in records {
         add(&mut sum, record);
     }
-    sum.gaps = merged(std::mem::take(&mut sum.gaps), of);
+    sum.partial = partial;
+    sum.gaps = merged(std::mem::take(&mut sum.gaps), there);
     sum.errors
         .sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     sum.conditions.share = (1, 1);

@@ -11,6 +11,7 @@ pub mod files;
 pub mod merge;
 mod notices;
 pub mod page;
+pub mod partial;
 pub mod record;
 pub mod validity;
 

@@ -2,6 +2,7 @@
 
 use saiga_report::model::Notice;
 
+use super::partial::Partial;
 use super::record::{Record, Steadiness};
 use crate::driver::clock::seconds;
 use crate::latency::Phase;
@@ -12,7 +13,8 @@ const MOST_ERRORS: usize = 5;
 
 /// All of them, the gravest first.
 pub(super) fn notices(record: &Record) -> Vec<Notice> {
-    let mut list = service(record);
+    let mut list: Vec<Notice> = record.partial.iter().map(partial).collect();
+    list.extend(service(record));
     list.extend(judgement(record));
     list.extend(left_over(record));
     let errors = record.errors.iter().take(MOST_ERRORS);
@@ -27,6 +29,18 @@ fn notice(text: String, cause: Option<&str>, action: Option<&str>) -> Notice {
         action: action.map(str::to_owned),
         about: Vec::new(),
     }
+}
+
+/// Workers that a sum lacks.
+fn partial(partial: &Partial) -> Notice {
+    notice(
+        format!("partial: {}", partial.words()),
+        Some("a worker was lost, or its file is elsewhere"),
+        Some(
+            "merge again with the missing files, or repeat the run: the server may have served the \
+             missing terminals, so this is not the result of a smaller run either",
+        ),
+    )
 }
 
 /// Times without service, connections that were lost, and looks that are missing.

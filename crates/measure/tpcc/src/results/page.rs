@@ -55,7 +55,7 @@ pub fn page(record: &Record) -> Document {
         ),
         verdict: answer(record),
         figures: vec![Figure {
-            label: conditions.tpmc_name().to_owned(),
+            label: record.tpmc_name(),
             value: format!("{:.2}", record.tpmc()),
             detail: format!(
                 "{:.2} transactions of all types per minute",
@@ -99,10 +99,17 @@ fn answer(record: &Record) -> Answer {
             "Called off: not one transaction succeeded.".to_owned(),
         ),
     };
-    Answer {
-        tone,
-        lead,
-        more: Vec::new(),
+    match &record.partial {
+        None => Answer {
+            tone,
+            lead,
+            more: Vec::new(),
+        },
+        Some(partial) => Answer {
+            tone: Tone::Worse,
+            lead: format!("Partial: {}.", partial.words()),
+            more: vec!["It is not a result of TPC-C.".to_owned(), lead],
+        },
     }
 }
 

@@ -10,6 +10,7 @@ use saiga_experiment::result::Run;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::partial::Partial;
 use super::validity::{self, Check};
 use super::{detail, deviations};
 use crate::driver::clock::seconds;
@@ -28,6 +29,9 @@ pub struct Record {
     pub format_version: u32,
     /// Always `tpcc`.
     pub experiment: String,
+    /// Of a sum that lacks workers: which ones, and what it stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<Partial>,
     /// As in the result of an experiment.
     pub run: Run,
     /// Under what it was measured.
@@ -402,6 +406,7 @@ impl Record {
         let mut record = Self {
             format_version: FORMAT_VERSION,
             experiment: "tpcc".to_owned(),
+            partial: None,
             run: Run {
                 cell: format!("tpcc-w{warehouses}-t{terminals}"),
                 arm: "run".to_owned(),
@@ -464,10 +469,23 @@ impl Record {
 
     /// Why the run does not count.
     fn reason_to_reject(&self) -> Option<String> {
+        if let Some(partial) = &self.partial {
+            return Some(format!("partial: {}", partial.words()));
+        }
         if !self.is_served() {
             return Some("no transaction of the measured interval was done".to_owned());
         }
         self.consistency.iter().find_map(Consistency::fault)
+    }
+
+    /// What the main figure is called.
+    #[must_use]
+    pub fn tpmc_name(&self) -> String {
+        let name = self.conditions.tpmc_name();
+        match self.partial {
+            Some(_) => format!("{name}, partial"),
+            None => name.to_owned(),
+        }
     }
 
     /// New-Orders per minute that are committed, or rolled back as demanded, wholly inside the
@@ -497,8 +515,13 @@ impl Record {
             .into_iter()
             .map(|phase| self.tracks.total(phase))
             .sum();
+        // A reader of metrics must not take the figure of a part for that of the run.
+        let tpmc = match self.partial {
+            Some(_) => "tpmc_partial",
+            None => self.conditions.tpmc_metric(),
+        };
         let mut metrics = BTreeMap::from([
-            (self.conditions.tpmc_metric().to_owned(), self.tpmc()),
+            (tpmc.to_owned(), self.tpmc()),
             ("tpm_total".to_owned(), self.tpm_total()),
             ("errors".to_owned(), self.failures(Phase::Measured) as f64),
             (
@@ -532,7 +555,10 @@ impl Record {
             .validity
             .iter()
             .all(|check| check.verdict != validity::Verdict::Fails);
-        valid && self.is_served() && self.consistency.iter().all(Consistency::holds)
+        valid
+            && self.partial.is_none()
+            && self.is_served()
+            && self.consistency.iter().all(Consistency::holds)
     }
 
     /// False when terminals sent what they could and nothing of the measured interval was done.

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::partial::Partial;
 use super::record::Record;
 use crate::latency::{Phase, TrackName};
 use crate::spec::deck::Kind;
@@ -49,7 +50,8 @@ const SIGMAS: f64 = 4.0;
 /// All checks, on the measured phase.
 #[must_use]
 pub fn checks(record: &Record) -> Vec<Check> {
-    let mut list = inputs(record);
+    let mut list: Vec<Check> = record.partial.iter().map(Partial::check).collect();
+    list.extend(inputs(record));
     list.extend(mix(record));
     list.push(skipped(record));
     list.extend(responses(record));

@@ -175,7 +175,7 @@ pub(super) fn print_sum(records: &[Record], as_json: bool) -> std::io::Result<()
     }
     let tpmc: f64 = records.iter().map(Record::tpmc).sum();
     let total: f64 = records.iter().map(Record::tpm_total).sum();
-    let name = records[0].conditions.tpmc_name();
+    let name = records[0].tpmc_name();
     writeln!(
         std::io::stdout(),
         "{} databases together: {name} {tpmc:.2}, {total:.2} transactions of all types per minute",

@@ -1,4 +1,7 @@
 //! `saiga bench tpcc merge`: the parts of several load hosts as one run.
+//!
+//! Where workers are missing, the sum of the others is partial: it is written and marked as such,
+//! and the answer is no (exit 1), as with every run that is not valid.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,6 +35,9 @@ pub(in crate::bench::tpcc) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         files::write_all(&dir, &record)?;
     }
     print(&record, None, args.json)?;
+    if let Some(partial) = &record.partial {
+        exit::say(&format!("partial: {}", partial.words()));
+    }
     if let Some(why) = super::reason(&record) {
         anyhow::bail!("{why}");
     }

@@ -368,7 +368,9 @@ fn share(text: &str) -> Result<Share, String> {
         .split_once('/')
         .and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
     match parts {
-        Some((index, of)) if (1..=of).contains(&index) && of <= 10_000 => Ok(Share { index, of }),
+        Some((index, of)) if (1..=of).contains(&index) && of <= Share::MOST => {
+            Ok(Share { index, of })
+        }
         _ => Err("which of how many hosts, such as 2/3".to_owned()),
     }
 }
