@@ -13,7 +13,7 @@ use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::db::sqlite::Sqlite;
 use saiga_tpcc::props::Url;
 use saiga_trials::witness::await_some;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 mod support;
 use support::{Installation, Said, said, text};
@@ -295,6 +295,15 @@ fn two_workers_make_one_run() {
         text(&parts),
     ]));
     assert_eq!(again.code, Some(2), "{again:?}");
+    put_clocks(&parts, [0, -5_000_000]);
+    let apart = bench.merge(&parts);
+    assert_eq!(apart.code, Some(1), "{apart:?}");
+    let sum: Value = serde_json::from_str(&apart.stdout).unwrap();
+    let mut checks = sum["validity"].as_array().unwrap().iter();
+    let windows = checks.find(|check| check["name"] == "windows of the workers coincide");
+    let windows = windows.unwrap();
+    assert_eq!(windows["verdict"], "fails");
+    assert_eq!(windows["found"], "4999.6 to 5000.4 ms apart");
     fs::remove_file(parts.join("worker-2.json")).unwrap();
     let lost = bench.merge(&parts);
     assert_eq!(lost.code, Some(1), "{lost:?}");
@@ -303,6 +312,17 @@ fn two_workers_make_one_run() {
     let sum: Value = serde_json::from_str(&lost.stdout).unwrap();
     assert_eq!(sum["partial"]["missing"][0], 2);
     assert_eq!(done(&sum), 80);
+}
+
+/// SQLite has no server to ask for its clock, so the clocks of two hosts are put into their parts.
+fn put_clocks(parts: &Path, ahead_us: [i64; 2]) {
+    for (worker, ahead_us) in (1..).zip(ahead_us) {
+        let file = parts.join(format!("worker-{worker}.json"));
+        let mut part: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!(part.get("clock"), None);
+        part["clock"] = json!({"server_ahead_us": ahead_us, "within_us": 200});
+        fs::write(&file, part.to_string()).unwrap();
+    }
 }
 
 /// The core of the examples for Ansible, Slurm and Kubernetes.

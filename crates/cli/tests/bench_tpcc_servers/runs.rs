@@ -40,6 +40,10 @@ pub(crate) fn one_as_operators_write_it_counts_what_is_in_the_tables(bench: &Ben
     );
     assert_eq!(total(&record, |track| track.unknown + track.failed), 0);
     assert_eq!((record.lost_connections, &record.gaps[..]), (0, &[][..]));
+    // The server is on this host and reads the same clock.
+    let clock = record.clock.unwrap();
+    let off_us = clock.server_ahead_us.unsigned_abs();
+    assert!(off_us <= clock.within_us, "{clock:?}");
     let broken = |when: &str| {
         let mut looks = record.consistency.iter().filter(|look| look.when == when);
         looks.next().unwrap().broken.len()

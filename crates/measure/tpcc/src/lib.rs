@@ -11,6 +11,7 @@ pub mod population;
 pub mod props;
 pub mod results;
 pub mod script;
+pub mod server_clock;
 pub mod spec;
 pub mod state;
 pub mod table;

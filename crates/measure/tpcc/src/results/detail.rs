@@ -79,7 +79,9 @@ fn check(check: &super::validity::Check) -> Check {
         verdict: match check.verdict {
             Verdict::Holds => CheckVerdict::Holds,
             Verdict::Fails => CheckVerdict::Violated,
-            Verdict::TooFew { .. } | Verdict::Nothing => CheckVerdict::NotShown,
+            Verdict::TooFew { .. } | Verdict::Nothing | Verdict::CannotTell => {
+                CheckVerdict::NotShown
+            }
         },
     }
 }

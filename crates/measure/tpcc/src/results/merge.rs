@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use saiga_experiment::result::detail::Series;
 
+use super::clocks::WorkerClock;
 use super::detail;
 use super::partial::Partial;
 use super::record::{Conditions, FORMAT_VERSION, Record};
@@ -159,6 +160,11 @@ pub fn merge(mut parts: Vec<(PathBuf, Record)>) -> Result<Record, MergeError> {
     let missing: Vec<u32> = (1..=of).filter(|index| !has(*index)).collect();
     let partial = (!missing.is_empty()).then(|| Partial::of(&first.conditions, missing));
     let there = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+    let clocks = parts.iter().map(|(_, part)| WorkerClock {
+        worker: part.conditions.share.0,
+        offset: part.clock,
+    });
+    let clocks: Vec<WorkerClock> = clocks.collect();
     let of_hosts: Vec<Series> = parts
         .iter()
         .flat_map(|(_, part)| courses_of_host(part))
@@ -171,6 +177,7 @@ pub fn merge(mut parts: Vec<(PathBuf, Record)>) -> Result<Record, MergeError> {
         add(&mut sum, record);
     }
     sum.partial = partial;
+    (sum.clock, sum.clocks) = (None, clocks);
     sum.gaps = merged(std::mem::take(&mut sum.gaps), there);
     sum.errors
         .sort_by_key(|(_, count)| std::cmp::Reverse(*count));

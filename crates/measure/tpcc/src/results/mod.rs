@@ -3,6 +3,7 @@
 //! A [`Record`] holds everything; the other files and the text are made from it, and
 //! records of several load hosts are added to one.
 
+pub mod clocks;
 pub mod closing;
 pub mod detail;
 pub mod deviations;

@@ -2,8 +2,10 @@
 
 use saiga_report::model::Notice;
 
+use super::clocks::WINDOWS;
 use super::partial::Partial;
 use super::record::{Record, Steadiness};
+use super::validity::{Check, Verdict};
 use crate::driver::clock::seconds;
 use crate::latency::Phase;
 use crate::spec::timing::MOST_TPMC_PER_WAREHOUSE;
@@ -14,6 +16,7 @@ const MOST_ERRORS: usize = 5;
 /// All of them, the gravest first.
 pub(super) fn notices(record: &Record) -> Vec<Notice> {
     let mut list: Vec<Notice> = record.partial.iter().map(partial).collect();
+    list.extend(windows(record));
     list.extend(service(record));
     list.extend(judgement(record));
     list.extend(left_over(record));
@@ -41,6 +44,21 @@ fn partial(partial: &Partial) -> Notice {
              missing terminals, so this is not the result of a smaller run either",
         ),
     )
+}
+
+/// Workers that have not measured at the same time.
+fn windows(record: &Record) -> Option<Notice> {
+    let mut checks = record.validity.iter();
+    let is_so = |check: &&Check| check.name == WINDOWS && check.verdict == Verdict::Fails;
+    let check = checks.find(is_so)?;
+    Some(notice(
+        format!(
+            "the measured windows of the workers are not the same: {}",
+            check.found
+        ),
+        Some("the clocks of the load hosts differ"),
+        Some("have NTP (chrony) set the clocks of all load hosts, and repeat the run"),
+    ))
 }
 
 /// Times without service, connections that were lost, and looks that are missing.

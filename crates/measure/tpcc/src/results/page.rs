@@ -5,6 +5,7 @@ use saiga_report::model::{
     Verdict as Answer,
 };
 
+use super::clocks::{self, WorkerClock};
 use super::notices::notices;
 use super::record::{Consistency, Record, Steadiness};
 use super::validity::{Check, Verdict, limit};
@@ -30,6 +31,9 @@ pub fn page(record: &Record) -> Document {
         ));
     }
     sections.push(section("validity", "Validity", vec![validity(record)]));
+    if !record.clocks.is_empty() {
+        sections.push(section("workers", "Workers", vec![workers(record)]));
+    }
     if !record.consistency.is_empty() {
         let looks = record.consistency.iter().map(consistency).collect();
         sections.push(section(
@@ -218,6 +222,7 @@ fn validity(record: &Record) -> Block {
             Verdict::Fails => "FAILS".to_owned(),
             Verdict::TooFew { needed } => format!("too few to tell: {needed} are needed"),
             Verdict::Nothing => "nothing to check".to_owned(),
+            Verdict::CannotTell => "cannot tell".to_owned(),
         };
         let cells = [
             &check.name,
@@ -232,6 +237,40 @@ fn validity(record: &Record) -> Block {
         caption: "Inputs, mix and response times".to_owned(),
         columns: columns.collect(),
         rows: record.validity.iter().map(row).collect(),
+    })
+}
+
+/// Each worker of a sum with its clock, and those that are missing.
+fn workers(record: &Record) -> Block {
+    let titles = ["worker", "server's clock", "began"];
+    let columns = titles.into_iter().map(|title| Column {
+        title: title.to_owned(),
+        align: Align::Left,
+    });
+    let first = clocks::first(&record.clocks);
+    let row = |clock: &WorkerClock| {
+        let after_us = first.as_ref().and_then(|first| clock.after_us(first));
+        let began = after_us.map_or_else(
+            || "–".to_owned(),
+            |us| format!("{} after the first", clocks::ms(us.unsigned_abs())),
+        );
+        let offset = clock.offset.as_ref();
+        let offset = offset.map(|offset| offset.words("the worker's"));
+        let offset = offset.unwrap_or_else(|| "not known".to_owned());
+        (clock.worker, [offset, began])
+    };
+    let mut rows: Vec<(u32, [String; 2])> = record.clocks.iter().map(row).collect();
+    let missing = record.partial.iter().flat_map(|partial| &partial.missing);
+    rows.extend(missing.map(|worker| (*worker, ["MISSING".to_owned(), "–".to_owned()])));
+    rows.sort();
+    let cells = |(worker, texts): (u32, [String; 2])| {
+        let all = std::iter::once(worker.to_string()).chain(texts);
+        Row::Cells(all.map(Cell::new).collect())
+    };
+    Block::Table(Table {
+        caption: "Load hosts, each with its clock before the start".to_owned(),
+        columns: columns.collect(),
+        rows: rows.into_iter().map(cells).collect(),
     })
 }
 
@@ -266,7 +305,9 @@ fn facts(record: &Record) -> Vec<(String, String)> {
     };
     let per_1000 = 1000.0 * record.client_cpu_s / all.max(1) as f64;
     let fact = |name: &str, value: String| (name.to_owned(), value);
-    vec![
+    let clock = record.clock.map(|clock| clock.words("this host's"));
+    let clock = clock.map(|words| fact("server's clock", words));
+    let mut list = vec![
         fact("isolation", conditions.isolation.clone()),
         fact(
             "measured",
@@ -294,7 +335,9 @@ fn facts(record: &Record) -> Vec<(String, String)> {
                 .done(Phase::Measured, Kind::NewOrder)
                 .to_string(),
         ),
-    ]
+    ];
+    list.extend(clock);
+    list
 }
 
 fn pace(record: &Record) -> String {

@@ -111,7 +111,7 @@ fn count(length: usize) -> u32 {
 }
 
 /// Ascending numbers with their ranges drawn together: `2, 5 to 7`.
-fn numbers(all: &[u32]) -> String {
+pub(super) fn numbers(all: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for number in all {
         match ranges.last_mut() {

@@ -10,6 +10,7 @@ use saiga_experiment::result::Run;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::clocks::WorkerClock;
 use super::partial::Partial;
 use super::validity::{self, Check};
 use super::{detail, deviations};
@@ -17,6 +18,7 @@ use crate::driver::clock::seconds;
 use crate::driver::{Delivery, End, Length, Measured, Pace, RampUp, Setup};
 use crate::latency::steady::{Steady, mser5};
 use crate::latency::{Gap, Phase, Series, Tally, Track, TrackName};
+use crate::server_clock::Offset;
 use crate::spec::deck::Kind;
 
 /// The only `format_version` that is written and read.
@@ -36,6 +38,13 @@ pub struct Record {
     pub run: Run,
     /// Under what it was measured.
     pub conditions: Conditions,
+    /// How far the server's clock was from this host's before the start; none of a sum, and none
+    /// without a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Offset>,
+    /// Of a sum: the same of each worker that is in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<WorkerClock>,
     /// `done`, `interrupted`, `gave up` or `hopeless`.
     pub end: String,
     /// The measured interval in microseconds since the start.
@@ -420,6 +429,8 @@ impl Record {
                 detail: None,
             },
             conditions,
+            clock: None,
+            clocks: Vec::new(),
             end: match end {
                 End::Done => "done",
                 End::Interrupted => "interrupted",

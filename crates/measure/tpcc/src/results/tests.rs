@@ -13,6 +13,7 @@ use crate::spec::deck::{Kind, Mix};
 use crate::spec::nurand::Constants;
 
 mod lost_workers;
+mod worker_clocks;
 
 fn setup(share: Share) -> Setup {
     Setup {
@@ -199,6 +200,12 @@ fn the_sum_of_all_parts_is_the_whole_run() {
     expected.errors = vec![("deadlock".to_owned(), 9)];
     expected.gaps[0].lost = 6;
     expected.conditions.delivery_workers = 6;
+    expected.clocks = (1..=3)
+        .map(|worker| clocks::WorkerClock {
+            worker,
+            offset: None,
+        })
+        .collect();
     // A series that was never in a file knows how far it is complete.
     expected.series =
         serde_json::from_str(&serde_json::to_string(&expected.series).unwrap()).unwrap();

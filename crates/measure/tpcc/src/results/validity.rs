@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::clocks;
 use super::partial::Partial;
 use super::record::Record;
 use crate::latency::{Phase, TrackName};
@@ -42,6 +43,8 @@ pub enum Verdict {
     },
     /// There is nothing to check.
     Nothing,
+    /// What was found is not exact enough to tell.
+    CannotTell,
 }
 
 /// Standard deviations within which chance explains everything.
@@ -51,6 +54,7 @@ const SIGMAS: f64 = 4.0;
 #[must_use]
 pub fn checks(record: &Record) -> Vec<Check> {
     let mut list: Vec<Check> = record.partial.iter().map(Partial::check).collect();
+    list.extend(clocks::check(record));
     list.extend(inputs(record));
     list.extend(mix(record));
     list.push(skipped(record));

@@ -12,6 +12,7 @@ use saiga_tpcc::db::value::Stamp;
 use saiga_tpcc::driver::{Measured, Setup};
 use saiga_tpcc::results::record::Consistency;
 use saiga_tpcc::results::{Conditions, Record, closing, files, page};
+use saiga_tpcc::server_clock::Offset;
 
 use super::options::Options;
 use super::prepare::Place;
@@ -27,6 +28,7 @@ pub(super) struct Finished<'t> {
     pub(super) server: Server,
     pub(super) setup: Setup,
     pub(super) loaded_warehouses: u32,
+    pub(super) clock: Option<Offset>,
     pub(super) before: Option<Consistency>,
     pub(super) place: Place,
     pub(super) measured: Measured,
@@ -47,6 +49,7 @@ impl Finished<'_> {
         let conditions = self.conditions();
         let Self {
             target,
+            clock,
             before,
             place,
             measured,
@@ -57,6 +60,7 @@ impl Finished<'_> {
         let started = std::time::UNIX_EPOCH + start.since_1970;
         let started = humantime::format_rfc3339_millis(started).to_string();
         let mut record = Record::new(conditions, measured, started);
+        record.clock = clock;
         record.consistency.extend(before);
         if let Some(scope) = options.checks() {
             let looked = look_after(target, &record, scope, interrupt);

@@ -16,6 +16,7 @@ use saiga_tpcc::results::directory::{WorkerFile, expand};
 use saiga_tpcc::results::files::Streams;
 use saiga_tpcc::results::record::Consistency;
 use saiga_tpcc::results::{Directory, DirectoryError};
+use saiga_tpcc::server_clock::{self, Offset};
 use saiga_tpcc::state::{self, Loaded, State};
 
 use super::finish::{Finished, look};
@@ -34,6 +35,7 @@ pub(super) struct Prepared<'t> {
     server: Server,
     setup: Setup,
     loaded_warehouses: u32,
+    clock: Option<Offset>,
     before: Option<Consistency>,
     crew: Crew,
     out: Option<PathBuf>,
@@ -60,7 +62,7 @@ impl<'t> Prepared<'t> {
         out: Option<PathBuf>,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Self> {
-        let (server, loaded) = loaded(target)?;
+        let (server, loaded, clock) = loaded(target)?;
         check_loaded(target.props.warehouses, loaded.warehouses)?;
         let setup = options.setup(&target.props, loaded.constants)?;
         if let Some(path) = fixed_directory(target, options, out.as_ref())
@@ -98,6 +100,7 @@ impl<'t> Prepared<'t> {
             server,
             setup,
             loaded_warehouses: loaded.warehouses,
+            clock,
             before,
             crew,
             out,
@@ -218,6 +221,7 @@ impl<'t> Ready<'t> {
             server,
             setup,
             loaded_warehouses,
+            clock,
             before,
             crew,
             out: _,
@@ -243,6 +247,7 @@ impl<'t> Ready<'t> {
             server,
             setup,
             loaded_warehouses,
+            clock,
             before,
             place: self.place,
             measured,
@@ -253,14 +258,20 @@ impl<'t> Ready<'t> {
     }
 }
 
-/// What the server and the load say about themselves.
-fn loaded(target: &Target) -> anyhow::Result<(Server, Loaded)> {
+/// What the server and the load say about themselves, and how far the server's clock is from ours.
+fn loaded(target: &Target) -> anyhow::Result<(Server, Loaded, Option<Offset>)> {
     let mut session = target.open_existing()?;
     let server = session.server().clone();
     let not_there =
         |what: &str| anyhow::anyhow!("{what}; `saiga bench tpcc build` makes the tables");
     match state::look(session.as_mut())? {
-        State::Complete(loaded) => Ok((server, loaded)),
+        State::Complete(loaded) => {
+            let clock = server_clock::measure(session.as_mut()).unwrap_or_else(|error| {
+                exit::say(&format!("the server's clock is not known: {error}"));
+                None
+            });
+            Ok((server, loaded, clock))
+        }
         State::Empty { .. } => Err(not_there("it has no tables of TPC-C")),
         State::NotOurs { .. } => {
             bail!("it has tables of TPC-C, but no bmsql_config: another tool has made them")

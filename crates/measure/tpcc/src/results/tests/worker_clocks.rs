@@ -1,0 +1,107 @@
+//! Sums of workers whose clocks differ.
+
+use saiga_report::text::{self, Style};
+
+use super::*;
+use crate::results::clocks::WorkerClock;
+use crate::server_clock::Offset;
+
+/// The sum of two workers that have measured 30 s; by how much the server's clock is ahead of
+/// theirs, and how well that is known.
+fn sum(clocks: [Option<(i64, u64)>; 2]) -> Record {
+    let with_clock = |index: u32, clock: Option<(i64, u64)>| {
+        let (path, record) = part(index, 2);
+        let clock = clock.map(|(server_ahead_us, within_us)| Offset {
+            server_ahead_us,
+            within_us,
+        });
+        // As it comes back from its file.
+        let record = files::json(&Record { clock, ..record });
+        (path, serde_json::from_str(&record).unwrap())
+    };
+    let [one, two] = clocks;
+    merge(vec![with_clock(2, two), with_clock(1, one)]).unwrap()
+}
+
+fn windows(sum: &Record) -> validity::Check {
+    let mut all = sum.validity.iter();
+    let check = all.find(|check| check.name == "windows of the workers coincide");
+    check.unwrap().clone()
+}
+
+/// A hundredth of thirty seconds is allowed.
+#[test]
+fn windows_that_are_apart_fail_and_doubt_is_told() {
+    let told = |clocks| {
+        let check = windows(&sum(clocks));
+        assert_eq!(check.allowed, "at most 300.0 ms apart");
+        (check.verdict, check.found)
+    };
+    for (clocks, verdict, found) in [
+        (
+            [Some((-1500, 100)), Some((500, 200))],
+            Verdict::Holds,
+            "1.7 to 2.3 ms apart",
+        ),
+        (
+            [Some((-1_500_000, 100)), Some((500_000, 200))],
+            Verdict::Fails,
+            "1999.7 to 2000.3 ms apart",
+        ),
+        (
+            [Some((0, 100)), Some((0, 400_000))],
+            Verdict::CannotTell,
+            "at most 400.1 ms apart",
+        ),
+        (
+            [Some((0, 100)), None],
+            Verdict::CannotTell,
+            "not known for worker 2",
+        ),
+        (
+            [None, None],
+            Verdict::CannotTell,
+            "not known for workers 1, 2",
+        ),
+    ] {
+        assert_eq!(told(clocks), (verdict, found.to_owned()));
+    }
+}
+
+#[test]
+fn a_sum_keeps_the_clock_of_each_worker_and_fails_when_they_are_far_apart() {
+    let mut sum = sum([Some((-1_500_000, 100)), Some((500_000, 200))]);
+    let offset = Offset {
+        server_ahead_us: 500_000,
+        within_us: 200,
+    };
+    let of_second = WorkerClock {
+        worker: 2,
+        offset: Some(offset),
+    };
+    assert_eq!((sum.clock, sum.clocks.len()), (None, 2));
+    assert_eq!(sum.clocks[1], of_second);
+    let text = text::render(&page::page(&sum), Style::plain());
+    for told in [
+        "the measured windows of the workers are not the same: 1999.7 to 2000.3 ms apart",
+        "1500.0 ms behind the worker's, known to 0.1 ms",
+        "2000.0 ms after the first",
+    ] {
+        assert!(text.contains(told), "{told} in {text}");
+    }
+    sum.validity
+        .retain(|check| check.name == "windows of the workers coincide");
+    assert!(!sum.all_checks_hold());
+}
+
+/// Where the interval is short, as with few transactions for each terminal, a tenth of a second is
+/// allowed.
+#[test]
+fn a_short_interval_does_not_ask_for_better_clocks_than_there_are() {
+    let mut sum = sum([Some((0, 100)), Some((99_000, 200))]);
+    sum.interval_us = (10 * S, 10 * S + 1);
+    sum.conclude();
+    let check = windows(&sum);
+    assert_eq!(check.allowed, "at most 100.0 ms apart");
+    assert_eq!(check.verdict, Verdict::Holds);
+}
