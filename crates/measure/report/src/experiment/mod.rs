@@ -9,7 +9,7 @@
 mod answer;
 mod charts;
 mod course_words;
-mod detail;
+pub(crate) mod detail;
 mod idle;
 mod method;
 mod service;

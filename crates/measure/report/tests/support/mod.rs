@@ -55,7 +55,7 @@ pub(crate) fn look(page: &str, window: Window, script: &str) -> Seen {
         "<script>addEventListener('load', () => {{
             const found = (() => {{ {script} }})();
             const probe = JSON.stringify({{found, errors: probeErrors}});
-            parent.postMessage(probe.replaceAll('<', '\\u003c'), '*');
+            parent.postMessage(probe.replaceAll('<', '\\\\u003c'), '*');
         }});</script></body>"
     );
     let copy = page.replacen("<head>", &format!("<head>{ERRORS}{RECEIVER}"), 1);

@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
+use saiga_report::html;
+
 use super::directory::{Directory, DirectoryError};
+use super::page;
 use super::record::Record;
 use super::validity::limit;
 use crate::driver::Delivered;
@@ -284,6 +287,15 @@ pub fn write_all(dir: &Directory, record: &Record) -> Result<(), DirectoryError>
         ..record.clone()
     };
     dir.write("result.json", &json(&compact))
+}
+
+/// Writes `report.html`, a page that needs nothing but a browser. It repeats the record, so it is
+/// written last: without it nothing is lost.
+///
+/// # Errors
+/// [`DirectoryError`].
+pub fn write_page(dir: &Directory, record: &Record) -> Result<(), DirectoryError> {
+    dir.write("report.html", &html::render(&page::page(record)))
 }
 
 /// A record as text.

@@ -1,4 +1,4 @@
-//! What a run leaves behind: a record, files as BenchmarkSQL writes them, and a page of text.
+//! What a run leaves behind: a record, files as BenchmarkSQL writes them, and a page.
 //!
 //! A [`Record`] holds everything; the other files and the text are made from it, and
 //! records of several load hosts are added to one.
@@ -8,6 +8,7 @@ pub mod closing;
 pub mod detail;
 pub mod deviations;
 pub mod directory;
+mod evidence;
 pub mod files;
 pub mod merge;
 mod notices;

@@ -1,11 +1,12 @@
-//! The record as a page for people.
+//! The record as a page for people: its summary is printed, all of it is `report.html`.
 
 use saiga_report::model::{
-    Align, Block, Cell, Column, Document, Figure, Reach, Row, Section, Table, Tone,
-    Verdict as Answer,
+    Align, Block, Cell, Column, Document, Figure, Notice, Pointer, Reach, Row, Section, Table,
+    Tone, Verdict as Answer,
 };
 
 use super::clocks::{self, WorkerClock};
+use super::evidence;
 use super::notices::notices;
 use super::record::{Consistency, Record, Steadiness};
 use super::validity::{Check, Verdict, limit};
@@ -17,37 +18,8 @@ use crate::spec::deck::Kind;
 #[must_use]
 pub fn page(record: &Record) -> Document {
     let conditions = &record.conditions;
-    let mut sections = vec![section(
-        "transactions",
-        "Transactions",
-        vec![transactions(record)],
-    )];
     let notices = notices(record);
-    if !notices.is_empty() {
-        sections.push(section(
-            "warnings",
-            "Warnings",
-            vec![Block::Notices(notices)],
-        ));
-    }
-    sections.push(section("validity", "Validity", vec![validity(record)]));
-    if !record.clocks.is_empty() {
-        sections.push(section("workers", "Workers", vec![workers(record)]));
-    }
-    if !record.consistency.is_empty() {
-        let looks = record.consistency.iter().map(consistency).collect();
-        sections.push(section(
-            "consistency",
-            "Consistency",
-            vec![Block::Facts(looks)],
-        ));
-    }
-    sections.push(section(
-        "deviations",
-        "Where this run is not as TPC-C wants it",
-        vec![Block::List(record.deviations.clone())],
-    ));
-    sections.push(section("run", "Run", vec![Block::Facts(facts(record))]));
+    let pointers = pointers(record, notices.len());
     Document {
         title: format!("TPC-C on {}", conditions.server),
         subtitle: format!(
@@ -67,8 +39,8 @@ pub fn page(record: &Record) -> Document {
             ),
             tone: Tone::Neutral,
         }],
-        pointers: Vec::new(),
-        sections,
+        pointers,
+        sections: sections(record, notices),
         origin: format!(
             "saiga {}, record format {}",
             env!("CARGO_PKG_VERSION"),
@@ -77,12 +49,66 @@ pub fn page(record: &Record) -> Document {
     }
 }
 
-fn section(id: &'static str, title: &str, blocks: Vec<Block>) -> Section {
+/// What everybody is to see comes first, and then how it came about.
+fn sections(record: &Record, notices: Vec<Notice>) -> Vec<Section> {
+    let table = transactions(record);
+    let mut sections = vec![section("transactions", "Transactions", table)];
+    if !notices.is_empty() {
+        let block = Block::Notices(notices);
+        sections.push(section("warnings", "Warnings", block));
+    }
+    sections.push(section("validity", "Validity", validity(record)));
+    if !record.clocks.is_empty() {
+        sections.push(section("workers", "Workers", workers(record)));
+    }
+    if !record.consistency.is_empty() {
+        let looks = record.consistency.iter().map(consistency).collect();
+        let block = Block::Facts(looks);
+        sections.push(section("consistency", "Consistency", block));
+    }
+    sections.extend(evidence::charts(record));
+    sections.push(section(
+        "deviations",
+        "Where this run is not as TPC-C wants it",
+        Block::List(record.deviations.clone()),
+    ));
+    sections.extend(evidence::errors(record));
+    sections.push(section("run", "Run", Block::Facts(facts(record))));
+    sections.extend(evidence::settings(record));
+    sections
+}
+
+/// What a reader of the first screen must not miss further down.
+fn pointers(record: &Record, notices: usize) -> Vec<Pointer> {
+    let failing = record.validity.iter();
+    let failing = failing.filter(|check| check.verdict == Verdict::Fails);
+    let counted = |count: usize, one: &str, more: &str| match count {
+        0 => None,
+        1 => Some(one.to_owned()),
+        _ => Some(format!("{count} {more}")),
+    };
+    let warnings = counted(
+        notices,
+        "1 warning to read before you rely on this",
+        "warnings to read before you rely on this",
+    );
+    let checks = counted(failing.count(), "1 check fails", "checks fail");
+    let all = [(warnings, "warnings"), (checks, "validity")];
+    let there = all.into_iter().filter_map(|(text, section)| {
+        Some(Pointer {
+            text: text?,
+            section: section.to_owned(),
+        })
+    });
+    there.collect()
+}
+
+fn section(id: &'static str, title: &str, block: Block) -> Section {
     Section {
         id,
         title: title.to_owned(),
         reach: Reach::Summary,
-        blocks,
+        blocks: vec![block],
     }
 }
 

@@ -12,6 +12,7 @@ use crate::latency::{Gap, Phase};
 use crate::spec::deck::{Kind, Mix};
 use crate::spec::nurand::Constants;
 
+mod html;
 mod lost_workers;
 mod worker_clocks;
 

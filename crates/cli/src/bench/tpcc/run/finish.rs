@@ -11,7 +11,7 @@ use saiga_tpcc::db::Server;
 use saiga_tpcc::db::value::Stamp;
 use saiga_tpcc::driver::{Measured, Setup};
 use saiga_tpcc::results::record::Consistency;
-use saiga_tpcc::results::{Conditions, Record, closing, files, page};
+use saiga_tpcc::results::{Conditions, Directory, Record, closing, files, page};
 use saiga_tpcc::server_clock::Offset;
 
 use super::options::Options;
@@ -81,6 +81,9 @@ impl Finished<'_> {
         if let Some(where_to) = where_to {
             exit::say(&format!("results in {where_to}"));
         }
+        if let Place::Directory(dir) = &place {
+            write_page(dir, &record)?;
+        }
         match problem {
             Some(error) => Err(error.context("a result file is not complete")),
             None => Ok(record),
@@ -142,6 +145,14 @@ fn write(place: &Place, record: &Record) -> anyhow::Result<Option<String>> {
             Ok(Some(dir.path().display().to_string()))
         }
     }
+}
+
+/// Writes the page for a browser, when the record is written.
+pub(super) fn write_page(dir: &Directory, record: &Record) -> anyhow::Result<()> {
+    files::write_page(dir, record).context("the results are complete, but for their page")?;
+    let page = dir.path().join("report.html");
+    exit::say(&format!("the page is {}", page.display()));
+    Ok(())
 }
 
 /// The page, what the `host` did and BenchmarkSQL's last lines, or the record as JSON.

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use saiga_tpcc::results::directory::Directory;
 use saiga_tpcc::results::{files, merge};
 
-use super::finish::print;
+use super::finish::{print, write_page};
 use crate::exit;
 
 /// Options of `saiga bench tpcc merge`.
@@ -18,7 +18,7 @@ pub(in crate::bench::tpcc) struct Args {
     /// Folders with worker-N.json, or such files
     #[arg(value_name = "DIR", required = true)]
     places: Vec<PathBuf>,
-    /// New folder for the results
+    /// New folder for the results; report.html in it is their page
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the record as JSON
@@ -29,12 +29,15 @@ pub(in crate::bench::tpcc) struct Args {
 /// Adds up the parts and prints the sum.
 pub(in crate::bench::tpcc) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let record = merge::merge(merge::read(&args.places)?)?;
-    if let Some(out) = &args.out {
-        let dir = Directory::create(out.clone())?;
+    let dir = args.out.clone().map(Directory::create).transpose()?;
+    if let Some(dir) = &dir {
         dir.write("run.properties", &files::run_properties(&record))?;
-        files::write_all(&dir, &record)?;
+        files::write_all(dir, &record)?;
     }
     print(&record, None, args.json)?;
+    if let Some(dir) = &dir {
+        write_page(dir, &record)?;
+    }
     if let Some(partial) = &record.partial {
         exit::say(&format!("partial: {}", partial.words()));
     }

@@ -72,8 +72,8 @@ pub(in crate::bench::tpcc) struct Options {
     /// Start at this instant: RFC 3339 in UTC, or @ and seconds since 1970
     #[arg(long, value_name = "WHEN", value_parser = instant)]
     pub(super) start_at: Option<SystemTime>,
-    /// New folder for the results; of several databases each has its number in it (default:
-    /// resultDirectory)
+    /// New folder for the results, whose page is report.html; of several databases each has its
+    /// number in it (default: resultDirectory)
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
     /// Also write data/result.csv, a row for each transaction

@@ -22,11 +22,7 @@ pub(in super::super) fn course(view: &View) -> Section {
             Block::Curves(curves)
         }));
     }
-    if left_out > 0 {
-        let more = words::count(left_out, "more series is", "more series are");
-        let text = format!("{more} in result.json.");
-        made.blocks.push(Block::Text(text));
-    }
+    made.blocks.extend(told(left_out));
     if !made.blocks.is_empty() {
         let text = "The middle run of each arm by its main metric. A line goes through means; the shade around \
                     it reaches from the lowest to the highest value. All panels share the time axis and begin \
@@ -34,6 +30,12 @@ pub(in super::super) fn course(view: &View) -> Section {
         made.blocks.insert(0, Block::Text(text.to_owned()));
     }
     made
+}
+
+/// How many series are in `result.json` only, if any are.
+pub(crate) fn told(left_out: usize) -> Option<Block> {
+    let more = words::count(left_out, "more series is", "more series are");
+    (left_out > 0).then(|| Block::Text(format!("{more} in result.json.")))
 }
 
 /// The chart, and how many series it leaves out.
@@ -45,6 +47,11 @@ fn chart(view: &View, cell: &Cell) -> Option<(Curves, usize)> {
             (!detail.series.is_empty()).then_some((arm.name.as_str(), detail))
         })
         .collect();
+    drawn(view.workloads.full_label(cell), &shown)
+}
+
+/// The courses of some runs over each other, each with its name, and how many series are left out.
+pub(crate) fn drawn(caption: String, shown: &[(&str, &Detail)]) -> Option<(Curves, usize)> {
     let series = || shown.iter().flat_map(|(_, detail)| &detail.series);
     let end_s = series()
         .flat_map(|one| one.at_s.iter().copied())
@@ -53,12 +60,12 @@ fn chart(view: &View, cell: &Cell) -> Option<(Curves, usize)> {
     names.sort_by_key(|name| course_words::rank(name));
     let left_out = names.len().saturating_sub(PANELS_MAX);
     names.truncate(PANELS_MAX);
-    let panels: Vec<CurvePanel> = names.iter().map(|name| panel(name, &shown)).collect();
+    let panels: Vec<CurvePanel> = names.iter().map(|name| panel(name, shown)).collect();
     let marks = shown
         .iter()
         .flat_map(|(arm, detail)| detail.marks.iter().map(move |one| mark(arm, one)));
     let curves = (!panels.is_empty()).then(|| Curves {
-        caption: view.workloads.full_label(cell),
+        caption,
         series: shown.iter().map(|(arm, _)| (*arm).to_owned()).collect(),
         end_s,
         marks: marks.collect(),

@@ -39,14 +39,20 @@ fn chart(view: &View, cell: &Cell) -> Option<Histogram> {
             details.iter().any(|one| !one.histograms.is_empty())
         })
         .collect();
+    let caption = format!("Response times: {}", view.workloads.full_label(cell));
+    drawn(caption, &arms)
+}
+
+/// The distributions of the runs of some arms over each other, each arm with its name.
+pub(crate) fn drawn(caption: String, arms: &[(&str, Vec<&Detail>)]) -> Option<Histogram> {
     let all = arms
         .iter()
         .flat_map(|(_, details)| details)
         .flat_map(|one| &one.histograms);
     let names = first_seen(all.map(|one| one.name.as_str()));
-    let panels: Vec<HistogramPanel> = names.into_iter().map(|name| panel(name, &arms)).collect();
+    let panels: Vec<HistogramPanel> = names.into_iter().map(|name| panel(name, arms)).collect();
     (!panels.is_empty()).then(|| Histogram {
-        caption: format!("Response times: {}", view.workloads.full_label(cell)),
+        caption,
         series: arms.iter().map(|(arm, _)| (*arm).to_owned()).collect(),
         panels,
     })

@@ -7,8 +7,8 @@
 mod balance;
 mod checks;
 mod configuration;
-mod course;
-mod distribution;
+pub(crate) mod course;
+pub(crate) mod distribution;
 mod transactions;
 
 use saiga_experiment::result::{Cell, Detail, Run};
