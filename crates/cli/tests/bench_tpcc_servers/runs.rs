@@ -73,6 +73,16 @@ pub(crate) fn a_database_is_named_by_options(bench: &Bench) {
     let said = bench.said_by_options("check", PASSWORD, &["--user", "stranger"]);
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(said.stderr.contains("\"stranger\""), "{said:?}");
+    let said = bench.said_by_options("check", PASSWORD, &["--tls", "require"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let refused = said.stderr.contains("the server does not offer it");
+    assert!(refused, "{said:?}");
+    let socket = bench.system.socket();
+    let socket = socket.to_str().unwrap();
+    let words = ["--sample", "--socket", socket];
+    let said = bench.said_by_options("check", PASSWORD, &words);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stdout.contains(&format!(" at {socket}, ")), "{said:?}");
     let said = bench.said_by_options("check", PASSWORD, &["--props", "props.conf"]);
     assert!(said.stderr.contains("cannot be used with"), "{said:?}");
     bench.assert_nothing_left();

@@ -82,6 +82,14 @@ impl System {
         }
     }
 
+    /// Its Unix socket; of PostgreSQL the directory of it.
+    pub(crate) fn socket(&self) -> PathBuf {
+        match self {
+            Self::MariaDb(server) => server.data().join("socket"),
+            Self::Postgres(server) => server.folder().to_owned(),
+        }
+    }
+
     /// What the program calls it.
     pub(crate) fn name(&self) -> String {
         let (engine, port) = match self {

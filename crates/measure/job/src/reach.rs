@@ -8,6 +8,7 @@
 use std::net::IpAddr;
 
 use saiga_experiment::file::{Arm, Experiment, Kind, Server};
+use saiga_tpcc::db::options::Options;
 use saiga_tpcc::props::{Engine, Props};
 
 use crate::machine::Machine;
@@ -47,6 +48,19 @@ pub enum Astray {
         /// The ports of its servers, for people.
         servers: String,
     },
+    /// It goes to a Unix socket, of which only the server that made it is known.
+    #[error(
+        "{place} leads to the Unix socket {path}, which may be that of another server than the one \
+         that arm {arm:?} starts; write the server's host and port there"
+    )]
+    Socket {
+        /// Which word of which file says so.
+        place: String,
+        /// As it stands there.
+        path: String,
+        /// The first arm whose servers it may miss.
+        arm: String,
+    },
 }
 
 /// How TPC-C measures a server on another host.
@@ -72,6 +86,9 @@ pub fn check_reach(
     machine: &dyn Machine,
 ) -> Result<(), Astray> {
     for arm in file.arms.iter().filter(|arm| !arm.servers.is_empty()) {
+        if let Some(astray) = props.iter().find_map(|props| by_socket(props, arm)) {
+            return Err(astray);
+        }
         for address in addresses(&file.workload.kind, arm, props) {
             check(address, arm, machine)?;
         }
@@ -141,14 +158,29 @@ fn addresses(kind: &Kind, arm: &Arm, props: &[Props]) -> Vec<Address> {
     }
 }
 
-/// `None` for SQLite, which has no server.
-fn of_props(props: &Props) -> Option<Address> {
+/// The key of a props file that names the database.
+fn place(props: &Props) -> String {
     let key = match props.path.extension() {
         Some(end) if end == "toml" => "database.url",
         Some(_) | None => "conn=",
     };
+    format!("{}: {key}", props.path.display())
+}
+
+fn by_socket(props: &Props, arm: &Arm) -> Option<Astray> {
+    // Parameters that are wrong are told by the step that connects.
+    let options = Options::of(&props.url).ok()?;
+    options.socket.map(|path| Astray::Socket {
+        place: place(props),
+        path: path.display().to_string(),
+        arm: arm.name.clone(),
+    })
+}
+
+/// `None` for SQLite, which has no server.
+fn of_props(props: &Props) -> Option<Address> {
     (props.url.engine != Engine::Sqlite).then(|| Address {
-        place: format!("{}: {key}", props.path.display()),
+        place: place(props),
         host: Some(props.url.host.clone()),
         port: Some(props.url.port),
         instead: BY_BENCH,
@@ -281,6 +313,12 @@ mod tests {
             told.to_string(),
             "/p.conf: conn= leads to port 3307, on which arm \"a\" starts no server (server \"db\" \
              has 3306, server \"aid\" says none); give both the same port"
+        );
+        let told = of_conn("jdbc:mysql://localhost/t?localSocket=/run/s").unwrap_err();
+        assert_eq!(
+            told.to_string(),
+            "/p.conf: conn= leads to the Unix socket /run/s, which may be that of another server \
+             than the one that arm \"a\" starts; write the server's host and port there"
         );
         // A part of a name cannot be this long, so no name server is asked.
         let nowhere = "x".repeat(64);

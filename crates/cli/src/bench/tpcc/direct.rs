@@ -4,6 +4,7 @@
 //! the props that a file with the same meaning would give.
 
 use std::env;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -38,6 +39,18 @@ pub(super) struct Direct {
     #[arg(long, help_heading = HEADING, value_name = "NAME", requires = "engine")]
     #[arg(value_parser = plain)]
     database: Option<String>,
+    /// Unix socket to connect to in place of a host; for PostgreSQL its directory will do
+    #[arg(long, help_heading = HEADING, value_name = "PATH", requires = "engine")]
+    #[arg(conflicts_with_all = ["host", "tls"])]
+    socket: Option<String>,
+    /// What TLS must do: nothing (plain text, the default), encrypt, check the CA, or check the CA
+    /// and the host's name
+    #[arg(long, help_heading = HEADING, value_name = "MODE", requires = "engine", value_enum)]
+    #[arg(requires_ifs = [("verify-ca", "tls_ca"), ("verify-full", "tls_ca")])]
+    tls: Option<TlsMode>,
+    /// PEM file with the certificate of the CA that signed the server's
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "tls")]
+    tls_ca: Option<String>,
     /// Warehouses to load, or to run on (default: 1)
     #[arg(long, help_heading = HEADING, value_name = "N", requires = "engine")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -58,6 +71,27 @@ enum EngineName {
     Opengauss,
 }
 
+/// What is asked of a connection, by libpq's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TlsMode {
+    Disable,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
+impl TlsMode {
+    /// Its value in a JDBC URL.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Require => "require",
+            Self::VerifyCa => "verify-ca",
+            Self::VerifyFull => "verify-full",
+        }
+    }
+}
+
 impl EngineName {
     /// Its name in a JDBC URL.
     fn system(self) -> &'static str {
@@ -66,6 +100,14 @@ impl EngineName {
             Self::Mariadb => "mariadb",
             Self::Postgres => "postgresql",
             Self::Opengauss => "opengauss",
+        }
+    }
+
+    /// The parameter of a JDBC URL that names the CA's file.
+    fn authority_key(self) -> &'static str {
+        match self {
+            Self::Mysql | Self::Mariadb => "serverSslCert",
+            Self::Postgres | Self::Opengauss => "sslrootcert",
         }
     }
 
@@ -112,14 +154,47 @@ impl Direct {
         let warehouses = self.warehouses.unwrap_or(1);
         let terminals = self.terminals.unwrap_or(warehouses.saturating_mul(10));
         format!(
-            "conn=jdbc:{}://{host}{port}/{}\nuser={}\npassword={}\nwarehouses={warehouses}\n\
+            "conn=jdbc:{}://{host}{port}/{}{}\nuser={}\npassword={}\nwarehouses={warehouses}\n\
              terminals={terminals}\nrunMins={MINUTES}\n",
             engine.system(),
             named(&self.database, "tpcc"),
+            self.params(engine),
             named(&self.user, "tpcc"),
             password.replace('\\', "\\\\").replace('\n', "\\n"),
         )
     }
+
+    /// The parameters of the URL, with what precedes them.
+    fn params(&self, engine: EngineName) -> String {
+        let params = [
+            ("localSocket", self.socket.as_deref()),
+            ("sslMode", self.tls.map(TlsMode::name)),
+            (engine.authority_key(), self.tls_ca.as_deref()),
+        ];
+        let mut text = String::new();
+        for (key, value) in params {
+            if let Some(value) = value {
+                let sign = if text.is_empty() { '?' } else { '&' };
+                // Writing to a string cannot fail.
+                let _ = write!(text, "{sign}{key}={}", encoded(value));
+            }
+        }
+        text
+    }
+}
+
+/// Replaces what has a meaning in a URL or in a props file by its code.
+fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/_.-".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
 }
 
 /// Accepts a name that has no other meaning in a URL or in a props file.
@@ -134,12 +209,16 @@ fn plain(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
+    use saiga_tpcc::db::options::Options;
+    use saiga_tpcc::db::tls::Tls;
     use saiga_tpcc::props::Engine;
 
     use super::*;
 
     #[derive(clap::Parser)]
     struct Alone {
+        #[arg(long)]
+        props: Option<PathBuf>,
         #[command(flatten)]
         direct: Direct,
     }
@@ -147,6 +226,7 @@ mod tests {
     fn props(words: &str, password: &str) -> Props {
         let words = words.split_whitespace();
         let alone = Alone::parse_from(["saiga"].into_iter().chain(words));
+        assert_eq!(alone.props, None);
         let engine = alone.direct.engine.unwrap();
         let text = alone.direct.text(engine, password);
         Props::parse(PathBuf::from("x"), &text).unwrap()
@@ -177,6 +257,56 @@ mod tests {
         assert_eq!((url.database.as_str(), all.user.as_str()), ("shop", "me"));
         assert_eq!((all.warehouses, all.run.unwrap().terminals), (4, 7));
         assert_eq!(all.password.reveal(), r"a\=b#é");
+    }
+
+    #[test]
+    fn sockets_and_tls_are_parameters_of_the_url() {
+        for (words, socket, tls) in [
+            ("--engine mysql", None, None),
+            ("--engine postgres --tls disable", None, None),
+            (
+                "--engine mariadb --socket /run/a&b%.s",
+                Some("/run/a&b%.s"),
+                None,
+            ),
+            (
+                "--engine postgres --socket /run --port 5433",
+                Some("/run"),
+                None,
+            ),
+            ("--engine opengauss --tls require", None, Some(Tls::Require)),
+            (
+                "--engine mysql --tls verify-ca --tls-ca /c#a.pem",
+                None,
+                Some(Tls::VerifyCa("/c#a.pem".into())),
+            ),
+            (
+                "--engine postgres --tls verify-full --tls-ca ca.pem",
+                None,
+                Some(Tls::VerifyFull("ca.pem".into())),
+            ),
+        ] {
+            let options = Options::of(&props(words, "").url).unwrap();
+            assert_eq!(options.socket, socket.map(PathBuf::from), "{words}");
+            assert_eq!(options.tls, tls, "{words}");
+            assert!(options.ignored.is_empty(), "{words}: {:?}", options.ignored);
+        }
+    }
+
+    #[test]
+    fn options_that_do_not_go_together_are_refused() {
+        for words in [
+            "--engine mysql --tls verify-full",
+            "--engine mysql --tls-ca ca.pem",
+            "--engine mysql --socket /s --tls require",
+            "--engine mysql --socket /s --host h",
+            "--socket /s",
+            "--tls require",
+            "--engine mysql --props p.conf",
+        ] {
+            let words = ["saiga"].into_iter().chain(words.split_whitespace());
+            assert!(Alone::try_parse_from(words.clone()).is_err(), "{words:?}");
+        }
     }
 
     #[test]

@@ -156,8 +156,10 @@ impl Target {
             Engine::Sqlite => format!("sqlite file {}", url.database),
             Engine::MySql | Engine::Postgres | Engine::OpenGauss => {
                 format!(
-                    "{} at {}:{}, database {}",
-                    url.engine, url.host, url.port, url.database
+                    "{} at {}, database {}",
+                    url.engine,
+                    self.options.address(url),
+                    url.database
                 )
             }
         }

@@ -5,12 +5,15 @@
 //! Deliberately absent: transactions (`transactions`), and who opens how many sessions (`driver`).
 
 pub mod connect;
+mod encryption;
 mod mysql;
 pub mod options;
 pub mod postgres;
 pub mod rows;
 pub mod sqlite;
 pub mod statement;
+mod stream;
+pub mod tls;
 pub mod value;
 
 use crate::population::Sink;
@@ -189,6 +192,18 @@ pub enum ConnectError {
         said: String,
         /// Whether it may let us in later.
         for_now: bool,
+    },
+    /// The connection cannot be encrypted as was asked.
+    #[error("no TLS with {engine} at {address}: {said}; {instead}")]
+    Tls {
+        /// By its dialect.
+        engine: Engine,
+        /// Host and port.
+        address: String,
+        /// What is wrong with which side.
+        said: String,
+        /// What to do about it.
+        instead: String,
     },
     /// It wants something that is not supported.
     #[error("{engine} at {address} wants {what}, which is not supported; {instead}")]

@@ -1,8 +1,11 @@
 //! What a JDBC URL's parameters ask of a session: those that matter here are honoured, those that
 //! mean nothing here are named, and what cannot be had is refused.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use super::encryption::{Driver, Encryption};
+use super::tls::Tls;
 use crate::props::{Engine, Url, secrets};
 
 /// How a session works.
@@ -24,6 +27,11 @@ pub struct Options {
     pub socket_timeout_ms: Option<u64>,
     /// MySQL's public key is taken from the server itself, to send it the password.
     pub takes_public_key: bool,
+    /// How connections are encrypted; `None` for plain text.
+    pub tls: Option<Tls>,
+    /// The Unix socket by which the server is reached in place of host and port; PostgreSQL's may
+    /// be the directory in which it lies.
+    pub socket: Option<PathBuf>,
     /// Parameters that mean nothing here, as `key=value`.
     pub ignored: Vec<String>,
 }
@@ -42,18 +50,51 @@ pub enum Protocol {
 /// What a URL asks for and cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
-    /// Encryption.
-    #[error("conn: {param} asks for an encrypted connection, which is not supported; remove it")]
-    Encryption {
+    /// A certificate is to be checked, and no CA is named.
+    #[error(
+        "conn: {by} needs {key}=FILE (--tls-ca FILE), the PEM file of the CA that signed the \
+         server's certificate"
+    )]
+    NoAuthority {
+        /// What demands it, as `key=value`.
+        by: String,
+        /// The parameter that is missing.
+        key: &'static str,
+    },
+    /// The CA is named in a form that cannot be read.
+    #[error(
+        "conn: {param} is a Java key store, which cannot be read here; export the CA's certificate \
+         as PEM (keytool -exportcert -rfc), and name that file by serverSslCert=FILE"
+    )]
+    KeyStore {
         /// As `key=value`.
         param: String,
     },
-    /// A value that is none.
-    #[error("conn: {param} is no {wanted}")]
+    /// A CA is named, and nothing is checked.
+    #[error(
+        "conn: {param} names a CA, but {by} checks no certificate; ask for verify-ca or verify-full"
+    )]
+    Unchecked {
+        /// As `key=value`.
+        param: String,
+        /// What says so, as `key=value`.
+        by: String,
+    },
+    /// Encryption on a Unix socket.
+    #[error(
+        "conn: {param} is a Unix socket, which has no TLS here: nothing leaves the host; ask for \
+         one of them"
+    )]
+    EncryptedSocket {
+        /// As `key=value`.
+        param: String,
+    },
+    /// A value of another kind.
+    #[error("conn: {param} is not a {wanted}")]
     Value {
         /// As `key=value`.
         param: String,
-        /// `whole number`, `true or false`.
+        /// `whole number`, `value of true or false`.
         wanted: &'static str,
     },
 }
@@ -83,17 +124,42 @@ impl Options {
             tcp_timeout_ms: None,
             socket_timeout_ms: None,
             takes_public_key: true,
+            tls: None,
+            socket: None,
             ignored: Vec::new(),
         };
+        let mut encryption = Encryption::new(match url.engine {
+            Engine::MySql if url.system == "mariadb" => Driver::MariaDb,
+            Engine::MySql => Driver::ConnectorJ,
+            Engine::Postgres | Engine::OpenGauss | Engine::Sqlite => Driver::Postgres,
+        });
         for (key, value) in &url.params {
             let param = Param { key, value };
-            match url.engine {
-                Engine::MySql => options.take_mysql(&param, url.system == "mariadb")?,
-                Engine::Postgres | Engine::OpenGauss => options.take_postgres(&param)?,
-                Engine::Sqlite => options.ignore(&param),
+            if url.engine == Engine::Sqlite {
+                options.ignore(&param);
+            } else if encryption.take(&param)? || options.take_socket(&param, url)? {
+                // It is kept there.
+            } else if url.engine == Engine::MySql {
+                options.take_mysql(&param)?;
+            } else {
+                options.take_postgres(&param)?;
             }
         }
+        options.tls = encryption.finish(&mut options.ignored)?;
+        if let (Some(path), Some(_)) = (&options.socket, &options.tls) {
+            let param = format!("localSocket={}", path.display());
+            return Err(OptionError::EncryptedSocket { param });
+        }
         Ok(options)
+    }
+
+    /// Where the server is, for people: host and port, or a Unix socket.
+    #[must_use]
+    pub fn address(&self, url: &Url) -> String {
+        match &self.socket {
+            Some(path) => path.display().to_string(),
+            None => url.address(),
+        }
     }
 
     /// The same for an attempt to log in again after a loss, of which there are many.
@@ -112,25 +178,34 @@ impl Options {
         limit_ms.map(Duration::from_millis)
     }
 
-    /// Connector/J, and MariaDB's connector where `is_mariadb` says so.
-    fn take_mysql(&mut self, param: &Param<'_>, is_mariadb: bool) -> Result<(), OptionError> {
+    /// The parameter of MariaDB's connector, here of all systems; and what pgjdbc is given for
+    /// the socket factory of junixsocket.
+    fn take_socket(&mut self, param: &Param<'_>, url: &Url) -> Result<bool, OptionError> {
+        let has_factory = || {
+            let factory = url.param("socketFactory");
+            factory.is_some_and(|class| class.contains("AFUNIXSocketFactory"))
+        };
+        match param.key.to_ascii_lowercase().as_str() {
+            "localsocket" => {}
+            "socketfactoryarg" if has_factory() => {}
+            "socketfactory" => return Ok(has_factory()),
+            _ => return Ok(false),
+        }
+        if param.value.is_empty() {
+            return Err(param.wrong("path of a Unix socket"));
+        }
+        self.socket = Some(PathBuf::from(param.value));
+        Ok(true)
+    }
+
+    /// Connector/J and MariaDB's connector.
+    fn take_mysql(&mut self, param: &Param<'_>) -> Result<(), OptionError> {
         match param.key.to_ascii_lowercase().as_str() {
             "useserverprepstmts" => self.protocol = param.protocol(param.flag()?),
             "rewritebatchedstatements" => self.folds_inserts = param.flag()?,
             "defaultfetchsize" => self.fetch_size = param.count()?,
             "connecttimeout" => self.connect_timeout_ms = param.milliseconds(MYSQL_TIMEOUT_MS)?,
             "sockettimeout" => self.socket_timeout_ms = param.milliseconds(MYSQL_TIMEOUT_MS)?,
-            "requiressl" if param.flag()? => return Err(param.encryption()),
-            "sslmode" => match param.value.to_ascii_lowercase().as_str() {
-                "required" | "verify_ca" | "verify_identity" | "trust" | "verify-ca"
-                | "verify-full" => {
-                    return Err(param.encryption());
-                }
-                _ => {}
-            },
-            // A demand of MariaDB's connector; of Connector/J a wish, which only `requireSSL` makes more.
-            "usessl" if is_mariadb && param.flag()? => return Err(param.encryption()),
-            "usessl" | "requiressl" => {}
             "allowpublickeyretrieval" => self.takes_public_key = param.flag()?,
             _ => self.ignore(param),
         }
@@ -147,12 +222,6 @@ impl Options {
                 self.connect_timeout_ms = param.milliseconds(POSTGRES_TIMEOUT_MS)?
             }
             "sockettimeout" => self.socket_timeout_ms = param.milliseconds(POSTGRES_TIMEOUT_MS)?,
-            "ssl" if param.value.is_empty() || param.flag()? => return Err(param.encryption()),
-            "sslmode" => match param.value.to_ascii_lowercase().as_str() {
-                "require" | "verify-ca" | "verify-full" => return Err(param.encryption()),
-                _ => {}
-            },
-            "ssl" => {}
             _ => self.ignore(param),
         }
         Ok(())
@@ -163,30 +232,26 @@ impl Options {
     }
 }
 
-struct Param<'a> {
-    key: &'a str,
-    value: &'a str,
+/// A parameter of a URL.
+#[derive(Debug)]
+pub(super) struct Param<'a> {
+    pub(super) key: &'a str,
+    pub(super) value: &'a str,
 }
 
 impl Param<'_> {
-    fn wrong(&self, wanted: &'static str) -> OptionError {
+    pub(super) fn wrong(&self, wanted: &'static str) -> OptionError {
         OptionError::Value {
             param: self.to_string(),
             wanted,
         }
     }
 
-    fn encryption(&self) -> OptionError {
-        OptionError::Encryption {
-            param: self.to_string(),
-        }
-    }
-
-    fn flag(&self) -> Result<bool, OptionError> {
+    pub(super) fn flag(&self) -> Result<bool, OptionError> {
         match self.value.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" | "1" => Ok(true),
             "false" | "no" | "off" | "0" => Ok(false),
-            _ => Err(self.wrong("true or false")),
+            _ => Err(self.wrong("value of true or false")),
         }
     }
 
@@ -293,31 +358,38 @@ mod tests {
 
     #[test]
     fn what_cannot_be_had_is_refused_by_name() {
-        for bad in [
-            "mysql://h/t?sslMode=REQUIRED",
-            "mysql://h/t?useSSL=true&requireSSL=true",
-            "mariadb://h/t?useSsl=true",
-            "postgresql://h/t?ssl=true",
-            "postgresql://h/t?sslmode=verify-full",
-        ] {
-            let said = of(&format!("jdbc:{bad}")).unwrap_err().to_string();
-            assert!(
-                said.contains("asks for an encrypted connection"),
-                "{bad}: {said}"
-            );
-        }
-        assert!(of("jdbc:postgresql://h/t?ssl=false&sslmode=prefer").is_ok());
-        assert!(of("jdbc:mysql://h/t?useSSL=true").is_ok());
-        assert!(of("jdbc:mariadb://h/t?useSsl=false").is_ok());
         let key = |url| of(url).unwrap().takes_public_key;
         assert!(key("jdbc:mysql://h/t") && !key("jdbc:mysql://h/t?allowPublicKeyRetrieval=false"));
         let said = of("jdbc:mysql://h/t?useServerPrepStmts=si")
             .unwrap_err()
             .to_string();
-        assert_eq!(said, "conn: useServerPrepStmts=si is no true or false");
+        assert_eq!(
+            said,
+            "conn: useServerPrepStmts=si is not a value of true or false"
+        );
         let said = of("jdbc:postgresql://h/t?fetchsize=ten")
             .unwrap_err()
             .to_string();
-        assert_eq!(said, "conn: fetchsize=ten is no whole number");
+        assert_eq!(said, "conn: fetchsize=ten is not a whole number");
+    }
+
+    #[test]
+    fn a_unix_socket_is_named_as_in_the_connectors() {
+        let factory = "socketFactory=org.newsclub.net.unix.AFUNIXSocketFactory$FactoryArg";
+        for url in [
+            "jdbc:mariadb://h/t?localSocket=/run/s".to_owned(),
+            "jdbc:mysql://h/t?localsocket=/run%2Fs".to_owned(),
+            format!("jdbc:postgresql://h/t?socketFactoryArg=/run/s&{factory}"),
+        ] {
+            let options = of(&url).unwrap();
+            assert_eq!(options.socket, Some(PathBuf::from("/run/s")), "{url}");
+            assert!(options.ignored.is_empty(), "{url}: {:?}", options.ignored);
+            let parsed = Url::parse(&url).unwrap();
+            assert_eq!(options.address(&parsed), "/run/s");
+        }
+        let other = of("jdbc:postgresql://h/t?socketFactoryArg=x&socketFactory=Own").unwrap();
+        assert_eq!((other.socket, other.ignored.len()), (None, 2));
+        let said = of("jdbc:mysql://h/t?localSocket=").unwrap_err().to_string();
+        assert!(said.contains("is not a path of a Unix socket"), "{said}");
     }
 }

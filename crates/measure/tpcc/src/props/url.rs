@@ -183,6 +183,16 @@ impl Url {
         })
     }
 
+    /// `host:port`, with brackets around an IPv6 address.
+    #[must_use]
+    pub fn address(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+
     fn of_file(path: &str, params: Vec<(String, String)>) -> Option<Self> {
         (!path.is_empty()).then(|| Self {
             engine: Engine::Sqlite,

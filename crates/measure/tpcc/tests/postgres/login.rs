@@ -106,7 +106,7 @@ fn who_is_not_let_in_is_told_why() {
             "poor",
             "(SQLSTATE 42501); create it, or correct conn=",
         ),
-        (ADMIN, "safe", "hostssl lines do not count)"),
+        (ADMIN, "safe", "hostssl lines count only with --tls"),
         (ADMIN, "stranger", "let it in by a host line in pg_hba.conf"),
         (ADMIN, "barred", "pg_hba.conf rejects connection"),
     ] {

@@ -6,8 +6,11 @@ mod bytes;
 mod faults;
 mod login;
 mod opengauss;
+#[path = "../support/papers.rs"]
+mod papers;
 mod resume;
 mod scripted;
+mod secure;
 #[path = "../support/postgres.rs"]
 mod server;
 mod statements;

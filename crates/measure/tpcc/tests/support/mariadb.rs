@@ -60,6 +60,12 @@ impl Server {
         run_sql(&mut *self.admin(), &format!("create database {name}"));
     }
 
+    /// Its Unix socket.
+    pub(crate) fn socket(&self) -> PathBuf {
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        server.data().join("socket")
+    }
+
     /// SIGKILL, and waits for its end.
     pub(crate) fn kill(&self) {
         let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);

@@ -214,8 +214,8 @@ fn as_server(program: impl AsRef<Path>) -> Command {
     command
 }
 
-/// Gives a folder to the server's account.
-fn own(path: &Path) {
+/// Gives a file or a folder to the server's account.
+pub(crate) fn own(path: &Path) {
     if let Some((user, group)) = account() {
         chown(path, Some(user), Some(group)).unwrap();
     }

@@ -221,9 +221,12 @@ pub(super) fn words(summary: &Summary) -> Option<String> {
     ))
 }
 
-/// The process that listens where the terminals connect, when that is this host.
+/// The process that listens where the terminals connect, when that is a port of this host.
 fn server_of(sessions: &Sessions) -> Option<u32> {
     let url = &sessions.url;
+    if sessions.options.socket.is_some() {
+        return None;
+    }
     let is_here = match url.host.parse::<IpAddr>() {
         Ok(address) => address.is_loopback(),
         Err(_) => url.host.eq_ignore_ascii_case("localhost"),

@@ -3,12 +3,14 @@
 //! Protocol version 10, as MySQL has spoken it since 4.1 and MariaDB always.
 
 use super::parts::{Parts, put_text};
+use crate::db::tls::Tls;
 
 const FOUND_ROWS: u32 = 1 << 1;
 const LONG_FLAG: u32 = 1 << 2;
 const CONNECT_WITH_DB: u32 = 1 << 3;
 const LOCAL_FILES: u32 = 1 << 7;
 const PROTOCOL_41: u32 = 1 << 9;
+const TLS: u32 = 1 << 11;
 const TRANSACTIONS: u32 = 1 << 13;
 const SECURE_CONNECTION: u32 = 1 << 15;
 const MULTI_RESULTS: u32 = 1 << 17;
@@ -69,6 +71,8 @@ pub(super) struct Who<'a> {
     pub(super) database: &'a str,
     /// The server's public key may be taken from the server.
     pub(super) takes_public_key: bool,
+    /// How the connection is encrypted, and the host that the certificate is for.
+    pub(super) tls: Option<(&'a Tls, &'a str)>,
 }
 
 impl Greeting {
@@ -100,14 +104,26 @@ impl Greeting {
         })
     }
 
-    /// Appends the answer, with what stands for the password.
-    pub(super) fn answer(&self, out: &mut Vec<u8>, who: &Who<'_>, plugin: &str, proof: &[u8]) {
-        let flags = self.flags & (NEEDED | WANTED | MYSQL);
+    /// Whether the server can go on by TLS.
+    pub(super) fn offers_tls(&self) -> bool {
+        self.flags & TLS != 0
+    }
+
+    /// Appends the beginning of the answer: what both sides can. Alone, it asks the server to go on
+    /// by TLS, if `who` does.
+    pub(super) fn put_head(&self, out: &mut Vec<u8>, who: &Who<'_>) {
+        let by_tls = who.tls.map_or(0, |_| TLS);
+        let flags = self.flags & (NEEDED | WANTED | MYSQL | by_tls);
         out.extend(flags.to_le_bytes());
         out.extend(LARGEST_PACKET.to_le_bytes());
         out.push(UTF8MB4_GENERAL_CI);
         out.extend([0; 19]);
         out.extend((self.own_flags & (CACHED_COLUMNS | BULK)).to_le_bytes());
+    }
+
+    /// Appends the answer, with what stands for the password.
+    pub(super) fn answer(&self, out: &mut Vec<u8>, who: &Who<'_>, plugin: &str, proof: &[u8]) {
+        self.put_head(out, who);
         out.extend(who.user.as_bytes());
         out.push(0);
         put_text(out, proof); // At most 32 bytes: its length is one byte.

@@ -1,8 +1,9 @@
-//! Logging in: the greeting, then a dialogue about the password.
+//! Logging in: the greeting, TLS where it is asked for, then a dialogue about the password.
 //!
-//! Passwords go by `mysql_native_password` or `caching_sha2_password`, the latter without
-//! encryption by the server's public key, which is taken from the server unless that is forbidden
-//! (`allowPublicKeyRetrieval=false`). Deliberately absent: every other plugin, by its name.
+//! Passwords go by `mysql_native_password` or `caching_sha2_password`. The latter sends a password
+//! that the server has not seen yet as it is by TLS or a Unix socket, else by the server's public
+//! key, which is taken from the server unless that is forbidden (`allowPublicKeyRetrieval=false`).
+//! Deliberately absent: every other plugin, by its name.
 
 use super::fault::Fault;
 use super::greeting::{Agreed, Greeting, Who};
@@ -10,6 +11,7 @@ use super::parts::Parts;
 use super::public_key::PublicKey;
 use super::scramble;
 use super::wire::Wire;
+use crate::db::tls::TlsError;
 
 /// Why the dialogue ended.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub(super) enum LoginFault {
     PublicKey,
     /// It is too old, or something else than MySQL.
     NoGreeting,
+    /// The connection cannot be encrypted.
+    Tls(TlsError),
 }
 
 impl From<Fault> for LoginFault {
@@ -40,6 +44,15 @@ pub(super) fn log_in(wire: &mut Wire, who: &Who<'_>) -> Result<(Agreed, u16), Lo
         return Err(Fault::of_error(first).into());
     }
     let greeting = Greeting::parse(first).ok_or(LoginFault::NoGreeting)?;
+    if let Some((tls, host)) = who.tls {
+        if !greeting.offers_tls() {
+            return Err(LoginFault::Tls(TlsError::NotOffered));
+        }
+        greeting.put_head(wire.reply(), who);
+        wire.send()?;
+        wire.secure(tls, host).map_err(LoginFault::Tls)?;
+    }
+    let is_private = wire.is_private();
     let mut method = Method::named(&greeting.plugin).unwrap_or(Method::Native);
     let mut salt = greeting.salt.clone();
     let proof = method.proof(who.password, &salt);
@@ -64,6 +77,12 @@ pub(super) fn log_in(wire: &mut Wire, who: &Who<'_>) -> Result<(Agreed, u16), Lo
                 wire.send()?;
             }
             [0x01, 0x03] if method == Method::CachingSha2 => {} // The server knows us: OK follows.
+            [0x01, 0x04] if method == Method::CachingSha2 && is_private => {
+                let reply = wire.reply();
+                reply.extend(who.password.as_bytes());
+                reply.push(0);
+                wire.send()?;
+            }
             [0x01, 0x04] if method == Method::CachingSha2 && !who.takes_public_key => {
                 return Err(LoginFault::PublicKey);
             }

@@ -2,8 +2,8 @@
 //!
 //! The `mysql` crate keeps 4 MiB for each connection, which 800 terminals cannot afford. Here a
 //! session has some KiB, an answer goes from the socket's buffer straight into [`Rows`], and `LOAD
-//! DATA LOCAL` streams rows as they are made. Deliberately absent: encryption, compression, time
-//! zones, log-ins other than by a password.
+//! DATA LOCAL` streams rows as they are made. Deliberately absent: compression, time zones, log-ins
+//! other than by a password.
 
 mod answer;
 mod bulk;
@@ -55,7 +55,7 @@ pub(super) fn connect(
 ) -> Result<Box<dyn Session>, ConnectError> {
     let (link, server) = open::open(url, user, password.reveal(), options)?;
     Ok(Box::new(MySql {
-        address: open::address(url),
+        address: options.address(url),
         link,
         server,
         protocol: options.protocol,

@@ -1,13 +1,7 @@
-//! Opening a session: the TCP connection, the log-in, the session's settings.
-//!
-//! `localhost` is TCP as in JDBC, never a Unix socket: that would go past the very path that is
-//! measured.
+//! Opening a session: the connection, the log-in, the session's settings.
 
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
-
-use socket2::{SockRef, TcpKeepalive};
 
 use super::fault::{self, Fault, ServerError};
 use super::greeting::Who;
@@ -16,26 +10,9 @@ use super::login::{self, LoginFault};
 use super::wire::Wire;
 use crate::db::options::Options;
 use crate::db::rows::Rows;
+use crate::db::stream::{LOGIN_LIMIT, Stream};
 use crate::db::{ConnectError, Server};
 use crate::props::{Engine, Url};
-
-/// Within this a server must have let us in. Ports of other services may say nothing at all.
-const LOGIN_LIMIT: Duration = Duration::from_secs(30);
-/// A host that is gone is noticed within half a minute: while we wait for an answer by probes,
-const PROBE_AFTER: Duration = Duration::from_secs(10);
-const PROBE_INTERVAL: Duration = Duration::from_secs(5);
-const PROBES: u32 = 4;
-/// and while we send by its silence.
-const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-
-/// `host:port`, with brackets around an IPv6 address.
-pub(super) fn address(url: &Url) -> String {
-    if url.host.contains(':') {
-        format!("[{}]:{}", url.host, url.port)
-    } else {
-        format!("{}:{}", url.host, url.port)
-    }
-}
 
 /// Logs in and settles the session: transactions begin by themselves, bad values are errors.
 pub(super) fn open(
@@ -49,51 +26,26 @@ pub(super) fn open(
         password,
         database: &url.database,
         takes_public_key: options.takes_public_key,
+        tls: options.tls.as_ref().map(|tls| (tls, url.host.as_str())),
     };
+    let address = options.address(url);
     let login_limit = options
         .connect_timeout_ms
         .map_or(LOGIN_LIMIT, Duration::from_millis);
-    let stream = connect(url, options.tcp_limit())
-        .and_then(|stream| prepare(&stream, Some(login_limit)).map(|()| stream));
-    let stream = stream.map_err(|error| unreachable(url, error))?;
+    let stream = Stream::open(url, options).and_then(|stream| {
+        stream.limit_waiting(Some(login_limit))?;
+        Ok(stream)
+    });
+    let stream = stream.map_err(|error| unreachable(&address, error))?;
     let mut wire = Wire::new(stream);
-    let entered = login::log_in(&mut wire, &who).map_err(|fault| refusal(url, &who, fault))?;
+    let entered = login::log_in(&mut wire, &who).map_err(|fault| refusal(&address, &who, fault))?;
     let mut link = Link::new(wire, entered);
     let settled = settle(
         &mut link,
         options.socket_timeout_ms.map(Duration::from_millis),
     );
-    let server = settled.map_err(|fault| refusal(url, &who, LoginFault::Fault(fault)))?;
+    let server = settled.map_err(|fault| refusal(&address, &who, LoginFault::Fault(fault)))?;
     Ok((link, server))
-}
-
-/// To the first address of the host that answers.
-fn connect(url: &Url, limit: Option<Duration>) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-    for address in (url.host.as_str(), url.port).to_socket_addrs()? {
-        let connected = match limit {
-            Some(limit) => TcpStream::connect_timeout(&address, limit),
-            None => TcpStream::connect(address),
-        };
-        match connected {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-fn prepare(stream: &TcpStream, limit: Option<Duration>) -> io::Result<()> {
-    let keepalive = TcpKeepalive::new()
-        .with_time(PROBE_AFTER)
-        .with_interval(PROBE_INTERVAL)
-        .with_retries(PROBES);
-    let socket = SockRef::from(stream);
-    socket.set_tcp_keepalive(&keepalive)?;
-    socket.set_tcp_user_timeout(Some(SILENCE_LIMIT))?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(limit)?;
-    stream.set_write_timeout(limit)
 }
 
 /// As Connector/J: no autocommit, and values that do not fit are errors.
@@ -109,9 +61,7 @@ fn settle(link: &mut Link, limit: Option<Duration>) -> Result<Server, Fault> {
         found => found,
     }?;
     link.command("commit")?;
-    let stream = link.wire().stream();
-    stream.set_read_timeout(limit).map_err(Fault::Io)?;
-    stream.set_write_timeout(limit).map_err(Fault::Io)?;
+    link.wire().limit_waiting(limit).map_err(Fault::Io)?;
     Ok(Server {
         engine: Engine::MySql,
         version,
@@ -133,28 +83,29 @@ fn version(said: &str) -> String {
     }
 }
 
-fn unreachable(url: &Url, error: io::Error) -> ConnectError {
+fn unreachable(address: &str, error: io::Error) -> ConnectError {
     ConnectError::Unreachable {
         engine: Engine::MySql,
-        address: address(url),
+        address: address.to_owned(),
         error,
     }
 }
 
 /// Why we are not let in.
-fn refusal(url: &Url, who: &Who<'_>, fault: LoginFault) -> ConnectError {
+fn refusal(address: &str, who: &Who<'_>, fault: LoginFault) -> ConnectError {
     let unsupported = |what: String, instead: &str| ConnectError::Unsupported {
         engine: Engine::MySql,
-        address: address(url),
+        address: address.to_owned(),
         what,
         instead: instead.to_owned(),
     };
     match fault {
-        LoginFault::Fault(Fault::Server(error)) => refused_by_server(url, who, &error),
-        LoginFault::Fault(Fault::Io(error)) => unreachable(url, silence(error)),
-        LoginFault::Fault(fault) => unreachable(url, io::Error::other(fault.to_string())),
+        LoginFault::Fault(Fault::Server(error)) => refused_by_server(address, who, &error),
+        LoginFault::Fault(Fault::Io(error)) => unreachable(address, silence(error)),
+        LoginFault::Fault(fault) => unreachable(address, io::Error::other(fault.to_string())),
+        LoginFault::Tls(error) => error.of_login(Engine::MySql, address),
         LoginFault::NoGreeting => unreachable(
-            url,
+            address,
             io::Error::other("what answers there is no MySQL since 5.7 and no MariaDB"),
         ),
         LoginFault::PublicKey => unsupported(
@@ -183,8 +134,8 @@ fn silence(error: io::Error) -> io::Error {
     error
 }
 
-fn refused_by_server(url: &Url, who: &Who<'_>, error: &ServerError) -> ConnectError {
-    let (engine, address) = (Engine::MySql, address(url));
+fn refused_by_server(address: &str, who: &Who<'_>, error: &ServerError) -> ConnectError {
+    let (engine, address) = (Engine::MySql, address.to_owned());
     let said = error.with_way_out();
     match error.code {
         // Wrong password, one that has expired, an account that is locked or blocked.
@@ -214,11 +165,11 @@ fn refused_by_server(url: &Url, who: &Who<'_>, error: &ServerError) -> ConnectEr
             instead: "give the user a password by mysql_native_password or caching_sha2_password"
                 .to_owned(),
         },
-        3159 => ConnectError::Unsupported {
+        3159 => ConnectError::Refused {
             engine,
             address,
-            what: "an encrypted connection".to_owned(),
-            instead: "set require_secure_transport = OFF on the server".to_owned(),
+            said: format!("{said}; ask for TLS (--tls require, or sslMode=REQUIRED in conn=)"),
+            for_now: false,
         },
         code => ConnectError::Refused {
             engine,

@@ -3,8 +3,9 @@
 //! Hashes are those of go-sql-driver's `auth_test.go`; the cipher text was read back by
 //! `openssl pkeyutl -decrypt -pkeyopt rsa_padding_mode:oaep`.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
 
 use base64::Engine as _;
@@ -19,6 +20,8 @@ use super::public_key::PublicKey;
 use super::scramble;
 use super::wire::Wire;
 use crate::db::rows::Rows;
+use crate::db::stream::Stream;
+use crate::db::tls::{Tls, TlsError};
 
 const SALT: [u8; 20] = [
     10, 47, 74, 111, 75, 73, 34, 48, 88, 76, 114, 74, 37, 13, 3, 80, 82, 2, 23, 21,
@@ -124,31 +127,40 @@ use Step::{Hear, Say};
 fn scripted(script: Vec<Step>) -> (Wire, JoinHandle<Vec<Vec<u8>>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
-    let server = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let (mut heard, mut sequence) = (Vec::new(), 0u8);
-        for step in script {
-            match step {
-                Say(payload) => {
-                    let [low, middle, high, ..] = payload.len().to_le_bytes();
-                    stream.write_all(&[low, middle, high, sequence]).unwrap();
-                    stream.write_all(&payload).unwrap();
-                    sequence += 1;
-                }
-                Hear => {
-                    let mut header = [0; 4];
-                    stream.read_exact(&mut header).unwrap();
-                    let [low, middle, _, number] = header;
-                    let mut payload = vec![0; u16::from_le_bytes([low, middle]).into()];
-                    stream.read_exact(&mut payload).unwrap();
-                    heard.push(payload);
-                    sequence = number + 1;
-                }
+    let server = thread::spawn(move || follow(&script, listener.accept().unwrap().0));
+    let stream = TcpStream::connect(address).unwrap();
+    (Wire::new(Stream::of(stream.into(), false)), server)
+}
+
+/// The same by a Unix socket.
+fn scripted_nearby(script: Vec<Step>) -> (Wire, JoinHandle<Vec<Vec<u8>>>) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let server = thread::spawn(move || follow(&script, theirs));
+    (Wire::new(Stream::of(ours.into(), true)), server)
+}
+
+fn follow(script: &[Step], mut stream: impl Read + Write) -> Vec<Vec<u8>> {
+    let (mut heard, mut sequence) = (Vec::new(), 0u8);
+    for step in script {
+        match step {
+            Say(payload) => {
+                let [low, middle, high, ..] = payload.len().to_le_bytes();
+                stream.write_all(&[low, middle, high, sequence]).unwrap();
+                stream.write_all(payload).unwrap();
+                sequence += 1;
+            }
+            Hear => {
+                let mut header = [0; 4];
+                stream.read_exact(&mut header).unwrap();
+                let [low, middle, _, number] = header;
+                let mut payload = vec![0; u16::from_le_bytes([low, middle]).into()];
+                stream.read_exact(&mut payload).unwrap();
+                heard.push(payload);
+                sequence = number + 1;
             }
         }
-        heard
-    });
-    (Wire::new(TcpStream::connect(address).unwrap()), server)
+    }
+    heard
 }
 
 const MYSQL_FLAGS: u32 = 0x1ff_ffff;
@@ -157,6 +169,7 @@ const WHO: Who<'_> = Who {
     password: "secret",
     database: "tpcc",
     takes_public_key: true,
+    tls: None,
 };
 
 fn greeting(plugin: &str, flags: u32) -> Vec<u8> {
@@ -235,6 +248,49 @@ fn a_user_that_it_does_not_know_yet_sends_the_password_by_its_key() {
     assert_eq!((&heard[2][..], heard[3].len()), (&[2][..], 256));
 }
 
+/// A Unix socket cannot be overheard, and MySQL asks for no key there.
+#[test]
+fn by_a_unix_socket_the_password_goes_as_it_is() {
+    let hello = || Say(greeting(SHA2, MYSQL_FLAGS));
+    for takes_public_key in [true, false] {
+        let script = vec![hello(), Hear, Say(vec![1, 4]), Hear, Say(ok())];
+        let (mut wire, server) = scripted_nearby(script);
+        let who = Who {
+            takes_public_key,
+            ..WHO
+        };
+        login::log_in(&mut wire, &who).unwrap();
+        assert_eq!(server.join().unwrap()[1], b"secret\0");
+    }
+}
+
+/// A server that says more before TLS than its greeting may not be the one that says it.
+#[test]
+fn tls_begins_with_nothing_in_between_or_not_at_all() {
+    let tls = Tls::Require;
+    let who = Who {
+        tls: Some((&tls, "localhost")),
+        ..WHO
+    };
+    let (mut wire, server) = scripted(vec![Say(greeting(SHA2, MYSQL_FLAGS & !0x800))]);
+    let ended = login::log_in(&mut wire, &who);
+    let not_offered = matches!(ended, Err(LoginFault::Tls(TlsError::NotOffered)));
+    assert!(not_offered, "{ended:?}");
+    server.join().unwrap();
+
+    let ours = [&greeting(SHA2, MYSQL_FLAGS)[..], &[7, 0, 0, 2], &ok()].concat();
+    let length = u8::try_from(greeting(SHA2, MYSQL_FLAGS).len()).unwrap();
+    let (near, mut far) = UnixStream::pair().unwrap();
+    far.write_all(&[&[length, 0, 0, 0], &ours[..]].concat())
+        .unwrap();
+    let mut wire = Wire::new(Stream::of(near.into(), true));
+    let ended = login::log_in(&mut wire, &who);
+    let Err(LoginFault::Tls(TlsError::Io(error))) = ended else {
+        panic!("{ended:?}")
+    };
+    assert!(error.to_string().contains("plain text"), "{error}");
+}
+
 /// Whoever stands in for the server would read the password by a key of its own.
 #[test]
 fn a_key_that_is_not_to_be_taken_is_not_asked_for() {
@@ -256,6 +312,7 @@ fn outcome(script: Vec<Step>) -> String {
         Err(LoginFault::NoGreeting) => "no greeting".to_owned(),
         Err(LoginFault::Plugin(plugin)) => plugin,
         Err(LoginFault::PublicKey) => "a public key".to_owned(),
+        Err(LoginFault::Tls(error)) => error.to_string(),
         Err(LoginFault::Fault(fault)) => fault.to_string(),
     };
     drop(wire);

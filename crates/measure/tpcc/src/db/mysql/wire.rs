@@ -1,12 +1,14 @@
-//! Packets on a TCP connection: three bytes of length, one of sequence, then the payload.
+//! Packets on a connection: three bytes of length, one of sequence, then the payload.
 //!
 //! One buffer for each direction, which is as large as the largest packet so far: 800 sessions
-//! must fit into some 20 MB. Deliberately absent: compression, encryption, packets of 16 MiB.
+//! must fit into some 20 MB. Deliberately absent: compression, packets of 16 MiB.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{self, Read as _, Write as _};
+use std::time::Duration;
 
 use super::fault::Fault;
+use crate::db::stream::Stream;
+use crate::db::tls::{Tls, TlsError};
 
 /// Most answers of a transaction fit, so most are read by one call.
 const FIRST_BUFFER: usize = 4096;
@@ -17,7 +19,7 @@ const CONTINUED: usize = 0xff_ffff;
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Wire {
-    stream: TcpStream,
+    stream: Stream,
     received: Vec<u8>,
     /// What was received and not yet read: from here,
     from: usize,
@@ -31,7 +33,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream) -> Self {
+    pub(super) fn new(stream: Stream) -> Self {
         Self {
             stream,
             received: vec![0; FIRST_BUFFER],
@@ -43,8 +45,24 @@ impl Wire {
         }
     }
 
-    pub(super) fn stream(&self) -> &TcpStream {
-        &self.stream
+    /// From now on neither an answer nor a write takes longer.
+    pub(super) fn limit_waiting(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.stream.limit_waiting(limit)
+    }
+
+    /// Whether a password may go as it is.
+    pub(super) fn is_private(&self) -> bool {
+        self.stream.is_private()
+    }
+
+    /// Goes on by TLS, which the server at `host` expects after the last packet.
+    pub(super) fn secure(&mut self, tls: &Tls, host: &str) -> Result<(), TlsError> {
+        if self.from != self.to {
+            // A third party may have put it there (as in CVE-2021-23222 of libpq).
+            let words = "plain text came after the greeting";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, words).into());
+        }
+        self.stream.secure(tls, host)
     }
 
     /// Begins a command; its payload is what the caller appends.
@@ -142,7 +160,7 @@ impl Wire {
             match self.stream.read(&mut self.received[self.to..]) {
                 Ok(0) => return Err(Fault::Closed),
                 Ok(count) => self.to += count,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Fault::Io(error)),
             }
         }

@@ -100,8 +100,8 @@ impl Failure {
                     engine,
                     address,
                     said: format!(
-                        "{said}; let it in by a host line in pg_hba.conf (connections are not encrypted here, \
-                     so hostssl lines do not count)"
+                        "{said}; let it in by a host line in pg_hba.conf (hostssl lines count only with \
+                     --tls, or sslmode=require in conn=)"
                     ),
                     for_now: false,
                 }

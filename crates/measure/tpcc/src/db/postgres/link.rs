@@ -1,35 +1,28 @@
-//! The TCP connection to a server: bytes out, whole messages in.
+//! The connection to a server: bytes out, whole messages in.
 //!
 //! Messages are read where they lie in one buffer, which grows with what has come and never to
 //! what a header announces. Whatever ends a connection ends it for good: afterwards every call
-//! says so. Calls go through libc, so a process under `saiga run` is accelerated.
+//! says so.
 //! Deliberately absent: what messages mean (`frame`, `talk`).
 
 use std::io::{self, Read as _, Write as _};
-use std::mem::MaybeUninit;
-use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
+use bytes::BytesMut;
 use postgres_protocol::message::backend::Header;
-use socket2::{SockRef, TcpKeepalive};
+use postgres_protocol::message::frontend;
 
 use super::frame::Frame;
 use crate::db::SqlError;
 use crate::db::options::Options;
+use crate::db::stream::{LOGIN_LIMIT, Stream};
+use crate::db::tls::{Tls, TlsError};
+use crate::props::Url;
 
 /// What a buffer holds from the start: most answers.
 const BUFFER_BYTES: usize = 8 << 10;
 /// No message of ours or the server's is longer; the rows of TPC-C have less than 1 KiB.
 const MESSAGE_LIMIT_BYTES: usize = 64 << 20;
-/// Within this a server must have let us in. One that is frozen accepts connections, and says nothing.
-const LOGIN_LIMIT_MS: u64 = 30_000;
-/// A host that is gone is noticed within half a minute: while we wait for an answer by probes,
-const PROBE_AFTER: Duration = Duration::from_secs(10);
-const PROBE_INTERVAL: Duration = Duration::from_secs(5);
-const PROBES: u32 = 4;
-/// and while we send by its silence.
-const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-
 /// Why a connection is at its end.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Broken {
@@ -83,7 +76,7 @@ impl From<Broken> for io::Error {
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Link {
-    stream: TcpStream,
+    stream: Stream,
     /// What has come and is not taken lies in `taken..filled`.
     buffer: Vec<u8>,
     taken: usize,
@@ -93,33 +86,10 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Connects to the first address of `host` that answers.
-    pub(super) fn open(host: &str, port: u16, options: &Options) -> io::Result<Self> {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in (host, port).to_socket_addrs()? {
-            let opened = match options.tcp_limit() {
-                Some(limit) => TcpStream::connect_timeout(&address, limit),
-                None => TcpStream::connect(address),
-            };
-            match opened {
-                Ok(stream) => return Self::over(stream, options),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
-    fn over(stream: TcpStream, options: &Options) -> io::Result<Self> {
-        stream.set_nodelay(true)?;
-        let alive = TcpKeepalive::new()
-            .with_time(PROBE_AFTER)
-            .with_interval(PROBE_INTERVAL)
-            .with_retries(PROBES);
-        let socket = SockRef::from(&stream);
-        socket.set_tcp_keepalive(&alive)?;
-        socket.set_tcp_user_timeout(Some(SILENCE_LIMIT))?;
+    /// Connects.
+    pub(super) fn open(url: &Url, options: &Options) -> io::Result<Self> {
         let mut link = Self {
-            stream,
+            stream: Stream::open(url, options)?,
             buffer: vec![0; BUFFER_BYTES],
             taken: 0,
             filled: 0,
@@ -128,15 +98,33 @@ impl Link {
         };
         // A log-in is a part of connecting.
         let limit_ms = options.connect_timeout_ms.or(options.socket_timeout_ms);
-        link.limit_waiting(limit_ms.or(Some(LOGIN_LIMIT_MS)))?;
+        let usual_ms = u64::try_from(LOGIN_LIMIT.as_millis()).ok();
+        link.limit_waiting(limit_ms.or(usual_ms))?;
         Ok(link)
+    }
+
+    /// Goes on by TLS, if the server at `host` agrees (PostgreSQL's "SSL Session Encryption").
+    pub(super) fn secure(&mut self, tls: &Tls, host: &str) -> Result<(), TlsError> {
+        let mut request = BytesMut::new();
+        frontend::ssl_request(&mut request);
+        self.stream.write_all(&request)?;
+        // No more than the answer: what comes behind it is not to be taken for the server's words.
+        let mut answer = [0];
+        self.stream.read_exact(&mut answer)?;
+        match answer {
+            [b'S'] => self.stream.secure(tls, host),
+            [b'N'] => Err(TlsError::NotOffered),
+            _ => {
+                let words = "what answers does not keep to PostgreSQL's protocol";
+                Err(io::Error::new(io::ErrorKind::InvalidData, words).into())
+            }
+        }
     }
 
     /// From now on no answer takes longer.
     pub(super) fn limit_waiting(&mut self, limit_ms: Option<u64>) -> io::Result<()> {
         let limit = limit_ms.map(Duration::from_millis);
-        self.stream.set_read_timeout(limit)?;
-        self.stream.set_write_timeout(limit)?;
+        self.stream.limit_waiting(limit)?;
         self.limit_ms = limit_ms;
         Ok(())
     }
@@ -167,7 +155,7 @@ impl Link {
 
     /// The next message that came before the connection ended; `None` behind the last.
     pub(super) fn leftover(&mut self) -> Option<Frame<'_>> {
-        self.stream.set_nonblocking(true).ok()?;
+        self.stream.never_wait().ok()?;
         loop {
             if let Some(end) = self.end_of_message().ok()? {
                 let message = &self.buffer[self.taken..end];
@@ -183,14 +171,8 @@ impl Link {
         if self.taken < self.filled {
             return Ok(true);
         }
-        let mut byte = [MaybeUninit::uninit()];
-        let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-        let peeked = SockRef::from(&self.stream).recv_with_flags(&mut byte, flags);
-        match peeked {
-            Ok(_) => Ok(true),
-            Err(error) if is_unready(&error) => Ok(false),
-            Err(error) => Err(self.ended_by(error)),
-        }
+        let news = self.stream.has_news();
+        news.map_err(|error| self.ended_by(error))
     }
 
     /// Whether it is at its end.
@@ -201,8 +183,7 @@ impl Link {
     /// Closes the connection: nothing sensible can be said on it any more.
     pub(super) fn give_up(&mut self) {
         self.is_broken = true;
-        // It may be closed already.
-        let _ = self.stream.shutdown(Shutdown::Both);
+        self.stream.close();
     }
 
     /// Where the first message ends; `None` while some of it is missing.
@@ -274,7 +255,6 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::props::Url;
 
     /// A frozen server, or a host that has vanished, must not hold a terminal for ever.
     #[test]
@@ -282,24 +262,12 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let link = |params: &str| {
-            let url = Url::parse(&format!("jdbc:postgresql://h/t{params}")).unwrap();
-            Link::open("127.0.0.1", port, &Options::of(&url).unwrap()).unwrap()
+            let url = format!("jdbc:postgresql://127.0.0.1:{port}/t{params}");
+            let url = Url::parse(&url).unwrap();
+            Link::open(&url, &Options::of(&url).unwrap()).unwrap()
         };
-        let limit = |params| link(params).stream.read_timeout().unwrap();
+        let limit = |params| link(params).stream.limit().unwrap();
         assert_eq!(limit(""), Some(Duration::from_secs(30)));
         assert_eq!(limit("?connectTimeout=2"), Some(Duration::from_secs(2)));
-        let link = link("");
-        let socket = SockRef::from(&link.stream);
-        assert_eq!(
-            socket.tcp_user_timeout().unwrap(),
-            Some(Duration::from_secs(30))
-        );
-        let probes = (
-            socket.tcp_keepalive_time().unwrap(),
-            socket.tcp_keepalive_interval().unwrap(),
-            socket.tcp_keepalive_retries().unwrap(),
-        );
-        let (after, interval) = (Duration::from_secs(10), Duration::from_secs(5));
-        assert_eq!(probes, (after, interval, 4));
     }
 }

@@ -4,7 +4,7 @@
 //! time; `begin` goes before the first one of a transaction in the same write; a batch is one
 //! write with one sync. Reading order: `link` the connection, `frame` a message, `talk` an
 //! exchange, `plans` the texts, `copy` loads, `login` the way in.
-//! Deliberately absent: encryption, notifications, cancelling.
+//! Deliberately absent: notifications, cancelling.
 
 mod copy;
 mod failure;
@@ -77,7 +77,7 @@ impl Postgres {
                 isolation: String::new(),
             },
         };
-        session.server = version::ask(&mut session, url)?;
+        session.server = version::ask(&mut session, url.engine, options.address(url))?;
         Ok(session)
     }
 

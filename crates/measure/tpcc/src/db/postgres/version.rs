@@ -3,15 +3,18 @@
 use super::Postgres;
 use crate::db::rows::Rows;
 use crate::db::{ConnectError, Server, SqlError};
-use crate::props::{Engine, Url};
+use crate::props::Engine;
 
 /// Asks for version and isolation.
-pub(super) fn ask(session: &mut Postgres, url: &Url) -> Result<Server, ConnectError> {
+pub(super) fn ask(
+    session: &mut Postgres,
+    dialect: Engine,
+    address: String,
+) -> Result<Server, ConnectError> {
     let mut rows = Rows::new();
     let sql = "select version(), current_setting('transaction_isolation')";
     let answer = session.simple(sql, &mut rows);
     let answer = answer.and_then(|_| Ok((of(rows.text(0, 0)?), rows.text(0, 1)?.to_owned())));
-    let address = super::login::address(url);
     match answer {
         Ok(((engine, version), isolation)) => Ok(Server {
             engine,
@@ -19,12 +22,12 @@ pub(super) fn ask(session: &mut Postgres, url: &Url) -> Result<Server, ConnectEr
             isolation,
         }),
         Err(SqlError::Lost { said }) => Err(ConnectError::Unreachable {
-            engine: url.engine,
+            engine: dialect,
             address,
             error: std::io::Error::other(said),
         }),
         Err(error) => Err(ConnectError::Refused {
-            engine: url.engine,
+            engine: dialect,
             address,
             said: error.to_string(),
             for_now: false,

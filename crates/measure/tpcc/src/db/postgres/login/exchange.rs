@@ -162,7 +162,7 @@ impl<'a> Exchange<'a> {
             let what = format!("a log-in by {}", names.trim());
             return Err(Refusal::Unsupported(what));
         }
-        // There is no encryption to bind to.
+        // A log-in is not bound to TLS: openGauss and PostgreSQL before 11 cannot do it.
         let binding = ChannelBinding::unsupported();
         let scram = ScramSha256::new(self.password.as_bytes(), binding);
         let mut out = BytesMut::new();

@@ -1,4 +1,4 @@
-//! The way in: from an address to a session that is ready for queries.
+//! The way in: from an address to a session that is ready for queries, by TLS where that is asked.
 //!
 //! Start-up packet and messages as in PostgreSQL's "Start-up"; what a server demands of a
 //! password is [`exchange`]'s. openGauss is spoken to in its version 3.51, for only then does it
@@ -18,6 +18,7 @@ use super::frame::take;
 use super::link::{Broken, Link};
 use crate::db::ConnectError;
 use crate::db::options::Options;
+use crate::db::tls::TlsError;
 use crate::props::{Engine, Password, Url};
 
 /// Version 3.51 of the protocol.
@@ -30,20 +31,12 @@ enum NoEntry {
     Broken(Broken),
     Failed(Failure),
     Refused(Refusal),
+    Tls(TlsError),
 }
 
 impl From<Broken> for NoEntry {
     fn from(broken: Broken) -> Self {
         Self::Broken(broken)
-    }
-}
-
-/// Host and port.
-pub(super) fn address(url: &Url) -> String {
-    if url.host.contains(':') {
-        format!("[{}]:{}", url.host, url.port)
-    } else {
-        format!("{}:{}", url.host, url.port)
     }
 }
 
@@ -54,14 +47,17 @@ pub(super) fn enter(
     password: &Password,
     options: &Options,
 ) -> Result<Link, ConnectError> {
-    let address = address(url);
+    let address = options.address(url);
     let unreachable = |error| ConnectError::Unreachable {
         engine: url.engine,
         address: address.clone(),
         error,
     };
     let attempt = |dialect| {
-        let mut link = Link::open(&url.host, url.port, options).map_err(Broken::from)?;
+        let mut link = Link::open(url, options).map_err(Broken::from)?;
+        if let Some(tls) = &options.tls {
+            link.secure(tls, &url.host).map_err(NoEntry::Tls)?;
+        }
         log_in(&mut link, dialect, url, user, password).map(|()| link)
     };
     let mut entered = attempt(url.engine);
@@ -79,6 +75,7 @@ pub(super) fn enter(
             let limited = link.limit_waiting(options.socket_timeout_ms);
             limited.map(|()| link).map_err(unreachable)
         }
+        Err(NoEntry::Tls(error)) => Err(error.of_login(url.engine, &address)),
         Err(NoEntry::Broken(broken)) => Err(unreachable(broken.into())),
         Err(NoEntry::Failed(failure)) => Err(failure.of_login(&place)),
         Err(NoEntry::Refused(refusal)) => Err(refusal.of_login(&place)),

@@ -1,0 +1,322 @@
+//! What the parameters of a JDBC URL ask of encryption, driver by driver.
+//!
+//! In: parameters in any order. Out: what is asked of a connection, and what of it means nothing
+//! here. A demand that cannot be met is an error and never plain text. A wish, with which a driver
+//! takes plain text where the server has no TLS, is plain text here and is named.
+
+use std::path::PathBuf;
+
+use super::options::{OptionError, Param};
+use super::tls::Tls;
+
+/// Whose parameters they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Driver {
+    /// MySQL's Connector/J.
+    ConnectorJ,
+    /// MariaDB's connector.
+    MariaDb,
+    /// pgjdbc, and openGauss's descendant of it.
+    Postgres,
+}
+
+/// What is checked of a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Check {
+    Nothing,
+    Authority,
+    AuthorityAndName,
+}
+
+/// A mode by its name.
+#[derive(Debug)]
+struct Mode {
+    param: String,
+    /// `None` for plain text.
+    check: Option<Check>,
+    /// Plain text only where the server has no TLS.
+    is_wish: bool,
+}
+
+/// What parameters have said so far; texts are parameters as `key=value`.
+#[derive(Debug)]
+pub(super) struct Encryption {
+    driver: Driver,
+    mode: Option<Mode>,
+    /// A switch that is on.
+    demand: Option<String>,
+    /// Connector/J's `verifyServerCertificate`.
+    verifies: bool,
+    /// No certificate is checked.
+    trusts_all: bool,
+    /// No name is checked.
+    trusts_names: bool,
+    authority: Option<(String, PathBuf)>,
+    /// In a form that cannot be read.
+    key_store: Option<String>,
+}
+
+impl Encryption {
+    pub(super) fn new(driver: Driver) -> Self {
+        Self {
+            driver,
+            mode: None,
+            demand: None,
+            verifies: false,
+            trusts_all: false,
+            trusts_names: false,
+            authority: None,
+            key_store: None,
+        }
+    }
+
+    /// Takes a parameter, if it is about encryption.
+    pub(super) fn take(&mut self, param: &Param<'_>) -> Result<bool, OptionError> {
+        use Driver::{ConnectorJ, MariaDb, Postgres};
+        match (param.key.to_ascii_lowercase().as_str(), self.driver) {
+            ("sslmode", _) => self.mode = Some(mode(param)?),
+            ("usessl" | "requiressl", ConnectorJ | MariaDb) => self.switch(param, param.flag()?),
+            ("ssl", Postgres) => {
+                let is_on = param.value.is_empty() || param.flag()?;
+                self.switch(param, is_on);
+            }
+            ("verifyservercertificate", ConnectorJ) => self.verifies = param.flag()?,
+            ("trustservercertificate", MariaDb) => self.trusts_all = param.flag()?,
+            ("disablesslhostnameverification", MariaDb) => self.trusts_names = param.flag()?,
+            ("sslfactory", Postgres) if param.value.ends_with("NonValidatingFactory") => {
+                self.trusts_all = true;
+            }
+            ("serversslcert", ConnectorJ | MariaDb) | ("sslrootcert", Postgres) => {
+                let path = path_of(param)?;
+                self.authority = Some((param.to_string(), path));
+            }
+            ("trustcertificatekeystoreurl", ConnectorJ) | ("truststore", MariaDb) => {
+                self.key_store = Some(param.to_string());
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn switch(&mut self, param: &Param<'_>, is_on: bool) {
+        if is_on {
+            self.demand = Some(param.to_string());
+        }
+    }
+
+    /// What is asked of a connection; parameters without a meaning go to `ignored`.
+    pub(super) fn finish(self, ignored: &mut Vec<String>) -> Result<Option<Tls>, OptionError> {
+        let own = self.own_check();
+        let Self {
+            driver,
+            mode,
+            demand,
+            authority,
+            key_store,
+            ..
+        } = self;
+        let asked = match (mode, demand) {
+            (Some(mode), _) => {
+                ignored.extend(mode.is_wish.then(|| mode.param.clone()));
+                mode.check.map(|check| (mode.param, check))
+            }
+            (None, demand) => demand.map(|param| (param, own)),
+        };
+        let Some((by, check)) = asked else {
+            ignored.extend(authority.map(|(param, _)| param));
+            ignored.extend(key_store);
+            return Ok(None);
+        };
+        let ca = match (authority, key_store) {
+            (Some((param, _)), _) if check == Check::Nothing => {
+                return Err(OptionError::Unchecked { param, by });
+            }
+            (None, key_store) if check == Check::Nothing => {
+                ignored.extend(key_store);
+                return Ok(Some(Tls::Require));
+            }
+            (Some((_, path)), key_store) => {
+                ignored.extend(key_store);
+                path
+            }
+            (None, Some(param)) => return Err(OptionError::KeyStore { param }),
+            (None, None) => {
+                let key = match driver {
+                    Driver::ConnectorJ | Driver::MariaDb => "serverSslCert",
+                    Driver::Postgres => "sslrootcert",
+                };
+                return Err(OptionError::NoAuthority { by, key });
+            }
+        };
+        Ok(Some(match check {
+            Check::AuthorityAndName => Tls::VerifyFull(ca),
+            Check::Nothing | Check::Authority => Tls::VerifyCa(ca),
+        }))
+    }
+
+    /// What the driver checks where no mode says it.
+    fn own_check(&self) -> Check {
+        if self.trusts_all {
+            return Check::Nothing;
+        }
+        match self.driver {
+            Driver::ConnectorJ if !self.verifies => Check::Nothing,
+            Driver::ConnectorJ => Check::Authority,
+            Driver::MariaDb if self.trusts_names => Check::Authority,
+            Driver::MariaDb | Driver::Postgres => Check::AuthorityAndName,
+        }
+    }
+}
+
+/// The drivers' modes differ in their names alone.
+fn mode(param: &Param<'_>) -> Result<Mode, OptionError> {
+    let name = param.value.to_ascii_lowercase().replace('_', "-");
+    let (check, is_wish) = match name.as_str() {
+        "disable" | "disabled" => (None, false),
+        "allow" | "prefer" | "preferred" => (None, true),
+        "require" | "required" | "trust" => (Some(Check::Nothing), false),
+        "verify-ca" => (Some(Check::Authority), false),
+        "verify-full" | "verify-identity" => (Some(Check::AuthorityAndName), false),
+        _ => return Err(param.wrong("mode (disable, require, verify-ca or verify-full)")),
+    };
+    Ok(Mode {
+        param: param.to_string(),
+        check,
+        is_wish,
+    })
+}
+
+/// MariaDB's connector takes a certificate itself, too, and one of its class path.
+fn path_of(param: &Param<'_>) -> Result<PathBuf, OptionError> {
+    let is_other = ["-----BEGIN", "classpath:"]
+        .iter()
+        .any(|start| param.value.starts_with(start));
+    if is_other || param.value.is_empty() {
+        return Err(param.wrong("path of a PEM file"));
+    }
+    Ok(PathBuf::from(param.value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::options::Options;
+    use crate::props::Url;
+
+    fn of(url: &str) -> Result<Options, OptionError> {
+        Options::of(&Url::parse(&format!("jdbc:{url}")).unwrap())
+    }
+
+    #[test]
+    fn each_driver_s_words_ask_for_what_they_ask_of_the_driver() {
+        let ca = || PathBuf::from("/ca.pem");
+        for (url, asked) in [
+            ("mysql://h/t", None),
+            ("mysql://h/t?sslMode=DISABLED&useSSL=true", None),
+            ("mysql://h/t?useSSL=false", None),
+            ("mysql://h/t?useSSL=true", Some(Tls::Require)),
+            ("mysql://h/t?requireSSL=true", Some(Tls::Require)),
+            ("mysql://h/t?sslMode=REQUIRED", Some(Tls::Require)),
+            (
+                "mysql://h/t?serverSslCert=/ca.pem&verifyServerCertificate=true&useSSL=true",
+                Some(Tls::VerifyCa(ca())),
+            ),
+            (
+                "mysql://h/t?sslMode=VERIFY_CA&serverSslCert=/ca.pem",
+                Some(Tls::VerifyCa(ca())),
+            ),
+            (
+                "mysql://h/t?sslMode=VERIFY_IDENTITY&serverSslCert=/ca.pem",
+                Some(Tls::VerifyFull(ca())),
+            ),
+            ("mariadb://h/t?sslMode=trust", Some(Tls::Require)),
+            (
+                "mariadb://h/t?trustServerCertificate=true&useSsl=true",
+                Some(Tls::Require),
+            ),
+            (
+                "mariadb://h/t?useSsl=true&serverSslCert=/ca.pem",
+                Some(Tls::VerifyFull(ca())),
+            ),
+            (
+                "mariadb://h/t?useSsl=true&serverSslCert=/ca.pem&\
+                 disableSslHostnameVerification=true",
+                Some(Tls::VerifyCa(ca())),
+            ),
+            ("postgresql://h/t?ssl=false", None),
+            ("postgresql://h/t?sslmode=require", Some(Tls::Require)),
+            (
+                "postgresql://h/t?ssl=true&sslfactory=org.postgresql.ssl.NonValidatingFactory",
+                Some(Tls::Require),
+            ),
+            (
+                "postgresql://h/t?ssl&sslrootcert=/ca.pem",
+                Some(Tls::VerifyFull(ca())),
+            ),
+            (
+                "opengauss://h/t?ssl=true&sslmode=verify-ca&sslrootcert=/ca.pem",
+                Some(Tls::VerifyCa(ca())),
+            ),
+        ] {
+            let options = of(url).unwrap();
+            assert_eq!(options.tls, asked, "{url}");
+            assert!(options.ignored.is_empty(), "{url}: {:?}", options.ignored);
+        }
+    }
+
+    #[test]
+    fn wishes_and_what_they_would_need_are_named() {
+        for (url, named) in [
+            ("mysql://h/t?sslMode=PREFERRED", "sslMode=PREFERRED"),
+            ("postgresql://h/t?sslmode=allow", "sslmode=allow"),
+            ("postgresql://h/t?sslrootcert=/c", "sslrootcert=/c"),
+            (
+                "mysql://h/t?useSSL=true&trustCertificateKeyStoreUrl=file:/k",
+                "trustCertificateKeyStoreUrl=file:/k",
+            ),
+        ] {
+            assert_eq!(of(url).unwrap().ignored, [named], "{url}");
+        }
+    }
+
+    #[test]
+    fn a_demand_that_cannot_be_met_is_an_error() {
+        for (url, wanted) in [
+            (
+                "mysql://h/t?sslMode=VERIFY_CA&trustCertificateKeyStoreUrl=file:/k",
+                "conn: trustCertificateKeyStoreUrl=file:/k is a Java key store",
+            ),
+            (
+                "mysql://h/t?sslMode=VERIFY_IDENTITY",
+                "conn: sslMode=VERIFY_IDENTITY needs serverSslCert=FILE",
+            ),
+            (
+                "mariadb://h/t?useSsl=true",
+                "conn: useSsl=true needs serverSslCert=FILE",
+            ),
+            (
+                "postgresql://h/t?ssl=true",
+                "conn: ssl=true needs sslrootcert=FILE",
+            ),
+            (
+                "postgresql://h/t?sslmode=require&sslrootcert=/ca.pem",
+                "conn: sslrootcert=/ca.pem names a CA, but sslmode=require checks no certificate",
+            ),
+            (
+                "postgresql://h/t?sslmode=verify_all",
+                "conn: sslmode=verify_all is not a mode",
+            ),
+            (
+                "mariadb://h/t?serverSslCert=classpath:ca.pem",
+                "is not a path of a PEM file",
+            ),
+            (
+                "mysql://h/t?sslMode=REQUIRED&localSocket=/s",
+                "conn: localSocket=/s is a Unix socket, which has no TLS",
+            ),
+        ] {
+            let said = of(url).unwrap_err().to_string();
+            assert!(said.contains(wanted), "{url}: {said}");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! TLS with a server, by rustls: what is asked of its certificate, and the handshake.
+//!
+//! In: a connection on which the server has agreed to TLS. Out: the connection's state, or the
+//! reason why there is none. A handshake that fails ends the log-in; nothing goes on in plain text.
+//! Deliberately absent: client certificates, resumption (each log-in costs the same), revocation.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
+    SignatureScheme,
+};
+
+use super::ConnectError;
+use crate::props::Engine;
+
+/// What is asked of a server's certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tls {
+    /// Nothing: the connection is encrypted, and the server may be another than it seems.
+    Require,
+    /// A CA of this PEM file has signed it.
+    VerifyCa(PathBuf),
+    /// The same, and it is for the host that the URL names.
+    VerifyFull(PathBuf),
+}
+
+/// Why a connection is not encrypted.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TlsError {
+    /// The server goes on in plain text only.
+    #[error("the server does not offer it")]
+    NotOffered,
+    /// The file of the CA cannot be used.
+    #[error("{}: {why}", path.display())]
+    Authority {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The host of the URL cannot stand in a certificate.
+    #[error("{host:?} is not a host name or an address")]
+    Host {
+        /// As given.
+        host: String,
+    },
+    /// The two sides do not agree, or the certificate is not as asked.
+    #[error("{0}")]
+    Handshake(#[from] Error),
+    /// The connection broke.
+    #[error("{0}")]
+    Io(io::Error),
+}
+
+impl From<io::Error> for TlsError {
+    fn from(error: io::Error) -> Self {
+        let inner = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<Error>());
+        match inner.cloned() {
+            Some(error) => Self::Handshake(error),
+            None => Self::Io(error),
+        }
+    }
+}
+
+impl TlsError {
+    /// The failed log-in that it makes.
+    pub(super) fn of_login(self, engine: Engine, address: &str) -> ConnectError {
+        let address = address.to_owned();
+        if let Self::Io(error) = self {
+            use io::ErrorKind::{TimedOut, WouldBlock};
+            let error = if matches!(error.kind(), WouldBlock | TimedOut) {
+                io::Error::new(
+                    TimedOut,
+                    "connected, but the TLS handshake does not end in time",
+                )
+            } else {
+                error
+            };
+            return ConnectError::Unreachable {
+                engine,
+                address,
+                error,
+            };
+        }
+        ConnectError::Tls {
+            engine,
+            address,
+            said: self.to_string(),
+            instead: self.way_out().to_owned(),
+        }
+    }
+
+    fn way_out(&self) -> &'static str {
+        match self {
+            Self::NotOffered => "set up TLS at the server, or do not ask for it",
+            Self::Authority { .. } => "name a PEM file with the certificate of the server's CA",
+            Self::Host { .. } => "name the host as its certificate does",
+            Self::Handshake(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+                "name the CA that signed the server's certificate (--tls-ca, serverSslCert=, \
+                 sslrootcert=)"
+            }
+            Self::Handshake(Error::InvalidCertificate(error)) if is_about_name(error) => {
+                "use a name that the certificate has, or have only its CA checked (verify-ca)"
+            }
+            Self::Handshake(_) | Self::Io(_) => {
+                "look at the certificate and the TLS versions (1.2 or 1.3) of the server"
+            }
+        }
+    }
+}
+
+/// Agrees on keys with the server at the other end of `socket`, which is `host`.
+pub(super) fn shake_hands(
+    tls: &Tls,
+    host: &str,
+    socket: &mut (impl Read + Write),
+) -> Result<Box<ClientConnection>, TlsError> {
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Host {
+        host: host.to_owned(),
+    })?;
+    let mut connection = ClientConnection::new(Arc::new(config(tls)?), name)?;
+    while connection.is_handshaking() || connection.wants_write() {
+        connection.complete_io(socket)?;
+    }
+    Ok(Box::new(connection))
+}
+
+fn config(tls: &Tls) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier: Arc<dyn ServerCertVerifier> = match tls {
+        Tls::Require => {
+            let algorithms = provider.signature_verification_algorithms;
+            Arc::new(AnyCertificate(algorithms.supported_schemes()))
+        }
+        Tls::VerifyCa(ca) => Arc::new(AnyName(signed_by(ca, &provider)?)),
+        Tls::VerifyFull(ca) => signed_by(ca, &provider)?,
+    };
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}
+
+/// Checks that a CA of a PEM file has signed a certificate, and for the name of the host.
+fn signed_by(
+    path: &Path,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
+    let unusable = |why: String| TlsError::Authority {
+        path: path.to_owned(),
+        why,
+    };
+    let pem = fs::read(path).map_err(|error| unusable(error.to_string()))?;
+    let certificates = CertificateDer::pem_slice_iter(&pem);
+    let certificates = certificates
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| unusable(error.to_string()))?;
+    let mut roots = RootCertStore::empty();
+    let (usable, _) = roots.add_parsable_certificates(certificates);
+    if usable == 0 {
+        return Err(unusable("it holds no certificate in PEM form".to_owned()));
+    }
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .build()
+        .map_err(|error| unusable(error.to_string()))
+}
+
+fn is_about_name(error: &CertificateError) -> bool {
+    use CertificateError::{NotValidForName, NotValidForNameContext};
+    matches!(error, NotValidForName | NotValidForNameContext { .. })
+}
+
+/// Accepts what a CA has signed for any host.
+#[derive(Debug)]
+struct AnyName(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified =
+            self.0
+                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verified {
+            // The name is checked last, after signatures, dates and purpose.
+            Err(Error::InvalidCertificate(error)) if is_about_name(&error) => {
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
+
+/// Accepts every certificate, and signatures in these schemes without a look: they would prove that
+/// the server has the key of a certificate of unknown origin. To check them would only refuse
+/// certificates of version 1, which `openssl x509 -req` makes by default.
+#[derive(Debug)]
+struct AnyCertificate(Vec<SignatureScheme>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.clone()
+    }
+}

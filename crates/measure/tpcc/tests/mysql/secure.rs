@@ -1,0 +1,115 @@
+//! TLS and Unix sockets.
+
+use std::path::Path;
+
+use saiga_tpcc::db::{ConnectError, Session};
+use saiga_tpcc::population::Population;
+use saiga_tpcc::table::Table;
+
+use crate::mariadb::{Server, open, run_sql};
+use crate::{papers, tables};
+
+/// What the server says of the encryption of a session; empty for plain text.
+fn cipher(session: &mut dyn Session) -> String {
+    run_sql(session, "show session status like 'Ssl_cipher'")[0][1].clone()
+}
+
+fn refused(url: &str) -> String {
+    match open(url, "root", "") {
+        Err(error @ ConnectError::Tls { .. }) => error.to_string(),
+        Err(error) => panic!("{url}: {error}"),
+        Ok(_) => panic!("{url}: it was let in"),
+    }
+}
+
+/// A server with a certificate of these papers.
+fn server(folder: &Path, certificate: &str) -> Server {
+    let option = |name: &str, file: &str| format!("--ssl-{name}={}", papers::path(folder, file));
+    let (cert, key) = (option("cert", certificate), option("key", "server.key"));
+    Server::start(&[&cert, &key])
+}
+
+#[test]
+fn tls_is_had_as_it_is_asked_for_or_not_at_all() {
+    let folder = tempfile::tempdir().expect("a folder");
+    papers::make(folder.path());
+    let server = server(folder.path(), "server.pem");
+    let port = server.port;
+    let [ca, other] = ["ca.pem", "other.pem"]
+        .map(|name| format!("serverSslCert={}", papers::path(folder.path(), name)));
+    let url = |host: &str, params: &str| format!("jdbc:mysql://{host}:{port}/mysql?{params}");
+    for (host, params) in [
+        ("127.0.0.1", "sslMode=REQUIRED".to_owned()),
+        ("127.0.0.1", "useSSL=true".to_owned()),
+        ("127.0.0.1", format!("sslMode=VERIFY_CA&{ca}")),
+        ("localhost", format!("sslMode=VERIFY_IDENTITY&{ca}")),
+    ] {
+        let mut session = open(&url(host, &params), "root", "").expect("it is let in");
+        assert!(cipher(&mut *session).starts_with("TLS_"), "{params}");
+    }
+    for params in ["", "useSSL=false", "sslMode=PREFERRED"] {
+        let mut session = open(&url("127.0.0.1", params), "root", "").expect("it is let in");
+        assert_eq!(cipher(&mut *session), "", "{params}");
+    }
+    let unknown = refused(&url("localhost", &format!("sslMode=VERIFY_CA&{other}")));
+    assert!(unknown.contains("UnknownIssuer; name the CA"), "{unknown}");
+    let misnamed = refused(&url("127.0.0.1", &format!("sslMode=VERIFY_IDENTITY&{ca}")));
+    assert!(misnamed.contains("not valid for name"), "{misnamed}");
+    let missing = refused(&url("localhost", "sslMode=VERIFY_CA&serverSslCert=/none"));
+    assert!(missing.contains("/none: No such file"), "{missing}");
+    let no_pem = format!(
+        "sslMode=VERIFY_CA&serverSslCert={}",
+        papers::path(folder.path(), "names")
+    );
+    let no_pem = refused(&url("localhost", &no_pem));
+    assert!(no_pem.contains("no certificate in PEM form"), "{no_pem}");
+}
+
+#[test]
+fn a_server_without_tls_is_refused_where_tls_is_asked_for() {
+    let said = refused(&Server::shared().url("mysql", "sslMode=REQUIRED"));
+    assert!(said.contains("the server does not offer it"), "{said}");
+}
+
+/// Loads, long answers and long statements fill many of TLS's records. The certificate is one that
+/// rustls would not read.
+#[test]
+fn all_that_a_session_does_goes_by_tls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    papers::make(folder.path());
+    let server = server(folder.path(), "old.pem");
+    let tls = "useServerPrepStmts=true&rewriteBatchedStatements=true&sslMode=REQUIRED";
+    let mut session = tables::made(&server, "secure", tls);
+    assert!(cipher(&mut *session).starts_with("TLS_"));
+    let long = "x".repeat(300_000);
+    let sql = format!("select length('{long}'), repeat('y', 400000)");
+    let answer = &run_sql(&mut *session, &sql)[0];
+    assert_eq!((answer[0].as_str(), answer[1].len()), ("300000", 400_000));
+    run_sql(&mut *session, "delete from bmsql_item");
+    let population = Population::new(7, 1, tables::NOW);
+    let load = session.load(Table::Item, &mut |sink| {
+        population.write_common(Table::Item, sink)
+    });
+    load.expect("it is loaded");
+    assert_eq!(session.slow_load(), None);
+    let count = run_sql(&mut *session, "select count(*) from bmsql_item");
+    assert_eq!(count, [["100000"]]);
+}
+
+#[test]
+fn a_unix_socket_is_taken_where_it_is_named() {
+    let server = Server::start(&[]);
+    let params = format!("localSocket={}", server.socket().display());
+    // Nothing listens at this port.
+    let url = format!("jdbc:mysql://127.0.0.1:1/mysql?{params}");
+    let mut session = open(&url, "root", "").expect("it is let in");
+    let found = "select host from information_schema.processlist where id = connection_id()";
+    assert_eq!(run_sql(&mut *session, found), [["localhost"]]);
+    server.kill();
+    let gone = open(&url, "root", "")
+        .err()
+        .expect("it is gone")
+        .to_string();
+    let wanted = format!("cannot reach mysql at {}", server.socket().display());
+    assert!(gone.starts_with(&wanted), "{gone}");
+}
