@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let all = reports.into_iter().map(|report| look(report, &rules));
     let all: Vec<Checked> = all.collect::<anyhow::Result<_>>()?;
     if args.plan {
-        return plan(&rules, &all);
+        return plan(&rules, &all, &System::at(&args.system));
     }
     let idle = idle(&rules, &all);
     if args.json {
@@ -171,27 +171,18 @@ fn idle(rules: &Rules, all: &[Checked]) -> Vec<String> {
         .collect()
 }
 
-fn plan(rules: &Rules, all: &[Checked]) -> anyhow::Result<ExitCode> {
+fn plan(rules: &Rules, all: &[Checked], system: &System) -> anyhow::Result<ExitCode> {
     let [checked] = all else {
         anyhow::bail!("a plan is for one directory");
     };
-    let disk = checked.report.disk.as_ref().map(|disk| disk.name.as_str());
-    let controller = disk.and_then(controller).with_context(|| {
-        format!(
-            "{} is not on an NVMe drive, so there is nothing to cut into namespaces",
-            checked.report.dir.display()
-        )
+    let dir = checked.report.dir.display();
+    let disk = checked.report.disk.as_ref().with_context(|| {
+        format!("{dir} is not on an NVMe drive, so there is nothing to cut into namespaces")
     })?;
+    let controller = route::controller(system, &disk.name).with_context(|| dir.to_string())?;
     let classes = route::classes(rules, &check::bytes_by_rule(&checked.rows));
-    tell(&route::plan(controller, &classes))?;
+    tell(&route::plan(&controller, &disk.name, &classes))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// `nvme0` of `nvme0n1`.
-fn controller(disk: &str) -> Option<&str> {
-    let number = disk.strip_prefix("nvme")?;
-    let digits = number.find(|c: char| !c.is_ascii_digit())?;
-    disk.get(..4 + digits)
 }
 
 fn as_text(rules: &Rules, checked: &Checked) -> String {

@@ -19,10 +19,15 @@ fn good_machine(site: &Site, data: &Path) -> String {
     write("proc/sys/kernel/osrelease", "7.2.0\n");
     let mount = format!("1 0 259:1 / {} rw - f2fs /dev/nvme0n1 rw\n", data.display());
     write("proc/self/mountinfo", &mount);
-    write("sys/block/nvme0n1/queue/max_write_streams", "8\n");
-    fs::create_dir_all(system.join("sys/dev/block")).unwrap();
-    let link = system.join("sys/dev/block/259:1");
-    std::os::unix::fs::symlink(system.join("sys/block/nvme0n1"), link).unwrap();
+    // The disk has the number of its subsystem, and the controller another one.
+    let disk = "sys/devices/pci/nvme/nvme1/nvme0n1";
+    write(&format!("{disk}/queue/max_write_streams"), "8\n");
+    write("sys/devices/pci/nvme/nvme1/cntlid", "65\n");
+    for link in ["sys/dev/block/259:1", "sys/class/block/nvme0n1"] {
+        let link = system.join(link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(system.join(disk), link).unwrap();
+    }
     text(&system).to_owned()
 }
 
@@ -128,9 +133,14 @@ fn hints_that_reach_a_drive_are_a_success_and_others_only_when_asked_for() {
     }
     let out = said(&mut site.streams(&[&words[..], &good, &["--plan"]].concat()));
     assert_eq!(out.code, Some(0));
+    for expected in [
+        "nvme create-ns /dev/nvme1 --nsze=262144",
+        "nvme attach-ns /dev/nvme1 --namespace-id=1 --controllers=65\n",
+    ] {
+        assert!(out.stdout.contains(expected), "{}", out.stdout);
+    }
     assert!(
-        out.stdout
-            .contains("nvme create-ns /dev/nvme0 --nsze=262144"),
+        !out.stdout.contains("nvme delete-ns /dev/nvme0"),
         "{}",
         out.stdout
     );

@@ -3,6 +3,7 @@
 //! Everything is read from proc and sysfs below a given root; nothing is asked of a device. docs/streams.md has the
 //! measurements behind the decisions.
 
+mod controller;
 mod decide;
 mod disk;
 mod mounts;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::labeller::Level;
 
+pub use controller::{Controller, ControllerError, controller};
 pub use disk::{Bus, Disk};
 pub use mounts::Mount;
 pub use plan::{Class, classes, plan};

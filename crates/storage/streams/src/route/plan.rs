@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::Controller;
 use crate::hint::Hint;
 use crate::rules::Rules;
 
@@ -48,10 +49,16 @@ pub fn classes(rules: &Rules, bytes: &BTreeMap<usize, u64>) -> Vec<Class> {
 const GIB: u64 = 1 << 30;
 const BLOCK: u64 = 4096;
 
-/// The commands that make one namespace for each class on the drive `controller` (`nvme0`).
+/// The commands that make one namespace for each class on the drive of a controller, which is its only one. New namespaces
+/// are called as `disk` is, the one that is there now.
 #[must_use]
-pub fn plan(controller: &str, classes: &[Class]) -> String {
+pub fn plan(controller: &Controller, disk: &str, classes: &[Class]) -> String {
+    let Controller {
+        name: controller,
+        id,
+    } = controller;
     let mut out = String::new();
+    let disks = disk.rsplit_once('n').map_or(disk, |(before, _)| before);
     let device = format!("/dev/{controller}");
     let count = classes.len();
     let _ = write!(
@@ -73,7 +80,7 @@ pub fn plan(controller: &str, classes: &[Class]) -> String {
             out,
             "# {}: {} GiB for {}\n\
              nvme create-ns {device} --nsze={blocks} --ncap={blocks} --block-size={BLOCK} --endg-id=1 --nphndls=1 --phndls={at}\n\
-             nvme attach-ns {device} --namespace-id={number} --controllers=0\n",
+             nvme attach-ns {device} --namespace-id={number} --controllers={id}\n",
             class.name,
             bytes / GIB,
             class.patterns.join(" ")
@@ -88,8 +95,8 @@ pub fn plan(controller: &str, classes: &[Class]) -> String {
         let (number, name) = (at + 1, &class.name);
         let _ = write!(
             out,
-            "mkfs.xfs -L {name} /dev/{controller}n{number}\n\
-             mkdir -p /mnt/{name} && mount -o discard /dev/{controller}n{number} /mnt/{name}\n"
+            "mkfs.xfs -L {name} /dev/{disks}n{number}\n\
+             mkdir -p /mnt/{name} && mount -o discard /dev/{disks}n{number} /mnt/{name}\n"
         );
     }
     let _ = write!(
@@ -99,7 +106,7 @@ pub fn plan(controller: &str, classes: &[Class]) -> String {
     for at in 0..count {
         let _ = writeln!(
             out,
-            "nvme fdp status /dev/{controller}n{} --human-readable",
+            "nvme fdp status /dev/{disks}n{} --human-readable",
             at + 1
         );
     }

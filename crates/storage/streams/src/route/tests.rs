@@ -321,13 +321,18 @@ fn the_plan_names_every_class_once_with_its_handle() {
             "cold"
         ]
     );
-    let plan = plan("nvme3", &classes);
+    let controller = Controller {
+        name: "nvme3".to_owned(),
+        id: 65,
+    };
+    let plan = plan(&controller, "nvme0n1", &classes);
     assert!(plan.contains(
         "# doublewrite: 6 GiB for **/#ib_*.{dblwr,bdblwr}\n\
          nvme create-ns /dev/nvme3 --nsze=1572864 --ncap=1572864 --block-size=4096 --endg-id=1 --nphndls=1 --phndls=0\n"
     ), "{plan}");
     assert!(plan.contains("--phndls=6\n") && !plan.contains("--phndls=7"));
-    assert!(plan.contains("mkfs.xfs -L redo /dev/nvme3n2\n"));
+    assert!(plan.contains("attach-ns /dev/nvme3 --namespace-id=7 --controllers=65\n"));
+    assert!(plan.contains("mkfs.xfs -L redo /dev/nvme0n2\n"));
 }
 
 /// Mounts as the kernel lists them: number, number of the one below, place, kind.

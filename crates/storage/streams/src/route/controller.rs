@@ -1,0 +1,208 @@
+//! The NVMe controller that a disk is reached through, from sysfs.
+//!
+//! Names do not tell it: with native multipath `nvme0n1` is the first namespace of subsystem 0, and `nvme0` may be the
+//! controller of another drive.
+
+use std::path::{Path, PathBuf};
+
+use super::System;
+
+/// A controller of an NVMe drive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Controller {
+    /// As the kernel calls it: `nvme0`.
+    pub name: String,
+    /// Its number on the drive (CNTLID).
+    pub id: u16,
+}
+
+/// Why there is no plan for a disk.
+#[derive(Debug, thiserror::Error)]
+pub enum ControllerError {
+    /// It is something else.
+    #[error("{disk} is not on an NVMe drive, so there is nothing to cut into namespaces")]
+    NotNvme {
+        /// The disk.
+        disk: String,
+    },
+    /// sysfs does not say what it should.
+    #[error(
+        "the controller of {disk} is not known: {} has no controller with a cntlid; `nvme list -v` shows \
+         which one it is", place.display()
+    )]
+    Unknown {
+        /// The disk.
+        disk: String,
+        /// Where it should be.
+        place: PathBuf,
+    },
+    /// Namespaces are attached to one.
+    #[error(
+        "{disk} is reached through {} controllers ({}): a plan for one of them would take the namespaces from the others; \
+         it is not made", names.len(), names.join(", ")
+    )]
+    Several {
+        /// The disk.
+        disk: String,
+        /// Their names.
+        names: Vec<String>,
+    },
+}
+
+/// The only controller of a disk.
+///
+/// # Errors
+/// The disk is on no NVMe drive or on one with several controllers, or sysfs does not tell.
+pub fn controller(system: &System, disk: &str) -> Result<Controller, ControllerError> {
+    let not_nvme = || ControllerError::NotNvme {
+        disk: disk.to_owned(),
+    };
+    if !disk.starts_with("nvme") {
+        return Err(not_nvme());
+    }
+    let folder = system.root().join("sys/class/block").join(disk);
+    let folder = folder.canonicalize().map_err(|_| not_nvme())?;
+    let parent = folder.parent().ok_or_else(not_nvme)?;
+    let unknown = |place: &Path| ControllerError::Unknown {
+        disk: disk.to_owned(),
+        place: place.to_owned(),
+    };
+    // The disk is in the folder of its controller, or of its subsystem when several controllers can lead to it.
+    let own = read(parent);
+    let subsystem = match &own {
+        Some(own) => subsystem_of(system, &own.name),
+        None => Some(parent.to_owned()),
+    };
+    let mut all = subsystem.as_deref().map_or(Vec::new(), controllers);
+    if let Some(own) = own.filter(|own| !all.contains(own)) {
+        all.push(own);
+    }
+    match &all[..] {
+        [] => Err(unknown(parent)),
+        [one] => Ok(one.clone()),
+        several => Err(ControllerError::Several {
+            disk: disk.to_owned(),
+            names: several.iter().map(|one| one.name.clone()).collect(),
+        }),
+    }
+}
+
+/// The controller that a folder is of.
+fn read(folder: &Path) -> Option<Controller> {
+    let name = folder.file_name()?.to_str()?.to_owned();
+    let id = std::fs::read_to_string(folder.join("cntlid")).ok()?;
+    let id = id.trim().parse().ok()?;
+    Some(Controller { name, id })
+}
+
+/// The controllers of a subsystem, by name.
+fn controllers(subsystem: &Path) -> Vec<Controller> {
+    let entries = std::fs::read_dir(subsystem).into_iter().flatten();
+    let found = entries.filter_map(|entry| read(&entry.ok()?.path()));
+    let mut found: Vec<Controller> = found.collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+/// The subsystem that has this controller.
+fn subsystem_of(system: &System, controller: &str) -> Option<PathBuf> {
+    let all = system.root().join("sys/class/nvme-subsystem");
+    let entries = std::fs::read_dir(all).ok()?;
+    let mut folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    folders.find(|folder| folder.join(controller).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A sysfs with drives: the folder of each disk below `sys/devices`, and the controllers of each subsystem with their
+    /// numbers.
+    fn machine(disks: &[&str], subsystems: &[(&str, &[(&str, u16)])]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let sys = root.path().join("sys");
+        let (blocks, classes) = (sys.join("class/block"), sys.join("class/nvme-subsystem"));
+        fs::create_dir_all(&blocks).unwrap();
+        fs::create_dir_all(&classes).unwrap();
+        for (subsystem, controllers) in subsystems {
+            let folder = sys.join("devices/virtual/nvme-subsystem").join(subsystem);
+            fs::create_dir_all(&folder).unwrap();
+            symlink(&folder, classes.join(subsystem)).unwrap();
+            for (name, id) in *controllers {
+                let own = sys.join("devices/pci/nvme").join(name);
+                fs::create_dir_all(&own).unwrap();
+                fs::write(own.join("cntlid"), format!("{id}\n")).unwrap();
+                symlink(&own, folder.join(name)).unwrap();
+            }
+        }
+        for disk in disks {
+            let folder = sys.join("devices").join(disk);
+            fs::create_dir_all(&folder).unwrap();
+            symlink(&folder, blocks.join(folder.file_name().unwrap())).unwrap();
+        }
+        root
+    }
+
+    fn found(root: &tempfile::TempDir, disk: &str) -> Result<(String, u16), String> {
+        let found = controller(&System::at(root.path()), disk);
+        let found = found.map(|one| (one.name, one.id));
+        found.map_err(|error| error.to_string())
+    }
+
+    /// The subsystems were found in another order than the controllers.
+    #[test]
+    fn the_controller_is_that_of_the_subsystem_and_not_that_of_the_name() {
+        let root = machine(
+            &["virtual/nvme-subsystem/nvme-subsys0/nvme0n1"],
+            &[
+                ("nvme-subsys0", &[("nvme1", 7)]),
+                ("nvme-subsys1", &[("nvme0", 1)]),
+            ],
+        );
+        assert_eq!(found(&root, "nvme0n1"), Ok(("nvme1".to_owned(), 7)));
+    }
+
+    #[test]
+    fn a_disk_in_the_folder_of_its_controller_has_that() {
+        let root = machine(
+            &["pci/nvme/nvme1/nvme0n1"],
+            &[("nvme-subsys0", &[("nvme1", 65)])],
+        );
+        assert_eq!(found(&root, "nvme0n1"), Ok(("nvme1".to_owned(), 65)));
+        // Kernels without subsystems in sysfs.
+        fs::remove_dir_all(root.path().join("sys/class/nvme-subsystem")).unwrap();
+        assert_eq!(found(&root, "nvme0n1"), Ok(("nvme1".to_owned(), 65)));
+    }
+
+    #[test]
+    fn several_controllers_are_refused_wherever_the_disk_lies() {
+        for disk in [
+            "virtual/nvme-subsystem/nvme-subsys0/nvme0n1",
+            "pci/nvme/nvme0/nvme0n1",
+        ] {
+            let root = machine(&[disk], &[("nvme-subsys0", &[("nvme0", 1), ("nvme3", 2)])]);
+            let error = found(&root, "nvme0n1").unwrap_err();
+            assert!(
+                error.contains("2 controllers (nvme0, nvme3)"),
+                "{disk}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_sysfs_does_not_tell_is_not_guessed() {
+        let root = machine(&["virtual/nvme-subsystem/nvme-subsys0/nvme0n1"], &[]);
+        let error = found(&root, "nvme0n1").unwrap_err();
+        assert!(
+            error.contains("nvme-subsys0 has no controller with a cntlid"),
+            "{error}"
+        );
+        for disk in ["sda", "nvme9n1"] {
+            let error = found(&root, disk).unwrap_err();
+            assert!(error.contains("is not on an NVMe drive"), "{disk}: {error}");
+        }
+    }
+}
