@@ -109,6 +109,28 @@ fn dropped_events_lead_to_a_look_at_everything() {
     assert_eq!(metric(&metrics, "queue_overflows_total"), 1);
 }
 
+/// Files that live shorter than it takes to hear of them: what they wrote has no hint, and they are counted.
+#[test]
+fn files_that_were_gone_before_they_were_labelled_are_counted() {
+    let mut site = Site::new();
+    let data = site.disk("xfs");
+    let metrics = site.path("saiga.prom");
+    let mut labeller = site.labeller(&data, &["--rules", "mysql", "--metrics", text(&metrics)]);
+    labeller.signal("STOP");
+    for name in ["undo_001", "undo_002", "auto.cnf"] {
+        fs::write(data.join(name), "").unwrap();
+    }
+    fs::remove_file(data.join("undo_001")).unwrap();
+    fs::remove_file(data.join("auto.cnf")).unwrap();
+    fs::rename(data.join("undo_002"), data.join("undo_003")).unwrap();
+    labeller.signal("CONT");
+    labeller.wait_for("undo_003 long");
+    assert_eq!(labeller.end(), Some(0));
+    assert_eq!(hint(&data.join("undo_003")), Hint::Long);
+    // No rule wants the one that is not a tablespace.
+    assert_eq!(metric(&metrics, "labels_missed_total"), 2);
+}
+
 #[test]
 fn a_directory_that_vanishes_and_returns_is_labelled_again() {
     for mode in ["notify", "gate"] {

@@ -6,6 +6,7 @@
 //!
 //! Deliberately absent: the program whose writes are recorded, signals, words for people beyond errors (the CLI's).
 
+mod clock;
 mod events;
 mod fiemap;
 mod ground;

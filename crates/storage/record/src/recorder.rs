@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 use saiga_blocktrace::{Event, Operation, Tap, TapError, Via};
 use saiga_ftl::trace::{Op, Recorded, WriteError, Writer};
 
+use crate::clock::now_ns;
 use crate::events::Waiting;
 use crate::ground::{Ground, GroundError};
 use crate::output::{Output, OutputError};
-use crate::scan::{OURSELVES, Scan, Scanner, now_ns};
+use crate::scan::{OURSELVES, Scan, Scanner};
 use crate::sync::sync;
 use crate::tally::Tally;
 

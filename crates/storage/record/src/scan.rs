@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use saiga_blocktrace::Device;
 use saiga_streams::tree::{self, Found, Identity};
 
+use crate::clock::{monotonic_ns, now_ns};
 use crate::fiemap::{self, Layout};
 use crate::ground::{self, Ground, GroundError};
 use crate::map::{Map, Owned};
@@ -114,17 +115,6 @@ impl Names {
     }
 }
 
-/// Nanoseconds of CLOCK_MONOTONIC, as events have them.
-pub(crate) fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let parts = u64::try_from(now.tv_sec)
-        .ok()
-        .zip(u64::try_from(now.tv_nsec).ok());
-    parts.map_or(0, |(seconds, nanoseconds)| {
-        seconds * 1_000_000_000 + nanoseconds
-    })
-}
-
 fn identified(output: File) -> Result<(File, Identity), GroundError> {
     let identity = tree::identity(output.as_fd());
     let identity = identity.map_err(|error| GroundError::Unfit {
@@ -132,14 +122,6 @@ fn identified(output: File) -> Result<(File, Identity), GroundError> {
         why: error.to_string(),
     })?;
     Ok((output, identity))
-}
-
-/// A time of CLOCK_REALTIME by CLOCK_MONOTONIC.
-fn monotonic_ns((seconds, nanoseconds): (i64, u32)) -> u64 {
-    let since = Duration::new(u64::try_from(seconds).unwrap_or_default(), nanoseconds);
-    let age = SystemTime::now().duration_since(UNIX_EPOCH + since);
-    let age = age.map_or(0, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
-    now_ns().saturating_sub(age)
 }
 
 impl Scanner {

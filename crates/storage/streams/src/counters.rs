@@ -49,6 +49,7 @@ counters! {
     gated "counter" "labels_gated_total" "Those of them that were put there before the open returned."
     lost "counter" "labels_lost_total" "Hints that were found missing from files that had them."
     reapplied "counter" "labels_reapplied_total" "Lost hints that were put back."
+    missed "counter" "labels_missed_total" "Names with a rule that were gone before their file was labelled."
     refused "counter" "labels_refused_total" "Hints that did not take, or files that could not be opened."
     kept "counter" "labels_kept_total" "Files whose hint somebody else had set, and which kept it."
     overflows "counter" "queue_overflows_total" "Times that the kernel dropped events; each led to a new look at everything."

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use super::{Labeller, Level};
 use crate::counters::count;
 use crate::events::{self, Event};
+use crate::hint::Hint;
 use crate::sys::{self, Handle};
 use crate::tree::{self, Entry};
 
@@ -103,7 +104,20 @@ impl Labeller<'_> {
                 self.link(&path);
                 self.scan_queued(&mut HashSet::new());
             }
+            Err(Errno::NOENT) => self.missed(&path),
             Ok(Entry::Directory | Entry::Other) | Err(_) => {}
+        }
+    }
+
+    /// A file that lived shorter than it takes to hear of it, or has another name by now: what was written until then came
+    /// without its hint, unless an open at the gate has set it.
+    fn missed(&mut self, path: &Path) {
+        let view = std::sync::Arc::clone(&self.view);
+        let is_wanted = view
+            .decide(path)
+            .is_some_and(|rule| rule.hint != Hint::NotSet);
+        if is_wanted && self.gate.is_none() {
+            count(&self.counters.missed);
         }
     }
 
