@@ -66,6 +66,23 @@ fn the_example_for_one_redis_runs() {
     test.assert_nothing_left();
 }
 
+/// The same as `compare redis` and `bench redis` run it.
+#[test]
+fn upgraded_connections_do_not_make_up_for_bytes_by_tcp_in_runs_of_redis_either() {
+    let test = Marked::with_real_library();
+    let mut saiga = test.saiga(&["bench", "redis", "--arm", "saiga", "--json"]);
+    saiga.args(["-c", "2", "-n", "100000", "-t", "set"]);
+    let said = test.said(saiga.env("SAIGA_EVIDENCE_MESSAGES", "30000"));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let run: Run = serde_json::from_str(&said.stdout).unwrap();
+    let why = run.rejected.unwrap();
+    assert!(why.starts_with("not accelerated: "), "{why}");
+    let all = " by TCP, and 2 of the client's 2 connections were upgraded";
+    assert!(why.ends_with(all), "{why}");
+    assert!(run.metrics["channel_share"] < 0.9, "{:?}", run.metrics);
+    test.assert_nothing_left();
+}
+
 /// Both connections get a channel, but so late that most of their bytes went by TCP.
 #[test]
 fn upgraded_connections_do_not_make_up_for_bytes_by_tcp() {

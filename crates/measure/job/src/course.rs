@@ -8,24 +8,12 @@ use std::io;
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
-use saiga_experiment::acceleration::{Acceleration, AccelerationProbe, Moved};
+use saiga_experiment::acceleration::{AccelerationProbe, Looks};
 use saiga_experiment::cpu::HostTime;
 use saiga_experiment::workload::Failure;
 
 use crate::record::unix_s;
 use crate::running::Running;
-
-/// Why nothing is known of a measured interval that was shorter than the pause between two looks.
-const TOO_SHORT: &str =
-    "no look at its connections fell into the measured interval; measure for longer";
-/// The same of a whole load.
-const UNSEEN: &str = "the load ended before a look at its connections; let it run for longer";
-/// What a process says that has no connections yet.
-const NOTHING: Acceleration = Acceleration {
-    upgraded_sockets: 0,
-    channel_bytes: 0,
-    tcp_bytes: 0,
-};
 
 /// Looks, in the order of time.
 #[derive(Default)]
@@ -34,10 +22,8 @@ pub(crate) struct Course {
     used: Vec<(f64, f64)>,
     /// What the whole host was busy with at the same looks.
     host: Vec<HostTime>,
-    /// Seconds since 1970, and what the process said of its connections then.
-    seen: Vec<(f64, Acceleration)>,
-    /// Why the last question without an answer had none.
-    silence: Option<String>,
+    /// What the process said of its connections, by seconds since 1970.
+    pub(crate) connections: Looks,
 }
 
 /// Which process is asked about the connections of a load.
@@ -66,10 +52,8 @@ impl Course {
     /// Asks about the connections of the load, whose process is `client`.
     pub(crate) fn ask(&mut self, asked: Asked<'_>, client: u32) {
         let pid = asked.server.unwrap_or(client);
-        match asked.probe.observe(pid, asked.connections) {
-            Ok(seen) => self.seen.push((unix_s(SystemTime::now()), seen)),
-            Err(why) => self.silence = Some(why),
-        }
+        let answer = asked.probe.observe(pid, asked.connections);
+        self.connections.add(unix_s(SystemTime::now()), answer);
     }
 
     /// CPU seconds of the servers within a time.
@@ -104,33 +88,6 @@ impl Course {
             1.0
         };
         Some(used_left + share * (used_right - used_left))
-    }
-
-    /// Connections that were upgraded, and what all of them moved between the looks within a time.
-    /// Where only one look falls into it, what was moved since the look before counts.
-    ///
-    /// # Errors
-    /// Why nothing is known of it, in words for people.
-    pub(crate) fn moved_within(&self, time: &Range<f64>) -> Result<(u64, Moved), String> {
-        let first = self.seen.partition_point(|(at, _)| *at < time.start);
-        let end = self.seen.partition_point(|(at, _)| *at <= time.end);
-        let looks = self.seen.get(first..end).unwrap_or_default();
-        let Some((_, last)) = looks.last() else {
-            return Err(match &self.silence {
-                _ if !self.seen.is_empty() => TOO_SHORT.to_owned(),
-                Some(why) => why.clone(),
-                None => UNSEEN.to_owned(),
-            });
-        };
-        let moved = if looks.len() > 1 {
-            let pairs = looks.windows(2);
-            let moved = pairs.map(|pair| Moved::between(&pair[0].1, &pair[1].1));
-            moved.fold(Moved::default(), Moved::and)
-        } else {
-            let before = first.checked_sub(1).map_or(NOTHING, |at| self.seen[at].1);
-            Moved::between(&before, last)
-        };
-        Ok((last.upgraded_sockets, moved))
     }
 }
 
@@ -180,72 +137,5 @@ mod tests {
             0.0,
             "the end was not seen"
         );
-    }
-
-    /// Looks of one second each, at bytes by channel and by TCP since the client began.
-    fn looks(bytes: &[(u64, u64)]) -> Course {
-        let look = |(at, (channel_bytes, tcp_bytes)): (u32, &(u64, u64))| {
-            let seen = Acceleration {
-                upgraded_sockets: 1,
-                channel_bytes: *channel_bytes,
-                tcp_bytes: *tcp_bytes,
-            };
-            (f64::from(at), seen)
-        };
-        Course {
-            seen: (10..).zip(bytes).map(look).collect(),
-            ..Course::default()
-        }
-    }
-
-    fn moved(course: &Course, time: Range<f64>) -> (u64, u64) {
-        let (upgraded, moved) = course.moved_within(&time).unwrap();
-        assert_eq!(upgraded, 1);
-        (moved.channel_bytes, moved.tcp_bytes)
-    }
-
-    #[test]
-    fn bytes_of_the_measured_interval_count_and_no_others() {
-        let course = looks(&[(0, 50), (100, 60), (900, 61), (900, 900)]);
-        assert_eq!(moved(&course, 11.0..12.0), (800, 1));
-        assert_eq!(moved(&course, 10.5..12.9), (800, 1));
-        assert_eq!(moved(&course, f64::NEG_INFINITY..f64::INFINITY), (900, 850));
-        // Shorter than the pause between two looks.
-        assert_eq!(moved(&course, 11.5..12.5), (800, 1));
-        assert_eq!(moved(&course, 9.5..10.5), (0, 50));
-        let told = course.moved_within(&(12.1..12.9)).unwrap_err();
-        assert!(
-            told.starts_with("no look at its connections fell into"),
-            "{told}"
-        );
-    }
-
-    #[test]
-    fn connections_that_are_made_anew_begin_again() {
-        let course = looks(&[(100, 5), (900, 5), (30, 64), (500, 64)]);
-        assert_eq!(moved(&course, 10.0..13.0), (800 + 470, 59));
-    }
-
-    #[test]
-    fn one_upgraded_connection_of_many_is_no_proof() {
-        let course = looks(&[(0, 0), (900, 8100)]);
-        let (upgraded, moved) = course.moved_within(&(10.0..11.0)).unwrap();
-        assert_eq!(
-            moved.shortfall(upgraded, 10).unwrap(),
-            "900 bytes went by channel and 8100 by TCP, and 1 of the client's 10 connections were \
-             upgraded"
-        );
-    }
-
-    #[test]
-    fn a_process_that_says_nothing_proves_nothing() {
-        let all = || f64::NEG_INFINITY..f64::INFINITY;
-        let never = Course::default().moved_within(&all()).unwrap_err();
-        assert!(never.starts_with("the load ended before"), "{never}");
-        let mute = Course {
-            silence: Some("no page".to_owned()),
-            ..Course::default()
-        };
-        assert_eq!(mute.moved_within(&all()), Err("no page".to_owned()));
     }
 }

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use saiga_experiment::acceleration;
 use saiga_experiment::file::Kind;
 use saiga_experiment::log;
 use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
@@ -13,6 +14,7 @@ use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
 use crate::amplification::Amplification;
 use crate::client::{self, Output};
 use crate::course::{Asked, Course};
+use crate::record::Times;
 use crate::running::Running;
 
 /// How often the servers are looked at while the load runs.
@@ -92,8 +94,6 @@ pub(crate) fn run(
         let seconds = used.with_interrupts(cpu).as_secs_f64();
         metrics.insert(name.to_owned(), seconds);
     }
-    let unproved =
-        accelerated.and_then(|asked| proved(asked, &course, &output, &mut metrics).err());
     let mut detail = output.detail;
     let unsampled = written.and_then(|written| match written {
         Ok(found) => {
@@ -103,42 +103,36 @@ pub(crate) fn run(
         }
         Err(error) => Some(error.to_string()),
     });
-    let invalid = output.rejected.or(unproved).or(unsampled);
-    let measured = Measured {
+    let mut measured = Measured {
         seconds: output.seconds.unwrap_or(took.as_secs_f64()),
         metrics,
         foreign_cpu_s: used.foreign_s,
         window_s: used.window_s,
-        invalid,
+        invalid: output.rejected,
         detail,
     };
+    judge(&mut measured, accelerated, &course, output.times.as_ref());
+    measured.invalid = measured.invalid.or(unsampled);
     Ok(Ran {
         measured,
         unanswered: output.unanswered,
     })
 }
 
-/// Adds what went by channel while the load was measured.
-///
-/// # Errors
-/// Why a run under Saiga does not count.
-fn proved(
-    asked: Asked<'_>,
+/// Makes a run that must prove that it was accelerated invalid where it did not while it was
+/// measured, or all the time where it does not say when that was.
+fn judge(
+    measured: &mut Measured,
+    accelerated: Option<Asked<'_>>,
     course: &Course,
-    output: &Output,
-    metrics: &mut BTreeMap<String, f64>,
-) -> Result<(), String> {
-    let always = || f64::NEG_INFINITY..f64::INFINITY;
-    let measured = output.times.as_ref();
-    let measured = measured.map_or_else(always, |times| times.measured.clone());
-    let moved = course.moved_within(&measured);
-    let (upgraded, moved) = moved.map_err(|why| format!("not accelerated: {why}"))?;
-    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
-    metrics.insert("upgraded_sockets".to_owned(), upgraded as f64);
-    metrics.insert("channel_share".to_owned(), moved.channel_share());
-    match moved.shortfall(upgraded, asked.connections) {
-        Some(why) => Err(format!("not accelerated: {why}")),
-        None => Ok(()),
+    times: Option<&Times>,
+) {
+    if let Some(asked) = accelerated {
+        let moved = match times {
+            Some(times) => course.connections.moved_within(&times.measured),
+            None => course.connections.moved(),
+        };
+        acceleration::judge(measured, moved, asked.connections);
     }
 }
 

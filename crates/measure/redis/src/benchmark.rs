@@ -32,7 +32,7 @@ pub(crate) fn run(
     operations: u64,
     threads: u32,
     conditions: &Conditions<'_>,
-    mut channels: Option<&mut ChannelWatch<'_>>,
+    channels: Option<&mut ChannelWatch<'_>>,
 ) -> Result<Measured, Failure> {
     let out = fleet.master().dir.path().join("client.csv");
     let err = fleet.master().dir.path().join("client.log");
@@ -43,17 +43,8 @@ pub(crate) fn run(
     let mut client = line
         .spawn(PACKAGE, stdout, stderr)
         .map_err(Failure::impossible)?;
-    let (ended, idle_tail) = watch(
-        &mut client,
-        fleet,
-        threads,
-        conditions,
-        channels.as_deref_mut(),
-    )?;
+    let (ended, idle_tail) = watch(&mut client, fleet, threads, conditions, channels)?;
     let server_after = fleet.cpu_time();
-    if let Some(channels) = channels {
-        channels.look();
-    }
     let said = || last_line(&err);
     if let Some(obituary) = fleet.obituary() {
         return Err(Failure::run(obituary));

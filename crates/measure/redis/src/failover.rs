@@ -102,9 +102,10 @@ pub(crate) fn run(
         invalid: None,
         detail: None,
     };
-    if let Some(channels) = channels {
-        let least_bytes = account.acknowledged * load.least_bytes_per_request();
-        channels.judge(&mut measured, least_bytes);
+    if let Some(mut channels) = channels {
+        let wrote = Duration::try_from_secs_f64(account.wrote_s).unwrap_or(WRITER_LIMIT);
+        channels.end_at(began + wrote.min(WRITER_LIMIT + GRACE));
+        channels.judge(&mut measured, load);
     }
     Ok(measured)
 }
@@ -191,6 +192,7 @@ fn metrics(account: &Account) -> BTreeMap<String, f64> {
         lost,
         without_service_s,
         switched: _,
+        wrote_s: _,
     } = *account;
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
     let [acknowledged, lost] = [acknowledged, lost].map(|count| count as f64);

@@ -12,6 +12,8 @@ pub(crate) const USUAL_MAX_CLIENTS: u32 = 10_000;
 /// From so many connections on it is told: one in sixty-four may need a descriptor of the
 /// library's, whose number redis-server counts as that of a client.
 const MANY_CLIENTS: u32 = 9_000;
+/// Requests within which a connection earns its channel; those that are sent at once are one.
+const FIRST_REQUESTS: u64 = 64;
 /// Threads of redis-benchmark that is told `--cluster` and no number: one for each master.
 const CLUSTER_THREADS: u32 = 3;
 
@@ -187,7 +189,7 @@ impl Load for RedisLoad {
     /// begin in one way and go on in another (DESIGN.md, "a connection earns its channel").
     fn least_operations(&self) -> u64 {
         let each = if self.reconnect { 1 } else { 200 };
-        u64::from(self.clients) * each
+        u64::from(self.clients) * each * u64::from(self.pipeline)
     }
 
     fn calibrates(&self) -> bool {
@@ -223,12 +225,13 @@ impl RedisLoad {
         (clients > MANY_CLIENTS).then(|| clients.saturating_add(100 + clients / 32))
     }
 
-    /// A request and its answer have at least this many bytes.
-    pub(crate) fn least_bytes_per_request(&self) -> u64 {
-        match self.test {
+    /// The bytes of a connection's first requests and their answers, at least.
+    pub(crate) fn least_bytes_at_first(&self) -> u64 {
+        let request = match self.test {
             Test::Ping => 21,
             Test::Set | Test::Get | Test::Failover => 30 + u64::from(self.value_bytes),
-        }
+        };
+        FIRST_REQUESTS * u64::from(self.pipeline) * request
     }
 }
 
@@ -271,6 +274,18 @@ mod tests {
             params,
             json!({"test": "get", "clients": 50, "pipeline": 1, "value_bytes": 3, "io_threads": 2})
         );
+    }
+
+    #[test]
+    fn a_run_is_three_times_as_long_as_connections_need_to_earn_their_channels() {
+        for pipeline in [1, 16] {
+            let load = RedisLoad {
+                pipeline,
+                ..RedisLoad::new(Test::Set, 50)
+            };
+            assert_eq!(load.least_operations(), 10_000 * u64::from(pipeline));
+            assert_eq!(load.least_bytes_at_first(), 64 * 33 * u64::from(pipeline));
+        }
     }
 
     #[test]

@@ -220,8 +220,7 @@ impl Target for RedisTarget {
             }
         }
         if let Some(watch) = watch {
-            let least_bytes = operations.saturating_mul(load.least_bytes_per_request());
-            watch.judge(&mut measured, least_bytes);
+            watch.judge(&mut measured, load);
         }
         if let Some(idle) = idle {
             measured.metrics.extend(idle.metrics());

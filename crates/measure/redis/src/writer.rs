@@ -50,6 +50,8 @@ pub struct Account {
     pub without_service_s: f64,
     /// Whether a second master was written to.
     pub switched: bool,
+    /// Seconds until the last write, after which only the check for what was lost remained.
+    pub wrote_s: f64,
 }
 
 /// Why there is no account.
@@ -93,6 +95,7 @@ pub fn write(orders: &Orders) -> Result<Account, WriterError> {
             .map(|writer| writer.join().unwrap_or_default())
             .collect()
     });
+    let wrote_s = shared.began.elapsed().as_secs_f64();
     let mut lost = 0;
     for (name, keys) in (0..).zip(&acknowledged) {
         lost += missing(orders, name, keys)?;
@@ -102,6 +105,7 @@ pub fn write(orders: &Orders) -> Result<Account, WriterError> {
         lost,
         without_service_s: seconds(shared.longest_us.load(Ordering::Relaxed)),
         switched: shared.switched_us.load(Ordering::Relaxed) > 0,
+        wrote_s,
     })
 }
 
@@ -114,12 +118,14 @@ impl Account {
             lost,
             without_service_s,
             switched,
+            wrote_s,
         } = self;
         json!({
             "acknowledged": acknowledged,
             "lost": lost,
             "without_service_s": without_service_s,
             "switched": switched,
+            "wrote_s": wrote_s,
         })
         .to_string()
     }
@@ -132,6 +138,7 @@ impl Account {
             lost: value.get("lost")?.as_u64()?,
             without_service_s: value.get("without_service_s")?.as_f64()?,
             switched: value.get("switched")?.as_bool()?,
+            wrote_s: value.get("wrote_s")?.as_f64()?,
         })
     }
 }
@@ -255,6 +262,7 @@ mod tests {
             lost: 7,
             without_service_s: 2.25,
             switched: true,
+            wrote_s: 3.5,
         };
         assert_eq!(Account::from_json(&account.to_json()), Some(account));
         assert_eq!(Account::from_json("saiga: no master"), None);

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use saiga_experiment::acceleration::{Acceleration, AccelerationProbe, Moved};
+use saiga_experiment::acceleration::{self, Acceleration, AccelerationProbe, Moved};
 use saiga_experiment::cpu::Used;
 use saiga_experiment::log::last_lines;
 use saiga_experiment::process::{Child, CommandLine, Signal, Waited};
@@ -230,26 +230,14 @@ impl Moment {
 
 /// Makes a run invalid unless nearly all bytes of the window went by channel.
 fn judge(measured: &mut Measured, before: Moment, after: Moment, connections: u32) {
-    let (before, after) = match (before.seen, after.seen) {
-        (None, _) | (_, None) => return,
-        (Some(Ok(before)), Some(Ok(after))) => (before, after),
-        (Some(Err(reason)), _) | (_, Some(Err(reason))) => {
-            measured.invalid = Some(format!("not accelerated: {reason}"));
-            return;
-        }
+    let (Some(before), Some(after)) = (before.seen, after.seen) else {
+        return;
     };
-    let moved = Moved::between(&before, &after);
-    if let Some(why) = moved.shortfall(after.upgraded_sockets, connections) {
-        measured.invalid = Some(format!("not accelerated: {why}"));
-    }
-    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
-    let upgraded = after.upgraded_sockets as f64;
-    measured
-        .metrics
-        .insert("channel_share".to_owned(), moved.channel_share());
-    measured
-        .metrics
-        .insert("upgraded_sockets".to_owned(), upgraded);
+    let moved = before.and_then(|before| {
+        let after = after?;
+        Ok((after.upgraded_sockets, Moved::between(&before, &after)))
+    });
+    acceleration::judge(measured, moved, connections);
 }
 
 #[cfg(test)]
