@@ -51,7 +51,8 @@ demo:
 test:
 	tools/setup test
 	$(MAKE) build chaos
-	$(libraries) $(CARGO) test --workspace --locked
+	$(libraries) tools/test --workspace --locked
+	$(CARGO) test --doc --workspace --locked
 	$(MAKE) loom
 
 # The rings and waiting places under every interleaving that loom finds with two preemptions.

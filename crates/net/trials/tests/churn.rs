@@ -48,7 +48,7 @@ fn connect_and_close_leaves_nothing_behind() {
 /// Connections to a server at `port` come, ask `question`, whose answer ends with `end`, and go:
 /// neither the server's `processes` nor the client hold anything of them.
 fn leaves_nothing(port: u16, [question, end]: [&str; 2], processes: &[u32]) {
-    let (warm, visits) = (1000, by_scale(4000, 100_000));
+    let (warm, visits) = (1000, by_scale(2000, 100_000));
     let words = [&port.to_string(), "20", question, end];
     let mut client = Peer::start(compile::tool("visitor"), &words, Arm::Library);
     let mut run = |count: u32| -> Vec<Census> {
