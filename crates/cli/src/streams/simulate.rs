@@ -89,7 +89,7 @@ pub(crate) struct Args {
     /// With --trace: streams that the device keeps apart; all further ones share the first
     #[arg(long, value_name = "N", default_value_t = 8, conflicts_with_all = SYNTHETIC)]
     handles: usize,
-    /// With --trace: do not tell the device of discards
+    /// With --trace: only as if the device were told of no discards; else both are simulated where the trace has some
     #[arg(long, conflicts_with_all = SYNTHETIC)]
     no_trim: bool,
     /// Print JSON
@@ -103,7 +103,8 @@ struct DeviceArgs {
     /// Spare space as a share of the logical pages
     #[arg(long, value_name = "SHARE", default_value_t = 0.07)]
     op: f64,
-    /// Share of the logical pages that hold data; with --trace several, as 0.7,0.9 [default: 1, with --trace 0.9]
+    /// Share of the logical pages that hold data (at a time, with --trace); with --trace several, as 0.7,0.9 [default: 1, with
+    /// --trace 0.9]
     #[arg(long, value_name = "SHARE", value_delimiter = ',')]
     utilisation: Vec<f64>,
     /// Pages of a reclaim unit [default: 256, with --trace as many as leave 2048 units]
@@ -227,7 +228,7 @@ impl DeviceArgs {
     }
 
     /// The device that a trace is replayed on, but for what there may be several of.
-    fn options(&self, handles: usize, trim: bool) -> Options {
+    fn options(&self, handles: usize) -> Options {
         Options {
             over_provisioning: self.op,
             unit_pages: self.ru_pages,
@@ -235,7 +236,6 @@ impl DeviceArgs {
             quota: self.quota(),
             gc: self.gc(),
             handles,
-            trim,
             length: self.length(),
             seed: self.seed,
             memory_bytes: memory::available_bytes(),

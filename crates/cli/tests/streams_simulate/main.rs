@@ -191,7 +191,7 @@ fn a_trace_compares_rule_sets() {
     for expected in [
         "in 3 files\n40000 writes of 156 MiB, 0 discards of 0 B\n",
         "30500 distinct pages of 4.00 KiB, 20000 of which held data before; 40000 written by one",
-        "90 % in use; the trace was repeated 7 times as warm-up",
+        "90 % live, 90 % ever written; the trace was repeated 7 times as warm-up",
         "redo apart, persistently isolated: ",
         "because these died in the same unit",
     ] {
@@ -301,8 +301,8 @@ fn several_conditions_are_tabulated_and_reported() {
     ];
     let out = must(&saiga, &words);
     for expected in [
-        "\n70 % in use, greedy victims\n",
-        "\n90 % in use, fifo victims\n",
+        "\n70 % live, greedy victims\n",
+        "\n90 % live, fifo victims\n",
         "astream  persistently isolated",
         "streams by stream",
         "streams by hint",
@@ -316,7 +316,7 @@ fn several_conditions_are_tabulated_and_reported() {
     let html = fs::read_to_string(&page).unwrap();
     assert!(html.starts_with("<!DOCTYPE html>"));
     for expected in [
-        "70 % in use, fifo",
+        "70 % live, fifo",
         "What would streams gain? t.csv",
         "db/slow.ibd",
     ] {
@@ -347,6 +347,58 @@ fn several_conditions_are_tabulated_and_reported() {
         (20, 4)
     );
     assert_eq!(found["sets"][0]["matched_bytes"], 20_000 * 4096);
+}
+
+/// Nine logs, of which each is deleted before the next begins.
+fn deleted_logs() -> String {
+    let mut text =
+        "# saiga block trace 1\nt_ns,lba,len,op,file\n0,0,40960000,P,0=t.ibd\n".to_owned();
+    let log = 8_192_000_u64;
+    let place = |number: u64| 40_960_000 + number % 9 * log;
+    for number in 0..18_u64 {
+        let file = if number < 9 {
+            format!("{0}=binlog.{0:06}", number + 1)
+        } else {
+            (number - 8).to_string()
+        };
+        let (t_ns, first) = (number + 1, place(number));
+        writeln!(text, "{t_ns},{first},{log},W,{file}").unwrap();
+        let mut page = number;
+        for i in 0..3000_u64 {
+            page = (page * 7919 + i) % 10_000;
+            writeln!(text, "{t_ns},{},4096,W,0", page * 4096).unwrap();
+        }
+        writeln!(text, "{t_ns},{first},{log},D,{}", number % 9 + 1).unwrap();
+    }
+    text
+}
+
+#[test]
+fn what_was_deleted_is_not_live_and_drives_without_discards_are_beside() {
+    let saiga = Installation::bare();
+    let file = saiga.path("t.csv");
+    fs::write(&file, deleted_logs()).unwrap();
+    let words = ["--trace", text(&file), "--rules", "none"];
+    let out = must(&saiga, &words);
+    // 10,000 pages of a table and 2000 of a log; 28,000 pages in all.
+    for expected in [
+        "\n90 % live, greedy victims\n",
+        "\n90 % live, greedy victims, no discards\n",
+        "90 % live, 21",
+        " % ever written; the trace was repeated",
+    ] {
+        assert!(out.stdout.contains(expected), "{expected}: {out:?}");
+    }
+    let found = json(&saiga, &words);
+    let cases = found["cases"].as_array().unwrap();
+    let waf = |case: usize| cases[case]["result"]["waf"].as_f64().unwrap();
+    assert_eq!([&cases[0]["trim"], &cases[1]["trim"]], [true, false]);
+    assert!(waf(0) < waf(1), "{} {}", waf(0), waf(1));
+    assert!(found["trace"]["live_pages"]["mean"].as_f64().unwrap() < 12_001.0);
+    assert_eq!(found["trace"]["footprint_pages"], 28_000);
+    let only = json(&saiga, &[&words[..], &["--no-trim"]].concat());
+    assert_eq!(only["cases"].as_array().unwrap().len(), 1);
+    assert_eq!(only["cases"][0]["result"], cases[1]["result"]);
 }
 
 #[test]

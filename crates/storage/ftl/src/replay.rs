@@ -1,13 +1,14 @@
 //! A trace on simulated devices: how would rule sets have placed it, and at what cost?
 //!
-//! The device is scaled to the trace: the pages that it touches ([`Footprint`]) are the given
-//! share of the logical space. The trace is repeated to the steady state ([`crate::steady`]).
+//! The device is scaled to the trace: the pages that hold data at a time ([`LivePages`]) are the
+//! given share of the logical space. The trace is repeated to the steady state ([`crate::steady`]).
 //! A rule set is any function from file names to streams.
 //!
 //! Deliberately absent: parsers of rules; whoever has rules brings the function.
 
 mod classes;
 mod footprint;
+mod live;
 mod player;
 mod sample;
 
@@ -15,6 +16,7 @@ use std::ops::ControlFlow;
 
 pub use classes::{Class, MAX_STREAMS};
 pub use footprint::{Footprint, FootprintError, Totals};
+pub use live::LivePages;
 
 use crate::config::{
     Config, ConfigError, Counting, GcFrontier, Isolation, MAX_HANDLES, Policy, Quota,
@@ -59,7 +61,7 @@ pub enum Placement {
 /// The device that a trace is replayed on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// The share of the logical space that the trace's pages take: above 0, at most 1.
+    /// The share of the logical space that holds data, in the mean: above 0, at most 1.
     pub utilisation: f64,
     /// See [`Config::over_provisioning`].
     pub over_provisioning: f64,
@@ -128,6 +130,20 @@ pub enum ReplayError {
         /// What was asked for.
         value: f64,
     },
+    /// Not all that is live at a time would fit.
+    #[error(
+        "utilisation {value}: at times {most_pages} pages hold data, {mean_pages:.0} in the mean; use {limit:.3} or less"
+    )]
+    Full {
+        /// What was asked for.
+        value: f64,
+        /// The most pages at a time.
+        most_pages: u32,
+        /// The mean.
+        mean_pages: f64,
+        /// The highest utilisation that has room for all.
+        limit: f64,
+    },
     /// There is nothing to write to.
     #[error("{count} handles: use 1 to {MAX_HANDLES}")]
     Handles {
@@ -140,7 +156,7 @@ pub enum ReplayError {
          or a shorter trace"
     )]
     TooLarge {
-        /// Pages that the trace touches.
+        /// Pages of the trace that hold data at a time.
         pages: u32,
         /// What was asked for.
         utilisation: f64,
@@ -180,7 +196,8 @@ pub fn replay(
     config.streams = (0..streams.len()).map(handle).collect();
     config.classes = classes.stream_numbers(&streams);
     let mut device = Device::new(config)?;
-    let mut player = Player::new(footprint, &classes, options.trim);
+    let logical_pages = device.config().logical_pages;
+    let mut player = Player::new(footprint, &classes, options.trim, logical_pages);
     let outcome = steady::run(&mut device, &mut player, options.length, report);
     Ok(Case {
         outcome: outcome.ok_or(ReplayError::Interrupted)?,
@@ -217,8 +234,17 @@ pub fn device(footprint: &Footprint, options: &Options) -> Result<Config, Replay
     if !(1..=MAX_HANDLES).contains(&handles) {
         return Err(ReplayError::Handles { count: handles });
     }
-    let pages = footprint.pages();
-    let logical = (f64::from(pages) / utilisation).ceil();
+    let live = footprint.live();
+    let pages = live.most;
+    let logical = (live.mean / utilisation).ceil();
+    if logical < f64::from(pages) {
+        return Err(ReplayError::Full {
+            value: utilisation,
+            most_pages: pages,
+            mean_pages: live.mean,
+            limit: (live.mean / f64::from(pages) * 1000.0).floor() / 1000.0,
+        });
+    }
     if logical >= f64::from(u32::MAX) {
         return Err(ReplayError::TooLarge { pages, utilisation });
     }

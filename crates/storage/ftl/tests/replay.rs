@@ -169,6 +169,47 @@ fn discards_help_when_they_are_passed_on() {
     assert!(with < without, "{with} {without}");
 }
 
+/// Logs that are deleted take more pages in turn than the device has.
+#[test]
+fn utilisation_is_of_what_is_live() {
+    let mut maker = Maker::default();
+    let table = maker.file("t");
+    let logs: Vec<u32> = (0..8).map(|i| maker.file(&format!("log.{i}"))).collect();
+    maker.row(Op::Present, 0, 8000, table);
+    let mut random = fastrand::Rng::with_seed(5);
+    for (turn, log) in (0..8_u64).zip(logs) {
+        let first = |turn: u64| 10_000 + turn % 8 * 1000;
+        for page in 0..1000 {
+            maker.row(Op::Write, first(turn) + page, 1, log);
+            maker.row(Op::Write, random.u64(0..8000), 1, table);
+        }
+        maker.row(Op::Discard, first(turn), 1000, log);
+    }
+    let footprint = maker.footprint();
+    let live = footprint.live();
+    assert_eq!((footprint.pages(), live.most), (16_000, 9000));
+    assert_near(live.mean, 8500.0, 0.001, "half a log in the mean");
+    let base = options(0.28, 0.9);
+    let found = |trim| {
+        let options = Options {
+            trim,
+            ..base.clone()
+        };
+        let case = run(&footprint, &documented, Placement::OneStream, &options);
+        assert!(case.logical_pages < footprint.pages());
+        case.outcome.waf()
+    };
+    let (with, without) = (found(true), found(false));
+    assert!(1.0 < with && with < without, "{with} {without}");
+    let full = Options {
+        utilisation: 0.95,
+        ..base.clone()
+    };
+    let error = device(&footprint, &full).unwrap_err().to_string();
+    assert!(error.contains("at times 9000 pages hold data")
+            && error.ends_with("use 0.944 or less"), "{error}");
+}
+
 #[test]
 fn classes_say_who_was_whose_victim() {
     let footprint = mysql(90, [40, 40, 12, 8]).footprint();

@@ -14,6 +14,8 @@ pub struct Condition {
     pub utilisation: f64,
     /// See [`Options::policy`].
     pub policy: Policy,
+    /// See [`Options::trim`].
+    pub trim: bool,
 }
 
 impl Condition {
@@ -23,6 +25,7 @@ impl Condition {
         Options {
             utilisation: self.utilisation,
             policy: self.policy,
+            trim: self.trim,
             ..base.clone()
         }
     }

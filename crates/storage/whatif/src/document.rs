@@ -171,11 +171,12 @@ fn figure(label: String, run: &Run, tone: Tone) -> Figure {
     }
 }
 
-/// `90 % in use, greedy`.
+/// `90 % live, greedy`; `90 % live, greedy, no discards`.
 fn condition_words(condition: Condition) -> String {
     let used = format!("{:.2}", condition.utilisation * 100.0);
     let used = used.trim_end_matches('0').trim_end_matches('.');
-    format!("{used} % in use, {}", policy_name(condition.policy))
+    let discards = if condition.trim { "" } else { ", no discards" };
+    format!("{used} % live, {}{discards}", policy_name(condition.policy))
 }
 
 /// `greedy`, `choice:10`.

@@ -52,7 +52,7 @@ impl Watch for Silent {
     }
 }
 
-/// The report on the model of MySQL's writes: astream's rules and the suggested ones, at 70 and 90 % in use.
+/// The report on the model of MySQL's writes: astream's rules and the suggested ones, at 70 and 90 % live.
 fn report() -> saiga_report::Document {
     let maker = mix::mysql(70, [40, 40, 12, 8]);
     let footprint = maker.footprint();
@@ -80,6 +80,7 @@ fn report() -> saiga_report::Document {
     let conditions = [0.7, 0.9].map(|utilisation| Condition {
         utilisation,
         policy: Policy::Greedy,
+        trim: true,
     });
     let none = sets::none(&maker.trace);
     let runs = compare(
@@ -133,7 +134,7 @@ fn the_page_shows_every_run_and_fits_every_window() {
         assert_eq!(findings["sections"], json!(sections));
         assert_eq!(
             findings["groups"],
-            json!(["70 % in use, greedy", "90 % in use, greedy"])
+            json!(["70 % live, greedy", "90 % live, greedy"])
         );
         // One stream, and two sets in two placements, under two conditions.
         assert_eq!(findings["bars"], json!(10));

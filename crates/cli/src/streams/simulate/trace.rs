@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use saiga_experiment::interrupt::Interrupt;
 use saiga_ftl::replay::{self, Footprint, Options, Placement, ReplayError};
 use saiga_ftl::trace::Trace;
-use saiga_ftl::{ConfigError, Device};
+use saiga_ftl::{ConfigError, Device, Policy};
 use saiga_report::html;
 use saiga_whatif::compare::{Watch, compare, placement_name};
 use saiga_whatif::document::{Content, document};
@@ -59,8 +59,8 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
     }
     let footprint =
         Footprint::of(&trace, args.page_bytes).with_context(|| path.display().to_string())?;
-    let conditions = conditions(args);
-    let device = args.device.options(args.handles, !args.no_trim);
+    let conditions = conditions(args, &footprint);
+    let device = args.device.options(args.handles);
     // A device that cannot be is said before the work.
     for condition in &conditions {
         Device::new(replay::device(&footprint, &condition.device(&device))?)?;
@@ -149,18 +149,28 @@ fn by_default(trace: &Trace) -> Vec<Wanted> {
     wanted
 }
 
-/// Every utilisation with every policy, each once.
-fn conditions(args: &Args) -> Vec<Condition> {
+/// Every utilisation with every policy, each once; without discards, too, where the trace has some.
+fn conditions(args: &Args, footprint: &Footprint) -> Vec<Condition> {
     let utilisations = match &args.device.utilisation[..] {
         [] => &[Options::default().utilisation],
         given => given,
     };
+    let trims = match (args.no_trim, footprint.totals().discards) {
+        (true, _) => &[false][..],
+        (false, 0) => &[true],
+        (false, _) => &[true, false],
+    };
     let of = |utilisation: &f64| {
         let utilisation = *utilisation;
-        args.device.policy.iter().map(move |policy| Condition {
-            utilisation,
-            policy: *policy,
-        })
+        let of_policy = move |policy: &Policy| {
+            let policy = *policy;
+            trims.iter().map(move |trim| Condition {
+                utilisation,
+                policy,
+                trim: *trim,
+            })
+        };
+        args.device.policy.iter().flat_map(of_policy)
     };
     let mut conditions = Vec::new();
     for condition in utilisations.iter().flat_map(of) {
@@ -279,7 +289,7 @@ fn facts(found: &Found<'_>) -> anyhow::Result<Vec<(String, String)>> {
         let lines = outcome::device_lines(&config, &device);
         let used = super::percent(condition.utilisation);
         facts.push((
-            format!("device, {used} in use"),
+            format!("device, {used} live{}", words::discards(*condition)),
             lines.trim_end().replace('\n', "; "),
         ));
     }

@@ -37,8 +37,9 @@ pub(super) fn text(found: &Found<'_>) -> anyhow::Result<String> {
             let used = percent(condition.utilisation);
             let _ = writeln!(
                 text,
-                "\n{used} in use, {} victims",
-                policy_name(condition.policy)
+                "\n{used} live, {} victims{}",
+                policy_name(condition.policy),
+                discards(*condition)
             );
         }
         text.push_str(&outcome::device_lines(&config, &device));
@@ -111,6 +112,11 @@ fn matched(set: &Joined) -> String {
     )
 }
 
+/// What a condition without discards is called beside others.
+pub(super) fn discards(condition: Condition) -> &'static str {
+    if condition.trim { "" } else { ", no discards" }
+}
+
 /// How far the steady state was waited for.
 fn steadiness(found: &Found<'_>, condition: Condition, runs: &[&Run]) -> String {
     let Some(run) = runs.first() else {
@@ -120,8 +126,10 @@ fn steadiness(found: &Found<'_>, condition: Condition, runs: &[&Run]) -> String 
     let pages = (warm_up * found.footprint.totals().written_pages) as f64;
     let size = f64::from(run.case.logical_pages);
     format!(
-        "{} in use; the trace was repeated {warm_up} times as warm-up ({:.1} device sizes) and {measured} times measured\n\n",
+        "{} live, {} ever written; the trace was repeated {warm_up} times as warm-up ({:.1} device sizes) and {measured} times \
+         measured\n\n",
         percent(condition.utilisation),
+        percent(f64::from(found.footprint.pages()) / size),
         (pages / size * 10.0).floor() / 10.0,
     )
 }

@@ -1,5 +1,6 @@
 //! The pages that a trace touches, numbered without gaps, and its requests in such pages.
 
+use super::live::LivePages;
 use crate::trace::{Op, Row, Trace};
 
 /// A trace in pages of a device that holds nothing else.
@@ -11,6 +12,7 @@ pub struct Footprint {
     pub(super) requests: Vec<Request>,
     pub(super) pages: u32,
     pub(super) totals: Totals,
+    pub(super) live: LivePages,
 }
 
 /// What a trace consists of.
@@ -103,6 +105,7 @@ impl Footprint {
             requests: Vec::with_capacity(trace.rows.len()),
             pages: count,
             totals: Totals::default(),
+            live: LivePages::default(),
         };
         for row in &trace.rows {
             footprint.enter(row, page_bytes, &extents);
@@ -116,7 +119,14 @@ impl Footprint {
         footprint.totals.present_pages = length(&present);
         let span = trace.span_ns();
         footprint.totals.duration_ns = span.map_or(0, |[begin, end]| end - begin);
+        footprint.live = LivePages::of(&footprint.requests);
         Ok(footprint)
+    }
+
+    /// How many pages hold data at a time. Discards are deaths, whether or not the device is told of them.
+    #[must_use]
+    pub fn live(&self) -> LivePages {
+        self.live
     }
 
     /// Distinct pages that are written or were there.
@@ -294,6 +304,34 @@ mod tests {
             lost: 0,
         });
         assert_eq!(found(&trace), 20);
+    }
+
+    /// Two logs of four pages take turns, beside a table of ten: each is deleted before it is written again.
+    #[test]
+    fn what_was_discarded_is_not_live() {
+        let page = |number: u64| number * 4096;
+        let mut rows = vec![Row {
+            t_ns: 0,
+            ..row(Op::Present, 0, page(10))
+        }];
+        for (turn, first) in [(1, 100), (2, 200)] {
+            for (op, len) in [(Op::Discard, 4), (Op::Write, 4)] {
+                rows.push(Row {
+                    t_ns: turn,
+                    ..row(op, page(first), page(len))
+                });
+            }
+        }
+        let found = footprint(rows).unwrap();
+        assert_eq!(found.pages(), 18);
+        // One log is whole, the other has one to four pages.
+        assert_eq!(
+            found.live(),
+            LivePages {
+                mean: 16.5,
+                most: 18
+            }
+        );
     }
 
     /// A file system of 1 KiB blocks has four files in a page.

@@ -16,6 +16,10 @@ pub(super) struct Player {
     /// Where to go on: the step, and the pages of it that are done.
     next: usize,
     done: u32,
+    /// Whether the device is told of discards.
+    trim: bool,
+    /// Where pages are on a device that has fewer than the trace touches.
+    numbers: Option<Numbers>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -27,12 +31,21 @@ struct Step {
 }
 
 impl Player {
-    pub(super) fn new(footprint: &Footprint, classes: &Classes, trim: bool) -> Self {
+    /// Plays on a device of so many logical pages.
+    pub(super) fn new(
+        footprint: &Footprint,
+        classes: &Classes,
+        trim: bool,
+        logical_pages: u32,
+    ) -> Self {
         let step = |request: &Request| Step {
             first: request.first,
             pages: request.pages,
             class: (request.op != Op::Discard).then(|| classes.of_file(request.file)),
         };
+        let numbers = (logical_pages < footprint.pages())
+            .then(|| Numbers::new(footprint.pages(), logical_pages));
+        let is_seen = trim || numbers.is_some();
         let of = |wanted: &dyn Fn(Op) -> bool| {
             let requests = footprint.requests.iter();
             requests
@@ -42,10 +55,30 @@ impl Player {
         };
         Self {
             present: of(&|op| op == Op::Present),
-            steps: of(&|op| op == Op::Write || (op == Op::Discard && trim)),
+            steps: of(&|op| op == Op::Write || (op == Op::Discard && is_seen)),
             written_pages: footprint.totals().written_pages,
             next: 0,
             done: 0,
+            trim,
+            numbers,
+        }
+    }
+
+    fn write(&mut self, device: &mut Device, page: u32, class: u8) {
+        let page = match &mut self.numbers {
+            Some(numbers) => numbers.of_write(page),
+            None => page,
+        };
+        device.write(page, class);
+    }
+
+    fn discard(&mut self, device: &mut Device, page: u32) {
+        let page = match &mut self.numbers {
+            Some(numbers) => numbers.given_up(page),
+            None => Some(page),
+        };
+        if let Some(page) = page.filter(|_| self.trim) {
+            device.trim(page);
         }
     }
 }
@@ -56,10 +89,10 @@ impl Workload for Player {
     }
 
     fn fill(&mut self, device: &mut Device) {
-        for step in &self.present {
+        for step in std::mem::take(&mut self.present) {
             for page in step.first..step.first + step.pages {
                 if let Some(class) = step.class {
-                    device.write(page, class);
+                    self.write(device, page, class);
                 }
             }
         }
@@ -72,7 +105,7 @@ impl Workload for Player {
             let first = step.first + self.done;
             let end = step.first + step.pages;
             let Some(class) = step.class else {
-                (first..end).for_each(|page| device.trim(page));
+                (first..end).for_each(|page| self.discard(device, page));
                 self.finish_step();
                 continue;
             };
@@ -80,7 +113,7 @@ impl Workload for Player {
             left -= now;
             // `now` is at most the pages of a step.
             let now = u32::try_from(now).unwrap_or(u32::MAX);
-            (first..first + now).for_each(|page| device.write(page, class));
+            (first..first + now).for_each(|page| self.write(device, page, class));
             self.done += now;
             if self.done == step.pages {
                 self.finish_step();
@@ -97,5 +130,48 @@ impl Player {
         } else {
             self.next + 1
         };
+    }
+}
+
+/// Logical pages of a device that is smaller than the trace's own: a page takes one when it is written, and gives it up when
+/// it is discarded, as a file system uses the place of a deleted file again.
+#[derive(Debug)]
+struct Numbers {
+    /// By page of the trace; [`NOWHERE`] for one that holds no data.
+    of_page: Vec<u32>,
+    free: Vec<u32>,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl Numbers {
+    fn new(pages: u32, logical_pages: u32) -> Self {
+        Self {
+            of_page: vec![NOWHERE; pages as usize],
+            free: (0..logical_pages).rev().collect(),
+        }
+    }
+
+    fn of_write(&mut self, page: u32) -> u32 {
+        let number = &mut self.of_page[page as usize];
+        if *number == NOWHERE {
+            #[expect(
+                clippy::expect_used,
+                reason = "the device has at least as many pages as are live at a time"
+            )]
+            let free = self.free.pop().expect("a free logical page");
+            *number = free;
+        }
+        *number
+    }
+
+    /// The page that is free from now on.
+    fn given_up(&mut self, page: u32) -> Option<u32> {
+        let number = std::mem::replace(&mut self.of_page[page as usize], NOWHERE);
+        let is_known = number != NOWHERE;
+        is_known.then(|| {
+            self.free.push(number);
+            number
+        })
     }
 }

@@ -4,6 +4,7 @@
 //! writes, and what follows what is as it was (spatial sampling, as SHARDS does with caches).
 
 use super::footprint::{Footprint, Request, Totals};
+use super::live::LivePages;
 use crate::trace::Op;
 
 impl Footprint {
@@ -24,6 +25,7 @@ impl Footprint {
                 duration_ns: self.totals().duration_ns,
                 ..Totals::default()
             },
+            live: LivePages::default(),
         };
         let mut written = Vec::new();
         for request in &self.requests {
@@ -42,6 +44,7 @@ impl Footprint {
             }
         }
         sample.totals.distinct_written_pages = distinct(written);
+        sample.live = LivePages::of(&sample.requests);
         if sample.totals.writes == 0 {
             return self.clone();
         }

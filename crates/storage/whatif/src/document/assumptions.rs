@@ -33,12 +33,8 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
             GcFrontier::Own => "Moved pages go into open units of their own.",
             GcFrontier::WithHost => "Moved pages go into the open units of the host.",
         },
-        if device.trim {
-            "The drive is told of discards where the trace has some. A file that is deleted without one is data to the drive until \
-             its place is written again."
-        } else {
-            "The drive is told of no discards: deleted files are data to it until their place is written again."
-        },
+        "The drive is told of discards where the trace has some; a file that is deleted without one is data to the drive until its \
+         place is written again. Under \"no discards\" it is told of none, as on a file system that is mounted without them.",
     ];
     let all = ALWAYS.iter().copied().chain(own).map(str::to_owned);
     Some(Section {

@@ -317,6 +317,7 @@ impl<'a> Search<'a> {
             Err(ReplayError::Interrupted) => Err(Stop::Interrupted),
             Err(
                 ReplayError::Utilisation { .. }
+                | ReplayError::Full { .. }
                 | ReplayError::Handles { .. }
                 | ReplayError::TooLarge { .. }
                 | ReplayError::Config(_),

@@ -139,6 +139,7 @@ impl Judge<'_> {
             Err(ReplayError::Interrupted) => Err(Stop::Interrupted),
             Err(
                 ReplayError::Utilisation { .. }
+                | ReplayError::Full { .. }
                 | ReplayError::Handles { .. }
                 | ReplayError::TooLarge { .. }
                 | ReplayError::Config(_),
