@@ -206,7 +206,7 @@ fn a_trace_compares_rule_sets() {
         .collect();
     // By streams and by hints, each initially and persistently isolated.
     let sets = [["redo apart"; 4], ["idle"; 4]].concat();
-    assert_eq!(names, [&["none"], &sets[..]].concat());
+    assert_eq!(names, [&["none"], &sets[..], &["(oracle)"]].concat());
     // Two rings that die at different times are exactly two rings when they are apart.
     assert!(waf(0) > 1.5, "{}", waf(0));
     assert_eq!([waf(1), waf(2)], [1.0, 1.0]);
@@ -216,6 +216,13 @@ fn a_trace_compares_rule_sets() {
         "a rule that matches nothing changes nothing"
     );
     assert_eq!(cases[0]["flash_writes_ratio"], 1.0);
+    // All that one stream moves can be saved, and two rings apart move nothing.
+    let ceiling = 1.0 - 1.0 / waf(0);
+    assert_eq!(cases[9]["ceiling"], ceiling);
+    assert_eq!([&cases[1]["not_moved"], &cases[5]["not_moved"]], [1.0, 0.0]);
+    let words = format!("no placement saves more than {:.1} % of", ceiling * 100.0);
+    assert!(out.stdout.contains(&words), "{words}: {out:?}");
+    assert!((1.0..waf(0)).contains(&waf(9)), "{}", waf(9));
     assert_eq!(cases[2]["streams"], serde_json::json!([0, 2]));
 }
 
@@ -236,9 +243,9 @@ fn without_rules_the_database_and_the_trace_decide() {
             .iter()
             .map(|case| case["rules"].as_str().unwrap())
             .collect();
-        assert_eq!(names, [&["none"], expected].concat());
+        assert_eq!(names, [&["none"], expected, &["(oracle)"]].concat());
         let waf = |case: &Value| case["result"]["waf"].as_f64().unwrap();
-        let last = cases.len() - 1;
+        let last = cases.len() - 2;
         assert!(
             waf(&cases[last]) < 0.9 * waf(&cases[0]),
             "{}",
@@ -303,7 +310,7 @@ fn several_conditions_are_tabulated_and_reported() {
     for expected in [
         "\n70 % live, greedy victims\n",
         "\n90 % live, fifo victims\n",
-        "astream  persistently isolated",
+        "astream   persistently isolated",
         "streams by stream",
         "streams by hint",
     ] {
@@ -330,8 +337,8 @@ fn several_conditions_are_tabulated_and_reported() {
             case["policy"].as_str().unwrap().to_owned(),
         )
     };
-    // One stream, and one set by streams and by hints in two placements.
-    let conditions: Vec<_> = cases.iter().step_by(5).map(of).collect();
+    // One stream, one set by streams and by hints in two placements, and the oracle.
+    let conditions: Vec<_> = cases.iter().step_by(6).map(of).collect();
     let expected = [
         (0.7, "greedy"),
         (0.7, "fifo"),
@@ -344,7 +351,7 @@ fn several_conditions_are_tabulated_and_reported() {
     );
     assert_eq!(
         (cases.len(), found["devices"].as_array().unwrap().len()),
-        (20, 4)
+        (24, 4)
     );
     assert_eq!(found["sets"][0]["matched_bytes"], 20_000 * 4096);
 }
@@ -392,13 +399,14 @@ fn what_was_deleted_is_not_live_and_drives_without_discards_are_beside() {
     let found = json(&saiga, &words);
     let cases = found["cases"].as_array().unwrap();
     let waf = |case: usize| cases[case]["result"]["waf"].as_f64().unwrap();
-    assert_eq!([&cases[0]["trim"], &cases[1]["trim"]], [true, false]);
-    assert!(waf(0) < waf(1), "{} {}", waf(0), waf(1));
+    // Each with its oracle.
+    assert_eq!([&cases[0]["trim"], &cases[2]["trim"]], [true, false]);
+    assert!(waf(0) < waf(2), "{} {}", waf(0), waf(2));
     assert!(found["trace"]["live_pages"]["mean"].as_f64().unwrap() < 12_001.0);
     assert_eq!(found["trace"]["footprint_pages"], 28_000);
     let only = json(&saiga, &[&words[..], &["--no-trim"]].concat());
-    assert_eq!(only["cases"].as_array().unwrap().len(), 1);
-    assert_eq!(only["cases"][0]["result"], cases[1]["result"]);
+    assert_eq!(only["cases"].as_array().unwrap().len(), 2);
+    assert_eq!(only["cases"][0]["result"], cases[2]["result"]);
 }
 
 #[test]
@@ -409,7 +417,7 @@ fn what_is_asked_for_twice_is_simulated_once() {
     let words = ["--trace", text(&file), "--rules", "none"];
     let twice = ["--utilisation", "0.9,0.9,0.90", "--policy", "greedy,greedy"];
     let out = must(&saiga, &[&words[..], &twice].concat());
-    assert!(out.stderr.contains("simulating 1 of 1: "), "{out:?}");
+    assert!(out.stderr.contains("simulating 1 of 2: "), "{out:?}");
     assert_eq!(out.stdout, must(&saiga, &words).stdout);
 }
 

@@ -9,6 +9,7 @@
 mod classes;
 mod footprint;
 mod live;
+mod oracle;
 mod player;
 mod sample;
 
@@ -17,6 +18,7 @@ use std::ops::ControlFlow;
 pub use classes::{Class, MAX_STREAMS};
 pub use footprint::{Footprint, FootprintError, Totals};
 pub use live::LivePages;
+pub use oracle::oracle;
 
 use crate::config::{
     Config, ConfigError, Counting, GcFrontier, Isolation, MAX_HANDLES, Policy, Quota,
@@ -197,7 +199,8 @@ pub fn replay(
     config.classes = classes.stream_numbers(&streams);
     let mut device = Device::new(config)?;
     let logical_pages = device.config().logical_pages;
-    let mut player = Player::new(footprint, &classes, options.trim, logical_pages);
+    let class_of = |file| classes.of_file(file);
+    let mut player = Player::new(footprint, &class_of, options.trim, logical_pages);
     let outcome = steady::run(&mut device, &mut player, options.length, report);
     Ok(Case {
         outcome: outcome.ok_or(ReplayError::Interrupted)?,

@@ -7,7 +7,7 @@ use bench::assert_near;
 use mix::{Maker, mysql};
 
 use saiga_ftl::replay::{
-    Case, Footprint, Options, Placement, ReplayError, Rules, device, replay, silent,
+    Case, Footprint, Options, Placement, ReplayError, Rules, device, oracle, replay, silent,
 };
 use saiga_ftl::steady::Length;
 use saiga_ftl::trace::Op;
@@ -76,6 +76,26 @@ fn a_mix_like_that_of_mysql_has_the_gains_of_the_prototype() {
             "{found:?}"
         );
         assert!(documented_pi > dblwr_ii && dblwr_ii > dblwr_pi, "{found:?}");
+    }
+}
+
+/// What no rules know: when each page dies.
+#[test]
+fn who_knows_the_future_places_better_than_rules() {
+    for used in [70, 90] {
+        let footprint = mysql(used, [40, 40, 12, 8]).footprint();
+        let options = options(0.07, used as f64 / 100.0);
+        let (_, best) = oracle(&footprint, &options, &mut silent).unwrap();
+        let rules = run(
+            &footprint,
+            &with_doublewrite,
+            Placement::PersistentlyIsolated,
+            &options,
+        );
+        let (oracle, rules) = (best.outcome.waf(), rules.outcome.waf());
+        assert!(1.0 <= oracle && oracle < rules, "{used}: {oracle} {rules}");
+        let written: u64 = best.classes.iter().map(|class| class.written_pages).sum();
+        assert_eq!(written, footprint.totals().written_pages);
     }
 }
 
@@ -206,8 +226,10 @@ fn utilisation_is_of_what_is_live() {
         ..base.clone()
     };
     let error = device(&footprint, &full).unwrap_err().to_string();
-    assert!(error.contains("at times 9000 pages hold data")
-            && error.ends_with("use 0.944 or less"), "{error}");
+    assert!(
+        error.contains("at times 9000 pages hold data") && error.ends_with("use 0.944 or less"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use saiga_ftl::Policy;
 use saiga_ftl::replay::{self, Case, Footprint, Options, Placement, ReplayError};
+use saiga_ftl::{ConfigError, Policy};
 
 use crate::sets::{By, Joined};
 
@@ -42,11 +42,22 @@ pub struct Run {
     pub by: By,
     /// How streams are kept apart.
     pub placement: Placement,
+    /// Whether this is no rule set but a placement by known death times.
+    pub is_oracle: bool,
     /// What was found.
     pub case: Case,
 }
 
+/// What the placement by known death times is called.
+pub const ORACLE: &str = "(oracle)";
+
 impl Run {
+    /// Whether it is of a rule set: neither one stream nor the oracle.
+    #[must_use]
+    pub fn is_of_rules(&self) -> bool {
+        self.placement != Placement::OneStream && !self.is_oracle
+    }
+
     /// The set, and what told its streams apart where that is not the `stream` of its rules: `mysql, by hint`.
     #[must_use]
     pub fn label(&self) -> String {
@@ -89,7 +100,7 @@ pub trait Watch {
     fn goes_on(&mut self) -> ControlFlow<()>;
 }
 
-/// For each condition one stream, then every set initially and persistently isolated. What places every file as another
+/// For each condition one stream, then every set initially and persistently isolated, then the oracle where it fits. What places every file as another
 /// one of the same name does, such as astream's rules by hint, is simulated once.
 ///
 /// # Errors
@@ -103,7 +114,9 @@ pub fn compare(
     watch: &mut dyn Watch,
 ) -> Result<Vec<Run>, ReplayError> {
     let wanted = wanted(none, sets);
-    let count = wanted.iter().filter(|one| one.like.is_none()).count() * conditions.len();
+    // The last one is the oracle.
+    let each = wanted.iter().filter(|one| one.like.is_none()).count() + 1;
+    let count = each * conditions.len();
     let mut number = 0;
     let mut runs: Vec<Run> = Vec::with_capacity(wanted.len() * conditions.len());
     for condition in conditions {
@@ -129,8 +142,25 @@ pub fn compare(
                 set: set.name.clone(),
                 by: set.by,
                 placement: *placement,
+                is_oracle: false,
                 case,
             });
+        }
+        number += 1;
+        watch.begins(number, count, ORACLE, Placement::PersistentlyIsolated);
+        match replay::oracle(footprint, &options, &mut |_| watch.goes_on()) {
+            Ok((placement, case)) => runs.push(Run {
+                condition: *condition,
+                set: ORACLE.to_owned(),
+                by: By::Stream,
+                placement,
+                is_oracle: true,
+                case,
+            }),
+            // A device with room for one stream only has none for so many, and deaths take memory, too.
+            Err(ReplayError::Config(ConfigError::TooSmall { .. } | ConfigError::Memory { .. })) => {
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok(runs)
@@ -176,6 +206,20 @@ pub fn base<'a>(runs: &'a [Run], run: &Run) -> Option<&'a Run> {
     let is_base =
         |one: &&Run| one.placement == Placement::OneStream && one.condition == run.condition;
     runs.iter().find(is_base)
+}
+
+/// The most that any placement can save under the condition of a run, as a share of what one stream writes to flash: all
+/// that is moved.
+#[must_use]
+pub fn ceiling(runs: &[Run], run: &Run) -> Option<f64> {
+    base(runs, run).map(|base| 1.0 - 1.0 / base.case.outcome.waf())
+}
+
+/// The share of the pages moved under one stream that a run does not move; `None` where one stream moves none.
+#[must_use]
+pub fn spared(runs: &[Run], run: &Run) -> Option<f64> {
+    let base = base(runs, run)?.case.outcome.waf() - 1.0;
+    (base > 0.0).then(|| 1.0 - (run.case.outcome.waf() - 1.0) / base)
 }
 
 /// What a run writes to flash, of what one stream does.

@@ -77,7 +77,7 @@ fn best<'a>(content: &Content<'a>) -> Option<&'a Run> {
     let runs = content
         .runs
         .iter()
-        .filter(|run| run.condition == condition && run.placement != Placement::OneStream);
+        .filter(|run| run.condition == condition && run.is_of_rules());
     runs.min_by(|a, b| a.case.outcome.waf().total_cmp(&b.case.outcome.waf()))
 }
 
@@ -110,11 +110,13 @@ fn verdict(content: &Content<'_>) -> Verdict {
             Tone::Worse
         };
         let lead = format!(
-            "The rules `{}` take write amplification from {alone:.3} to {:.3}, {} of what is written to flash ({at}, {}).",
+            "The rules `{}` take write amplification from {alone:.3} to {:.3}, {} of what is written to flash ({at}, {}); \
+             no placement can save more than {}.",
             best.label(),
             best.case.outcome.waf(),
             words::change(ratio),
-            placement_name(best.placement)
+            placement_name(best.placement),
+            words::percent(1.0 - 1.0 / alone)
         );
         (tone, lead.replace('`', "\""))
     };
@@ -140,7 +142,7 @@ fn figures(content: &Content<'_>) -> Vec<Figure> {
         let same = content
             .runs
             .iter()
-            .filter(|one| one.condition == run.condition && one.placement != Placement::OneStream);
+            .filter(|one| one.condition == run.condition && one.is_of_rules());
         let best = same.min_by(|a, b| a.case.outcome.waf().total_cmp(&b.case.outcome.waf()));
         if let Some(best) = best {
             let tone = match ratio(content.runs, best) {

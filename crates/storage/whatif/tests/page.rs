@@ -136,13 +136,13 @@ fn the_page_shows_every_run_and_fits_every_window() {
             findings["groups"],
             json!(["70 % live, greedy", "90 % live, greedy"])
         );
-        // One stream, and two sets in two placements, under two conditions.
-        assert_eq!(findings["bars"], json!(10));
-        assert!(findings["dots"].as_u64() >= Some(10), "{findings}");
-        // Of the first condition: five runs, of which each placement shows three.
+        // One stream, two sets in two placements and the oracle, under two conditions.
+        assert_eq!(findings["bars"], json!(12));
+        assert!(findings["dots"].as_u64() >= Some(12), "{findings}");
+        // Of the first condition: five runs of rules, of which each placement shows three; the oracle in its own.
         assert_eq!(
             (&findings["matrices"], &findings["warmUp"]),
-            (&json!(5), &json!(6))
+            (&json!(5), &json!(7))
         );
         // Doublewrite, redo, logs and data.
         assert_eq!(findings["cdf"], json!(4));

@@ -1,6 +1,6 @@
 //! What traces came to, for programs.
 
-use saiga_whatif::compare::{placement_name, ratio};
+use saiga_whatif::compare::{ceiling, placement_name, ratio, spared};
 use saiga_whatif::document::policy_name;
 use saiga_whatif::{By, Joined, Run};
 use serde_json::{Value, json};
@@ -79,6 +79,9 @@ fn case(run: &Run, runs: &[Run]) -> Value {
         "streams": case.streams,
         "streams_without_handle": case.without_handle,
         "flash_writes_ratio": ratio(runs, run),
+        "ceiling": ceiling(runs, run),
+        "not_moved": spared(runs, run),
+        "is_oracle": run.is_oracle,
         "result": outcome::as_json(&case.outcome, &case.classes),
     })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use saiga_ftl::Device;
 use saiga_ftl::replay::{self, Placement};
-use saiga_whatif::compare::{placement_name, ratio};
+use saiga_whatif::compare::{ORACLE, ceiling, placement_name, ratio, spared};
 use saiga_whatif::document::policy_name;
 use saiga_whatif::{By, Condition, Joined, Run};
 
@@ -45,12 +45,13 @@ pub(super) fn text(found: &Found<'_>) -> anyhow::Result<String> {
         text.push_str(&outcome::device_lines(&config, &device));
         text.push_str(&steadiness(found, *condition, &runs));
         text.push_str(&comparison(found, &runs));
+        text.push_str(&most(found, &runs));
     }
     let first = found.conditions.first();
     let by = found.sets.first().map(|set| set.by);
     let is_shown = |run: &&Run| {
         let is_first = run.placement == Placement::OneStream || Some(run.by) == by;
-        Some(&run.condition) == first && is_first
+        Some(&run.condition) == first && is_first && !run.is_oracle
     };
     for run in found.runs.iter().filter(is_shown) {
         text.push_str(&victims(run));
@@ -143,14 +144,14 @@ fn comparison(found: &Found<'_>, runs: &[&Run]) -> String {
         }
     }
     match bys[..] {
-        [] => table::<6>(found, runs, &[By::Stream]),
-        [_] => table::<6>(found, runs, &bys),
-        [_, _] => table::<10>(found, runs, &bys),
-        _ => table::<14>(found, runs, &bys),
+        [] => table::<7>(found, runs, &[By::Stream]),
+        [_] => table::<7>(found, runs, &bys),
+        [_, _] => table::<12>(found, runs, &bys),
+        _ => table::<17>(found, runs, &bys),
     }
 }
 
-/// Two columns of names, and four for each of `bys`.
+/// Two columns of names, and five for each of `bys`.
 fn table<const N: usize>(found: &Found<'_>, runs: &[&Run], bys: &[By]) -> String {
     let mut header = vec!["rules".to_owned(), "placement".to_owned()];
     for by in bys {
@@ -158,11 +159,12 @@ fn table<const N: usize>(found: &Found<'_>, runs: &[&Run], bys: &[By]) -> String
             1 => "streams".to_owned(),
             _ => format!("streams by {}", by.name()),
         });
-        header.extend(["WAF", "half range", "writes to flash"].map(str::to_owned));
+        header.extend(["WAF", "half range", "writes to flash", "not moved"].map(str::to_owned));
     }
     let header: [String; N] = cells(&header);
     let mut table = Table::new(header.each_ref().map(String::as_str));
-    let shown = |run: &&&Run| run.placement == Placement::OneStream || run.by == bys[0];
+    let shown =
+        |run: &&&Run| run.placement == Placement::OneStream || run.is_oracle || run.by == bys[0];
     for run in runs.iter().filter(shown) {
         let mut row = vec![run.set.clone(), placement_name(run.placement).to_owned()];
         for by in bys {
@@ -171,15 +173,32 @@ fn table<const N: usize>(found: &Found<'_>, runs: &[&Run], bys: &[By]) -> String
                 is_by && (&other.set, other.placement) == (&run.set, run.placement)
             };
             let other = runs.iter().find(is_same);
-            row.extend(other.map_or([const { String::new() }; 4], |run| figures(run, found.runs)));
+            row.extend(other.map_or_else(blank, |run| figures(run, found.runs)));
         }
         table.row(cells(&row));
     }
     table.to_string()
 }
 
-/// Streams, write amplification, half its range, and what is written to flash beside one stream.
-fn figures(run: &Run, all: &[Run]) -> [String; 4] {
+/// What a column has that a run is not of.
+fn blank() -> [String; 5] {
+    ["-"; 5].map(str::to_owned)
+}
+
+/// The most that any placement can save.
+fn most(found: &Found<'_>, runs: &[&Run]) -> String {
+    let ceiling = runs.first().and_then(|run| ceiling(found.runs, run));
+    ceiling.map_or(String::new(), |ceiling| {
+        format!(
+            "no placement saves more than {} of what is written to flash; {ORACLE} knows when each page dies\n",
+            outcome::percent_rounded(ceiling)
+        )
+    })
+}
+
+/// Streams, write amplification, half its range, what is written to flash beside one stream, and the share of what that
+/// moves that is not moved.
+fn figures(run: &Run, all: &[Run]) -> [String; 5] {
     let change = ratio(all, run).map_or(0.0, |ratio| (ratio - 1.0) * 100.0);
     [
         run.case.streams.len().to_string(),
@@ -190,6 +209,10 @@ fn figures(run: &Run, all: &[Run]) -> [String; 4] {
             String::new()
         } else {
             format!("{change:+.1} %")
+        },
+        match spared(all, run) {
+            Some(share) if run.placement != Placement::OneStream => outcome::percent_rounded(share),
+            Some(_) | None => String::new(),
         },
     ]
 }

@@ -1,7 +1,7 @@
 //! A trace as a workload that repeats itself.
 
-use super::classes::Classes;
 use super::footprint::{Footprint, Request};
+use super::oracle::Placed;
 use crate::device::Device;
 use crate::trace::Op;
 use crate::workload::Workload;
@@ -20,6 +20,8 @@ pub(super) struct Player {
     trim: bool,
     /// Where pages are on a device that has fewer than the trace touches.
     numbers: Option<Numbers>,
+    /// Classes by page write instead of by file, and how many of these are done.
+    foreseen: Option<(Placed, usize)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -34,14 +36,14 @@ impl Player {
     /// Plays on a device of so many logical pages.
     pub(super) fn new(
         footprint: &Footprint,
-        classes: &Classes,
+        class_of: &dyn Fn(Option<u32>) -> u8,
         trim: bool,
         logical_pages: u32,
     ) -> Self {
         let step = |request: &Request| Step {
             first: request.first,
             pages: request.pages,
-            class: (request.op != Op::Discard).then(|| classes.of_file(request.file)),
+            class: (request.op != Op::Discard).then(|| class_of(request.file)),
         };
         let numbers = (logical_pages < footprint.pages())
             .then(|| Numbers::new(footprint.pages(), logical_pages));
@@ -61,7 +63,13 @@ impl Player {
             done: 0,
             trim,
             numbers,
+            foreseen: None,
         }
+    }
+
+    /// From now on classes are those of the single page writes.
+    pub(super) fn foresee(&mut self, placed: Placed) {
+        self.foreseen = Some((placed, 0));
     }
 
     fn write(&mut self, device: &mut Device, page: u32, class: u8) {
@@ -92,6 +100,8 @@ impl Workload for Player {
         for step in std::mem::take(&mut self.present) {
             for page in step.first..step.first + step.pages {
                 if let Some(class) = step.class {
+                    let foreseen = self.foreseen.as_ref();
+                    let class = foreseen.map_or(class, |(it, _)| it.of_present[page as usize]);
                     self.write(device, page, class);
                 }
             }
@@ -113,7 +123,18 @@ impl Workload for Player {
             left -= now;
             // `now` is at most the pages of a step.
             let now = u32::try_from(now).unwrap_or(u32::MAX);
-            (first..first + now).for_each(|page| self.write(device, page, class));
+            for page in first..first + now {
+                let class = self.foreseen.as_mut().map_or(class, |(it, done)| {
+                    let class = it.of_write[*done];
+                    *done = if *done + 1 == it.of_write.len() {
+                        0
+                    } else {
+                        *done + 1
+                    };
+                    class
+                });
+                self.write(device, page, class);
+            }
             self.done += now;
             if self.done == step.pages {
                 self.finish_step();
