@@ -36,7 +36,8 @@ fn the_example_for_one_redis_runs() {
         "--set",
         &port,
         "--set",
-        "N=20000",
+        // A few looks, 50 ms apart, must fall into a run.
+        "N=200000",
         "--set",
         "CLIENTS=5",
         "--set",

@@ -16,6 +16,9 @@ const TOO_SHORT: &str =
 /// The same of a whole load.
 const UNSEEN: &str = "the load ended before a look at its connections; let it run for longer";
 
+/// Why nothing is known of a load that moved its bytes before the first of two looks.
+const STILL: &str = "nothing moved between looks at its connections; let the load run for longer";
+
 /// What a process says about its accelerated connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Acceleration {
@@ -176,6 +179,7 @@ impl Looks {
 /// nearly all of them.
 pub fn judge(measured: &mut Measured, moved: Result<(u64, Moved), String>, connections: u32) {
     let shortfall = match moved {
+        Ok((_, moved)) if moved == Moved::default() => Some(STILL.to_owned()),
         Ok((upgraded, moved)) => {
             #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
             let sockets = upgraded as f64;
@@ -297,7 +301,10 @@ mod tests {
             );
             assert_eq!(why, Some(wanted));
         }
-        assert!(told(10, 0, 0).0.is_some(), "no bytes at all are no proof");
+        let (why, share) = told(10, 0, 0);
+        let still = "not accelerated: nothing moved between looks";
+        assert!(why.is_some_and(|why| why.starts_with(still)));
+        assert_eq!(share, None);
     }
 
     #[test]
