@@ -92,7 +92,8 @@ impl Amplification {
     /// Looks for the last time.
     ///
     /// # Errors
-    /// [`AmplificationError`]: a drive gave no sample, or its counters were reset or say too little.
+    /// [`AmplificationError`]: a drive gave no sample, its counters were reset, or they say too
+    /// little.
     pub(crate) fn end(mut self) -> Result<Found, AmplificationError> {
         self.round()?;
         found(&self.rounds)

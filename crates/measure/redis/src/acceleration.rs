@@ -25,7 +25,7 @@ pub(crate) struct Others {
 }
 
 impl Others {
-    /// For a process that talks to nobody else.
+    /// For a process with no other connections.
     pub(crate) const NONE: Self = Self {
         joined: false,
         idle: 0,
@@ -113,8 +113,8 @@ impl<'a> ChannelWatch<'a> {
         Ok(total)
     }
 
-    /// Adds what was seen of `load` to the run, which does not count unless nearly all bytes went by
-    /// channel, but for the beginning: a connection is on TCP until it has earned its channel
+    /// Adds what was seen of `load` to the run, which does not count unless nearly all bytes went
+    /// by channel, but for the beginning: a connection is on TCP until it has earned its channel
     /// (DESIGN.md). No more than half of what went by channel is taken for that, so that a run of
     /// which little else was seen does not count.
     pub(crate) fn judge(self, measured: &mut Measured, load: &RedisLoad) {
@@ -214,7 +214,7 @@ mod tests {
         for seen in beginning_alone {
             assert!(invalid_after(&[Ok(seen)]).is_some(), "{seen:?}");
         }
-        // Connections that are closed take their bytes along.
+        // The bytes of closed connections are no longer counted.
         let over = [Ok((50, 300_000, 105_600)), Ok((50, 0, 0))];
         assert_eq!(invalid_after(&over), None);
     }

@@ -24,7 +24,7 @@ const RESOLUTION_US: u64 = 2;
 pub struct Offset {
     /// Microseconds by which the server's clock is ahead; negative where it is behind.
     pub server_ahead_us: i64,
-    /// The true offset is at most so many microseconds from it.
+    /// Largest error of `server_ahead_us`, in microseconds.
     pub within_us: u64,
 }
 

@@ -80,7 +80,11 @@ impl Encryption {
                 let is_on = param.value.is_empty() || param.flag()?;
                 self.switch(param, is_on);
             }
-            ("verifyservercertificate", ConnectorJ) => self.verifies = param.flag()?,
+            // The driver encrypts unless it is told otherwise, so this alone is a demand, too.
+            ("verifyservercertificate", ConnectorJ) => {
+                self.verifies = param.flag()?;
+                self.switch(param, self.verifies);
+            }
             ("trustservercertificate", MariaDb) => self.trusts_all = param.flag()?,
             ("disablesslhostnameverification", MariaDb) => self.trusts_names = param.flag()?,
             ("sslfactory", Postgres) if param.value.ends_with("NonValidatingFactory") => {
@@ -282,6 +286,10 @@ mod tests {
     #[test]
     fn a_demand_that_cannot_be_met_is_an_error() {
         for (url, wanted) in [
+            (
+                "mysql://h/t?verifyServerCertificate=true",
+                "conn: verifyServerCertificate=true",
+            ),
             (
                 "mysql://h/t?sslMode=VERIFY_CA&trustCertificateKeyStoreUrl=file:/k",
                 "conn: trustCertificateKeyStoreUrl=file:/k is a Java key store",

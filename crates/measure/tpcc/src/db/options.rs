@@ -188,6 +188,9 @@ impl Options {
         match param.key.to_ascii_lowercase().as_str() {
             "localsocket" => {}
             "socketfactoryarg" if has_factory() => {}
+            "socketfactory" if has_factory() && url.param("socketFactoryArg").is_none() => {
+                return Err(param.wrong("given the path of a Unix socket by socketFactoryArg"));
+            }
             "socketfactory" => return Ok(has_factory()),
             _ => return Ok(false),
         }
@@ -387,6 +390,7 @@ mod tests {
             let parsed = Url::parse(&url).unwrap();
             assert_eq!(options.address(&parsed), "/run/s");
         }
+        assert!(of(&format!("jdbc:postgresql://h/t?{factory}")).is_err());
         let other = of("jdbc:postgresql://h/t?socketFactoryArg=x&socketFactory=Own").unwrap();
         assert_eq!((other.socket, other.ignored.len()), (None, 2));
         let said = of("jdbc:mysql://h/t?localSocket=").unwrap_err().to_string();

@@ -120,6 +120,11 @@ fn read_one(path: &Path) -> Result<Record, MergeError> {
     if !(1..=of).contains(&index) || of > Share::MOST {
         return Err(unreadable(format!("it is of worker {index} of {of}")));
     }
+    if record.clocks.len() > 1 && record.partial.is_none() {
+        return Err(unreadable(
+            "it is a sum already; merge the files of the workers".to_owned(),
+        ));
+    }
     if let Some(partial) = &record.partial {
         let lack = partial.lack();
         return Err(unreadable(format!(

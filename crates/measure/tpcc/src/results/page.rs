@@ -49,7 +49,7 @@ pub fn page(record: &Record) -> Document {
     }
 }
 
-/// What everybody is to see comes first, and then how it came about.
+/// The summary first, then charts, errors and settings.
 fn sections(record: &Record, notices: Vec<Notice>) -> Vec<Section> {
     let table = transactions(record);
     let mut sections = vec![section("transactions", "Transactions", table)];
@@ -121,7 +121,7 @@ fn answer(record: &Record) -> Answer {
         ),
         "gave up" => (
             Tone::Worse,
-            "Given up: the server served nobody for too long. This is what was measured until then."
+            "Given up: the server completed no transaction for too long. This is what was measured until then."
                 .to_owned(),
         ),
         _ => (

@@ -80,7 +80,7 @@ fn a_partial_sum_is_never_valid() {
 
 /// Merged again it would look like the whole run of one host.
 #[test]
-fn a_partial_sum_is_not_a_part() {
+fn a_sum_is_not_a_part() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("worker-1.json");
     let said = |text: &str| {
@@ -92,6 +92,9 @@ fn a_partial_sum_is_not_a_part() {
     let refused = said(&files::json(&without_the_second()));
     let told = "it is a partial sum (worker 2 of 3 is missing); merge the files of the workers";
     assert!(refused.ends_with(told), "{refused}");
+    let whole = merge::merge(vec![part(1, 2), part(2, 2)]).unwrap();
+    let refused = said(&files::json(&whole));
+    assert!(refused.ends_with("it is a sum already; merge the files of the workers"));
     let mut strange = part(1, 2).1;
     for share in [(3, 2), (0, 2), (1, u32::MAX)] {
         strange.conditions.share = share;
