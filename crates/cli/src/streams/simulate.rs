@@ -89,7 +89,8 @@ pub(crate) struct Args {
     /// With --trace: streams that the device keeps apart; all further ones share the first
     #[arg(long, value_name = "N", default_value_t = 8, conflicts_with_all = SYNTHETIC)]
     handles: usize,
-    /// With --trace: only as if the device were told of no discards; else both are simulated where the trace has some
+    /// With --trace: only as if the device were told of no discards; else both are simulated where
+    /// the trace has some
     #[arg(long, conflicts_with_all = SYNTHETIC)]
     no_trim: bool,
     /// Print JSON
@@ -103,7 +104,8 @@ struct DeviceArgs {
     /// Spare space as a share of the logical pages
     #[arg(long, value_name = "SHARE", default_value_t = 0.07)]
     op: f64,
-    /// Share of the logical pages that hold data (at a time, with --trace); with --trace several, as 0.7,0.9 [default: 1, with
+    /// Share of the logical pages that hold data (at a time, with --trace); with --trace several,
+    /// as 0.7,0.9 [default: 1, with
     /// --trace 0.9]
     #[arg(long, value_name = "SHARE", value_delimiter = ',')]
     utilisation: Vec<f64>,

@@ -109,7 +109,8 @@ fn dropped_events_lead_to_a_look_at_everything() {
     assert_eq!(metric(&metrics, "queue_overflows_total"), 1);
 }
 
-/// Files that live shorter than it takes to hear of them: what they wrote has no hint, and they are counted.
+/// Files that live shorter than it takes to hear of them: what they wrote has no hint, and they are
+/// counted.
 #[test]
 fn files_that_were_gone_before_they_were_labelled_are_counted() {
     let mut site = Site::new();

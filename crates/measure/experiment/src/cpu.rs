@@ -2,9 +2,9 @@
 //! experiment, by interrupts, by kernel threads, and by the hypervisor's other guests.
 //!
 //! Kernels differ in where they keep the time of interrupts ([`Interrupts`]). Some keep it apart,
-//! in the time of no process. There it must not count as another process's, and a share of it is added
-//! to the processes of the run, whose traffic caused it. Others keep it in the time of the process
-//! that was interrupted. There only the interrupts of an idle core are missing.
+//! in the time of no process. There it must not count as another process's, and a share of it is
+//! added to the processes of the run, whose traffic caused it. Others keep it in the time of the
+//! process that was interrupted. There only the interrupts of an idle core are missing.
 
 mod census;
 mod stat;

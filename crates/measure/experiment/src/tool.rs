@@ -42,7 +42,7 @@ pub fn run(
 /// The same with its standard output as text, and only what it says of errors in the file `errors`.
 ///
 /// # Errors
-/// As of [`run`].
+/// The errors of [`run`].
 pub fn ask(
     line: &CommandLine,
     package: &str,

@@ -31,9 +31,9 @@ pub struct Offset {
 /// How far the starts of workers were apart that began at the same instant of their own clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Apart {
-    /// At least, for the two that were farthest apart.
+    /// Lower bound of the distance of the two that were farthest apart, in microseconds.
     pub least_us: u64,
-    /// At most.
+    /// Upper bound of the distance, in microseconds.
     pub most_us: u64,
 }
 

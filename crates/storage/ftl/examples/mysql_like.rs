@@ -1,5 +1,6 @@
-//! A trace like that of TPC-C on MySQL 9.7 that docs/ftl.md has: the same kinds of files, with the bytes that each wrote, the
-//! pages that it had and about the lives that they had. The same seed gives the same trace.
+//! A trace like that of TPC-C on MySQL 9.7 that docs/ftl.md has: the same kinds of files, with the
+//! bytes that each wrote, the pages that it had and about the lives that they had. The same seed
+//! gives the same trace.
 //!
 //! `cargo run --release -p saiga-ftl --example mysql_like [SEED] >mysql.csv`
 
@@ -21,8 +22,8 @@ const MIB: u64 = 1 << 20;
 const LOG_BYTES: u64 = 16 * MIB;
 const LOGS: u64 = 7;
 
-/// Files of which pages are rewritten in place: MiB of pages, MiB written in all, percent of the pages that are hot; the
-/// others of a hundred percent is their share of the writes.
+/// Files of which pages are rewritten in place: MiB of pages, MiB written in all, percent of the
+/// pages that are hot; the others of a hundred percent is their share of the writes.
 const IN_PLACE: [(&str, u64, u64, u64); 11] = [
     ("undo_001", 24, 972, 20),
     ("undo_002", 24, 972, 20),

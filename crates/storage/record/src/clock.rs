@@ -41,8 +41,9 @@ impl Reading {
     }
 }
 
-/// On a busy machine others run between two readings of clocks, for tens of milliseconds: a file would look as if it had
-/// been made after its first bytes were written. The closest of several readings counts.
+/// On a busy machine others run between two readings of clocks, for tens of milliseconds: a file
+/// would look as if it had been made after its first bytes were written. The closest of several
+/// readings counts.
 fn by((seconds, nanoseconds): (i64, u32), read: &mut dyn FnMut() -> Reading) -> u64 {
     let mut best = read();
     for _ in 1..READINGS {
@@ -66,7 +67,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Both clocks go on by a microsecond from one reading to the next, but for interruptions in milliseconds.
+    /// Both clocks go on by a microsecond from one reading to the next, but for interruptions in
+    /// milliseconds.
     fn found(interruptions: &[(u64, u64)]) -> u64 {
         let mut left = interruptions.iter();
         let mut now_ns = 70 * MS;

@@ -58,7 +58,8 @@ impl Run {
         self.placement != Placement::OneStream && !self.is_oracle
     }
 
-    /// The set, and what told its streams apart where that is not the `stream` of its rules: `mysql, by hint`.
+    /// The set, and what told its streams apart where that is not the `stream` of its rules:
+    /// `mysql, by hint`.
     #[must_use]
     pub fn label(&self) -> String {
         label(&self.set, self.by)
@@ -100,8 +101,9 @@ pub trait Watch {
     fn goes_on(&mut self) -> ControlFlow<()>;
 }
 
-/// For each condition one stream, then every set initially and persistently isolated, then the oracle where it fits. What places every file as another
-/// one of the same name does, such as astream's rules by hint, is simulated once.
+/// For each condition one stream, then every set initially and persistently isolated, then the
+/// oracle where it fits. What places every file as another one of the same name does, such as
+/// astream's rules by hint, is simulated once.
 ///
 /// # Errors
 /// A device cannot be, or `watch` ended it.
@@ -157,7 +159,8 @@ pub fn compare(
                 is_oracle: true,
                 case,
             }),
-            // A device with room for one stream only has none for so many, and deaths take memory, too.
+            // A device with room for one stream only has none for so many, and deaths take memory,
+            // too.
             Err(ReplayError::Config(ConfigError::TooSmall { .. } | ConfigError::Memory { .. })) => {
             }
             Err(error) => return Err(error),
@@ -208,14 +211,15 @@ pub fn base<'a>(runs: &'a [Run], run: &Run) -> Option<&'a Run> {
     runs.iter().find(is_base)
 }
 
-/// The most that any placement can save under the condition of a run, as a share of what one stream writes to flash: all
-/// that is moved.
+/// The most that any placement can save under the condition of a run, as a share of what one stream
+/// writes to flash: all that is moved.
 #[must_use]
 pub fn ceiling(runs: &[Run], run: &Run) -> Option<f64> {
     base(runs, run).map(|base| 1.0 - 1.0 / base.case.outcome.waf())
 }
 
-/// The share of the pages moved under one stream that a run does not move; `None` where one stream moves none.
+/// The share of the pages moved under one stream that a run does not move; `None` where one stream
+/// moves none.
 #[must_use]
 pub fn spared(runs: &[Run], run: &Run) -> Option<f64> {
     let base = base(runs, run)?.case.outcome.waf() - 1.0;

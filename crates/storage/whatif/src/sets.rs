@@ -247,8 +247,8 @@ impl replay::Rules for Joined {
     }
 }
 
-/// The sets that are known to suit the database of a trace: the built-in one where the names tell the database, and
-/// astream's documented rules where they match something that is written.
+/// The sets that are known to suit the database of a trace: the built-in one where the names tell
+/// the database, and astream's documented rules where they match something that is written.
 #[must_use]
 pub fn known_for(trace: &Trace) -> Vec<Set> {
     let words = database_of(trace).into_iter().chain(["astream"]);

@@ -1,9 +1,10 @@
 //! Rules from a trace: what each kind of file is, which hint suits it, and which kinds should share a stream.
 //!
-//! Streams are found by trying: the search begins with the known sets and with kinds put together by the logarithm of their
-//! median lifetime (k-means), and moves kinds from stream to stream as long as simulated write amplification falls. Hints are
-//! four such groups in the order of their lifetimes. What the search finds is compared with the known sets on the whole
-//! trace. The same trace, options and seed give the same rules.
+//! Streams are found by trying: the search begins with the known sets and with kinds put together
+//! by the logarithm of their median lifetime (k-means), and moves kinds from stream to stream as
+//! long as simulated write amplification falls. Hints are four such groups in the order of their
+//! lifetimes. What the search finds is compared with the known sets on the whole trace. The same
+//! trace, options and seed give the same rules.
 
 mod glob;
 mod group;
@@ -182,7 +183,8 @@ pub fn suggest(
     })
 }
 
-/// The number of the best candidate, and what it comes to; the first where nothing can be simulated.
+/// The number of the best candidate, and what it comes to; the first where nothing can be
+/// simulated.
 fn chosen(
     mut judge: Judge<'_>,
     candidates: &[Candidate],
@@ -219,7 +221,8 @@ fn starts(known: &[Set], trace: &Trace, subjects: &[Subject], by: By) -> Vec<Vec
     groups.collect()
 }
 
-/// The known sets as rules that can be written down: astream's regular expressions become globs for the files of the trace.
+/// The known sets as rules that can be written down: astream's regular expressions become globs for
+/// the files of the trace.
 fn fallbacks(
     known: &[Set],
     trace: &Trace,

@@ -21,8 +21,8 @@ fn mean(footprint: &Footprint, set: &Joined, device: &Options) -> f64 {
     f64::midpoint(a, b)
 }
 
-/// Hints are all that the labeller sets. On the model of MySQL's writes the set's hints gain what its streams do, but for what
-/// the redo and binary logs lose by sharing one.
+/// Hints are all that the labeller sets. On the model of MySQL's writes the set's hints gain what
+/// its streams do, but for what the redo and binary logs lose by sharing one.
 #[test]
 fn hints_of_the_built_in_set_are_nearly_worth_what_its_streams_are() {
     for (over_provisioning, used) in [(0.07, 70), (0.07, 90), (0.28, 90)] {

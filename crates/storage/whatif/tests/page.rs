@@ -52,7 +52,8 @@ impl Watch for Silent {
     }
 }
 
-/// The report on the model of MySQL's writes: astream's rules and the suggested ones, at 70 and 90 % live.
+/// The report on the model of MySQL's writes: astream's rules and the suggested ones, at 70 and 90
+/// % live.
 fn report() -> saiga_report::Document {
     let maker = mix::mysql(70, [40, 40, 12, 8]);
     let footprint = maker.footprint();
@@ -139,7 +140,8 @@ fn the_page_shows_every_run_and_fits_every_window() {
         // One stream, two sets in two placements and the oracle, under two conditions.
         assert_eq!(findings["bars"], json!(12));
         assert!(findings["dots"].as_u64() >= Some(12), "{findings}");
-        // Of the first condition: five runs of rules, of which each placement shows three; the oracle in its own.
+        // Of the first condition: five runs of rules, of which each placement shows three; the
+        // oracle in its own.
         assert_eq!(
             (&findings["matrices"], &findings["warmUp"]),
             (&json!(5), &json!(7))

@@ -181,8 +181,8 @@ fn conditions(args: &Args, footprint: &Footprint) -> Vec<Condition> {
     conditions
 }
 
-/// The sets on the trace by all that `--by` has, in the order in which they were asked for; `None` is where the suggested
-/// one comes.
+/// The sets on the trace by all that `--by` has, in the order in which they were asked for; `None`
+/// is where the suggested one comes.
 fn given(
     wanted: Vec<Wanted>,
     trace: &Trace,

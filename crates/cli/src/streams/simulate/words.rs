@@ -196,8 +196,8 @@ fn most(found: &Found<'_>, runs: &[&Run]) -> String {
     })
 }
 
-/// Streams, write amplification, half its range, what is written to flash beside one stream, and the share of what that
-/// moves that is not moved.
+/// Streams, write amplification, half its range, what is written to flash beside one stream, and
+/// the share of what that moves that is not moved.
 fn figures(run: &Run, all: &[Run]) -> [String; 5] {
     let change = ratio(all, run).map_or(0.0, |ratio| (ratio - 1.0) * 100.0);
     [

@@ -2,8 +2,8 @@
 //! of §3.3.2.
 //!
 //! Statements read whole tables, or a sample of the warehouses. Those that keys allow read one
-//! slice of the warehouses after the other. Several sessions share the statements. Rules that hold only
-//! after a load are left out when a run has changed the rows. Deliberately absent: any repair.
+//! slice of the warehouses after the other. Several sessions share the statements. Rules that hold
+//! only after a load are left out when a run has changed the rows. Deliberately absent: any repair.
 
 mod profile;
 mod rules;

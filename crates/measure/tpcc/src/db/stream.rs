@@ -52,12 +52,14 @@ impl Stream {
         })
     }
 
-    /// Whether a password may go as it is: it cannot be overheard on its way.
+    /// Whether a password may go as it is. It cannot be overheard on its way; but a server whose
+    /// certificate is not checked may be another one.
     pub(super) fn is_private(&self) -> bool {
         self.is_local || self.tls.is_some()
     }
 
-    /// From now on neither an answer nor a write takes longer.
+    /// From now on no system call waits longer. A server that sends a byte now and then is waited
+    /// for.
     pub(super) fn limit_waiting(&self, limit: Option<Duration>) -> io::Result<()> {
         self.socket.set_read_timeout(limit)?;
         self.socket.set_write_timeout(limit)

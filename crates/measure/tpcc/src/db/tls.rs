@@ -50,7 +50,7 @@ pub(super) enum TlsError {
     /// The host of the URL cannot stand in a certificate.
     #[error("{host:?} is not a host name or an address")]
     Host {
-        /// As given.
+        /// Host of the URL.
         host: String,
     },
     /// The two sides do not agree, or the certificate is not as asked.

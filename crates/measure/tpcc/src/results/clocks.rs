@@ -21,7 +21,7 @@ const LEAST_LIMIT_US: u64 = SECOND_US / 10;
 /// The clock of one worker of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerClock {
-    /// Its number.
+    /// Number of the worker, from 1.
     pub worker: u32,
     /// How far the server's clock is from its own, where it has asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,7 +94,7 @@ fn words(shift: &Apart) -> String {
     }
 }
 
-/// Microseconds in words.
+/// Milliseconds with one decimal, from microseconds.
 pub(super) fn ms(us: u64) -> String {
     format!("{:.1} ms", us as f64 / 1e3)
 }

@@ -11,7 +11,7 @@ use crate::spec::deck::Kind;
 /// What the run is called in its charts.
 const NAME: &str = "this run";
 
-/// How it went.
+/// Charts of the run over its time and of its response times.
 pub(super) fn charts(record: &Record) -> Vec<Section> {
     let Some(detail) = &record.run.detail else {
         return Vec::new();

@@ -123,7 +123,8 @@ impl Footprint {
         Ok(footprint)
     }
 
-    /// How many pages hold data at a time. Discards are deaths, whether or not the device is told of them.
+    /// How many pages hold data at a time. Discards are deaths, whether or not the device is told
+    /// of them.
     #[must_use]
     pub fn live(&self) -> LivePages {
         self.live
@@ -306,7 +307,8 @@ mod tests {
         assert_eq!(found(&trace), 20);
     }
 
-    /// Two logs of four pages take turns, beside a table of ten: each is deleted before it is written again.
+    /// Two logs of four pages take turns, beside a table of ten: each is deleted before it is
+    /// written again.
     #[test]
     fn what_was_discarded_is_not_live() {
         let page = |number: u64| number * 4096;

@@ -1,4 +1,5 @@
-//! How many pages of a trace hold data: those that were written or present, and have not been discarded since.
+//! How many pages of a trace hold data: those that were written or present, and have not been
+//! discarded since.
 
 use super::footprint::Request;
 use crate::trace::Op;
@@ -15,8 +16,8 @@ pub struct LivePages {
 impl LivePages {
     /// Walks the requests twice: what the first repetition leaves is where each further one begins.
     ///
-    /// A trace of few lines may have thousands of millions of pages, so stretches between the ends of requests are looked at,
-    /// and not pages.
+    /// A trace of few lines may have thousands of millions of pages, so stretches between the ends
+    /// of requests are looked at, and not pages.
     pub(super) fn of(requests: &[Request]) -> Self {
         let ends = requests
             .iter()

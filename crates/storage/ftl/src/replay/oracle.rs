@@ -1,7 +1,8 @@
 //! A placement that knows the future: each write goes to a stream by when its page dies.
 //!
-//! No rules know that, so this says how much of what rules leave is there for others to find. It is no bound: that is a write
-//! amplification of 1. Streams are stretches of remaining lives, cut in three ways under both isolations; the best counts.
+//! No rules know that, so this says how much of what rules leave is there for others to find. It is
+//! no bound: that is a write amplification of 1. Streams are stretches of remaining lives, cut in
+//! three ways under both isolations; the best counts.
 
 use super::classes::Class;
 use super::footprint::Footprint;

@@ -154,8 +154,9 @@ impl Player {
     }
 }
 
-/// Logical pages of a device that is smaller than the trace's own: a page takes one when it is written, and gives it up when
-/// it is discarded, as a file system uses the place of a deleted file again.
+/// Logical pages of a device that is smaller than the trace's own: a page takes one when it is
+/// written, and gives it up when it is discarded, as a file system uses the place of a deleted file
+/// again.
 #[derive(Debug)]
 struct Numbers {
     /// By page of the trace; [`NOWHERE`] for one that holds no data.

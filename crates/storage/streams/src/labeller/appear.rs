@@ -109,8 +109,8 @@ impl Labeller<'_> {
         }
     }
 
-    /// A file that lived shorter than it takes to hear of it, or has another name by now: what was written until then came
-    /// without its hint, unless an open at the gate has set it.
+    /// A file that lived shorter than it takes to hear of it, or has another name by now: what was
+    /// written until then came without its hint, unless an open at the gate has set it.
     fn missed(&mut self, path: &Path) {
         let view = std::sync::Arc::clone(&self.view);
         let is_wanted = view

@@ -1,7 +1,7 @@
 //! The NVMe controller that a disk is reached through, from sysfs.
 //!
-//! Names do not tell it: with native multipath `nvme0n1` is the first namespace of subsystem 0, and `nvme0` may be the
-//! controller of another drive.
+//! Names do not tell it: with native multipath `nvme0n1` is the first namespace of subsystem 0, and
+//! `nvme0` may be the controller of another drive.
 
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,8 @@ pub fn controller(system: &System, disk: &str) -> Result<Controller, ControllerE
         disk: disk.to_owned(),
         place: place.to_owned(),
     };
-    // The disk is in the folder of its controller, or of its subsystem when several controllers can lead to it.
+    // The disk is in the folder of its controller, or of its subsystem when several controllers can
+    // lead to it.
     let own = read(parent);
     let subsystem = match &own {
         Some(own) => subsystem_of(system, &own.name),
@@ -119,8 +120,8 @@ mod tests {
 
     use super::*;
 
-    /// A sysfs with drives: the folder of each disk below `sys/devices`, and the controllers of each subsystem with their
-    /// numbers.
+    /// A sysfs with drives: the folder of each disk below `sys/devices`, and the controllers of
+    /// each subsystem with their numbers.
     fn machine(disks: &[&str], subsystems: &[(&str, &[(&str, u16)])]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let sys = root.path().join("sys");

@@ -49,8 +49,8 @@ pub fn classes(rules: &Rules, bytes: &BTreeMap<usize, u64>) -> Vec<Class> {
 const GIB: u64 = 1 << 30;
 const BLOCK: u64 = 4096;
 
-/// The commands that make one namespace for each class on the drive of a controller, which is its only one. New namespaces
-/// are called as `disk` is, the one that is there now.
+/// The commands that make one namespace for each class on the drive of a controller, which is its
+/// only one. New namespaces are called as `disk` is, the one that is there now.
 #[must_use]
 pub fn plan(controller: &Controller, disk: &str, classes: &[Class]) -> String {
     let Controller {

@@ -49,7 +49,8 @@ pub struct Conclusion {
     pub behaviour: Behaviour,
     /// Whether its data were deleted.
     pub is_deleted: bool,
-    /// The class of its lifetime by absolute limits, named after hints. Which hint files get is decided by rank.
+    /// The class of its lifetime by absolute limits, named after hints. Which hint files get is
+    /// decided by rank.
     pub hint: Hint,
     /// The other class that would fit: the trace is too short to tell.
     pub or: Option<Hint>,

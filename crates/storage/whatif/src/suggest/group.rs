@@ -1,5 +1,5 @@
-//! Which kinds should share a stream, by how long their pages live: k-means on one line; and the hints of groups by their
-//! rank.
+//! Which kinds should share a stream, by how long their pages live: k-means on one line; and the
+//! hints of groups by their rank.
 
 use saiga_streams::Hint;
 
@@ -48,7 +48,8 @@ pub(super) fn folded(subjects: &[Subject], groups: &[usize], most: usize) -> Vec
 
 /// The hint of each subject: its group's place among all groups by lifetime, the shortest first.
 ///
-/// With less than four groups those hints stay unused that XFS zoned and F2FS do not tell from others.
+/// With less than four groups those hints stay unused that XFS zoned and F2FS do not tell from
+/// others.
 pub(super) fn hints(subjects: &[Subject], groups: &[usize]) -> Vec<Hint> {
     let groups = folded(subjects, groups, HINTS);
     let order = by_rank(subjects, &groups);

@@ -41,8 +41,8 @@ pub struct Searched {
     pub pages: u32,
     /// Write amplification of one stream.
     pub none: f64,
-    /// That of the best of the known sets and of the groupings by lifetime, and that of the one that was found: the means
-    /// of both isolations.
+    /// That of the best of the known sets and of the groupings by lifetime, and that of the one
+    /// that was found: the means of both isolations.
     pub start: f64,
     /// See `start`.
     pub found: f64,
@@ -154,7 +154,8 @@ impl<'a> Search<'a> {
         Ok((Groups { streams, hints }, searched))
     }
 
-    /// The best grouping into hints, from the streams with neighbours joined, and from what the known sets have.
+    /// The best grouping into hints, from the streams with neighbours joined, and from what the
+    /// known sets have.
     fn hints(&mut self, streams: &[usize], starts: &Starts) -> Result<Vec<usize>, Stop> {
         let joined = group::folded(self.subjects, streams, HINTS);
         let starts: Vec<Vec<usize>> = [joined.clone()]
@@ -168,7 +169,8 @@ impl<'a> Search<'a> {
         Ok(canonical(&hints))
     }
 
-    /// The best of `starts`, and of the groupings by lifetime into at most `most`; `None` where none may be tried or fits.
+    /// The best of `starts`, and of the groupings by lifetime into at most `most`; `None` where
+    /// none may be tried or fits.
     fn best_start(
         &mut self,
         starts: &[Vec<usize>],

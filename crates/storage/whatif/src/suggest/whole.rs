@@ -1,6 +1,8 @@
-//! What is suggested, beside the known sets on the whole trace: a search on a sample may end in something worse.
+//! What is suggested, beside the known sets on the whole trace: a search on a sample may end in
+//! something worse.
 //!
-//! Write amplification is the mean of both isolations, by the streams of the rules and by their hints, as `simulate` finds it.
+//! Write amplification is the mean of both isolations, by the streams of the rules and by their
+//! hints, as `simulate` finds it.
 
 use std::ops::ControlFlow;
 
@@ -20,7 +22,8 @@ pub struct Whole {
     pub by_stream: f64,
     /// That of the rules by their hints.
     pub by_hint: f64,
-    /// The known set whose files, streams and hints these are, because it was better than what the search found.
+    /// The known set whose files, streams and hints these are, because it was better than what the
+    /// search found.
     pub kept: Option<String>,
 }
 
@@ -67,8 +70,9 @@ pub(super) struct Judge<'a> {
 type Both = [f64; 2];
 
 impl Judge<'_> {
-    /// The first candidate that is worse than no known set by streams and by hints; else the one with the least write
-    /// amplification by hints, which are all that the labeller sets. The number of the candidate, and what it comes to.
+    /// The first candidate that is worse than no known set by streams and by hints; else the one
+    /// with the least write amplification by hints, which are all that the labeller sets. The
+    /// number of the candidate, and what it comes to.
     pub(super) fn choose(
         &mut self,
         candidates: &[Candidate],

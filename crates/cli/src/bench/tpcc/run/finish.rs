@@ -81,12 +81,14 @@ impl Finished<'_> {
         if let Some(where_to) = where_to {
             exit::say(&format!("results in {where_to}"));
         }
-        if let Place::Directory(dir) = &place {
-            write_page(dir, &record)?;
-        }
+        let page = match &place {
+            Place::Directory(dir) => write_page(dir, &record),
+            Place::Worker(_) | Place::Nowhere => Ok(()),
+        };
+        // A full disk breaks both: figures that are missing weigh more than a page.
         match problem {
             Some(error) => Err(error.context("a result file is not complete")),
-            None => Ok(record),
+            None => page.map(|()| record),
         }
     }
 

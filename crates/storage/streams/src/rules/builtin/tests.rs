@@ -98,8 +98,8 @@ fn files_of_each_database_have_their_class() {
     }
 }
 
-/// Hints are all that `run` sets: what shares the doublewrite area's hint shares its reclaim units, which undoes most of
-/// what a stream of its own gains (docs/ftl.md).
+/// Hints are all that `run` sets: what shares the doublewrite area's hint shares its reclaim units,
+/// which undoes most of what a stream of its own gains (docs/ftl.md).
 #[test]
 fn doublewrite_logs_undo_and_tables_never_share_a_hint() {
     for (set, kinds) in [
@@ -151,7 +151,8 @@ fn the_system_tablespace_and_the_log_are_apart() {
     }
 }
 
-/// What is one stream is one hint, so that hints separate fewer kinds of files than streams do, but no others.
+/// What is one stream is one hint, so that hints separate fewer kinds of files than streams do, but
+/// no others.
 #[test]
 fn files_of_one_stream_have_one_hint() {
     for set in names() {
