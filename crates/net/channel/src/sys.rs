@@ -302,6 +302,16 @@ pub fn file_size(fd: Fd) -> Sys<usize> {
     plain(Sysno::lseek, [reg(fd), 0, reg(libc::SEEK_END), 0, 0, 0])
 }
 
+/// Inode number of the file behind a descriptor (`man 2 fstat`).
+pub fn inode(fd: Fd) -> Sys<u64> {
+    let mut facts = core::mem::MaybeUninit::<libc::stat>::uninit();
+    let at = facts.as_mut_ptr() as usize;
+    // SAFETY: writes one stat, which outlives the call.
+    unsafe { call(Sysno::fstat, [reg(fd), at, 0, 0, 0, 0]) }?;
+    // SAFETY: the kernel has filled it.
+    Ok(unsafe { facts.assume_init() }.st_ino)
+}
+
 /// Maps `len` bytes of `fd` shared (or, with -1, anonymous memory private to the process).
 ///
 /// # Errors

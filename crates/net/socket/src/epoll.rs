@@ -148,7 +148,9 @@ impl Interest {
         self.orphan.load(Ordering::Relaxed)
     }
 
-    fn is_bound(&self) -> bool {
+    /// Whether it is ours to report; while a connection is being bound, its channel may be there
+    /// and the registration still the kernel's. Asked under the set's lock.
+    pub(crate) fn is_bound(&self) -> bool {
         self.segment.load(Ordering::Relaxed) != NO_SEGMENT
     }
 }

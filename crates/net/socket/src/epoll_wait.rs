@@ -489,7 +489,7 @@ fn examine(set: &'static EpollSet, interest: &'static Interest) -> Option<u32> {
     if silent {
         return None;
     }
-    if !socket.is_bound() {
+    if !socket.is_bound() || !interest.is_bound() {
         return examine_orphan(set, interest, socket);
     }
     let chan = Chan::of(socket)?;
@@ -515,8 +515,8 @@ fn examine(set: &'static EpollSet, interest: &'static Interest) -> Option<u32> {
     report(set, interest, found)
 }
 
-/// The same for a connection that is back on TCP. The kernel reports for its registrations again,
-/// save for those that could not be given back to it: there it still tells us of changes.
+/// The same for a connection on TCP, or one that is being bound. The kernel reports for its
+/// registrations, save for those that could not be given back to it: there it tells us of changes.
 fn examine_orphan(
     set: &'static EpollSet,
     interest: &'static Interest,
@@ -589,5 +589,61 @@ fn refresh(set: &'static EpollSet) {
         && (announce_sleep(set) || ready)
     {
         set.tell_others(&guard);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::links::{self, Known};
+    use crate::sock::{mode, origin};
+    use crate::{rt, table};
+    use saiga_channel::rendezvous::Credentials;
+    use saiga_channel::segment::Segment;
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd as _;
+
+    /// A report of an anchor that comes late may put any registration into the ready list: the
+    /// record of the one that is meant may be in use again.
+    #[test]
+    fn a_registration_is_reported_by_the_kernel_until_it_is_ours() {
+        assert!(table::init());
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut client = TcpStream::connect(listener.local_addr().expect("it")).expect("a client");
+        let (server, _) = listener.accept().expect("the client");
+        let fd = server.as_raw_fd();
+        // SAFETY: no pointers.
+        let epfd = unsafe { libc::epoll_create1(0) };
+        epoll::open(epfd);
+        let table::Entry::Epoll(set) = table::get(epfd) else {
+            panic!("the set is not known")
+        };
+        let socket = Socket::open(fd, origin::ACCEPTED).expect("a record");
+        let readable = libc::EPOLLIN.cast_unsigned();
+        let wanted = Some((readable | ONESHOT, 7));
+        epoll::control(epfd, set, libc::EPOLL_CTL_ADD, fd, socket, wanted).expect("it is new");
+        client.write_all(b"x").expect("it is connected");
+        assert_eq!(sys::poll_now(fd, libc::POLLIN), libc::POLLIN);
+
+        let segment = Segment::create(rt::floor()).expect("memory");
+        let Known::Ours(link) = links::adopt(segment, Credentials { pid: 1, uid: 0 }) else {
+            panic!("it is new")
+        };
+        let address = core::ptr::from_ref(link).cast_mut();
+        socket.link.store(address, Ordering::Release);
+        socket.mode.store(mode::BOUND, Ordering::SeqCst);
+        // SAFETY: the list's first member is a pool record.
+        let interest = unsafe { socket.interests.load(Ordering::Relaxed).as_ref() };
+        let interest = interest.expect("it was added");
+        {
+            let _guard = set.lock.lock().expect("it is free");
+            assert_eq!(examine(set, interest), None, "the kernel reports it");
+        }
+        let chan = Chan::of(socket).expect("it has a link");
+        assert!(epoll::bind_all(socket, &chan));
+        let _guard = set.lock.lock().expect("it is free");
+        assert_eq!(examine(set, interest), Some(readable));
+        assert_eq!(examine(set, interest), None, "once");
     }
 }

@@ -1,8 +1,12 @@
 //! What the kernel says of a registration: `/proc/self/fdinfo/EPFD` (`man 5 proc`).
 //!
 //! Needed for one thing only: whether a one-shot registration has fired, which no
-//! system call tells. A line reads `tfd:        5 events: 40000001 data: ...`; a
+//! system call tells. A line reads `tfd: 5 events: 40000001 data: 5 pos:0 ino:a0 sdev:8`; a
 //! registration that has fired has none of its event bits left.
+//!
+//! A number alone does not say which registration is meant: that of a closed descriptor stays
+//! while its file is open elsewhere, in a thread that is inside a call or by our own copy, and its
+//! number is soon another connection's. So the inode has to agree, too.
 
 use saiga_channel::sys::{self, Fd};
 
@@ -14,8 +18,9 @@ const PRIVATE: u32 = (1 << 29) | (1 << 30) | (1 << 31) | (1 << 28);
 pub(super) fn is_spent(epfd: Fd, fd: Fd) -> Option<bool> {
     let mut path = *b"/proc/self/fdinfo/0000000000\0";
     number(epfd, &mut path[18..28]);
+    let inode = sys::inode(fd).ok()?;
     let file = sys::open_to_read(&path).ok()?;
-    let found = find(file, fd);
+    let found = find(file, fd, inode);
     sys::close(file);
     found.map(|events| events & !PRIVATE == 0)
 }
@@ -37,8 +42,8 @@ fn number(value: Fd, out: &mut [u8]) {
     out[..digits.len() - at].copy_from_slice(&digits[at..]);
 }
 
-/// The event mask of `fd`'s line. Reads by pieces; lines are short.
-fn find(file: Fd, fd: Fd) -> Option<u32> {
+/// The event mask of the line about `fd` and its `inode`. Reads by pieces; lines are short.
+fn find(file: Fd, fd: Fd, inode: u64) -> Option<u32> {
     let mut buffer = [0u8; 4096];
     let mut filled = 0;
     loop {
@@ -52,7 +57,7 @@ fn find(file: Fd, fd: Fd) -> Option<u32> {
             .map_or(0, |at| at + 1);
         let hit = buffer[..whole]
             .split(|b| *b == b'\n')
-            .find_map(|line| events_of(line, fd));
+            .find_map(|line| events_of(line, fd, inode));
         if hit.is_some() {
             return hit;
         }
@@ -64,15 +69,18 @@ fn find(file: Fd, fd: Fd) -> Option<u32> {
     }
 }
 
-/// The mask in a line that speaks of `fd`.
-fn events_of(line: &[u8], fd: Fd) -> Option<u32> {
+/// The mask in a line that speaks of `fd` and, where it names one, of its inode.
+fn events_of(line: &[u8], fd: Fd, inode: u64) -> Option<u32> {
     let text = core::str::from_utf8(line).ok()?;
     let mut words = text.split_ascii_whitespace();
     let speaks = words.next()? == "tfd:" && words.next()?.parse() == Ok(fd);
     if !speaks || words.next()? != "events:" {
         return None;
     }
-    u32::from_str_radix(words.next()?, 16).ok()
+    let events = u32::from_str_radix(words.next()?, 16).ok()?;
+    let named = words.find_map(|word| word.strip_prefix("ino:"));
+    let agrees = named.is_none_or(|hex| u64::from_str_radix(hex, 16) == Ok(inode));
+    agrees.then_some(events)
 }
 
 #[cfg(test)]
@@ -82,9 +90,19 @@ mod tests {
     #[test]
     fn the_mask_of_the_right_line_is_read() {
         let line = b"tfd:        5 events: 40000001 data:                5  pos:0 ino:a0 sdev:8";
-        assert_eq!(events_of(line, 5), Some(0x4000_0001));
-        assert_eq!(events_of(line, 6), None);
-        assert_eq!(events_of(b"pos:\t0", 5), None);
+        assert_eq!(events_of(line, 5, 0xa0), Some(0x4000_0001));
+        assert_eq!(events_of(line, 6, 0xa0), None);
+        assert_eq!(
+            events_of(line, 5, 0xa1),
+            None,
+            "of a file that had the number before"
+        );
+        assert_eq!(
+            events_of(&line[..51], 5, 0xa1),
+            Some(0x4000_0001),
+            "before Linux 4.13"
+        );
+        assert_eq!(events_of(b"pos:\t0", 5, 0xa0), None);
     }
 
     #[test]
