@@ -48,6 +48,7 @@ mod sock;
 mod start;
 mod table;
 mod thread;
+mod undisturbed;
 mod upgrade;
 pub mod uring;
 mod wait;

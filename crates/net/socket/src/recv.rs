@@ -11,6 +11,7 @@
 
 use crate::chan::{Chan, rx};
 use crate::sock::{NOT_BOUND, Socket, count_one};
+use crate::undisturbed::Undisturbed;
 use crate::{kernel, send, sever, wait};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
@@ -133,8 +134,24 @@ fn receive_now(
     let Some(_lock) = chan.lock_rx(socket) else {
         return sever::reset(fd, socket, Reason::CorruptMemory);
     };
+    if chan.own().rx_mode.load(Ordering::Relaxed) == rx::RING {
+        return from_ring(fd, socket, chan, parts, skip, flags);
+    }
+    let _undisturbed = Undisturbed::begin();
+    beside_ring(fd, socket, chan, parts, skip, flags)
+}
+
+/// Receives by TCP, or changes the mode. Under the receiver's lock and undisturbed.
+fn beside_ring(
+    fd: Fd,
+    socket: &'static Socket,
+    chan: &Chan,
+    parts: Parts<'_, '_>,
+    skip: usize,
+    flags: i32,
+) -> Sys<Try> {
     match chan.own().rx_mode.load(Ordering::Relaxed) {
-        rx::RING => from_ring(fd, socket, chan, parts, skip, flags),
+        rx::RING => Ok(Try::Again), // A signal handler was first.
         rx::TCP => match turn(fd, socket, chan)? {
             true => Ok(Try::Again),
             false => before_switch(fd, socket, chan, parts, skip, flags),
@@ -211,6 +228,10 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         }
         return Ok(false);
     };
+    let _undisturbed = Undisturbed::begin();
+    if chan.own().rx_mode.load(Ordering::Relaxed) != rx::TCP {
+        return Ok(true); // A signal handler was first.
+    }
     let Some(had) = received_by_all(fd, socket) else {
         return Ok(false); // The kernel cannot say at this moment.
     };

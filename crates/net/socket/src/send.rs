@@ -1,9 +1,10 @@
 //! Sending on a bound socket: TCP until the peer is ready, then the ring, and TCP
 //! again after the ring has ended.
 
-use crate::chan::{Chan, SideLock, tx};
+use crate::chan::{Chan, tx};
 use crate::gather::Gather;
 use crate::sock::{NOT_BOUND, Socket, count_one, origin};
+use crate::undisturbed::Undisturbed;
 use crate::wait::{For, Until, Wait};
 use crate::{allowance, by_tcp, clock, epoll, kernel, sever};
 use core::sync::atomic::Ordering;
@@ -185,6 +186,21 @@ fn send_now(
     if flags & libc::MSG_OOB != 0 {
         end_for_urgent(fd, socket, chan);
     }
+    if chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING {
+        return to_ring(fd, socket, chan, rest);
+    }
+    let _undisturbed = Undisturbed::begin();
+    beside_ring(fd, socket, chan, rest, flags)
+}
+
+/// Sends by TCP, or changes the mode. Under the sender's lock and undisturbed.
+fn beside_ring(
+    fd: Fd,
+    socket: &'static Socket,
+    chan: &Chan,
+    rest: Gather<'_>,
+    flags: i32,
+) -> Sys<Try> {
     let shut = socket.tx_shut.load(Ordering::Relaxed);
     match chan.own().tx_mode.load(Ordering::Relaxed) {
         tx::TCP if !shut && may_switch(fd, socket, chan) => {
@@ -194,8 +210,8 @@ fn send_now(
             Ok(Try::Again)
         }
         tx::TCP | tx::AFTER => to_tcp(fd, socket, rest, flags),
-        tx::RING => to_ring(fd, socket, chan, rest),
-        _ => leave_ring(fd, socket, chan, &lock, flags),
+        tx::RING => Ok(Try::Again), // A signal handler was first.
+        _ => leave_ring(fd, socket, chan, flags),
     }
 }
 
@@ -270,9 +286,12 @@ pub(crate) fn peer_has_finished(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
 /// Sends by TCP what the peer has left unread in the ring, as much as TCP takes now.
 /// Caller holds the sender's lock.
 fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
+    if !chan.recall_due() {
+        return Ok(());
+    }
+    let _undisturbed = Undisturbed::begin();
     // Sent to a peer that has died, they would look as if they had been written after its end.
-    if chan.recall_due()
-        && sys::poll_now(fd, libc::POLLRDHUP) & libc::POLLRDHUP != 0
+    if sys::poll_now(fd, libc::POLLRDHUP) & libc::POLLRDHUP != 0
         && sever::notice_death(fd, socket, chan)
     {
         return Err(Errno(libc::ECONNRESET));
@@ -320,13 +339,7 @@ pub(crate) fn serve_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
 
 /// The ring has ended: TCP may go on once the peer has acknowledged the switch to the ring,
 /// or will never read again.
-fn leave_ring(
-    fd: Fd,
-    socket: &'static Socket,
-    chan: &Chan,
-    lock: &SideLock,
-    flags: i32,
-) -> Sys<Try> {
+fn leave_ring(fd: Fd, socket: &'static Socket, chan: &Chan, flags: i32) -> Sys<Try> {
     let ring = chan.tx_ring();
     if !chan.recall_due() && sever::notice_death(fd, socket, chan) {
         return Ok(Try::Again);
@@ -334,7 +347,7 @@ fn leave_ring(
     let unused = ring.tail() == 0 && ring.pending(STRIDE_SHIFT) == Some(0);
     let passable = || ring.acknowledged() || unused || sever::peer_is_gone(fd);
     if !chan.recall_due() && passable() {
-        go_on_by_tcp(fd, socket, chan, lock);
+        go_on_by_tcp(fd, socket, chan);
         return Ok(Try::Again);
     }
     if socket.tx_shut.load(Ordering::Relaxed) {
@@ -354,9 +367,8 @@ fn await_shutdown(fd: Fd, flags: i32) -> Sys<Try> {
 /// From here TCP carries what is sent, unless the peer recalls the ring this very moment: then
 /// what is unread goes first. What somebody has sent by TCP meanwhile, past the hooks, has overtaken
 /// the ring: that stream cannot be mended.
-fn go_on_by_tcp(fd: Fd, socket: &Socket, chan: &Chan, lock: &SideLock) {
-    // What a signal handler has interrupted may not have counted yet what it sent.
-    if !lock.nested && was_overtaken(fd, socket) {
+fn go_on_by_tcp(fd: Fd, socket: &Socket, chan: &Chan) {
+    if was_overtaken(fd, socket) {
         let _: Sys<()> = sever::reset(fd, socket, Reason::MovedOutside);
         return;
     }
@@ -385,9 +397,10 @@ pub(crate) fn leave_unnoticed(fd: Fd, socket: &'static Socket, chan: &Chan) {
     let Some(lock) = chan.lock_tx(socket) else {
         return;
     };
+    let _undisturbed = Undisturbed::begin();
     let ended = chan.own().tx_mode.load(Ordering::SeqCst) == tx::ENDED;
     if ended && !lock.nested && !chan.recall_due() && !chan.peer_receives() {
-        go_on_by_tcp(fd, socket, chan, &lock);
+        go_on_by_tcp(fd, socket, chan);
     }
 }
 
