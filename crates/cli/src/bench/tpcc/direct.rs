@@ -5,6 +5,7 @@
 
 use std::env;
 use std::fmt::Write as _;
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -25,7 +26,7 @@ pub(super) struct Direct {
     engine: Option<EngineName>,
     /// Its host (default: 127.0.0.1)
     #[arg(long, help_heading = HEADING, value_name = "NAME", requires = "engine")]
-    #[arg(value_parser = plain)]
+    #[arg(value_parser = host_alone)]
     host: Option<String>,
     /// Its port (default: 3306 or 5432)
     #[arg(long, help_heading = HEADING, requires = "engine")]
@@ -206,6 +207,17 @@ fn plain(text: &str) -> Result<String, String> {
     Err("letters, digits and _ - . : $ @ only; a props file holds other names".to_owned())
 }
 
+/// Accepts the name of a host, or its address.
+fn host_alone(text: &str) -> Result<String, String> {
+    if text.contains('@') {
+        return Err("a host alone; its user is said by --user".to_owned());
+    }
+    if text.contains(':') && text.parse::<Ipv6Addr>().is_err() {
+        return Err("a host alone; its port is said by --port".to_owned());
+    }
+    plain(text)
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
@@ -314,5 +326,19 @@ mod tests {
         for name in ["", "a b", "shop?ssl=1", "a/b", "a\nuser=root", "a\\"] {
             assert!(plain(name).is_err(), "{name:?}");
         }
+        for (host, wanted) in [
+            ("h:3307", "--port"),
+            ("[::1]:1", "--port"),
+            ("me@h", "--user"),
+        ] {
+            let said = host_alone(host).unwrap_err();
+            assert!(said.contains(wanted), "{host}: {said}");
+        }
+        assert!(
+            ["::1", "db-1.example"]
+                .map(host_alone)
+                .iter()
+                .all(Result::is_ok)
+        );
     }
 }

@@ -29,7 +29,7 @@ enum Check {
 }
 
 /// A mode by its name.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Mode {
     param: String,
     /// `None` for plain text.
@@ -74,7 +74,13 @@ impl Encryption {
     pub(super) fn take(&mut self, param: &Param<'_>) -> Result<bool, OptionError> {
         use Driver::{ConnectorJ, MariaDb, Postgres};
         match (param.key.to_ascii_lowercase().as_str(), self.driver) {
-            ("sslmode", _) => self.mode = Some(mode(param)?),
+            ("sslmode", _) => {
+                let new = mode(param)?;
+                if let Some(old) = self.mode.take().filter(|old| *old != new) {
+                    return Err(contradiction(old.param, new.param));
+                }
+                self.mode = Some(new);
+            }
             ("usessl" | "requiressl", ConnectorJ | MariaDb) => self.switch(param, param.flag()?),
             ("ssl", Postgres) => {
                 let is_on = param.value.is_empty() || param.flag()?;
@@ -120,6 +126,10 @@ impl Encryption {
             ..
         } = self;
         let asked = match (mode, demand) {
+            // The other drivers' modes win; with this one it is the switch.
+            (Some(mode), Some(switch)) if driver == Driver::MariaDb && mode.check != Some(own) => {
+                return Err(contradiction(mode.param, switch));
+            }
             (Some(mode), _) => {
                 ignored.extend(mode.is_wish.then(|| mode.param.clone()));
                 mode.check.map(|check| (mode.param, check))
@@ -170,6 +180,10 @@ impl Encryption {
             Driver::MariaDb | Driver::Postgres => Check::AuthorityAndName,
         }
     }
+}
+
+fn contradiction(one: String, other: String) -> OptionError {
+    OptionError::Contradiction { one, other }
 }
 
 /// The drivers' modes differ in their names alone.
@@ -249,6 +263,11 @@ mod tests {
             ),
             ("postgresql://h/t?ssl=false", None),
             ("postgresql://h/t?sslmode=require", Some(Tls::Require)),
+            ("postgresql://h/t?sslmode=disable&ssl=true", None),
+            (
+                "mariadb://h/t?sslMode=verify-full&useSsl=true&serverSslCert=/ca.pem",
+                Some(Tls::VerifyFull(ca())),
+            ),
             (
                 "postgresql://h/t?ssl=true&sslfactory=org.postgresql.ssl.NonValidatingFactory",
                 Some(Tls::Require),
@@ -309,6 +328,18 @@ mod tests {
             (
                 "postgresql://h/t?sslmode=require&sslrootcert=/ca.pem",
                 "conn: sslrootcert=/ca.pem names a CA, but sslmode=require checks no certificate",
+            ),
+            (
+                "mariadb://h/t?sslMode=disable&useSsl=true",
+                "conn: sslMode=disable and useSsl=true ask for different things",
+            ),
+            (
+                "postgresql://h/t?sslmode=disable&sslmode=require",
+                "conn: sslmode=disable and sslmode=require ask for different things",
+            ),
+            (
+                "postgresql://h/t?channelBinding=require",
+                "conn: channelBinding=require is not a demand that can be met here",
             ),
             (
                 "postgresql://h/t?sslmode=verify_all",

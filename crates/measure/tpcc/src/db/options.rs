@@ -80,6 +80,14 @@ pub enum OptionError {
         /// What says so, as `key=value`.
         by: String,
     },
+    /// Two parameters that ask for different things.
+    #[error("conn: {one} and {other} ask for different things; keep one of them")]
+    Contradiction {
+        /// As `key=value`.
+        one: String,
+        /// As `key=value`.
+        other: String,
+    },
     /// Encryption on a Unix socket.
     #[error(
         "conn: {param} is a Unix socket, which has no TLS here: nothing leaves the host; ask for \
@@ -225,6 +233,9 @@ impl Options {
                 self.connect_timeout_ms = param.milliseconds(POSTGRES_TIMEOUT_MS)?
             }
             "sockettimeout" => self.socket_timeout_ms = param.milliseconds(POSTGRES_TIMEOUT_MS)?,
+            "gssencmode" | "channelbinding" if param.value.eq_ignore_ascii_case("require") => {
+                return Err(param.wrong("demand that can be met here; sslmode=verify-full can"));
+            }
             _ => self.ignore(param),
         }
         Ok(())

@@ -113,6 +113,15 @@ impl TlsError {
             Self::Handshake(Error::InvalidCertificate(error)) if is_about_name(error) => {
                 "use a name that the certificate has, or have only its CA checked (verify-ca)"
             }
+            Self::Handshake(Error::InvalidCertificate(error)) if is_about_time(error) => {
+                "have a certificate made that is valid today, or set the clock of this host"
+            }
+            Self::Handshake(error) if says(error, "CaUsedAsEndEntity") => {
+                "the server shows the certificate of a CA; have that CA sign one for the server"
+            }
+            Self::Handshake(error) if says(error, "UnsupportedCertVersion") => {
+                "have a certificate of version 3 made (openssl x509 -req -extfile FILE)"
+            }
             Self::Handshake(_) | Self::Io(_) => {
                 "look at the certificate and the TLS versions (1.2 or 1.3) of the server"
             }
@@ -182,6 +191,19 @@ fn signed_by(
 fn is_about_name(error: &CertificateError) -> bool {
     use CertificateError::{NotValidForName, NotValidForNameContext};
     matches!(error, NotValidForName | NotValidForNameContext { .. })
+}
+
+fn is_about_time(error: &CertificateError) -> bool {
+    use CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
+    matches!(
+        error,
+        Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. }
+    )
+}
+
+/// Whether the checker of certificates gives this reason, which rustls passes on without a name.
+fn says(error: &Error, reason: &str) -> bool {
+    format!("{error:?}").contains(reason)
 }
 
 /// Accepts what a CA has signed for any host.
