@@ -10,7 +10,7 @@ use crate::log;
 use crate::process::{Child, CommandLine, Waited};
 use crate::workload::Failure;
 
-/// More than this is not read of an answer.
+/// Bytes of the longest answer.
 const MOST_SAID: u64 = 1 << 20;
 
 /// How a program did not do its work.
@@ -62,8 +62,14 @@ pub fn ask(
     let mut bytes = Vec::new();
     answer
         .rewind()
-        .and_then(|()| answer.take(MOST_SAID).read_to_end(&mut bytes))
+        .and_then(|()| answer.take(MOST_SAID + 1).read_to_end(&mut bytes))
         .map_err(Failure::impossible)?;
+    if bytes.len() as u64 > MOST_SAID {
+        return Ok(Err(Undone {
+            how: format!("it printed more than {MOST_SAID} bytes"),
+            said: log::cause(errors),
+        }));
+    }
     Ok(Ok(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
@@ -94,6 +100,19 @@ mod tests {
         let log = dir.path().join("log");
         let done = run(&line, "dash", &log, limit, &Interrupt::never()).unwrap();
         done.err().map(|Undone { how, said }| (how, said))
+    }
+
+    #[test]
+    fn an_answer_is_whole_or_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let said = |bytes: u64| {
+            let line = CommandLine::new("head", ["-c", &bytes.to_string(), "/dev/zero"]);
+            let (errors, long) = (dir.path().join("errors"), Duration::from_secs(30));
+            ask(&line, "coreutils", &errors, long, &Interrupt::never()).unwrap()
+        };
+        assert_eq!(said(MOST_SAID).unwrap().len() as u64, MOST_SAID);
+        let undone = said(MOST_SAID + 1).unwrap_err();
+        assert_eq!(undone.how, "it printed more than 1048576 bytes");
     }
 
     #[test]

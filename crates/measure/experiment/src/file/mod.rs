@@ -307,9 +307,10 @@ fn restorable(root: &Table<'_>, experiment: &Experiment, private: bool) {
 /// Each figure has a name of its own, and the headline names one of them.
 fn named_metrics(root: &Table<'_>, experiment: &Experiment) {
     let own = experiment.own_metrics(&[]);
-    for Metric { name, .. } in &experiment.hook_metrics {
-        let same = own.iter().filter(|other| other.name == *name);
-        if same.count() > 1 || analysis::standard(name).is_some() {
+    for (index, Metric { name, .. }) in own.iter().enumerate() {
+        let is_hooks = experiment.hook_metrics.iter().any(|it| it.name == *name);
+        let is_second = own[..index].iter().any(|other| other.name == *name);
+        if is_second || (is_hooks && analysis::standard(name).is_some()) {
             let what = format!("{name:?} is measured already; give it another name");
             root.problem("metric", &what);
         }
@@ -341,6 +342,12 @@ fn private_servers(root: &Table<'_>, experiment: &Experiment) {
         let what = "around arm, start and run have no place beside private servers; only \
                     before_experiment and after_experiment do";
         root.problem("hooks", what);
+    }
+    if !experiment.hook_metrics.is_empty() {
+        root.problem(
+            "metric",
+            "has no hook that could print it: there are none around the runs of private servers",
+        );
     }
     if experiment.metrics != HostMetrics::default() {
         root.problem(

@@ -261,6 +261,9 @@ topology = "cluster"
         "{file}[[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n"
     ));
     assert!(told[0].contains("whose servers are private"), "{told:#?}");
+    let told = problems(&format!("{file}{MOVED}"));
+    let wanted = "metric has no hook that could print it";
+    assert!(told.iter().any(|one| one.contains(wanted)), "{told:#?}");
 }
 
 #[test]
@@ -403,6 +406,12 @@ fn figures_that_nothing_measures_or_that_have_no_run_are_refused() {
             "",
             latency.as_str(),
             "metric \"latency_mean_us\" is measured already",
+        ),
+        (
+            "",
+            "metric = [{ name = \"waf\", regex = '([0-9.]+)', unit = \"x\", better = \"lower\" }]\n\
+             [metrics]\nwaf = \"/dev/nvme0n1\"\n",
+            "metric \"waf\" is measured already",
         ),
         (
             "",
