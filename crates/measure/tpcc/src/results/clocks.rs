@@ -15,8 +15,10 @@ use crate::server_clock::{Apart, Offset, apart};
 pub(super) const WINDOWS: &str = "windows of the workers coincide";
 /// Windows that are farther apart than this share of theirs are not one window.
 const MOST_SHARE: u64 = 100;
-/// Less than this is within the resolution of a series by the second.
+/// Less than this is within the resolution of a series by the second,
 const LEAST_LIMIT_US: u64 = SECOND_US / 10;
+/// and more shows in it, however long the windows are.
+const MOST_LIMIT_US: u64 = SECOND_US;
 
 /// The clock of one worker of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,11 +78,11 @@ pub(super) fn check(record: &Record) -> Option<Check> {
     })
 }
 
-/// A shift by a hundredth of the interval is in the noise of its figures.
+/// A shift by a hundredth of a short interval is in the noise of its figures.
 fn limit_us(record: &Record) -> u64 {
     let (from_us, to_us) = record.interval_us;
     let share_us = to_us.saturating_sub(from_us) / MOST_SHARE;
-    share_us.max(LEAST_LIMIT_US)
+    share_us.clamp(LEAST_LIMIT_US, MOST_LIMIT_US)
 }
 
 fn words(shift: &Apart) -> String {

@@ -105,3 +105,14 @@ fn a_short_interval_does_not_ask_for_better_clocks_than_there_are() {
     assert_eq!(check.allowed, "at most 100.0 ms apart");
     assert_eq!(check.verdict, Verdict::Holds);
 }
+
+/// A hundredth of twelve hours is seven minutes.
+#[test]
+fn windows_more_than_a_second_apart_are_never_one() {
+    let mut sum = sum([Some((0, 100)), Some((1_100_000, 200))]);
+    sum.interval_us = (0, 12 * 3600 * S);
+    sum.conclude();
+    let check = windows(&sum);
+    assert_eq!(check.allowed, "at most 1000.0 ms apart");
+    assert_eq!(check.verdict, Verdict::Fails);
+}
