@@ -45,6 +45,8 @@ pub(crate) struct ChannelWatch<'a> {
     /// What each process said. Links between servers and idle connections, which were there
     /// before, are no proof that clients are accelerated.
     seen: Vec<(u32, Looks)>,
+    /// What these had moved before the load is not known, for this reason.
+    unseen: Option<String>,
 }
 
 impl<'a> ChannelWatch<'a> {
@@ -57,12 +59,17 @@ impl<'a> ChannelWatch<'a> {
         others: Others,
     ) -> Self {
         let Others { joined, idle } = others;
-        let before = |pid| {
+        let mut unseen = None;
+        let mut before = |pid| {
             let has_others = joined || idle > 0;
             let asked = has_others.then(|| probe.observe(pid, reach(clients, idle)));
-            asked.and_then(Result::ok).unwrap_or_default()
+            asked.transpose().unwrap_or_else(|why| {
+                unseen = Some(why);
+                None
+            })
         };
-        let looks = |&pid: &u32| (pid, Looks::since(before(pid)));
+        let looks = |&pid: &u32| (pid, Looks::since(before(pid).unwrap_or_default()));
+        let seen = pids.iter().map(looks).collect();
         Self {
             probe,
             clients,
@@ -70,7 +77,8 @@ impl<'a> ChannelWatch<'a> {
             began: Instant::now(),
             count: 0,
             end_s: f64::INFINITY,
-            seen: pids.iter().map(looks).collect(),
+            seen,
+            unseen,
         }
     }
 
@@ -105,6 +113,9 @@ impl<'a> ChannelWatch<'a> {
 
     /// Connections that were upgraded and bytes of all processes together.
     fn moved(&self) -> Result<(u64, Moved), String> {
+        if let Some(why) = &self.unseen {
+            return Err(format!("what went before the load is not known: {why}"));
+        }
         let mut total = (0, Moved::default());
         for (_, looks) in &self.seen {
             let (upgraded, moved) = looks.moved_within(&(f64::NEG_INFINITY..self.end_s))?;
@@ -266,6 +277,15 @@ mod tests {
         };
         assert_eq!(watched(Ok((1000, 5000, 700))), (0, Moved::default()));
         assert_eq!(watched(Ok((1050, 5900, 700))).1.channel_bytes, 900);
+    }
+
+    #[test]
+    fn what_moved_before_the_load_must_be_known() {
+        let probe = Script::new(vec![Err("no page"), Ok((53, 9000, 0))]);
+        let mut watch = ChannelWatch::new(&probe, &[1], 50, JOINED);
+        watch.look();
+        let why = watch.moved().unwrap_err();
+        assert_eq!(why, "what went before the load is not known: no page");
     }
 
     #[test]
