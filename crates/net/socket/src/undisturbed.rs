@@ -13,6 +13,16 @@ use syscalls::Sysno;
 
 /// Bytes of the kernel's signal set (`include/uapi/asm-generic/signal.h`, _NSIG / 8).
 const SET_BYTES: usize = 8;
+/// Signals that the thread brings upon itself. Blocked, they would end the process: SIGBUS comes
+/// from a segment without memory, and has a handler.
+const FAULTS: [i32; 6] = [
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGSEGV,
+    libc::SIGSYS,
+];
 
 /// While it lives, the thread's signals wait. May be nested.
 pub(crate) struct Undisturbed {
@@ -24,7 +34,8 @@ impl Undisturbed {
     pub(crate) fn begin() -> Undisturbed {
         let mut before = 0;
         let may = !rt::SANDBOXED.load(Ordering::Relaxed);
-        let changed = may && set_mask(&u64::MAX, Some(&mut before));
+        let faults = FAULTS.iter().fold(0, |set, number| set | bit(*number));
+        let changed = may && change_mask(libc::SIG_BLOCK, !faults, Some(&mut before));
         Undisturbed {
             before: changed.then_some(before),
         }
@@ -34,16 +45,51 @@ impl Undisturbed {
 impl Drop for Undisturbed {
     fn drop(&mut self) {
         if let Some(before) = self.before {
-            set_mask(&before, None);
+            change_mask(libc::SIG_SETMASK, before, None);
         }
     }
 }
 
-/// `rt_sigprocmask(2)` with SIG_SETMASK. Whether the kernel did it.
-fn set_mask(mask: &u64, before: Option<&mut u64>) -> bool {
-    let how = sys::reg(libc::SIG_SETMASK);
+/// A signal's bit in a set.
+fn bit(number: i32) -> u64 {
+    1 << (number - 1)
+}
+
+/// `rt_sigprocmask(2)`. Whether the kernel did it.
+fn change_mask(how: i32, set: u64, before: Option<&mut u64>) -> bool {
     let before = before.map_or(0, |word| &raw mut *word as usize);
-    let args = [how, &raw const *mask as usize, before, SET_BYTES, 0, 0];
+    let args = [
+        sys::reg(how),
+        &raw const set as usize,
+        before,
+        SET_BYTES,
+        0,
+        0,
+    ];
     // SAFETY: both sets are valid for eight bytes, or the second is null.
     unsafe { sys::call(Sysno::rt_sigprocmask, args) }.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocked() -> u64 {
+        let mut now = 0;
+        assert!(change_mask(libc::SIG_BLOCK, 0, Some(&mut now)));
+        now
+    }
+
+    #[test]
+    fn signals_wait_and_faults_do_not() {
+        let before = blocked();
+        {
+            let _outer = Undisturbed::begin();
+            drop(Undisturbed::begin());
+            let now = blocked();
+            assert!(now & bit(libc::SIGALRM) != 0 && now & bit(libc::SIGTERM) != 0);
+            assert_eq!((now & bit(libc::SIGBUS), now & bit(libc::SIGSEGV)), (0, 0));
+        }
+        assert_eq!(blocked(), before);
+    }
 }
