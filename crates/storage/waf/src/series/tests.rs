@@ -52,6 +52,16 @@ fn counters_that_grow_are_one_segment() {
     assert_eq!(all[0].intervals().next().unwrap().seconds(), Some(3600.0));
 }
 
+/// Samples are an hour apart: four lanes of PCIe 7.0 carry 230 TB.
+#[test]
+fn a_counter_grows_no_faster_than_a_link_carries() {
+    const TB: u128 = 1_000_000_000_000;
+    for (grown, segments) in [(229 * TB, 1), (231 * TB, 2)] {
+        let all = series(&[sample(1, "a", 0, 0), sample(2, "a", grown, grown)]);
+        assert_eq!(starts(&all[0]).len(), segments, "{grown}");
+    }
+}
+
 #[test]
 fn what_breaks_a_series_is_named() {
     let mut firmware = sample(5, "a", 30, 40);
