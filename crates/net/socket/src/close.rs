@@ -423,7 +423,7 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
     let Some(_state) = socket.state_lock.try_lock() else {
         return;
     };
-    if !socket.is_bound() {
+    if !socket.is_bound() || epoll::is_locked_below(socket) {
         return;
     }
     // First the mode, then the look: a thread that comes in now finds either.

@@ -18,8 +18,8 @@ mod shared;
 pub(crate) use closing::{close, close_stale, left};
 pub(crate) use crowd::Ticket;
 pub(crate) use registration::{
-    arm, bind_all, control, forget, is_waited_for, look_again, orphan, unbind_all, wanted,
-    watch_edges_for_room, watch_for_room,
+    arm, bind_all, control, forget, is_locked_below, is_waited_for, look_again, orphan, unbind_all,
+    wanted, watch_edges_for_room, watch_for_room,
 };
 pub(crate) use shared::hand_on;
 

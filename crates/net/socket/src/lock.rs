@@ -51,7 +51,12 @@ impl Lock {
         }
     }
 
-    /// Takes the lock if nobody has it.
+    /// Whether the calling thread holds it: then this is a signal handler above the holder.
+    pub(crate) fn is_mine(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == me()
+    }
+
+    /// Takes the lock if no thread has it.
     pub(crate) fn try_lock(&self) -> Option<Guard<'_>> {
         let now = self.0.load(Ordering::Relaxed);
         // Not `then_some`: it would make the guard in any case, and dropping that one would free
@@ -94,7 +99,8 @@ mod tests {
                 assert!(other.join().expect("it does not panic"));
             }
         });
+        assert!(lock.is_mine());
         drop(held);
-        assert!(lock.try_lock().is_some());
+        assert!(!lock.is_mine() && lock.try_lock().is_some());
     }
 }

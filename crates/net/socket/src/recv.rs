@@ -131,14 +131,19 @@ fn receive_now(
         };
     }
     send::serve_recall(fd, socket, chan);
-    let Some(_lock) = chan.lock_rx(socket) else {
+    let Some(lock) = chan.lock_rx(socket) else {
         return sever::reset(fd, socket, Reason::CorruptMemory);
     };
-    if chan.own().rx_mode.load(Ordering::Relaxed) == rx::RING {
-        return from_ring(fd, socket, chan, parts, skip, flags);
+    match chan.own().rx_mode.load(Ordering::Relaxed) {
+        rx::RING => return from_ring(fd, socket, chan, parts, skip, flags),
+        rx::AFTER => return after_ring(fd, socket, chan, parts, skip, flags),
+        _ => {}
     }
-    let _undisturbed = Undisturbed::begin();
-    beside_ring(fd, socket, chan, parts, skip, flags)
+    let undisturbed = Undisturbed::begin();
+    let done = beside_ring(fd, socket, chan, parts, skip, flags);
+    drop(lock); // A handler that has waited finds it free.
+    drop(undisturbed);
+    done
 }
 
 /// Receives by TCP, or changes the mode. Under the receiver's lock and undisturbed.

@@ -186,11 +186,16 @@ fn send_now(
     if flags & libc::MSG_OOB != 0 {
         end_for_urgent(fd, socket, chan);
     }
-    if chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING {
-        return to_ring(fd, socket, chan, rest);
+    match chan.own().tx_mode.load(Ordering::Relaxed) {
+        tx::RING => return to_ring(fd, socket, chan, rest),
+        tx::AFTER => return to_tcp(fd, socket, rest, flags), // No count decides anything any more.
+        _ => {}
     }
-    let _undisturbed = Undisturbed::begin();
-    beside_ring(fd, socket, chan, rest, flags)
+    let undisturbed = Undisturbed::begin();
+    let done = beside_ring(fd, socket, chan, rest, flags);
+    drop(lock); // A handler that has waited finds it free.
+    drop(undisturbed);
+    done
 }
 
 /// Sends by TCP, or changes the mode. Under the sender's lock and undisturbed.
@@ -397,11 +402,13 @@ pub(crate) fn leave_unnoticed(fd: Fd, socket: &'static Socket, chan: &Chan) {
     let Some(lock) = chan.lock_tx(socket) else {
         return;
     };
-    let _undisturbed = Undisturbed::begin();
+    let undisturbed = Undisturbed::begin();
     let ended = chan.own().tx_mode.load(Ordering::SeqCst) == tx::ENDED;
     if ended && !lock.nested && !chan.recall_due() && !chan.peer_receives() {
         go_on_by_tcp(fd, socket, chan);
     }
+    drop(lock); // As in `send_now`.
+    drop(undisturbed);
 }
 
 /// For so long the barrier is followed by looks at the peer's receiver at once.

@@ -47,6 +47,9 @@ pub(crate) fn step(fd: Fd, socket: &'static Socket) -> bool {
     if socket.mode.load(Ordering::SeqCst) != mode::PLAIN {
         return socket.is_bound();
     }
+    if epoll::is_locked_below(socket) {
+        return false;
+    }
     let now = socket.phase.load(Ordering::Relaxed);
     let under_way = matches!(now, phase::OFFERING | phase::VISITED | phase::PROPOSED);
     if under_way && !rt::ENABLED.load(Ordering::Acquire) {

@@ -145,6 +145,14 @@ fn drop_stale(socket: &Socket) {
     }
 }
 
+/// Whether the calling thread is inside a set that has the connection: this is a signal handler,
+/// and cannot move its registration. Caller holds the socket's state lock.
+pub(crate) fn is_locked_below(socket: &Socket) -> bool {
+    of_socket(socket)
+        .filter_map(Interest::set)
+        .any(|set| set.lock.is_mine())
+}
+
 /// Whether a hook has seen a wait on the socket. Membership in a set does not show it: the program
 /// may wait there by system calls of its own. Caller holds the socket's state lock.
 pub(crate) fn is_waited_for(socket: &Socket) -> bool {
@@ -243,11 +251,14 @@ fn bind_one(
     if interest.is_orphan() {
         return Err(Errno(libc::ENOENT)); // No number reaches the kernel's registration any more.
     }
+    let parked = interest.parked.load(Ordering::Relaxed);
+    let op = if parked { libc::EPOLL_CTL_ADD } else { op };
+    if op == libc::EPOLL_CTL_MOD {
+        take_one_shot(epfd, interest)?;
+    }
     set.ensure_bell(epfd)?;
     let index = set.segment_for(chan.link)?;
     let data = core::ptr::from_ref(interest) as u64;
-    let parked = interest.parked.load(Ordering::Relaxed);
-    let op = if parked { libc::EPOLL_CTL_ADD } else { op };
     watch_anchor(epfd, interest, op, data)?;
     interest.parked.store(false, Ordering::Relaxed);
     let entry = &set.segments()[index];
@@ -266,18 +277,27 @@ fn bind_one(
     Ok(())
 }
 
+/// A one-shot registration of the kernel's becomes ours only when it has fired and is not armed
+/// yet, as while a pool's thread serves the connection: one that is armed may fire in the kernel
+/// this very moment, and then here once more.
+fn take_one_shot(epfd: Fd, interest: &Interest) -> Sys<()> {
+    if interest.events.load(Ordering::Relaxed) & ONESHOT == 0 {
+        return Ok(());
+    }
+    match kernel_view::is_spent(epfd, interest.fd.load(Ordering::Relaxed)) {
+        Some(true) => interest.spent.store(true, Ordering::Relaxed),
+        Some(false) => return Err(Errno(libc::EAGAIN)),
+        None => return Err(Errno(libc::ENOENT)), // To guess is to fire twice, or never.
+    }
+    Ok(())
+}
+
 /// Makes the kernel's registration the watch of the anchor.
 fn watch_anchor(epfd: Fd, interest: &Interest, op: i32, data: u64) -> Sys<()> {
     let (fd, events) = (
         interest.fd.load(Ordering::Relaxed),
         interest.events.load(Ordering::Relaxed),
     );
-    if op == libc::EPOLL_CTL_MOD && events & ONESHOT != 0 {
-        // The kernel knows whether it has fired; asked for anew, it would fire once more.
-        let spent = kernel_view::is_spent(epfd, fd);
-        let spent = spent.ok_or(Errno(libc::ENOENT))?; // To guess is to fire twice, or never.
-        interest.spent.store(spent, Ordering::Relaxed);
-    }
     interest.for_room.store(false, Ordering::Relaxed);
     register(epfd, op, fd, ANCHOR, data, events & EXCLUSIVE != 0)
 }

@@ -122,9 +122,18 @@ mod tests {
             assert_eq!(examine(set, interest), None, "the kernel reports it");
         }
         let chan = Chan::of(socket).expect("it has a link");
+        assert!(!epoll::bind_all(socket, &chan), "it may fire in the kernel");
+        let mut event = libc::epoll_event { events: 0, u64: 0 };
+        // SAFETY: there is room for one event.
+        assert_eq!(unsafe { libc::epoll_wait(epfd, &raw mut event, 1, 0) }, 1);
         assert!(epoll::bind_all(socket, &chan));
-        let _guard = set.lock.lock().expect("it is free");
-        assert_eq!(examine(set, interest), Some(readable));
-        assert_eq!(examine(set, interest), None, "once");
+        let looked = || {
+            let _guard = set.lock.lock().expect("it is free");
+            examine(set, interest)
+        };
+        assert_eq!(looked(), None, "it has fired");
+        epoll::control(epfd, set, libc::EPOLL_CTL_MOD, fd, socket, wanted).expect("it is there");
+        assert_eq!(looked(), Some(readable));
+        assert_eq!(looked(), None, "once");
     }
 }
