@@ -77,6 +77,7 @@ const CALLS: [(&str, &[&str]); 10] = [
         "@file-system",
         &[
             "openat",
+            "fstat",
             "readlink",
             "statx",
             "fallocate",
@@ -88,7 +89,10 @@ const CALLS: [(&str, &[&str]); 10] = [
     ("@io-event", &["ppoll", "epoll_pwait", "epoll_ctl"]),
     ("@memlock", &["munlock"]),
     ("@process", &["kill"]),
-    ("@signal", &["rt_sigaction"]),
+    (
+        "@signal",
+        &["rt_sigaction", "rt_sigprocmask", "sigaltstack"],
+    ),
     ("@system-service", &["ioctl", "madvise"]),
     (
         "@default",

@@ -75,9 +75,10 @@ impl Watched {
             serde_json::from_str(&std::io::read_to_string(&mut out).unwrap()).unwrap();
         let code = self.check.child.wait().unwrap().code();
         let accounts = Accounts::of(&answer["traffic"]);
+        let is_clean = answer["traffic"]["astray"] == Value::Array(Vec::new());
         assert_eq!(
             code,
-            Some(0),
+            Some(if is_clean { 0 } else { 1 }),
             "{:#?} {:#?}",
             answer["traffic"],
             self.check.rest()
@@ -90,14 +91,27 @@ impl Watched {
 /// Bytes of files by hint; that of no hint is a dash.
 struct Accounts(BTreeMap<String, u64>);
 
+/// Most bytes of a file that may come before its hint. The labeller hears of a file once it is
+/// there, and on a busy machine a program may have written and flushed its head by then.
+const FIRST_BYTES: u64 = 64 << 10;
+
 impl Accounts {
     fn of(traffic: &Value) -> Self {
-        assert_eq!(traffic["astray"], Value::Array(Vec::new()));
+        let mut early = 0;
+        for one in traffic["astray"].as_array().unwrap() {
+            let bytes = one["bytes"].as_u64().unwrap();
+            assert!(one["found"].is_null() && bytes <= FIRST_BYTES, "{one}");
+            early += bytes;
+        }
         assert_eq!(traffic["lost_writes"], 0);
         let rows = traffic["written"].as_array().unwrap().iter();
         let rows = rows.map(|row| {
             let hint = row["hint"].as_str().unwrap_or("-").to_owned();
-            (hint, row["file_bytes"].as_u64().unwrap())
+            let early = if hint == "-" { early } else { 0 };
+            (
+                hint,
+                row["file_bytes"].as_u64().unwrap().saturating_sub(early),
+            )
         });
         Self(rows.filter(|(_, bytes)| *bytes > 0).collect())
     }
