@@ -152,34 +152,7 @@ fn between(before: &[Sample], after: &[Sample]) -> Result<Written, Amplification
     })
 }
 
-/// Why a run without a factor does not count where the factor is the headline. Its pair would be
-/// left out without a word.
-pub(crate) fn missing(headline: Option<&str>, metrics: &BTreeMap<String, f64>) -> Option<String> {
-    let is_missing = headline == Some(WAF) && !metrics.contains_key(WAF);
-    is_missing.then(|| {
-        "no write amplification, which is the headline: the load wrote nothing to the drives of \
-         [metrics] waf"
-            .to_owned()
-    })
-}
-
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 fn mib(bytes: u128) -> f64 {
     bytes as f64 / MIB
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_without_the_headline_s_factor_says_so() {
-        let none = BTreeMap::new();
-        let some = BTreeMap::from([(WAF.to_owned(), 1.5)]);
-        let why = missing(Some(WAF), &none).unwrap();
-        assert!(why.starts_with("no write amplification, which is the headline"));
-        for (headline, metrics) in [(Some(WAF), &some), (Some("other"), &none), (None, &none)] {
-            assert_eq!(missing(headline, metrics), None);
-        }
-    }
 }
