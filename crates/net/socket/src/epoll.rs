@@ -149,7 +149,7 @@ impl Interest {
     }
 
     /// Whether it is ours to report; while a connection is being bound, its channel may be there
-    /// and the registration still the kernel's. Asked under the set's lock.
+    /// and the registration still the kernel's. Changes under the set's lock.
     pub(crate) fn is_bound(&self) -> bool {
         self.segment.load(Ordering::Relaxed) != NO_SEGMENT
     }

@@ -134,36 +134,24 @@ fn receive_now(
     let Some(lock) = chan.lock_rx(socket) else {
         return sever::reset(fd, socket, Reason::CorruptMemory);
     };
-    match chan.own().rx_mode.load(Ordering::Relaxed) {
-        rx::RING => return from_ring(fd, socket, chan, parts, skip, flags),
-        rx::AFTER => return after_ring(fd, socket, chan, parts, skip, flags),
-        _ => {}
-    }
-    let undisturbed = Undisturbed::begin();
-    let done = beside_ring(fd, socket, chan, parts, skip, flags);
-    drop(lock); // A handler that has waited finds it free.
-    drop(undisturbed);
-    done
-}
-
-/// Receives by TCP, or changes the mode. Under the receiver's lock and undisturbed.
-fn beside_ring(
-    fd: Fd,
-    socket: &'static Socket,
-    chan: &Chan,
-    parts: Parts<'_, '_>,
-    skip: usize,
-    flags: i32,
-) -> Sys<Try> {
-    match chan.own().rx_mode.load(Ordering::Relaxed) {
-        rx::RING => Ok(Try::Again), // A signal handler was first.
-        rx::TCP => match turn(fd, socket, chan)? {
-            true => Ok(Try::Again),
-            false => before_switch(fd, socket, chan, parts, skip, flags),
+    let mode = || chan.own().rx_mode.load(Ordering::Relaxed);
+    // In the other modes no later decision depends on the count of bytes received by TCP.
+    let counts = || matches!(mode(), rx::TCP | rx::DRAIN);
+    let undisturbed = counts().then(Undisturbed::begin);
+    let done = match mode() {
+        _ if undisturbed.is_none() && counts() => Ok(Try::Again), // A signal handler was first.
+        rx::RING => from_ring(fd, socket, chan, parts, skip, flags),
+        rx::TCP => match turn(fd, socket, chan) {
+            Ok(true) => Ok(Try::Again),
+            Ok(false) => before_switch(fd, socket, chan, parts, skip, flags),
+            Err(e) => Err(e),
         },
         rx::DRAIN => drain(fd, socket, chan, parts, skip, flags),
         _ => after_ring(fd, socket, chan, parts, skip, flags),
-    }
+    };
+    drop(lock); // Before the signals: their handlers find it free.
+    drop(undisturbed);
+    done
 }
 
 /// Reads from TCP after the ring has ended. A peer that finished before it could give back what

@@ -186,28 +186,13 @@ fn send_now(
     if flags & libc::MSG_OOB != 0 {
         end_for_urgent(fd, socket, chan);
     }
-    match chan.own().tx_mode.load(Ordering::Relaxed) {
-        tx::RING => return to_ring(fd, socket, chan, rest),
-        tx::AFTER => return to_tcp(fd, socket, rest, flags), // No count decides anything any more.
-        _ => {}
-    }
-    let undisturbed = Undisturbed::begin();
-    let done = beside_ring(fd, socket, chan, rest, flags);
-    drop(lock); // A handler that has waited finds it free.
-    drop(undisturbed);
-    done
-}
-
-/// Sends by TCP, or changes the mode. Under the sender's lock and undisturbed.
-fn beside_ring(
-    fd: Fd,
-    socket: &'static Socket,
-    chan: &Chan,
-    rest: Gather<'_>,
-    flags: i32,
-) -> Sys<Try> {
+    let mode = || chan.own().tx_mode.load(Ordering::Relaxed);
+    // In the other modes no later decision depends on the count of bytes sent by TCP.
+    let counts = || matches!(mode(), tx::TCP | tx::ENDED);
+    let undisturbed = counts().then(Undisturbed::begin);
     let shut = socket.tx_shut.load(Ordering::Relaxed);
-    match chan.own().tx_mode.load(Ordering::Relaxed) {
+    let done = match mode() {
+        _ if undisturbed.is_none() && counts() => Ok(Try::Again), // A signal handler was first.
         tx::TCP if !shut && may_switch(fd, socket, chan) => {
             chan.tx_ring().switch(socket.sent.load(Ordering::Relaxed));
             chan.own().tx_mode.store(tx::RING, Ordering::SeqCst);
@@ -215,9 +200,12 @@ fn beside_ring(
             Ok(Try::Again)
         }
         tx::TCP | tx::AFTER => to_tcp(fd, socket, rest, flags),
-        tx::RING => Ok(Try::Again), // A signal handler was first.
+        tx::RING => to_ring(fd, socket, chan, rest),
         _ => leave_ring(fd, socket, chan, flags),
-    }
+    };
+    drop(lock); // Before the signals: their handlers find it free.
+    drop(undisturbed);
+    done
 }
 
 /// Urgent data is TCP's own matter: its last byte is not part of the stream that the peer counts,
@@ -370,8 +358,8 @@ fn await_shutdown(fd: Fd, flags: i32) -> Sys<Try> {
 }
 
 /// From here TCP carries what is sent, unless the peer recalls the ring this very moment: then
-/// what is unread goes first. What somebody has sent by TCP meanwhile, past the hooks, has overtaken
-/// the ring: that stream cannot be mended.
+/// what is unread goes first. Bytes that were sent by TCP past the hooks have overtaken the ring;
+/// the connection is reset then.
 fn go_on_by_tcp(fd: Fd, socket: &Socket, chan: &Chan) {
     if was_overtaken(fd, socket) {
         let _: Sys<()> = sever::reset(fd, socket, Reason::MovedOutside);

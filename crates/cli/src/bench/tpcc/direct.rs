@@ -210,10 +210,10 @@ fn plain(text: &str) -> Result<String, String> {
 /// Accepts the name of a host, or its address.
 fn host_alone(text: &str) -> Result<String, String> {
     if text.contains('@') {
-        return Err("a host alone; its user is said by --user".to_owned());
+        return Err("name the host alone, and the user by --user".to_owned());
     }
     if text.contains(':') && text.parse::<Ipv6Addr>().is_err() {
-        return Err("a host alone; its port is said by --port".to_owned());
+        return Err("name the host alone, and the port by --port".to_owned());
     }
     plain(text)
 }

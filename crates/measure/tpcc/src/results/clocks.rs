@@ -15,9 +15,9 @@ use crate::server_clock::{Apart, Offset, apart};
 pub(super) const WINDOWS: &str = "windows of the workers coincide";
 /// Windows that are farther apart than this share of theirs are not one window.
 const MOST_SHARE: u64 = 100;
-/// Less than this is within the resolution of a series by the second,
+/// Less than this is within the resolution of a series by the second.
 const LEAST_LIMIT_US: u64 = SECOND_US / 10;
-/// and more shows in it, however long the windows are.
+/// More than this shows in a series by the second, however long the windows are.
 const MOST_LIMIT_US: u64 = SECOND_US;
 
 /// The clock of one worker of a sum.
