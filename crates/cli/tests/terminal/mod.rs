@@ -7,11 +7,13 @@ mod screen;
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
@@ -87,17 +89,31 @@ impl Terminal {
     }
 
     /// Waits for the end: its exit code and what it printed. Everything must be as it was.
+    ///
+    /// The terminal is read meanwhile: a program that writes more than the terminal holds (64 KiB,
+    /// or half a minute of a dashboard) would wait for ever.
     pub(crate) fn end(&mut self) -> (Option<i32>, String) {
-        let mut printed = String::new();
-        let stdout = self.child.stdout.as_mut().unwrap();
-        stdout.read_to_string(&mut printed).unwrap();
+        let mut stdout = self.child.stdout.take().unwrap();
+        let printed = thread::spawn(move || {
+            let mut printed = String::new();
+            stdout.read_to_string(&mut printed).unwrap();
+            printed
+        });
+        let ended = pidfd_open(super::pid(self.child.id()), PidfdFlags::empty()).unwrap();
+        loop {
+            let mut waits = [&self.master as &dyn AsFd, &ended]
+                .map(|file| PollFd::from_borrowed_fd(file.as_fd(), PollFlags::IN));
+            poll(&mut waits, None).unwrap();
+            if !self.read(0) {
+                break;
+            }
+        }
         let status = self.child.wait().unwrap();
-        while self.read(0) {}
         let now = tcgetattr(&self.slave).unwrap();
         assert_eq!(now.local_modes, self.before.local_modes);
         assert_eq!(now.output_modes, self.before.output_modes);
         assert_eq!(now.input_modes, self.before.input_modes);
-        (status.code(), printed)
+        (status.code(), printed.join().unwrap())
     }
 
     /// Whether something came within `seconds`.
