@@ -1,4 +1,4 @@
-//! `saiga waf watch|report|probe|record|timer`: write amplification by the drive's own counters.
+//! `saiga waf watch|report|probe|record|timer|alerts`: write amplification by the drive's own counters.
 //!
 //! What is read and how it is divided is the library's affair; here are files, intervals, and words.
 
@@ -7,6 +7,7 @@ mod report;
 mod timer;
 mod watch;
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -31,6 +32,8 @@ enum Verb {
     Record(probe::Record),
     /// Prints systemd units that take a sample at intervals; installs nothing
     Timer(timer::Args),
+    /// Prints Prometheus alerting rules on what `report --prometheus` exports
+    Alerts,
 }
 
 /// Does what is asked.
@@ -41,6 +44,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Verb::Probe(args) => probe::run(&args),
         Verb::Record(args) => probe::record(&args),
         Verb::Timer(args) => timer::run(&args),
+        Verb::Alerts => {
+            std::io::stdout().write_all(saiga_waf::report::ALERTS.as_bytes())?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

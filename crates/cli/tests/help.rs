@@ -40,6 +40,7 @@ fn help_is_as_committed() {
         "waf probe",
         "waf record",
         "waf timer",
+        "waf alerts",
         "streams",
         "streams run",
         "streams stop",

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use saiga_waf::identity::{Identity, identify};
 use saiga_waf::recorded::{self, Privacy};
 use saiga_waf::source::{Counters, Source, Unusable, preferred, probe};
-use saiga_waf::{open, report};
+use saiga_waf::{Wear, open, report, wear};
 
 use crate::exit;
 
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let text = if args.json {
         report::probed(&identity, &sources)? + "\n"
     } else {
-        as_text(&identity, &sources)
+        as_text(&identity, &sources) + &life(&wear::read(drive.as_mut(), &identity))
     };
     std::io::stdout().write_all(text.as_bytes())?;
     let is_usable = sources.iter().any(|(_, read)| read.is_ok());
@@ -106,6 +106,16 @@ fn as_text(identity: &Identity, sources: &[(Source, Result<Counters, Unusable>)]
         let _ = writeln!(text, "{source:9}  {line}");
     }
     text
+}
+
+fn life(read: &Result<Wear, Unusable>) -> String {
+    match read {
+        Ok(wear) => format!(
+            "life: {} % used, {} % of the spare blocks left (the drive warns below {} %)\n",
+            wear.used_percent, wear.spare_percent, wear.threshold_percent
+        ),
+        Err(why) => format!("life: not known: {why}\n"),
+    }
 }
 
 /// Copies a drive's pages.

@@ -40,6 +40,14 @@ impl Drive {
         self.page("counters", "log-c0.bin", &page);
     }
 
+    /// Percent of its life that are used, and host writes in units of 512,000 bytes.
+    pub(crate) fn health(&self, used_percent: u8, host: u64) {
+        let mut page = vec![0; 512];
+        put(&mut page, 3, &[98, 10, used_percent]);
+        put(&mut page, 48, &host.to_le_bytes());
+        self.page("health", "log-02.bin", &page);
+    }
+
     /// A reader sees the old page or the new one.
     pub(crate) fn page(&self, temporary: &str, name: &str, bytes: &[u8]) {
         let new = self.folder.join(temporary);

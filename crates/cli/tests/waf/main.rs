@@ -262,6 +262,41 @@ fn a_watcher_outlives_a_full_disk() {
 }
 
 #[test]
+fn a_drive_that_says_how_worn_it_is_is_heard() {
+    let saiga = Installation::bare();
+    let drive = Drive::new(&saiga, "drive", "SN1");
+    drive.counts(MIB_4K, MIB_4K);
+    let (folder, file) = (text(&drive.folder), saiga.path("waf.db"));
+    let file = text(&file);
+    let probed = must(&saiga, &["probe", folder]);
+    assert!(probed.contains("life: not known: "), "{probed}");
+    drive.health(7, 1_000_000);
+    let probed = must(&saiga, &["probe", folder]);
+    assert!(
+        probed
+            .contains("life: 7 % used, 98 % of the spare blocks left (the drive warns below 10 %)"),
+        "{probed}"
+    );
+    must(&saiga, &["watch", "--once", "--file", file, folder]);
+    let report = must(&saiga, &["report", "--file", file]);
+    // A million of 512,000 bytes are seven of a hundred parts.
+    assert!(
+        report.contains("0.5 TB") && report.contains("about 7.3 TB"),
+        "{report}"
+    );
+    let exported = must(&saiga, &["report", "--prometheus", "--file", file]);
+    assert!(
+        exported.contains("saiga_waf_life_used_ratio{"),
+        "{exported}"
+    );
+    let alerts = must(&saiga, &["alerts"]);
+    assert!(
+        alerts.contains("expr: saiga_waf_life_used_ratio >= 0.9"),
+        "{alerts}"
+    );
+}
+
+#[test]
 fn a_probe_says_why_and_a_recording_stands_for_its_drive() {
     let saiga = Installation::bare();
     let drive = Drive::new(&saiga, "drive", "SN1");

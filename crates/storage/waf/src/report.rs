@@ -1,5 +1,6 @@
 //! Series for readers: a document for people, and four formats for programs.
 
+mod alerts;
 mod compat;
 mod csv;
 mod document;
@@ -8,6 +9,7 @@ mod prometheus;
 mod words;
 
 pub use crate::size::{bytes, step};
+pub use alerts::ALERTS;
 pub use compat::compat;
 pub use csv::csv;
 pub use document::document;

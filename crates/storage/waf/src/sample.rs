@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::moment::Moment;
 use crate::source::{Counters, Source, Steps};
+use crate::wear::Wear;
 
 /// What makes two samples those of one drive, whatever the kernel calls it after a reboot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,6 +44,8 @@ pub struct Sample {
     pub steps: Steps,
     /// The counters.
     pub counters: Counters,
+    /// How far the drive was worn; `None` where it did not say, and in samples of older releases.
+    pub wear: Option<Wear>,
 }
 
 /// A text that steers no terminal, as all texts of samples are.

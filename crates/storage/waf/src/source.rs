@@ -4,12 +4,12 @@
 //! counters become bytes in 128 bits, with the step by which the drive counts. Deliberately absent: differences.
 
 mod boot;
-mod endurance;
+pub(crate) mod endurance;
 mod fdp;
 mod huawei;
 mod intel;
 mod ocp;
-mod smart;
+pub(crate) mod smart;
 
 use std::fmt;
 use std::str::FromStr;
@@ -255,6 +255,12 @@ pub enum Unusable {
         /// Its unit.
         unit: u128,
     },
+    /// Spare blocks are a percentage, and this is none.
+    #[error("{} counts more than 100 percent of spare blocks", page.title())]
+    Spare {
+        /// Which.
+        page: Page,
+    },
     /// One of the two counters is not kept.
     #[error("{} reports one counter only: host {}, flash {} bytes", page.title(), counters.host, counters.media)]
     OneSided {
@@ -289,7 +295,9 @@ impl Unusable {
             | Self::OneSided { .. }
             | Self::Standstill { .. } => true,
             Self::Read(error) => error.is_absence(),
-            Self::Short { .. } | Self::Blank { .. } | Self::Absurd { .. } => false,
+            Self::Short { .. } | Self::Blank { .. } | Self::Absurd { .. } | Self::Spare { .. } => {
+                false
+            }
         }
     }
 }
@@ -374,7 +382,11 @@ pub fn choose(
 }
 
 /// A page that is as long as it should be and was filled in.
-fn whole_page(drive: &mut dyn Drive, page: Page, needed: usize) -> Result<Vec<u8>, Unusable> {
+pub(crate) fn whole_page(
+    drive: &mut dyn Drive,
+    page: Page,
+    needed: usize,
+) -> Result<Vec<u8>, Unusable> {
     let bytes = drive.read(page)?;
     if bytes.len() < needed {
         let found = bytes.len();
@@ -397,7 +409,7 @@ fn in_bytes(page: Page, value: u128, unit: u128) -> Result<u128, Unusable> {
 }
 
 /// A counter of sixteen bytes as bytes; the page is long enough.
-fn counter(bytes: &[u8], page: Page, at: usize, unit: u128) -> Result<u128, Unusable> {
+pub(crate) fn counter(bytes: &[u8], page: Page, at: usize, unit: u128) -> Result<u128, Unusable> {
     in_bytes(page, u128_at(bytes, at).unwrap_or(u128::MAX), unit)
 }
 

@@ -19,12 +19,12 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use crate::sample::{DriveId, Sample};
 pub use error::StoreError;
-use row::COLUMNS;
 
 /// Says in SQLite's header whose file it is: "SWAF".
 const APPLICATION: i32 = 0x5357_4146;
-/// The schema below.
-const VERSION: i32 = 1;
+/// The schema below. Version 1 had no wear.
+const VERSION: i32 = 2;
+const WITHOUT_WEAR: i32 = 1;
 /// How long to wait for another watcher's row.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -43,9 +43,22 @@ const SCHEMA: &str = "
         host_step TEXT NOT NULL,
         media_step TEXT NOT NULL,
         host_bytes TEXT NOT NULL,
-        media_bytes TEXT NOT NULL
+        media_bytes TEXT NOT NULL,
+        life_used_percent INTEGER,
+        spare_percent INTEGER,
+        spare_threshold_percent INTEGER,
+        critical_warning INTEGER,
+        life_host_bytes TEXT
     ) STRICT;
     CREATE INDEX sample_of_drive ON sample (model, serial, endurance_group, id);
+";
+
+const ADD_WEAR: &str = "
+    ALTER TABLE sample ADD COLUMN life_used_percent INTEGER;
+    ALTER TABLE sample ADD COLUMN spare_percent INTEGER;
+    ALTER TABLE sample ADD COLUMN spare_threshold_percent INTEGER;
+    ALTER TABLE sample ADD COLUMN critical_warning INTEGER;
+    ALTER TABLE sample ADD COLUMN life_host_bytes TEXT;
 ";
 
 /// An open sample file.
@@ -53,6 +66,17 @@ const SCHEMA: &str = "
 pub struct Store {
     path: PathBuf,
     connection: Connection,
+    columns: &'static str,
+}
+
+/// What a file that can be used is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing was written to it yet.
+    New,
+    /// An earlier release made it.
+    WithoutWear,
+    Current,
 }
 
 impl Store {
@@ -82,10 +106,16 @@ impl Store {
         // And opening it here would end the locks of whoever in this process has it open.
         accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS)
             .map_err(|error| StoreError::missing(path, error.into()))?;
-        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let mut store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let fault = |error| StoreError::sqlite(path, error);
-        if store.is_ours().map_err(fault)?? {
-            return Ok(store);
+        match store.state().map_err(fault)?? {
+            State::New => {}
+            State::Current => return Ok(store),
+            State::WithoutWear => {
+                // Who reads may have no right to change the file.
+                store.columns = row::COLUMNS_WITHOUT_WEAR;
+                return Ok(store);
+            }
         }
         let path = path.to_owned();
         if has_tables(&store.connection).map_err(fault)? {
@@ -102,16 +132,18 @@ impl Store {
         Ok(Self {
             path: path.to_owned(),
             connection,
+            columns: row::COLUMNS,
         })
     }
 
-    /// Gives an empty file its table. In one transaction: whoever is killed leaves an empty file.
+    /// Gives an empty file its table, and an older one its new column. In one transaction: a file is
+    /// as it was, or as it shall be, whenever this is killed.
     fn prepare(&mut self) -> rusqlite::Result<Result<(), StoreError>> {
         self.connection
             .pragma_update(None, "synchronous", "EXTRA")?;
-        match self.is_ours()? {
-            Ok(true) => return Ok(Ok(())),
-            Ok(false) => {}
+        match self.state()? {
+            Ok(State::Current) => return Ok(Ok(())),
+            Ok(State::New | State::WithoutWear) => {}
             Err(error) => return Ok(Err(error)),
         }
         let path = self.path.clone();
@@ -119,32 +151,23 @@ impl Store {
             .connection
             .transaction_with_behavior(TransactionBehavior::Exclusive)?;
         // Another watcher may have been first.
-        if pragma(&change, "application_id")? == APPLICATION {
-            return Ok(Ok(()));
+        match state(&change, &path)? {
+            Ok(State::New) if has_tables(&change)? => {
+                return Ok(Err(StoreError::Foreign { path }));
+            }
+            Ok(State::New) => change.execute_batch(SCHEMA)?,
+            Ok(State::WithoutWear) => change.execute_batch(ADD_WEAR)?,
+            Ok(State::Current) => return Ok(Ok(())),
+            Err(error) => return Ok(Err(error)),
         }
-        if has_tables(&change)? {
-            return Ok(Err(StoreError::Foreign { path }));
-        }
-        change.execute_batch(SCHEMA)?;
         change.pragma_update(None, "application_id", APPLICATION)?;
         change.pragma_update(None, "user_version", VERSION)?;
         change.commit()?;
         Ok(Ok(()))
     }
 
-    /// `false` for a file that nobody has written to yet.
-    fn is_ours(&self) -> rusqlite::Result<Result<bool, StoreError>> {
-        let path = self.path.clone();
-        let [application, version] = [
-            pragma(&self.connection, "application_id")?,
-            pragma(&self.connection, "user_version")?,
-        ];
-        Ok(match (application, version) {
-            (APPLICATION, VERSION) => Ok(true),
-            (APPLICATION, version) => Err(StoreError::Version { path, version }),
-            (0, 0) => Ok(false),
-            _ => Err(StoreError::Foreign { path }),
-        })
+    fn state(&self) -> rusqlite::Result<Result<State, StoreError>> {
+        state(&self.connection, &self.path)
     }
 
     /// Puts a sample in; it is on the disk when this returns.
@@ -164,8 +187,9 @@ impl Store {
             .connection
             .query_row(
                 &format!(
-                    "SELECT {COLUMNS} FROM sample WHERE model = ?1 AND serial = ?2 AND endurance_group IS ?3
-                     ORDER BY id DESC LIMIT 1"
+                    "SELECT {} FROM sample WHERE model = ?1 AND serial = ?2 AND endurance_group IS ?3
+                     ORDER BY id DESC LIMIT 1",
+                    self.columns
                 ),
                 (&drive.model, &drive.serial, drive.group),
                 |row| Ok(row::sample(row)),
@@ -185,7 +209,7 @@ impl Store {
         let read = || -> rusqlite::Result<Vec<_>> {
             let mut query = self
                 .connection
-                .prepare(&format!("SELECT {COLUMNS} FROM sample ORDER BY id"))?;
+                .prepare(&format!("SELECT {} FROM sample ORDER BY id", self.columns))?;
             let rows = query.query_map([], |row| Ok(row::sample(row)))?;
             rows.collect()
         };
@@ -193,6 +217,21 @@ impl Store {
         let samples: Result<Vec<_>, _> = rows.into_iter().collect();
         samples.map_err(|fault| StoreError::row(&self.path, fault))
     }
+}
+
+fn state(connection: &Connection, path: &Path) -> rusqlite::Result<Result<State, StoreError>> {
+    let path = path.to_owned();
+    let [application, version] = [
+        pragma(connection, "application_id")?,
+        pragma(connection, "user_version")?,
+    ];
+    Ok(match (application, version) {
+        (APPLICATION, VERSION) => Ok(State::Current),
+        (APPLICATION, WITHOUT_WEAR) => Ok(State::WithoutWear),
+        (APPLICATION, version) => Err(StoreError::Version { path, version }),
+        (0, 0) => Ok(State::New),
+        _ => Err(StoreError::Foreign { path }),
+    })
 }
 
 fn has_tables(connection: &Connection) -> rusqlite::Result<bool> {

@@ -11,6 +11,7 @@ use crate::moment::Moment;
 use crate::sample::{DriveId, Sample, plain};
 use crate::source::{self, NoSource, Source};
 use crate::store::{Store, StoreError};
+use crate::wear;
 
 /// Puts samples of drives into one file.
 #[derive(Debug)]
@@ -205,6 +206,8 @@ impl Watcher {
                 path: path.to_owned(),
                 error,
             })?;
+        // A drive that keeps its health to itself has a factor all the same.
+        let wear = wear::read(drive.as_mut(), &identity).ok();
         let sample = Sample {
             taken: Moment::now().map_err(WatchError::Moment)?,
             path: plain(&path.display().to_string()),
@@ -213,6 +216,7 @@ impl Watcher {
             source,
             steps: source.steps(),
             counters,
+            wear,
         };
         store.put(&sample)?;
         Ok(Kept { before, sample })

@@ -1,5 +1,6 @@
 //! The report for people: the answer, the plot, the intervals, the segments, and how to read them.
 
+mod life;
 mod plot;
 
 use saiga_report::Document;
@@ -25,6 +26,7 @@ pub fn document(all: &[Series], rows: usize) -> Document {
                 .into_iter()
                 .collect()
         }),
+        section("life", "Life of the drive", Reach::Summary, all, life::life),
         section("intervals", "Intervals", Reach::Summary, all, |series| {
             intervals(series, rows)
         }),
@@ -53,7 +55,7 @@ pub fn document(all: &[Series], rows: usize) -> Document {
     }
 }
 
-const READING: [&str; 4] = [
+const READING: [&str; 5] = [
     "The write amplification factor (WAF) is what the drive wrote to flash divided by what the host wrote to the drive, \
      between two samples. Garbage collection of today pays for writes of days ago: judge a change by hours, not by one \
      interval.",
@@ -62,6 +64,8 @@ const READING: [&str; 4] = [
     "An interval without host writes has no WAF; what flash was written to then is the drive's own housekeeping.",
     "Where counters do not continue each other (reset, other firmware, another source) a segment ends. What was written \
      between two segments is not known and in no sum.",
+    "Life used is the drive's own estimate, in whole percent. What the host will have written at its end is a rule of \
+     three from it, and less write amplification from now on makes it more.",
 ];
 
 /// A section with blocks of each drive that has some, under its name when there are several.

@@ -6,6 +6,7 @@ use crate::identity::Identity;
 use crate::ratio::Written;
 use crate::series::{Interval, Segment, Series};
 use crate::source::{Counters, Source, Unusable};
+use crate::wear::outlook;
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -21,8 +22,22 @@ struct Drive<'a> {
     path: Option<&'a str>,
     firmware: Option<&'a str>,
     samples: usize,
+    /// Of the newest sample; `null` where the drive does not say.
+    life: Option<Life>,
     total: Window,
     segments: Vec<SegmentRow<'a>>,
+}
+
+#[derive(Serialize)]
+struct Life {
+    used_percent: u8,
+    spare_percent: u8,
+    spare_threshold_percent: u8,
+    critical_warnings: Vec<&'static str>,
+    host_bytes: u128,
+    /// `null` while too little of the life is used to tell.
+    host_bytes_at_end: Option<u128>,
+    days_left: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -91,6 +106,7 @@ pub fn json(all: &[Series]) -> serde_json::Result<String> {
             path: last.map(|sample| sample.path.as_str()),
             firmware: last.map(|sample| sample.firmware.as_str()),
             samples: series.samples(),
+            life: life(series),
             total: series.written().into(),
             segments: series.segments.iter().map(segment_row).collect(),
         }
@@ -100,6 +116,22 @@ pub fn json(all: &[Series]) -> serde_json::Result<String> {
         drives: drives.collect(),
     };
     serde_json::to_string_pretty(&report)
+}
+
+fn life(series: &Series) -> Option<Life> {
+    let wear = series.last()?.wear?;
+    let outlook = outlook(series);
+    Some(Life {
+        used_percent: wear.used_percent,
+        spare_percent: wear.spare_percent,
+        spare_threshold_percent: wear.threshold_percent,
+        critical_warnings: wear.warnings().map(|(name, _)| name).collect(),
+        host_bytes: wear.host,
+        host_bytes_at_end: outlook.map(|outlook| outlook.host_at_end),
+        days_left: outlook
+            .and_then(|outlook| outlook.pace)
+            .map(|pace| pace.left_days),
+    })
 }
 
 fn segment_row(segment: &Segment) -> SegmentRow<'_> {

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use crate::ratio::Written;
 use crate::series::Series;
+use crate::wear::WARNINGS;
 
 /// One metric family.
 struct Family {
@@ -54,6 +55,31 @@ const TAKEN: Family = Family {
     name: "saiga_waf_last_sample_timestamp_seconds",
     kind: "gauge",
     help: "When the newest sample was taken, in seconds since 1970.",
+};
+const USED: Family = Family {
+    name: "saiga_waf_life_used_ratio",
+    kind: "gauge",
+    help: "Share of the rated life that is used, by the drive's own estimate; may exceed 1.",
+};
+const SPARE: Family = Family {
+    name: "saiga_waf_spare_ratio",
+    kind: "gauge",
+    help: "Share of the spare blocks that is left.",
+};
+const THRESHOLD: Family = Family {
+    name: "saiga_waf_spare_threshold_ratio",
+    kind: "gauge",
+    help: "Share of the spare blocks below which the drive warns.",
+};
+const WARNING: Family = Family {
+    name: "saiga_waf_critical_warning",
+    kind: "gauge",
+    help: "Whether the drive gives this critical warning.",
+};
+const WORN: Family = Family {
+    name: "saiga_waf_life_host_written_bytes_total",
+    kind: "counter",
+    help: "Bytes that the host wrote since the drive was made (TBW), by its health page.",
 };
 
 /// The newest state of all series.
@@ -125,7 +151,32 @@ pub fn prometheus(all: &[Series]) -> String {
             taken.map(|ms| format!("{}.{:03}", ms.div_euclid(1000), ms.rem_euclid(1000))),
         );
     });
+    wear(&mut page, all);
     page.0
+}
+
+fn wear(page: &mut Page, all: &[Series]) {
+    let newest = |series: &Series| series.last().and_then(|last| last.wear);
+    let percent = |percent: u8| (f64::from(percent) / 100.0).to_string();
+    page.family(&USED, all, |series, row| {
+        row(&[], newest(series).map(|wear| percent(wear.used_percent)));
+    });
+    page.family(&SPARE, all, |series, row| {
+        row(&[], newest(series).map(|wear| percent(wear.spare_percent)));
+    });
+    page.family(&THRESHOLD, all, |series, row| {
+        let threshold = newest(series).map(|wear| wear.threshold_percent);
+        row(&[], threshold.map(percent));
+    });
+    page.family(&WARNING, all, |series, row| {
+        for (bit, (name, _)) in WARNINGS.iter().enumerate() {
+            let given = newest(series).map(|wear| wear.warnings >> bit & 1);
+            row(&[("warning", name)], given.map(|given| given.to_string()));
+        }
+    });
+    page.family(&WORN, all, |series, row| {
+        row(&[], newest(series).map(|wear| wear.host.to_string()));
+    });
 }
 
 /// The windows that have a factor of their own.

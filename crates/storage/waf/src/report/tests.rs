@@ -10,6 +10,7 @@ use crate::moment::Moment;
 use crate::sample::{DriveId, Sample};
 use crate::series::{Series, series};
 use crate::source::{Counters, Source, Steps};
+use crate::wear::Wear;
 
 const GIB: u128 = 1 << 30;
 
@@ -34,6 +35,7 @@ fn sample(hour: i64, serial: &str, host: u128, media: u128) -> Sample {
             media: 8192,
         },
         counters: Counters { host, media },
+        wear: None,
     }
 }
 
@@ -197,6 +199,75 @@ fn the_page_says_what_it_does_not_know() {
         "{short}"
     );
     assert!(!short.contains("coarse: under"), "{short}");
+}
+
+/// A drive after ten days, with a fifth of its life used.
+fn worn() -> Vec<Series> {
+    let wear = |host| {
+        Some(Wear {
+            used_percent: 20,
+            spare_percent: 97,
+            threshold_percent: 10,
+            warnings: 0b100,
+            host,
+        })
+    };
+    let mut samples = [
+        sample(0, "S1", GIB, GIB),
+        sample(240, "S1", 2 * GIB, 2 * GIB),
+    ];
+    samples[0].wear = wear(900_000_000_000_000);
+    samples[1].wear = wear(1_000_000_000_000_000);
+    series(&samples)
+}
+
+#[test]
+fn the_life_of_a_drive_is_in_every_format_that_has_the_newest_state() {
+    let text = text::render(&document(&worn(), 24), text::Style::plain());
+    for expected in [
+        "20 %",
+        "97 %; the drive warns below 10 %",
+        "1000.0 TB",
+        "about 5000.0 TB",
+        "in about 400 days, at the rate of the 10 days of these samples",
+        "critical warning: reliability degraded by media errors",
+    ] {
+        assert!(text.contains(expected), "{expected} is missing in\n{text}");
+    }
+    let value: serde_json::Value = serde_json::from_str(&json(&worn()).unwrap()).unwrap();
+    let life = &value["drives"][0]["life"];
+    assert_eq!(life["used_percent"], 20);
+    assert_eq!(life["critical_warnings"][0], "reliability");
+    assert_eq!(life["host_bytes_at_end"], 5_000_000_000_000_000_u64);
+    assert_eq!(life["days_left"], 400.0);
+    let families = exposition::parse(&prometheus(&worn())).unwrap();
+    let rows = |name: &str| {
+        let family = families.iter().find(|family| family.name == name).unwrap();
+        family.rows.iter().map(|row| row.value).collect::<Vec<_>>()
+    };
+    assert_eq!(rows("saiga_waf_life_used_ratio"), [0.2]);
+    assert_eq!(rows("saiga_waf_spare_ratio"), [0.97]);
+    assert_eq!(
+        rows("saiga_waf_critical_warning"),
+        [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    );
+    assert_eq!(rows("saiga_waf_life_host_written_bytes_total"), [1e15]);
+}
+
+/// A rule on a metric that does not exist never fires.
+#[test]
+fn alerts_ask_for_metrics_that_are_exported() {
+    let families = exposition::parse(&prometheus(&worn())).unwrap();
+    let names: Vec<&str> = families.iter().map(|family| family.name.as_str()).collect();
+    let is_part = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+    let asked: Vec<&str> = ALERTS
+        .split(|letter| !is_part(letter))
+        .filter(|word| word.starts_with("saiga_waf_"))
+        .collect();
+    assert!(asked.len() > 9, "{asked:?}");
+    for name in asked {
+        assert!(names.contains(&name), "{name} is not among {names:?}");
+    }
 }
 
 #[test]

@@ -24,6 +24,7 @@ fn sample(hour: i64, serial: &str, host: u128, media: u128) -> Sample {
             media: 8192,
         },
         counters: Counters { host, media },
+        wear: None,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::drive::Drive;
 use crate::identity::Identity;
 use crate::page::Page;
 
-const UNIT: u128 = 1_000_000_000;
+pub(crate) const UNIT: u128 = 1_000_000_000;
 pub(super) const STEPS: Steps = Steps {
     host: UNIT,
     media: UNIT,

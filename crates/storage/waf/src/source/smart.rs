@@ -7,7 +7,7 @@ use crate::drive::Drive;
 use crate::page::Page;
 
 /// One data unit.
-pub(super) const UNIT: u128 = 512_000;
+pub(crate) const UNIT: u128 = 512_000;
 
 /// Bytes that the host wrote.
 pub(super) fn host_bytes(drive: &mut dyn Drive) -> Result<u128, Unusable> {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 mod boot;
 mod faults;
 mod groups;
+mod worn;
 mod zeroes;
 
 use super::*;

@@ -2,15 +2,23 @@
 
 use std::str::FromStr;
 
-use rusqlite::{Connection, Row};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, params};
 
 use crate::moment::Moment;
 use crate::sample::{DriveId, Sample, plain};
 use crate::source::{Counters, MOST_BYTES, Source, Steps};
+use crate::wear::Wear;
 
 /// In the order in which [`sample`] reads them.
 pub(super) const COLUMNS: &str = "id, unix_ms, boot, since_boot_ms, path, model, serial, \
-    endurance_group, firmware, source, host_step, media_step, host_bytes, media_bytes";
+    endurance_group, firmware, source, host_step, media_step, host_bytes, media_bytes, \
+    life_used_percent, spare_percent, spare_threshold_percent, critical_warning, life_host_bytes";
+
+/// The same of a file in which these are not.
+pub(super) const COLUMNS_WITHOUT_WEAR: &str = "id, unix_ms, boot, since_boot_ms, path, model, \
+    serial, endurance_group, firmware, source, host_step, media_step, host_bytes, media_bytes, \
+    NULL, NULL, NULL, NULL, NULL";
 
 /// A value that no sample has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,18 +40,20 @@ pub(super) fn insert(connection: &Connection, sample: &Sample) -> rusqlite::Resu
         source,
         steps,
         counters,
+        wear,
     } = sample;
     connection.execute(
         "INSERT INTO sample (unix_ms, boot, since_boot_ms, path, model, serial, endurance_group, firmware, source,
-             host_step, media_step, host_bytes, media_bytes)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-        (
+             host_step, media_step, host_bytes, media_bytes,
+             life_used_percent, spare_percent, spare_threshold_percent, critical_warning, life_host_bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+        params![
             taken.unix_ms,
-            &taken.boot,
+            taken.boot,
             taken.since_boot_ms,
             path,
-            &drive.model,
-            &drive.serial,
+            drive.model,
+            drive.serial,
             drive.group,
             firmware,
             source.name(),
@@ -51,7 +61,12 @@ pub(super) fn insert(connection: &Connection, sample: &Sample) -> rusqlite::Resu
             steps.media.to_string(),
             counters.host.to_string(),
             counters.media.to_string(),
-        ),
+            wear.map(|wear| wear.used_percent),
+            wear.map(|wear| wear.spare_percent),
+            wear.map(|wear| wear.threshold_percent),
+            wear.map(|wear| wear.warnings),
+            wear.map(|wear| wear.host.to_string()),
+        ],
     )?;
     Ok(())
 }
@@ -79,6 +94,20 @@ pub(super) fn sample(row: &Row<'_>) -> Result<Sample, RowFault> {
         let number = number.filter(|number| (least..=2 * MOST_BYTES).contains(number));
         number.ok_or_else(|| fault(column, text))
     };
+    let byte = |index, column| {
+        row.get::<_, u8>(index)
+            .map_err(|error| fault(column, error.to_string()))
+    };
+    let has_wear = !matches!(row.get_ref(14), Ok(ValueRef::Null));
+    let wear = || -> Result<Wear, RowFault> {
+        Ok(Wear {
+            used_percent: byte(14, "life_used_percent")?,
+            spare_percent: byte(15, "spare_percent")?,
+            threshold_percent: byte(16, "spare_threshold_percent")?,
+            warnings: byte(17, "critical_warning")?,
+            host: number(18, "life_host_bytes", 0)?,
+        })
+    };
     let source = text(9, "source")?;
     Ok(Sample {
         taken: Moment {
@@ -104,5 +133,6 @@ pub(super) fn sample(row: &Row<'_>) -> Result<Sample, RowFault> {
             host: number(12, "host_bytes", 0)?,
             media: number(13, "media_bytes", 0)?,
         },
+        wear: if has_wear { Some(wear()?) } else { None },
     })
 }

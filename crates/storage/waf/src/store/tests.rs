@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use super::*;
 use crate::moment::Moment;
 use crate::source::{Counters, MOST_BYTES, Source, Steps};
+use crate::wear::Wear;
 
 fn sample(serial: &str, group: Option<u16>, host: u128) -> Sample {
     Sample {
@@ -30,6 +31,13 @@ fn sample(serial: &str, group: Option<u16>, host: u128) -> Sample {
             host,
             media: host + 5,
         },
+        wear: (host % 2 == 1).then_some(Wear {
+            used_percent: 255,
+            spare_percent: 99,
+            threshold_percent: 10,
+            warnings: 5,
+            host: MOST_BYTES,
+        }),
     }
 }
 
@@ -96,17 +104,49 @@ fn other_files_are_not_touched() {
     drop(Store::open(&newer).unwrap());
     Connection::open(&newer)
         .unwrap()
-        .pragma_update(None, "user_version", 2)
+        .pragma_update(None, "user_version", 3)
         .unwrap();
     let error = Store::open(&newer).unwrap_err();
     assert!(
-        matches!(error, StoreError::Version { version: 2, .. }),
+        matches!(error, StoreError::Version { version: 3, .. }),
         "{error}"
     );
     assert!(error.to_string().contains("use a newer saiga"));
     let missing = Store::read(&dir.path().join("none.db")).unwrap_err();
     assert!(matches!(missing, StoreError::Missing { .. }));
     assert!(!dir.path().join("none.db").exists());
+}
+
+/// Read as it is, without a right to change it; given its columns by who adds to it.
+#[test]
+fn a_file_of_the_first_version_is_read_and_continued() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("waf.db");
+    Store::open(&path)
+        .unwrap()
+        .put(&sample("1", None, 2))
+        .unwrap();
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(
+            "ALTER TABLE sample DROP COLUMN life_used_percent;
+             ALTER TABLE sample DROP COLUMN spare_percent;
+             ALTER TABLE sample DROP COLUMN spare_threshold_percent;
+             ALTER TABLE sample DROP COLUMN critical_warning;
+             ALTER TABLE sample DROP COLUMN life_host_bytes;
+             PRAGMA user_version = 1;",
+        )
+        .unwrap();
+    let before = fs::read(&path).unwrap();
+    let store = Store::read(&path).unwrap();
+    assert_eq!(store.all().unwrap(), [sample("1", None, 2)]);
+    drop(store);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    let mut store = Store::open(&path).unwrap();
+    store.put(&sample("1", None, 3)).unwrap();
+    let both = [sample("1", None, 2), sample("1", None, 3)];
+    assert!(both[1].wear.is_some());
+    assert_eq!(Store::read(&path).unwrap().all().unwrap(), both);
 }
 
 /// Who was killed right after making the file leaves an empty one.
@@ -158,6 +198,9 @@ fn values_that_no_sample_has_are_named() {
         ("source", "'guess'"),
         ("endurance_group", "70000"),
         ("model", "char(27) || '[2J'"),
+        ("life_used_percent", "256"),
+        ("spare_percent", "NULL"),
+        ("life_host_bytes", "'many'"),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("waf.db");
@@ -192,7 +235,8 @@ fn half_a_change_is_undone_by_whoever_comes_next() {
         .execute_batch(
             "BEGIN; UPDATE sample SET host_bytes = '7';
              WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
-             INSERT INTO sample SELECT NULL, 0, 'b', 0, 'p', 'm', 's', NULL, 'f', 'fdp', '1', '1', '1', '1' FROM n;",
+             INSERT INTO sample SELECT NULL, 0, 'b', 0, 'p', 'm', 's', NULL, 'f', 'fdp', '1', '1', '1', '1',
+                 NULL, NULL, NULL, NULL, NULL FROM n;",
         )
         .unwrap();
     let cut = tempfile::tempdir().unwrap();

@@ -83,7 +83,7 @@ fn convention(name: &str, kind: &str) -> Result<(), String> {
             .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     let is_counted = match kind {
         "counter" => name.ends_with("_bytes_total"),
-        "gauge" => ["_ratio", "_bytes", "_seconds", "_breaks"]
+        "gauge" => ["_ratio", "_bytes", "_seconds", "_breaks", "_warning"]
             .iter()
             .any(|unit| name.ends_with(unit)),
         _ => false,
