@@ -12,6 +12,7 @@ mod stderr;
 mod stop;
 mod suggest;
 mod suggested;
+mod trace_file;
 mod unit;
 
 use std::io::Write as _;

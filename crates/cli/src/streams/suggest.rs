@@ -16,7 +16,7 @@ use saiga_whatif::Suggestion;
 
 use super::record::Wanted;
 use super::simulate::{SIMULATIONS, policy};
-use super::{suggested, tell, tell_json};
+use super::{suggested, tell, tell_json, trace_file};
 use crate::{exit, memory, outfile};
 use live::Live;
 
@@ -115,7 +115,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn from_trace(path: &Path, args: &Args) -> anyhow::Result<Suggestion> {
-    let trace = suggested::read(path)?;
+    let trace = trace_file::read(path)?;
     if let Some(holes) = suggested::holes(&trace) {
         exit::say(&format!("warning: {holes}"));
     }

@@ -1,13 +1,9 @@
 //! What a trace suggests, for `simulate` and `suggest`: the search with its progress, the classes as a table and as JSON.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::ops::ControlFlow;
-use std::path::Path;
 
-use anyhow::Context as _;
 use saiga_ftl::replay::{Footprint, Options};
-use saiga_ftl::trace::{self, Trace};
+use saiga_ftl::trace::Trace;
 use saiga_whatif::measure::Age;
 use saiga_whatif::suggest::{self, Class, SuggestError, Suggestion};
 use saiga_whatif::words;
@@ -20,13 +16,6 @@ use crate::{exit, units};
 const ROWS: usize = 30;
 /// Simulations between two words about them.
 const WORD_EVERY: u32 = 50;
-
-/// Reads a trace.
-pub(super) fn read(path: &Path) -> anyhow::Result<Trace> {
-    let shown = path.display();
-    let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
-    trace::read(BufReader::new(file)).with_context(|| format!("{shown}"))
-}
 
 /// What a trace with holes is worth; `None` for one of which nothing is known to be lost.
 pub(super) fn holes(trace: &Trace) -> Option<String> {

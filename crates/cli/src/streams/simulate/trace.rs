@@ -15,7 +15,7 @@ use saiga_whatif::suggest::{Class, SuggestError};
 use saiga_whatif::{Condition, Joined, Run, Set, Suggestion, sets, suggest};
 use serde_json::{Value, json};
 
-use super::super::suggested;
+use super::super::{suggested, trace_file};
 use super::{Args, json as values, outcome, words};
 use crate::{exit, outfile};
 
@@ -53,7 +53,7 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
     for word in &args.rules {
         wanted.push(read_set(word)?);
     }
-    let trace = suggested::read(path)?;
+    let trace = trace_file::read(path)?;
     if let Some(holes) = suggested::holes(&trace) {
         exit::say(&format!("warning: {holes}"));
     }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::super::record::recording::record;
 use super::super::record::{Wanted, summary};
-use super::super::suggested;
+use super::super::trace_file;
 use crate::{exit, units};
 
 /// What was recorded.
@@ -55,7 +55,7 @@ impl Live {
         // Before a search, which may be too short to ask.
         anyhow::ensure!(signals < 2, "interrupted");
         Ok(Self {
-            trace: suggested::read(&options.out)?,
+            trace: trace_file::read(&options.out)?,
             interrupt,
             spent: signals.min(1),
         })
