@@ -12,6 +12,8 @@ use anyhow::Context as _;
 use rustix::io::Errno;
 use saiga_streams::check::{self, Row, Standing};
 use saiga_streams::hint::Hint;
+use saiga_streams::labels;
+use saiga_streams::lock::LOCK_DIR;
 use saiga_streams::route::{self, Reach, Report, System};
 use saiga_streams::rules::{self, Rules};
 use saiga_streams::setter::Fcntl;
@@ -45,6 +47,9 @@ pub(super) struct Args {
     /// Print the commands that cut the drive below into one FDP namespace for each class, and run none of them
     #[arg(long)]
     plan: bool,
+    /// Where the labeller keeps its lock, with the labels that it has set (its user or root)
+    #[arg(long, value_name = "DIR", default_value = LOCK_DIR)]
+    lock_dir: PathBuf,
     /// Print JSON
     #[arg(long, conflicts_with = "plan")]
     json: bool,
@@ -75,7 +80,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .time
         .map(|time| traffic::follow(&args.dirs, time, &rules))
         .transpose()?;
-    let all = reports.into_iter().map(|report| look(report, &rules));
+    let all = (reports.into_iter()).map(|report| look(report, &rules, &args.lock_dir));
     let all: Vec<Checked> = all.collect::<anyhow::Result<_>>()?;
     if args.plan {
         return plan(&rules, &all, &System::at(&args.system));
@@ -126,8 +131,9 @@ fn survey(args: &Args) -> anyhow::Result<Vec<Report>> {
     reports.collect()
 }
 
-fn look(report: Report, rules: &Arc<Rules>) -> anyhow::Result<Checked> {
-    let rows = check::check(&report.dir, rules, &Fcntl).map_err(|error| {
+fn look(report: Report, rules: &Arc<Rules>, lock_dir: &Path) -> anyhow::Result<Checked> {
+    let ours = labels::of(lock_dir, &report.dir);
+    let rows = check::check(&report.dir, rules, &ours, &Fcntl).map_err(|error| {
         let advice = if error == Errno::ACCESS { AS_ROOT } else { "" };
         anyhow::anyhow!("cannot look at {}: {error}{advice}", report.dir.display())
     })?;

@@ -15,6 +15,7 @@ mod record_ends;
 mod record_loop;
 mod record_volume;
 mod redis;
+mod restart;
 mod rights;
 mod rules;
 mod site;

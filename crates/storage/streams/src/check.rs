@@ -1,6 +1,6 @@
 //! The check: every file, the rule that matches it, the hint it should have and the hint it has. Changes nothing.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,8 @@ pub enum Standing {
     Free,
     /// It has no hint, and should.
     Missing,
+    /// It has a hint that the labeller has set, and the rules want another one by now.
+    Stale,
     /// It has another hint, and a rule with `force` wants one.
     Wrong,
     /// It could not be looked at.
@@ -37,7 +39,7 @@ impl Standing {
     pub fn is_well(self) -> bool {
         match self {
             Self::Right | Self::Kept | Self::Free => true,
-            Self::Missing | Self::Wrong | Self::Unseen(_) => false,
+            Self::Missing | Self::Stale | Self::Wrong | Self::Unseen(_) => false,
         }
     }
 
@@ -49,6 +51,7 @@ impl Standing {
             Self::Kept => "kept",
             Self::Free => "no rule",
             Self::Missing => "missing",
+            Self::Stale => "stale",
             Self::Wrong => "wrong",
             Self::Unseen(_) => "unseen",
         }
@@ -72,11 +75,17 @@ pub struct Row {
     pub standing: Standing,
 }
 
-/// Looks at every file below `dir` and below what links and mounts in it lead to, in the order of their paths.
+/// Looks at every file below `dir` and below what links and mounts in it lead to, in the order of their paths. `ours`
+/// has the hints that a labeller has set ([`crate::labels::of`]).
 ///
 /// # Errors
 /// When the directory cannot be opened.
-pub fn check(dir: &Path, rules: &Arc<Rules>, setter: &dyn Setter) -> Result<Vec<Row>, Errno> {
+pub fn check(
+    dir: &Path,
+    rules: &Arc<Rules>,
+    ours: &HashMap<Identity, Hint>,
+    setter: &dyn Setter,
+) -> Result<Vec<Row>, Errno> {
     let mut rows = Vec::new();
     let mut seen: HashSet<Identity> = HashSet::new();
     let start = (dir.canonicalize()).map_err(|error| tree::errno(&error))?;
@@ -120,7 +129,8 @@ pub fn check(dir: &Path, rules: &Arc<Rules>, setter: &dyn Setter) -> Result<Vec<
                             let (file, ..) = tree::open_file(dir, name)?;
                             setter.read(file.as_fd())
                         };
-                        rows.push(row(&place, rules, bytes, read));
+                        let ours = ours.get(&identity).copied();
+                        rows.push(row(&place, rules, ours, bytes, read));
                     }
                 }
             }
@@ -150,6 +160,7 @@ fn unseen(path: PathBuf, error: Errno) -> Row {
 fn row(
     place: &Place<'_>,
     rules: &Rules,
+    ours: Option<Hint>,
     bytes: u64,
     read: impl FnOnce() -> Result<Hint, Errno>,
 ) -> Row {
@@ -162,6 +173,7 @@ fn row(
         Ok(_) if wanted == Hint::NotSet => Standing::Free,
         Ok(found) if found == wanted => Standing::Right,
         Ok(Hint::NotSet) => Standing::Missing,
+        Ok(found) if ours == Some(found) => Standing::Stale,
         Ok(_) if force => Standing::Wrong,
         Ok(_) => Standing::Kept,
     };

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -68,11 +69,16 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Replaces the file at `path` in one step.
+/// Replaces the file at `path` in one step; the umask decides who can read it.
 ///
 /// # Errors
 /// When it cannot be written; the old one stays.
 pub fn write_file(path: &Path, text: &str) -> io::Result<()> {
+    replace(path, text, 0o666)
+}
+
+/// The same with a mode, of which the umask is taken.
+pub(crate) fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     // The collector reads *.prom only, so it never sees this one.
     name.push(format!(".{}.new", std::process::id()));
@@ -82,7 +88,12 @@ pub fn write_file(path: &Path, text: &str) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let written = std::fs::File::create_new(&new)
+    let file = std::fs::File::options()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&new);
+    let written = file
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .and_then(|()| std::fs::rename(&new, path));
     if written.is_err() {

@@ -29,7 +29,7 @@ use rustix::thread::CapabilitySet;
 use crate::control::Control;
 use crate::counters::{Counted, Counters, count};
 use crate::gate::Gate;
-use crate::hint::Hint;
+use crate::labels::{self, Label};
 use crate::lock::LockError;
 use crate::pins::{self, Pins, Watches};
 use crate::route::{Report, System};
@@ -176,8 +176,8 @@ struct Labeller<'a> {
     known_links: BTreeSet<PathBuf>,
     mounts: File,
     mount_points: Vec<PathBuf>,
-    /// Files whose hint is ours.
-    labels: HashMap<Identity, Hint>,
+    /// Files that have the hint of their rule.
+    labels: HashMap<Identity, Label>,
     /// Files of which it was said already that they are refused, or keep their own hint.
     told: HashSet<Identity>,
     has_begun: bool,
@@ -225,6 +225,9 @@ pub fn run(
     // We may wait at our own gate, where no signal wakes us: the gate's threads take them.
     let _signals = gate.as_ref().map(|_| sys::leave_signals());
     let root = options.system.root();
+    let earlier = locks.iter().flat_map(|lock| labels::read(lock.labels()));
+    let earlier = earlier.map(|(identity, hint)| (identity, Label::ours(hint)));
+    let earlier = earlier.collect();
     let mut labeller = Labeller {
         options,
         control,
@@ -247,7 +250,7 @@ pub fn run(
         known_links: BTreeSet::new(),
         mounts: File::open("/proc/self/mountinfo")?,
         mount_points: Vec::new(),
-        labels: HashMap::new(),
+        labels: earlier,
         told: HashSet::new(),
         has_begun: false,
         is_full_told: false,
@@ -259,6 +262,7 @@ pub fn run(
     if !options.once {
         labeller.attend();
     }
+    labeller.remember();
     labeller.write_metrics(Instant::now(), true);
     let counted = labeller.counters.now();
     Ok(Ended { counted, reports })
@@ -298,6 +302,7 @@ impl Labeller<'_> {
             return Err(RunError::Gate(error));
         }
         self.has_begun = true;
+        self.remember();
         let counted = self.counters.now();
         let pinned = self.pins.len();
         let way = match self.options.mode {
@@ -425,7 +430,30 @@ impl Labeller<'_> {
     /// What the gate has given is ours.
     fn hear_of_gate(&mut self) {
         let given = self.gate.as_ref().map(Gate::take_given);
-        self.labels.extend(given.unwrap_or_default());
+        let given = given.unwrap_or_default().into_iter();
+        let given = given.map(|(identity, hint)| (identity, Label::ours(hint)));
+        self.labels.extend(given);
+    }
+
+    /// Writes down which hints are ours, for the run after this one.
+    fn remember(&mut self) {
+        self.hear_of_gate();
+        let locks = self.roots.iter().filter_map(|root| root.lock.as_ref());
+        let files: Vec<PathBuf> = locks.map(|lock| lock.labels().to_owned()).collect();
+        for file in files {
+            match labels::save(&file, &self.labels) {
+                Ok(()) => {
+                    self.warned.remove(&file);
+                }
+                Err(error) => {
+                    let text = format!(
+                        "cannot write {}: {error}; after a restart, hints of this run stay as they are",
+                        file.display()
+                    );
+                    self.warn_once(&file, &text);
+                }
+            }
+        }
     }
 
     /// Looks at every file.
@@ -444,7 +472,7 @@ impl Labeller<'_> {
             let stays = |it: &Identity| seen.contains(it) || !there.contains(&it.device());
             self.labels.retain(|identity, _| stays(identity));
             self.told.retain(stays);
-            self.hear_of_gate();
+            self.remember();
             let now = self.looks();
             self.warned.retain(|_, (_, look)| *look == now);
         }

@@ -14,6 +14,7 @@ mod gate;
 pub mod hint;
 pub mod holder;
 pub mod labeller;
+pub mod labels;
 mod links;
 pub mod lock;
 mod opened;

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
+use crate::labels;
 use crate::tree::{self, Identity};
 
 /// Where locks are, when nobody says otherwise.
@@ -25,6 +26,7 @@ pub const LOCK_DIR: &str = "/run/saiga";
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
+    labels: PathBuf,
     identity: Identity,
 }
 
@@ -123,8 +125,14 @@ impl Lock {
         }
         Ok(Self {
             _file: file,
+            labels: labels::beside(&path),
             identity,
         })
+    }
+
+    /// Where the labels in the directory are remembered.
+    pub(crate) fn labels(&self) -> &Path {
+        &self.labels
     }
 
     /// Whether it is the lock of this directory.

@@ -32,6 +32,15 @@ impl Identity {
         }
     }
 
+    /// A file that was seen before: the device that holds it, its number there, and when it was made.
+    pub(crate) fn new(device: (u32, u32), inode: u64, born: (i64, u32)) -> Self {
+        Self {
+            device,
+            inode,
+            born,
+        }
+    }
+
     /// The device that holds it.
     #[must_use]
     pub fn device(&self) -> (u32, u32) {

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use super::{Labeller, Level};
 use crate::counters::count;
 use crate::hint::Hint;
+use crate::labels::Label;
 use crate::pins::Pinned;
 use crate::setter::{ApplyError, Outcome, Wish, apply};
 use crate::tree::{self, Identity};
@@ -28,7 +29,8 @@ impl Labeller<'_> {
             self.sweep();
         }
         // Its inode has not left memory since it got its hint.
-        if self.pins.holds(&seen) && self.labels.get(&seen) == Some(&rule.hint) {
+        let known = self.labels.get(&seen);
+        if self.pins.holds(&seen) && known.is_some_and(|label| label.hint == rule.hint) {
             return;
         }
         let (file, identity, _) = match tree::open_file(dir, name) {
@@ -38,15 +40,17 @@ impl Labeller<'_> {
             Err(error) => return self.refuse(path, seen, &ApplyError::Refused(error)),
         };
         self.hear_of_gate();
-        let ours = self.labels.get(&identity).copied();
+        let before = self.labels.get(&identity).copied();
         let wish = Wish {
             hint: rule.hint,
             force: rule.force,
-            ours,
+            ours: before.filter(|label| label.is_ours).map(|label| label.hint),
         };
+        let mut is_ours = true;
         match apply(&*self.setter, file.as_fd(), wish) {
             Ok(Outcome::Left) => return,
-            Ok(Outcome::Had) => {}
+            // Set by another program, perhaps.
+            Ok(Outcome::Had) => is_ours = wish.ours == Some(rule.hint),
             Ok(Outcome::Kept(other)) => {
                 self.labels.remove(&identity);
                 if self.told.insert(identity) {
@@ -62,18 +66,22 @@ impl Labeller<'_> {
                 }
                 return;
             }
-            Ok(Outcome::Set) => self.on_set(path, rule.hint, ours, &rule.origin.to_string()),
+            Ok(Outcome::Set) => {
+                let before = before.map(|label| label.hint);
+                self.on_set(path, rule.hint, before, &rule.origin.to_string());
+            }
             Err(error) => return self.refuse(path, identity, &error),
         }
-        self.labels.insert(identity, rule.hint);
+        let hint = rule.hint;
+        self.labels.insert(identity, Label { hint, is_ours });
         if !self.options.once && self.pins.pin(file.as_fd(), identity) == Pinned::Full {
             self.tell_full();
         }
     }
 
-    fn on_set(&self, path: &Path, hint: Hint, ours: Option<Hint>, origin: &str) {
+    fn on_set(&self, path: &Path, hint: Hint, before: Option<Hint>, origin: &str) {
         let path = path.display();
-        if ours == Some(hint) {
+        if before == Some(hint) {
             count(&self.counters.lost);
             count(&self.counters.reapplied);
             self.say(

@@ -28,7 +28,7 @@ pub(super) struct Root {
     origin: Origin,
     state: State,
     /// That it is ours, for one that was given.
-    lock: Option<Lock>,
+    pub(super) lock: Option<Lock>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,206 @@
+//! Labels that outlive the labeller: which file has which hint from it, in a file beside the lock of the directory.
+//!
+//! After a restart, a hint that an earlier run has set is the labeller's own to change, and one of another program is
+//! not. Files are known by device, inode number and time of birth, and a line counts only while its file still has
+//! the hint that is written there, so a wrong line has a hint overwritten at worst. Hints are in memory and end with
+//! it: the file names the boot that it is of, and another boot's is not read.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::counters;
+use crate::hint::Hint;
+use crate::lock;
+use crate::tree::Identity;
+
+/// Most files that are remembered. Hints of more stay, but belong to another program after a restart.
+const FILES: usize = 1 << 18;
+/// No line is longer.
+const LINE: u64 = 96;
+
+/// A hint of a file, and where it came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Label {
+    pub(crate) hint: Hint,
+    /// Whether the labeller has set it, in this run or in an earlier one.
+    pub(crate) is_ours: bool,
+}
+
+impl Label {
+    pub(crate) fn ours(hint: Hint) -> Self {
+        Self {
+            hint,
+            is_ours: true,
+        }
+    }
+}
+
+/// The file for the lock at `lock`.
+pub(crate) fn beside(lock: &Path) -> PathBuf {
+    lock.with_extension("labels")
+}
+
+/// Replaces the file at `path`, which only its owner can read.
+///
+/// # Errors
+/// It cannot be written, or the kernel does not say which boot this is. The old one stays.
+pub(crate) fn save(path: &Path, labels: &HashMap<Identity, Label>) -> io::Result<()> {
+    let mut text = header()?;
+    let ours = labels.iter().filter(|(identity, label)| {
+        // The next file with its number would be taken for it.
+        identity.is_certain() && label.is_ours
+    });
+    for (identity, label) in ours.take(FILES) {
+        let ((major, minor), inode) = (identity.device(), identity.inode());
+        let (seconds, nanoseconds) = identity.born();
+        let hint = label.hint;
+        let _ = writeln!(
+            text,
+            "{major} {minor} {inode} {seconds} {nanoseconds} {hint}"
+        );
+    }
+    counters::replace(path, &text, 0o600)
+}
+
+/// The hints that earlier runs have set below the directory at `dir`, from the files in `place` and in the directories
+/// there. Files that other users could have written are left out, as are those that cannot be read.
+#[must_use]
+pub fn of(place: &Path, dir: &Path) -> HashMap<Identity, Hint> {
+    let Some(name) = lock::name_of(dir) else {
+        return HashMap::new();
+    };
+    let locks = lock::files(place).unwrap_or_default();
+    let own = locks
+        .iter()
+        .filter(|lock| lock.file_name() == Some(name.as_os_str()));
+    own.flat_map(|lock| read(&beside(lock))).collect()
+}
+
+/// The hints in the file at `path`; none when there is no such file or when it cannot be trusted.
+pub(crate) fn read(path: &Path) -> HashMap<Identity, Hint> {
+    text_of(path)
+        .and_then(|text| parse(&text, &header().ok()?))
+        .unwrap_or_default()
+}
+
+fn text_of(path: &Path) -> Option<String> {
+    let folder = path.parent()?.symlink_metadata().ok()?;
+    let mut file = lock::open(path).ok()?;
+    let stat = file.metadata().ok()?;
+    let is_closed = folder.mode() & 0o022 == 0 && stat.permissions().mode() & 0o7777 == 0o600;
+    let is_own = folder.is_dir() && stat.is_file() && folder.uid() == stat.uid();
+    if !is_closed || !is_own {
+        return None;
+    }
+    let limit = LINE.saturating_mul(u64::try_from(FILES).ok()?);
+    let mut text = String::new();
+    (&mut file).take(limit).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// `None` when it is of another boot, or a line is not as [`save`] writes it.
+fn parse(text: &str, header: &str) -> Option<HashMap<Identity, Hint>> {
+    let lines = text.strip_prefix(header)?.lines();
+    lines.take(FILES).map(line).collect()
+}
+
+fn line(text: &str) -> Option<(Identity, Hint)> {
+    let mut words = text.split(' ');
+    let device = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let inode = words.next()?.parse().ok()?;
+    let born = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let hint = words.next()?.parse().ok()?;
+    let identity = Identity::new(device, inode, born);
+    (identity.is_certain() && words.next().is_none()).then_some((identity, hint))
+}
+
+fn header() -> io::Result<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(format!("saiga streams labels 1, boot {}\n", boot.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+
+    use super::*;
+
+    fn identity(inode: u64) -> Identity {
+        Identity::new((8, 1), inode, (1_700_000_000, 42))
+    }
+
+    fn saved(folder: &Path) -> PathBuf {
+        let path = folder.join("streams-x.labels");
+        let theirs = Label {
+            hint: Hint::Long,
+            is_ours: false,
+        };
+        let labels = HashMap::from([
+            (identity(5), Label::ours(Hint::Short)),
+            (identity(6), theirs),
+            (Identity::new((8, 1), 7, (0, 0)), Label::ours(Hint::Extreme)),
+        ]);
+        save(&path, &labels).unwrap();
+        path
+    }
+
+    #[test]
+    fn our_hints_on_files_that_are_told_apart_are_remembered() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = saved(folder.path());
+        let expected = HashMap::from([(identity(5), Hint::Short)]);
+        assert_eq!(read(&path), expected);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_others_could_have_written_is_not_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = saved(folder.path());
+        let is_read = || !read(&path).is_empty();
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        };
+        for mode in [0o620, 0o602, 0o644, 0o4600] {
+            set(&path, mode);
+            assert!(!is_read(), "{mode:o}");
+        }
+        set(&path, 0o600);
+        assert!(is_read());
+        for mode in [0o770, 0o707, 0o1777] {
+            set(folder.path(), mode);
+            assert!(!is_read(), "{mode:o}");
+        }
+        set(folder.path(), 0o755);
+        assert!(is_read());
+        let other = folder.path().join("other");
+        fs::rename(&path, &other).unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        assert!(!is_read(), "a link");
+    }
+
+    #[test]
+    fn another_boots_labels_and_broken_files_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = saved(folder.path());
+        let text = fs::read_to_string(&path).unwrap();
+        for broken in [
+            text.replace("boot ", "boot 0"),
+            text.clone() + "8 1 9 1700000000 42\n",
+            text.clone() + "8 1 9 1700000000 42 shrt\n",
+            text.clone() + "8 1 9 1700000000 42 short more\n",
+            text.clone() + "8 1 9 0 0 short\n",
+            String::new(),
+        ] {
+            fs::write(&path, &broken).unwrap();
+            assert_eq!(read(&path), HashMap::new(), "{broken}");
+        }
+        fs::write(&path, text + "8 1 9 1700000000 42 long\n").unwrap();
+        assert_eq!(read(&path).get(&identity(9)), Some(&Hint::Long));
+    }
+}
