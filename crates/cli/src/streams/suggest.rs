@@ -175,7 +175,7 @@ fn try_options(args: &Args) -> anyhow::Result<()> {
         file: None,
     };
     let trace = Trace {
-        rows: vec![write],
+        rows: [write].into_iter().collect(),
         ..Trace::default()
     };
     let footprint = Footprint::of(&trace, args.page_bytes)?;

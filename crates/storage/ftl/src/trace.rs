@@ -12,10 +12,13 @@
 mod kind;
 mod name;
 mod read;
+mod rows;
 mod write;
 
 pub use kind::kind_of;
 pub use read::{Fault, ReadError, read};
+pub(crate) use rows::Label;
+pub use rows::Rows;
 pub use write::{WriteError, Writer};
 
 /// The first line; its number is the version.
@@ -37,7 +40,7 @@ pub struct Trace {
     /// The directories of the databases that were recorded.
     pub directories: Vec<String>,
     /// In order of time.
-    pub rows: Vec<Row>,
+    pub rows: Rows,
     /// The recording as a whole; `None` where the trace does not tell.
     pub recorded: Option<Recorded>,
 }
@@ -56,10 +59,14 @@ impl Trace {
     /// either.
     #[must_use]
     pub fn span_ns(&self) -> Option<[u64; 2]> {
-        let of_rows = || Some([self.rows.first()?.t_ns, self.rows.last()?.t_ns]);
+        let of_rows = || Some([self.rows.iter().next()?.t_ns, self.last_row()?.t_ns]);
         self.recorded
             .map(|recorded| [0, recorded.duration_ns])
             .or_else(of_rows)
+    }
+
+    fn last_row(&self) -> Option<Row> {
+        self.rows.iter().next_back()
     }
 
     /// Events that were lost; none where that is not told.

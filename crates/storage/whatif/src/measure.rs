@@ -107,7 +107,7 @@ impl Watcher {
         for name in &trace.files {
             watcher.file(trace.place(name));
         }
-        trace.rows.iter().for_each(|row| watcher.row(row));
+        trace.rows.iter().for_each(|row| watcher.row(&row));
         if let Some(span) = trace.span_ns() {
             watcher.spans(span);
         }

@@ -292,7 +292,7 @@ pub fn classes(trace: &Trace, page_bytes: u64) -> (Vec<Class>, f64) {
 }
 
 fn has_nameless_writes(trace: &Trace) -> bool {
-    let is_write = |row: &&saiga_ftl::trace::Row| row.op == saiga_ftl::trace::Op::Write;
+    let is_write = |row: &saiga_ftl::trace::Row| row.op == saiga_ftl::trace::Op::Write;
     trace
         .rows
         .iter()

@@ -42,7 +42,8 @@ impl Classes {
     pub(super) fn of(footprint: &Footprint, rules: &dyn Rules) -> Self {
         let names = footprint.files.iter().map(|name| Some(name.as_str()));
         // What is not there needs no stream.
-        let is_nameless = |request: &Request| request.file.is_none() && request.op != Op::Discard;
+        let is_nameless =
+            |request: &Request| request.file().is_none() && request.op() != Op::Discard;
         let has_nameless = footprint.requests.iter().any(is_nameless);
         let places = footprint.places.iter().map(String::as_str).chain([NO_FILE]);
         let written = written(footprint);
@@ -157,9 +158,9 @@ fn written(footprint: &Footprint) -> Vec<u64> {
     for request in footprint
         .requests
         .iter()
-        .filter(|request| request.op == Op::Write)
+        .filter(|request| request.op() == Op::Write)
     {
-        let file = request.file.map_or(files, |file| file as usize);
+        let file = request.file().map_or(files, |file| file as usize);
         written[file] += u64::from(request.pages);
     }
     written
@@ -189,7 +190,9 @@ mod tests {
         };
         let mut trace = Trace {
             files: vec!["a".to_owned()],
-            rows: vec![row(Op::Write, Some(0)), row(Op::Discard, None)],
+            rows: [row(Op::Write, Some(0)), row(Op::Discard, None)]
+                .into_iter()
+                .collect(),
             ..Trace::default()
         };
         let streams = |trace: &Trace| {

@@ -1,7 +1,7 @@
 //! The pages that a trace touches, numbered without gaps, and its requests in such pages.
 
 use super::live::LivePages;
-use crate::trace::{Op, Row, Trace};
+use crate::trace::{Label, Op, Row, Rows, Trace};
 
 /// A trace in pages of a device that holds nothing else.
 #[derive(Debug, Clone)]
@@ -43,9 +43,26 @@ pub struct Totals {
 pub(super) struct Request {
     pub(super) first: u32,
     pub(super) pages: u32,
-    /// An index of `files`; `None` for what belongs to none.
-    pub(super) file: Option<u32>,
-    pub(super) op: Op,
+    pub(super) label: Label,
+}
+
+impl Request {
+    /// The number of the file is an index of `files`; `None` for what belongs to none.
+    pub(super) fn new(first: u32, pages: u32, op: Op, file: Option<u32>) -> Self {
+        Self {
+            first,
+            pages,
+            label: Label::new(op, file),
+        }
+    }
+
+    pub(super) fn op(&self) -> Op {
+        self.label.op()
+    }
+
+    pub(super) fn file(&self) -> Option<u32> {
+        self.label.file()
+    }
 }
 
 /// Why a trace cannot be replayed at all.
@@ -107,8 +124,8 @@ impl Footprint {
             totals: Totals::default(),
             live: LivePages::default(),
         };
-        for row in &trace.rows {
-            footprint.enter(row, page_bytes, &extents);
+        for row in trace.rows.iter() {
+            footprint.enter(&row, page_bytes, &extents);
         }
         if footprint.totals.writes == 0 {
             return Err(FootprintError::NoWrites);
@@ -176,12 +193,8 @@ impl Footprint {
             let (begin, stop) = (first.max(extent.first), end.min(extent.end));
             let numbers = [extent.base + begin - extent.first, stop - begin].map(u32::try_from);
             if let [Ok(first), Ok(pages)] = numbers {
-                self.requests.push(Request {
-                    first,
-                    pages,
-                    file: row.file,
-                    op: row.op,
-                });
+                let request = Request::new(first, pages, row.op, row.file);
+                self.requests.push(request);
             }
         }
     }
@@ -206,21 +219,44 @@ fn length(extents: &[Extent]) -> u64 {
 }
 
 /// The pages of some operations, merged where they meet.
-fn merged(rows: &[Row], ops: &[Op], page_bytes: u64) -> Vec<Extent> {
+fn merged(rows: &Rows, ops: &[Op], page_bytes: u64) -> Vec<Extent> {
     let spans = rows.iter().filter(|row| ops.contains(&row.op));
-    let mut spans: Vec<(u64, u64)> = spans.map(|row| span(row, page_bytes)).collect();
-    spans.sort_unstable();
-    let mut extents: Vec<Extent> = Vec::new();
-    for (first, end) in spans {
-        match extents.last_mut() {
-            Some(last) if first <= last.end => last.end = last.end.max(end),
-            last => {
-                let base = last.map_or(0, |last| last.base + last.end - last.first);
-                extents.push(Extent { first, end, base });
+    let spans = condensed(spans.map(|row| span(&row, page_bytes)), |spans| {
+        spans.sort_unstable();
+        spans.dedup_by(|next, last| {
+            let meets = next.0 <= last.1;
+            if meets {
+                last.1 = last.1.max(next.1);
             }
+            meets
+        });
+    });
+    let mut base = 0;
+    let extent = |(first, end): (u64, u64)| {
+        let extent = Extent { first, end, base };
+        base += end - first;
+        extent
+    };
+    spans.into_iter().map(extent).collect()
+}
+
+/// All items, made fewer by `condense` whenever there are twice as many as it left the last time: what
+/// is written again and again takes the memory of one write.
+pub(super) fn condensed<T>(
+    items: impl Iterator<Item = T>,
+    condense: impl Fn(&mut Vec<T>),
+) -> Vec<T> {
+    let mut all = Vec::new();
+    let mut limit = 1 << 16;
+    for item in items {
+        all.push(item);
+        if all.len() == limit {
+            condense(&mut all);
+            limit = (2 * all.len()).max(1 << 16);
         }
     }
-    extents
+    condense(&mut all);
+    all
 }
 
 #[cfg(test)]
@@ -241,10 +277,29 @@ mod tests {
     fn footprint(mut rows: Vec<Row>) -> Result<Footprint, FootprintError> {
         rows.sort_by_key(|row| row.t_ns);
         let trace = Trace {
-            rows,
+            rows: rows.into_iter().collect(),
             ..Trace::default()
         };
         Footprint::of(&trace, 4096)
+    }
+
+    /// docs/ftl.md says what a row takes.
+    #[test]
+    fn a_request_takes_12_bytes() {
+        assert_eq!(size_of::<Request>(), 12);
+    }
+
+    /// However many there are, no more than twice what is left of them is held.
+    #[test]
+    fn what_is_condensed_stays_small() {
+        let most = std::cell::Cell::new(0);
+        let all = condensed((0..1_000_000_u32).map(|i| i % 7), |all| {
+            most.set(most.get().max(all.len()));
+            all.sort_unstable();
+            all.dedup();
+        });
+        assert_eq!(all, [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(most.get(), 1 << 16);
     }
 
     #[test]
@@ -258,12 +313,7 @@ mod tests {
             row(Op::Write, 512, 4096),
         ])
         .unwrap();
-        let request = |first, pages, op| Request {
-            first,
-            pages,
-            file: None,
-            op,
-        };
+        let request = |first, pages, op| Request::new(first, pages, op, None);
         assert_eq!(found.pages(), 5);
         let expected = [
             request(0, 2, Op::Write),
@@ -295,7 +345,8 @@ mod tests {
                     t_ns,
                     ..row(Op::Write, 0, 512)
                 })
-                .into(),
+                .into_iter()
+                .collect(),
             ..Trace::default()
         };
         let found = |trace: &Trace| Footprint::of(trace, 4096).unwrap().totals().duration_ns;

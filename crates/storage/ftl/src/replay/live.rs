@@ -2,6 +2,7 @@
 //! discarded since.
 
 use super::footprint::Request;
+use super::sample::borders;
 use crate::trace::Op;
 
 /// Pages that hold data while a trace is repeated.
@@ -19,26 +20,22 @@ impl LivePages {
     /// A trace of few lines may have thousands of millions of pages, so stretches between the ends
     /// of requests are looked at, and not pages.
     pub(super) fn of(requests: &[Request]) -> Self {
-        let ends = requests
-            .iter()
-            .flat_map(|request| [request.first, request.first + request.pages]);
-        let mut borders: Vec<u32> = ends.collect();
-        borders.sort_unstable();
-        borders.dedup();
+        let last = requests.first().map_or(0, |request| request.first);
+        let borders = borders(requests.iter(), last);
         let mut walk = Walk {
             is_live: vec![false; borders.len()],
             borders,
             live: 0,
             most: 0,
         };
-        for request in requests.iter().filter(|one| one.op == Op::Present) {
+        for request in requests.iter().filter(|one| one.op() == Op::Present) {
             walk.enter(request);
         }
         let (mut sum, mut written) = (0.0, 0_u64);
         for is_counted in [false, true] {
-            for request in requests.iter().filter(|one| one.op != Op::Present) {
+            for request in requests.iter().filter(|one| one.op() != Op::Present) {
                 let of_request = walk.enter(request);
-                if is_counted && request.op == Op::Write {
+                if is_counted && request.op() == Op::Write {
                     sum += of_request;
                     written += u64::from(request.pages);
                 }
@@ -64,7 +61,7 @@ impl Walk {
     /// The sum of the live pages after each page of the request, one after another.
     fn enter(&mut self, request: &Request) -> f64 {
         let end = request.first + request.pages;
-        let is_written = request.op != Op::Discard;
+        let is_written = request.op() != Op::Discard;
         let mut sum = 0.0;
         let mut at = self.borders.partition_point(|it| *it < request.first);
         while let [first, next, ..] = self.borders[at..]

@@ -145,7 +145,7 @@ impl Lives {
         for _ in 0..2 {
             for request in footprint.requests.iter().rev() {
                 let pages = request.first as usize..(request.first + request.pages) as usize;
-                match request.op {
+                match request.op() {
                     Op::Write => {
                         for page in pages.rev() {
                             now -= 1;

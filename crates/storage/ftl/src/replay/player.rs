@@ -8,12 +8,12 @@ use crate::workload::Workload;
 
 /// Plays the requests in turn, and begins again after the last.
 #[derive(Debug)]
-pub(super) struct Player {
-    /// What holds data at the beginning, then what is written and discarded.
-    present: Vec<Step>,
-    steps: Vec<Step>,
+pub(super) struct Player<'a> {
+    requests: &'a [Request],
+    /// The class of each file; that of no file is last.
+    of_file: Vec<u8>,
     written_pages: u64,
-    /// Where to go on: the step, and the pages of it that are done.
+    /// Where to go on: the request, and the pages of it that are done.
     next: usize,
     done: u32,
     /// Whether the device is told of discards.
@@ -24,40 +24,21 @@ pub(super) struct Player {
     foreseen: Option<(Placed, usize)>,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Step {
-    first: u32,
-    pages: u32,
-    /// `None` for a discard.
-    class: Option<u8>,
-}
-
-impl Player {
+impl<'a> Player<'a> {
     /// Plays on a device of so many logical pages.
     pub(super) fn new(
-        footprint: &Footprint,
+        footprint: &'a Footprint,
         class_of: &dyn Fn(Option<u32>) -> u8,
         trim: bool,
         logical_pages: u32,
     ) -> Self {
-        let step = |request: &Request| Step {
-            first: request.first,
-            pages: request.pages,
-            class: (request.op != Op::Discard).then(|| class_of(request.file)),
-        };
+        let files = (0..).zip(&footprint.files);
+        let of_file = files.map(|(file, _)| class_of(Some(file)));
         let numbers = (logical_pages < footprint.pages())
             .then(|| Numbers::new(footprint.pages(), logical_pages));
-        let is_seen = trim || numbers.is_some();
-        let of = |wanted: &dyn Fn(Op) -> bool| {
-            let requests = footprint.requests.iter();
-            requests
-                .filter(|request| wanted(request.op))
-                .map(step)
-                .collect()
-        };
         Self {
-            present: of(&|op| op == Op::Present),
-            steps: of(&|op| op == Op::Write || (op == Op::Discard && is_seen)),
+            requests: &footprint.requests,
+            of_file: of_file.chain([class_of(None)]).collect(),
             written_pages: footprint.totals().written_pages,
             next: 0,
             done: 0,
@@ -70,6 +51,11 @@ impl Player {
     /// From now on classes are those of the single page writes.
     pub(super) fn foresee(&mut self, placed: Placed) {
         self.foreseen = Some((placed, 0));
+    }
+
+    fn class(&self, request: &Request) -> u8 {
+        let last = self.of_file.len() - 1;
+        self.of_file[request.file().map_or(last, |file| file as usize)]
     }
 
     fn write(&mut self, device: &mut Device, page: u32, class: u8) {
@@ -91,19 +77,19 @@ impl Player {
     }
 }
 
-impl Workload for Player {
+impl Workload for Player<'_> {
     fn period(&self) -> u64 {
         self.written_pages
     }
 
     fn fill(&mut self, device: &mut Device) {
-        for step in std::mem::take(&mut self.present) {
-            for page in step.first..step.first + step.pages {
-                if let Some(class) = step.class {
-                    let foreseen = self.foreseen.as_ref();
-                    let class = foreseen.map_or(class, |(it, _)| it.of_present[page as usize]);
-                    self.write(device, page, class);
-                }
+        let present = |request: &&Request| request.op() == Op::Present;
+        for request in self.requests.iter().filter(present) {
+            let class = self.class(request);
+            for page in request.first..request.first + request.pages {
+                let foreseen = self.foreseen.as_ref();
+                let class = foreseen.map_or(class, |(it, _)| it.of_present[page as usize]);
+                self.write(device, page, class);
             }
         }
     }
@@ -111,17 +97,27 @@ impl Workload for Player {
     fn advance(&mut self, device: &mut Device, pages: u64) {
         let mut left = pages;
         while left > 0 {
-            let step = self.steps[self.next];
-            let first = step.first + self.done;
-            let end = step.first + step.pages;
-            let Some(class) = step.class else {
-                (first..end).for_each(|page| self.discard(device, page));
-                self.finish_step();
-                continue;
-            };
+            let request = self.requests[self.next];
+            let first = request.first + self.done;
+            let end = request.first + request.pages;
+            match request.op() {
+                Op::Write => {}
+                Op::Present => {
+                    self.finish_request();
+                    continue;
+                }
+                Op::Discard => {
+                    if self.trim || self.numbers.is_some() {
+                        (first..end).for_each(|page| self.discard(device, page));
+                    }
+                    self.finish_request();
+                    continue;
+                }
+            }
+            let class = self.class(&request);
             let now = u64::from(end - first).min(left);
             left -= now;
-            // `now` is at most the pages of a step.
+            // `now` is at most the pages of a request.
             let now = u32::try_from(now).unwrap_or(u32::MAX);
             for page in first..first + now {
                 let class = self.foreseen.as_mut().map_or(class, |(it, done)| {
@@ -136,17 +132,17 @@ impl Workload for Player {
                 self.write(device, page, class);
             }
             self.done += now;
-            if self.done == step.pages {
-                self.finish_step();
+            if self.done == request.pages {
+                self.finish_request();
             }
         }
     }
 }
 
-impl Player {
-    fn finish_step(&mut self) {
+impl Player<'_> {
+    fn finish_request(&mut self) {
         self.done = 0;
-        self.next = if self.next + 1 == self.steps.len() {
+        self.next = if self.next + 1 == self.requests.len() {
             0
         } else {
             self.next + 1

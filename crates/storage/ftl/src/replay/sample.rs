@@ -3,7 +3,7 @@
 //! Each page stays with the same probability, so that rings remain rings of fewer pages, hot pages keep their share of the
 //! writes, and what follows what is as it was (spatial sampling, as SHARDS does with caches).
 
-use super::footprint::{Footprint, Request, Totals};
+use super::footprint::{Footprint, Request, Totals, condensed};
 use super::live::LivePages;
 use crate::trace::Op;
 
@@ -32,8 +32,8 @@ impl Footprint {
             let [first, end] =
                 [request.first, request.first + request.pages].map(|page| ranks.before(page));
             if first < end {
-                sample.count(request.op, end - first);
-                if request.op == Op::Write {
+                sample.count(request.op(), end - first);
+                if request.op() == Op::Write {
                     written.push((first, end));
                 }
                 sample.requests.push(Request {
@@ -72,10 +72,7 @@ struct Ranks(Vec<(u32, u32)>);
 impl Ranks {
     fn of(footprint: &Footprint, share: f64) -> Self {
         let requests = footprint.requests.iter();
-        let ends = requests.flat_map(|request| [request.first, request.first + request.pages]);
-        let mut borders: Vec<u32> = ends.chain([footprint.pages()]).collect();
-        borders.sort_unstable();
-        borders.dedup();
+        let borders = borders(requests, footprint.pages());
         let (mut page, mut rank) = (0, 0);
         let ranked = borders.into_iter().map(|border| {
             rank += (page..border)
@@ -92,6 +89,15 @@ impl Ranks {
         let at = self.0.partition_point(|(border, _)| *border < page);
         self.0.get(at).map_or(0, |(_, rank)| *rank)
     }
+}
+
+/// Where requests begin and end, and `last`: in order, each once.
+pub(super) fn borders<'a>(requests: impl Iterator<Item = &'a Request>, last: u32) -> Vec<u32> {
+    let ends = requests.flat_map(|request| [request.first, request.first + request.pages]);
+    condensed(ends.chain([last]), |borders| {
+        borders.sort_unstable();
+        borders.dedup();
+    })
 }
 
 /// Pages that are in one of these spans or more.
@@ -155,7 +161,7 @@ mod tests {
         near(sample.totals().present_pages, 6000);
         assert_eq!(whole.sampled(40_000).pages(), 40_000);
         // The ring is written from its first page to its last, three times.
-        let of_ring = |request: &&Request| request.op == Op::Write && request.file == Some(0);
+        let of_ring = |request: &&Request| request.op() == Op::Write && request.file() == Some(0);
         let ring = sample.requests.iter().filter(of_ring);
         let ends: Vec<u32> = ring.map(|request| request.first + request.pages).collect();
         let breaks = ends.windows(2).filter(|pair| pair[1] < pair[0]).count();
@@ -178,7 +184,8 @@ mod tests {
             op,
             file: None,
         };
-        trace.rows = vec![row(Op::Present, 0, 4096 << 20), row(Op::Write, 0, 4096)];
+        let rows = [row(Op::Present, 0, 4096 << 20), row(Op::Write, 0, 4096)];
+        trace.rows = rows.into_iter().collect();
         let footprint = Footprint::of(&trace, 4096).unwrap();
         assert_eq!(footprint.sampled(16).pages(), 1 << 20);
     }

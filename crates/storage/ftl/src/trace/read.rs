@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read as _};
 
 use super::{
-    COLUMNS, DIRECTORY, FIRST_LINE, Op, RECORDED, Recorded, Row, SECTOR_BYTES, Trace, name,
+    COLUMNS, DIRECTORY, FIRST_LINE, Label, Op, RECORDED, Recorded, Row, SECTOR_BYTES, Trace, name,
 };
 
 /// Longest line: the longest path with every byte escaped, and numbers.
@@ -217,7 +217,7 @@ fn remark(text: &str, trace: &mut Trace) -> Result<(), Fault> {
 
 /// No row is after the end of the recording, wherever in the trace that stands.
 fn check_end(trace: &Trace) -> Result<(), Fault> {
-    let now = trace.rows.last().map_or(0, |row| row.t_ns);
+    let now = trace.last_row().map_or(0, |row| row.t_ns);
     match trace.recorded {
         Some(Recorded { duration_ns, .. }) if now > duration_ns => Err(Fault::AfterTheEnd {
             now,
@@ -250,7 +250,7 @@ fn row(text: &str, trace: &mut Trace) -> Result<Row, Fault> {
             return Err(Fault::Op { text });
         }
     };
-    if let Some(before) = trace.rows.last().map(|row| row.t_ns)
+    if let Some(before) = trace.last_row().map(|row| row.t_ns)
         && t_ns < before
     {
         let now = t_ns;
@@ -281,7 +281,7 @@ fn file_number(text: &str, files: &mut Vec<String>) -> Result<Option<u32>, Fault
     let next = files.len();
     let new = u32::try_from(number)
         .ok()
-        .filter(|new| *new as usize == next);
+        .filter(|new| *new as usize == next && *new < Label::FILES);
     let new = new.ok_or(Fault::Numbering { number, next })?;
     let name = name::unescape(escaped).filter(|name| !name.is_empty());
     files.push(name.ok_or_else(|| Fault::Name {
@@ -334,7 +334,7 @@ mod tests {
             row(5, 8192, 4096, Op::Write, Some(1)),
             row(9, 0, 1024, Op::Discard, None),
         ];
-        assert_eq!(trace.rows, expected);
+        assert_eq!(trace.rows.iter().collect::<Vec<_>>(), expected);
         assert_eq!(read(HEAD.as_bytes()).unwrap(), Trace::default());
     }
 

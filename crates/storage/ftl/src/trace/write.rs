@@ -159,7 +159,7 @@ mod tests {
             let text = writer.finish(None).unwrap();
             let trace = read(&text[..]).unwrap();
             let found: Vec<_> = trace.rows.iter().map(|row| {
-                let Row { t_ns, lba, len, op, file } = *row;
+                let Row { t_ns, lba, len, op, file } = row;
                 ((t_ns, lba, len, op), file.map(|file| trace.files[file as usize].clone()))
             }).collect();
             prop_assert_eq!(found, expected);

@@ -297,8 +297,13 @@ fn what_no_rule_can_name_is_said() {
     assert_eq!(suggestion.searched, None, "too small for a device");
 
     let mut nameless = Maker::default();
-    nameless.row(Op::Write, 0, 1, 0);
-    nameless.trace.rows[0].file = None;
+    nameless.trace.rows.push(Row {
+        t_ns: 0,
+        lba: 0,
+        len: PAGE,
+        op: Op::Write,
+        file: None,
+    });
     let footprint = Footprint::of(&nameless.trace, PAGE).unwrap();
     let options = Options {
         device: replay::Options::default(),
