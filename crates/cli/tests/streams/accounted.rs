@@ -48,6 +48,11 @@ impl Watched {
         for folder in folders {
             fs::create_dir(data.join(folder)).unwrap();
         }
+        Self::of(site, data, rules)
+    }
+
+    /// The same for a folder that is there.
+    fn of(site: &Site, data: PathBuf, rules: &str) -> Self {
         let labeller = site.labeller(&data, &["--rules", rules, "--mode", "gate"]);
         let words = [
             "check",
@@ -168,6 +173,63 @@ fn every_byte_of_mariadb_comes_with_its_hint() {
     watched.end().assert(&[
         ("-", 1),
         ("extreme", 18 << 20),
+        ("medium", 24 << 20),
+        ("short", 4 << 20),
+    ]);
+}
+
+/// MySQL's own server, of `target/mysql`, with a name for its binary logs that no default has.
+#[cfg(feature = "soak")]
+#[test]
+fn every_byte_of_mysql_comes_with_its_hint() {
+    let mysql = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/mysql");
+    let program = |name: &str| {
+        let program = mysql.join(name);
+        assert!(
+            program.exists(),
+            "{} is missing: run tools/mysql target/mysql",
+            program.display()
+        );
+        program
+    };
+    let mut site = Site::new();
+    let data = site.disk("xfs").join("data");
+    fs::create_dir(&data).unwrap();
+    let datadir = format!("--datadir={}", text(&data));
+    let own = ["--no-defaults", "--user=root", &datadir];
+    let small = [
+        "--innodb-redo-log-capacity=8M",
+        "--innodb-buffer-pool-size=8M",
+    ];
+    let server_program = program("mysqld");
+    // Before the labeller: what it makes its folders for, it writes before they have their gate.
+    run(
+        text(&server_program),
+        &[&own[..], &small, &["--initialize-insecure"]].concat(),
+    );
+    let watched = Watched::of(&site, data, "mysql");
+    let socket = site.path("sql");
+    let mut command = Command::new(&server_program);
+    command.args(own).args(small);
+    command.args(["--skip-networking", "--mysqlx=OFF", "--log-bin=prod"]);
+    command.arg("--secure-file-priv=");
+    command.arg(format!("--socket={}", text(&socket)));
+    command.arg(format!("--pid-file={}", text(&site.path("pid"))));
+    let server = server(&mut command, "ready for connections");
+    let sql = "create database shop; use shop; set cte_max_recursion_depth = 20000; \
+               create table t (id int primary key auto_increment, v varchar(1000)); \
+               insert into t (v) with recursive n (i) as (select 1 union all select i + 1 from n where i < 20000) \
+               select repeat('x', 900) from n; update t set v = repeat('y', 900) where id % 3 = 0;";
+    run(
+        text(&program("mysql")),
+        &["--no-defaults", "-uroot", "-S", text(&socket), "-e", sql],
+    );
+    end(server, "TERM");
+    // What has no rule; tables; undo; redo and binary log; doublewrite.
+    watched.end().assert(&[
+        ("-", 1),
+        ("extreme", 18 << 20),
+        ("long", 1 << 20),
         ("medium", 24 << 20),
         ("short", 4 << 20),
     ]);
