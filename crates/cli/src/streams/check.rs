@@ -44,7 +44,7 @@ pub(super) struct Args {
     /// Do not mind where hints reach nothing
     #[arg(long)]
     any_route: bool,
-    /// Print the commands that cut the drive below into one FDP namespace for each class, and run none of them
+    /// Print the commands that give each kind of files an FDP namespace of its own, and those that undo it, and run none of them
     #[arg(long)]
     plan: bool,
     /// Where the labeller keeps its lock, with the labels that it has set (its user or root)
@@ -83,7 +83,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let all = (reports.into_iter()).map(|report| look(report, &rules, &args.lock_dir));
     let all: Vec<Checked> = all.collect::<anyhow::Result<_>>()?;
     if args.plan {
-        return plan(&rules, &all, &System::at(&args.system));
+        return plan(&all, &System::at(&args.system));
     }
     let idle = idle(&rules, &all);
     if args.json {
@@ -177,17 +177,30 @@ fn idle(rules: &Rules, all: &[Checked]) -> Vec<String> {
         .collect()
 }
 
-fn plan(rules: &Rules, all: &[Checked], system: &System) -> anyhow::Result<ExitCode> {
-    let [checked] = all else {
+fn plan(all: &[Checked], system: &System) -> anyhow::Result<ExitCode> {
+    let [Checked { report, rows }] = all else {
         anyhow::bail!("a plan is for one directory");
     };
-    let dir = checked.report.dir.display();
-    let disk = checked.report.disk.as_ref().with_context(|| {
+    let dir = report.dir.display();
+    let disk = report.disk.as_ref().with_context(|| {
         format!("{dir} is not on an NVMe drive, so there is nothing to cut into namespaces")
     })?;
-    let controller = route::controller(system, &disk.name).with_context(|| dir.to_string())?;
-    let classes = route::classes(rules, &check::bytes_by_rule(&checked.rows));
-    tell(&route::plan(&controller, &disk.name, &classes))?;
+    let is_unseen = |row: &&Row| matches!(row.standing, Standing::Unseen(_));
+    if let Some(unseen) = rows.iter().find(is_unseen) {
+        anyhow::bail!(
+            "no plan for {dir}: {} cannot be looked at{AS_ROOT}",
+            unseen.path.display()
+        );
+    }
+    let data = route::Data {
+        dir: &report.dir,
+        mount: &report.mount,
+        disk: &disk.name,
+        files: (rows.iter())
+            .map(|row| (row.path.clone(), row.bytes))
+            .collect(),
+    };
+    tell(&route::plan(system, &data)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -23,6 +23,9 @@ fn good_machine(site: &Site, data: &Path) -> String {
     let disk = "sys/devices/pci/nvme/nvme1/nvme0n1";
     write(&format!("{disk}/queue/max_write_streams"), "8\n");
     write("sys/devices/pci/nvme/nvme1/cntlid", "65\n");
+    // 16 GiB.
+    write(&format!("{disk}/size"), "33554432\n");
+    write(&format!("{disk}/queue/logical_block_size"), "512\n");
     for link in ["sys/dev/block/259:1", "sys/class/block/nvme0n1"] {
         let link = system.join(link);
         fs::create_dir_all(link.parent().unwrap()).unwrap();
@@ -35,7 +38,7 @@ fn good_machine(site: &Site, data: &Path) -> String {
 fn mixed_files(site: &mut Site) -> PathBuf {
     let data = site.disk("ext4");
     fs::create_dir(data.join("shop")).unwrap();
-    for name in ["ibdata1", "undo_001", "shop/a.ibd", "auto.cnf"] {
+    for name in ["ibdata1", "undo_001", "shop/a.ibd", "auto.cnf", "mysql.ibd"] {
         fs::write(data.join(name), "x").unwrap();
     }
     set_hint(&data.join("ibdata1"), Hint::Long);
@@ -132,8 +135,9 @@ fn hints_that_reach_a_drive_are_a_success_and_others_only_when_asked_for() {
         assert_eq!(out.code, Some(0), "{}", out.stderr);
     }
     let out = said(&mut site.streams(&[&words[..], &good, &["--plan"]].concat()));
-    assert_eq!(out.code, Some(0));
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
     for expected in [
+        "# data: 12 GiB\n",
         "nvme create-ns /dev/nvme1 --nsze=262144",
         "nvme attach-ns /dev/nvme1 --namespace-id=1 --controllers=65\n",
     ] {

@@ -1,4 +1,5 @@
-//! A labeller that is started again with other rules: hints of the run before are its own, hints of other programs are not.
+//! A labeller that is started again with other rules: hints of the run before are its own, hints of
+//! other programs are not.
 
 use std::fs;
 use std::path::{Path, PathBuf};

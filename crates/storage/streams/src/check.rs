@@ -1,6 +1,6 @@
 //! The check: every file, the rule that matches it, the hint it should have and the hint it has. Changes nothing.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -185,16 +185,4 @@ fn row(
         bytes,
         standing,
     }
-}
-
-/// What the files of each rule take, by the rule's number.
-#[must_use]
-pub fn bytes_by_rule(rows: &[Row]) -> BTreeMap<usize, u64> {
-    let mut bytes = BTreeMap::new();
-    for row in rows {
-        if let Some(rule) = row.rule {
-            *bytes.entry(rule).or_default() += row.bytes;
-        }
-    }
-    bytes
 }

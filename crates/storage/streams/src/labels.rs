@@ -1,9 +1,11 @@
-//! Labels that outlive the labeller: which file has which hint from it, in a file beside the lock of the directory.
+//! Labels that outlive the labeller: which file has which hint from it, in a file beside the lock
+//! of the directory.
 //!
-//! After a restart, a hint that an earlier run has set is the labeller's own to change, and one of another program is
-//! not. Files are known by device, inode number and time of birth, and a line counts only while its file still has
-//! the hint that is written there, so a wrong line has a hint overwritten at worst. Hints are in memory and end with
-//! it: the file names the boot that it is of, and another boot's is not read.
+//! After a restart, a hint that an earlier run has set is the labeller's own to change, and one of
+//! another program is not. Files are known by device, inode number and time of birth, and a line
+//! counts only while its file still has the hint that is written there, so a wrong line has a hint
+//! overwritten at worst. Hints are in memory and end with it: the file names the boot that it is
+//! of, and another boot's is not read.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -16,7 +18,8 @@ use crate::hint::Hint;
 use crate::lock;
 use crate::tree::Identity;
 
-/// Most files that are remembered. Hints of more stay, but belong to another program after a restart.
+/// Most files that are remembered. Hints of more stay, but belong to another program after a
+/// restart.
 const FILES: usize = 1 << 18;
 /// No line is longer.
 const LINE: u64 = 96;
@@ -65,8 +68,9 @@ pub(crate) fn save(path: &Path, labels: &HashMap<Identity, Label>) -> io::Result
     counters::replace(path, &text, 0o600)
 }
 
-/// The hints that earlier runs have set below the directory at `dir`, from the files in `place` and in the directories
-/// there. Files that other users could have written are left out, as are those that cannot be read.
+/// The hints that earlier runs have set below the directory at `dir`, from the files in `place` and
+/// in the directories there. Files that other users could have written are left out, as are those
+/// that cannot be read.
 #[must_use]
 pub fn of(place: &Path, dir: &Path) -> HashMap<Identity, Hint> {
     let Some(name) = lock::name_of(dir) else {

@@ -18,7 +18,7 @@ use crate::labeller::Level;
 pub use controller::{Controller, ControllerError, controller};
 pub use disk::{Bus, Disk};
 pub use mounts::Mount;
-pub use plan::{Class, classes, plan};
+pub use plan::{Data, PlanError, plan};
 
 #[cfg(test)]
 mod tests;

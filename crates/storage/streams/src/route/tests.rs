@@ -303,38 +303,6 @@ fn nonsense_is_an_error_that_names_the_file() {
     assert!(error.to_string().contains("osrelease"), "{error}");
 }
 
-#[test]
-fn the_plan_names_every_class_once_with_its_handle() {
-    let rules = crate::rules::builtin::find("mysql").unwrap();
-    let bytes = std::collections::BTreeMap::from([(0, 3 << 30)]);
-    let classes = classes(&rules, &bytes);
-    let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
-    assert_eq!(
-        names,
-        [
-            "doublewrite",
-            "redo",
-            "temporary",
-            "data",
-            "log",
-            "undo",
-            "cold"
-        ]
-    );
-    let controller = Controller {
-        name: "nvme3".to_owned(),
-        id: 65,
-    };
-    let plan = plan(&controller, "nvme0n1", &classes);
-    assert!(plan.contains(
-        "# doublewrite: 6 GiB for **/#ib_*.{dblwr,bdblwr}\n\
-         nvme create-ns /dev/nvme3 --nsze=1572864 --ncap=1572864 --block-size=4096 --endg-id=1 --nphndls=1 --phndls=0\n"
-    ), "{plan}");
-    assert!(plan.contains("--phndls=6\n") && !plan.contains("--phndls=7"));
-    assert!(plan.contains("attach-ns /dev/nvme3 --namespace-id=7 --controllers=65\n"));
-    assert!(plan.contains("mkfs.xfs -L redo /dev/nvme0n2\n"));
-}
-
 /// Mounts as the kernel lists them: number, number of the one below, place, kind.
 fn place_with(mounts: &[(u32, u32, &str, &str)], dir: &str) -> String {
     let machine = Machine::new("6.18.0", "ext4", "rw", "");

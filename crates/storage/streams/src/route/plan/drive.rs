@@ -1,0 +1,120 @@
+//! The drive that a plan is for, from sysfs, and what else is on it: a plan deletes all of it.
+
+use std::path::Path;
+
+use super::{Data, PlanError};
+use crate::route::{Controller, System, controller, disk};
+
+/// A drive with one namespace.
+#[derive(Debug)]
+pub(super) struct Drive {
+    pub(super) controller: Controller,
+    /// The disk, as the kernel calls it.
+    pub(super) disk: String,
+    /// The partition that is mounted, if it is one.
+    pub(super) partition: Option<String>,
+    /// What its namespace holds. Capacity that no namespace has is in no file of sysfs.
+    pub(super) bytes: u64,
+    /// Bytes of a logical block.
+    pub(super) block: u64,
+}
+
+impl Drive {
+    /// What nvme-cli takes.
+    pub(super) fn device(&self) -> String {
+        format!("/dev/{}", self.controller.name)
+    }
+
+    /// What the names of its disks begin with.
+    pub(super) fn stem(&self) -> &str {
+        let parts = self.disk.rsplit_once('n');
+        parts.map_or(self.disk.as_str(), |(stem, _)| stem)
+    }
+}
+
+/// The drive below a data directory.
+///
+/// # Errors
+/// There is something on it that a plan would delete too, or sysfs does not say its size.
+pub(super) fn drive(system: &System, data: &Data<'_>) -> Result<Drive, PlanError> {
+    let disk = data.disk;
+    let controller = controller(system, disk)?;
+    let refused = |why: String| PlanError::Drive {
+        disk: disk.to_owned(),
+        why,
+    };
+    let folder = system.root().join("sys/class/block").join(disk);
+    let folder = folder
+        .canonicalize()
+        .map_err(|error| refused(error.to_string()))?;
+    let beside = names(folder.parent().unwrap_or(&folder), is_namespace);
+    if beside.len() > 1 {
+        return Err(refused(format!(
+            "the drive has {} namespaces ({}), and a plan would delete all of them",
+            beside.len(),
+            beside.join(", ")
+        )));
+    }
+    let is_partition = |name: &str| folder.join(name).join("partition").exists();
+    let partitions = names(&folder, is_partition);
+    if partitions.len() > 1 {
+        return Err(refused(format!(
+            "it has {} partitions ({}), and a plan would delete all of them",
+            partitions.len(),
+            partitions.join(", ")
+        )));
+    }
+    let mounted = others(system, data);
+    if let Some(point) = mounted.first() {
+        return Err(refused(format!(
+            "{point} is on it too, and a plan would delete that"
+        )));
+    }
+    let number = |name: &str| -> Option<u64> {
+        let text = std::fs::read_to_string(folder.join(name)).ok()?;
+        text.trim().parse().ok()
+    };
+    let unknown = || refused(format!("{} does not say its size", folder.display()));
+    let bytes = number("size").ok_or_else(unknown)?.saturating_mul(512);
+    let block = number("queue/logical_block_size").filter(|block| *block > 0);
+    Ok(Drive {
+        controller,
+        disk: disk.to_owned(),
+        partition: partitions.into_iter().next(),
+        bytes,
+        block: block.ok_or_else(unknown)?,
+    })
+}
+
+/// Whether it is called as a namespace is, `nvme0n1`, and not as a path to one, `nvme0c1n1`.
+fn is_namespace(name: &str) -> bool {
+    let numbers = name
+        .strip_prefix("nvme")
+        .and_then(|rest| rest.split_once('n'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    numbers.is_some_and(|(drive, namespace)| is_number(drive) && is_number(namespace))
+}
+
+fn names(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| is_wanted(name)).collect();
+    names.sort();
+    names
+}
+
+/// Where the disk is mounted beside the mount of the data, and the system's root.
+fn others(system: &System, data: &Data<'_>) -> Vec<String> {
+    let mounts = system.mounts().unwrap_or_default().into_iter();
+    let is_here = |mount: &crate::route::Mount| {
+        let found = disk::find(system, mount.device, Some(&mount.source));
+        found.is_some_and(|found| found.name == data.disk)
+    };
+    let others = mounts.filter(|mount| {
+        let is_root = mount.point == Path::new("/");
+        (is_root || mount.point != data.mount.point) && is_here(mount)
+    });
+    others
+        .map(|mount| mount.point.display().to_string())
+        .collect()
+}
