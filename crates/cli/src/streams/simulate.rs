@@ -112,7 +112,7 @@ struct DeviceArgs {
     /// Pages of a reclaim unit [default: 256, with --trace as many as leave 2048 units]
     #[arg(long, value_name = "N")]
     ru_pages: Option<u32>,
-    /// Which unit is collected: greedy, windowed:W, fifo, cost-benefit, or choice:D for the best of D; with --trace several
+    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D; with --trace several
     #[arg(long, value_name = "POLICY", default_value = "greedy", value_parser = policy, value_delimiter = ',')]
     policy: Vec<Policy>,
     /// Whether streams have shares of the spare space; whoever exceeds its own most is collected
@@ -319,20 +319,18 @@ fn hot_cold(text: &str) -> Result<HotCold, String> {
 }
 
 pub(super) fn policy(text: &str) -> Result<Policy, String> {
-    let number = |text: &str, most: u32| {
+    let samples = |text: &str| {
         let number = text.parse().ok();
-        number.filter(|number: &NonZeroU32| number.get() <= most)
+        number.filter(|number: &NonZeroU32| number.get() <= 10_000)
     };
     let found = match text.split_once(':') {
         None if text == "greedy" => Some(Policy::Greedy),
         None if text == "fifo" => Some(Policy::Fifo),
         None if text == "cost-benefit" => Some(Policy::CostBenefit),
-        Some(("choice", samples)) => number(samples, 10_000).map(Policy::Choice),
-        Some(("windowed", width)) => number(width, u32::MAX).map(Policy::Windowed),
+        Some(("choice", text)) => samples(text).map(Policy::Choice),
         _ => None,
     };
-    let message = "use greedy, fifo, cost-benefit, choice:D with D from 1 to 10000, or windowed:W with the \
-                   number of units to look at";
+    let message = "use greedy, fifo, cost-benefit, or choice:D with D from 1 to 10000";
     found.ok_or_else(|| message.to_owned())
 }
 

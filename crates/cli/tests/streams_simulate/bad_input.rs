@@ -32,15 +32,11 @@ const BAD: &[(&[&str], &str)] = &[
     ),
     (
         &["--uniform", "--policy", "lru"],
-        "use greedy, fifo, cost-benefit, choice:D",
+        "use greedy, fifo, cost-benefit, or choice:D",
     ),
     (
         &["--uniform", "--policy", "choice:0"],
-        "use greedy, fifo, cost-benefit, choice:D",
-    ),
-    (
-        &["--uniform", "--policy", "windowed:-1"],
-        "or windowed:W with the number of units",
+        "use greedy, fifo, cost-benefit, or choice:D",
     ),
     (
         &["--uniform", "--quota", "half"],

@@ -150,7 +150,7 @@ fn quotas_change_hot_and_cold_writes() {
 #[test]
 fn sequential_writes_move_nothing() {
     let saiga = Installation::bare();
-    for policy in ["greedy", "fifo", "cost-benefit", "choice:10", "windowed:9"] {
+    for policy in ["greedy", "fifo", "cost-benefit", "choice:10"] {
         let words = [&["--sequential", "--policy", policy], &SMALL[..]].concat();
         let found = json(&saiga, &words);
         assert_eq!(found["result"]["waf"], 1.0, "{policy}");

@@ -24,8 +24,6 @@ pub enum Isolation {
 pub enum Policy {
     /// The one with the fewest valid pages.
     Greedy,
-    /// The one with the fewest valid pages of so many that were closed longest ago.
-    Windowed(NonZeroU32),
     /// The one that was closed first.
     Fifo,
     /// The one with the fewest valid pages of this many that are drawn at random.

@@ -20,7 +20,6 @@ mod pool;
 mod quotas;
 mod ranking;
 mod tally;
-mod window;
 mod worths;
 
 use std::collections::VecDeque;

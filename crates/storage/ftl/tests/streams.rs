@@ -18,9 +18,8 @@ const HOT_AND_COLD: [(f64, f64, f64, [f64; 4]); 4] = [
     (0.28, 0.1, 0.9, [3.29, 2.94, 2.74, 2.45]),
 ];
 
-const POLICIES: [Policy; 5] = [
+const POLICIES: [Policy; 4] = [
     Policy::Greedy,
-    Policy::Windowed(NonZeroU32::new(100).unwrap()),
     Policy::Fifo,
     Policy::Choice(NonZeroU32::new(10).unwrap()),
     Policy::CostBenefit,

@@ -72,23 +72,6 @@ fn the_best_of_ten_is_the_table() {
     }
 }
 
-/// A window of one unit is FIFO, one of all units is greedy, and the rest lies between.
-#[test]
-fn a_window_leads_from_fifo_to_greedy() {
-    let run = |policy| {
-        let bench = Bench::new(0.07, 256, 2048).policy(policy);
-        let pages = bench.config.logical_pages;
-        bench.run(&mut Random::uniform(pages, 7))
-    };
-    let windowed = |width| run(Policy::Windowed(NonZeroU32::new(width).unwrap()));
-    let (fifo, greedy) = (run(Policy::Fifo), run(Policy::Greedy));
-    assert_eq!(windowed(1).measured, fifo.measured);
-    assert_eq!(windowed(u32::MAX).measured, greedy.measured);
-    let wafs = [1, 64, 512, 4096].map(|width| windowed(width).waf());
-    assert!(wafs.is_sorted_by(|a, b| a >= b), "{wafs:?}");
-    assert!(wafs[1] < 0.995 * wafs[0], "{wafs:?}");
-}
-
 /// Data that are not in use are spare space.
 #[test]
 fn what_is_not_in_use_counts_as_spare() {

@@ -189,7 +189,6 @@ pub fn policy_name(policy: Policy) -> String {
         Policy::Fifo => "fifo".to_owned(),
         Policy::CostBenefit => "cost-benefit".to_owned(),
         Policy::Choice(samples) => format!("choice:{samples}"),
-        Policy::Windowed(width) => format!("windowed:{width}"),
     }
 }
 

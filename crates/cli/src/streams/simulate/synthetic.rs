@@ -199,7 +199,6 @@ fn theories(kind: Kind, used: u32, device: &Device) -> Vec<Theory> {
             let what = match config.policy {
                 Policy::Fifo => "FIFO victims under uniform writes",
                 Policy::Greedy => "FIFO victims; greedy ones come near it from below as units grow",
-                Policy::Windowed(_) => "FIFO victims; the wider the window the further below",
                 Policy::Choice(_) | Policy::CostBenefit => "FIFO victims, for comparison",
             };
             let waf = theory::uniform(spare);

@@ -40,29 +40,19 @@ impl Ages {
 
     /// Takes the unit that was closed first.
     pub(super) fn take_oldest(&mut self) -> Option<u32> {
-        let unit = self.oldest()?;
+        let unit = self.newer_than(self.ends)?;
         self.remove(unit);
         Some(unit)
     }
 
-    /// The unit that was closed first.
-    pub(super) fn oldest(&self) -> Option<u32> {
-        self.newer_than(self.ends)
-    }
-
-    /// The unit that was closed next after this one.
-    pub(super) fn newer_than(&self, unit: u32) -> Option<u32> {
-        Some(self.newer[unit as usize]).filter(|unit| *unit != self.ends)
-    }
-
-    /// The unit that was closed last before this one.
-    pub(super) fn older_than(&self, unit: u32) -> Option<u32> {
-        Some(self.older[unit as usize]).filter(|unit| *unit != self.ends)
-    }
-
     /// The units, the oldest first.
     pub(super) fn members(&self) -> Vec<u32> {
-        std::iter::successors(self.oldest(), |unit| self.newer_than(*unit)).collect()
+        std::iter::successors(self.newer_than(self.ends), |unit| self.newer_than(*unit)).collect()
+    }
+
+    /// The unit that was closed next after this one; after `ends`, the first.
+    fn newer_than(&self, unit: u32) -> Option<u32> {
+        Some(self.newer[unit as usize]).filter(|unit| *unit != self.ends)
     }
 
     fn link(&mut self, older: u32, newer: u32) {

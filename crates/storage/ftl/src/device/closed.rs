@@ -4,7 +4,6 @@ use super::Unit;
 use super::ages::Ages;
 use super::pool::Pool;
 use super::ranking::Ranking;
-use super::window::Window;
 use super::worths::Worths;
 use crate::config::Policy;
 
@@ -12,7 +11,6 @@ use crate::config::Policy;
 #[derive(Debug)]
 pub(super) enum Closed {
     Greedy(Ranking),
-    Windowed(Window),
     Fifo(Ages),
     Choice { pool: Pool, samples: u32 },
     CostBenefit(Worths),
@@ -23,7 +21,6 @@ impl Closed {
     pub(super) fn new(policy: Policy, units: u32, unit_pages: u32) -> Self {
         match policy {
             Policy::Greedy => Self::Greedy(Ranking::new(units, unit_pages)),
-            Policy::Windowed(width) => Self::Windowed(Window::new(width.get(), units, unit_pages)),
             Policy::Fifo => Self::Fifo(Ages::new(units)),
             Policy::Choice(samples) => Self::Choice {
                 pool: Pool::new(units),
@@ -37,7 +34,6 @@ impl Closed {
     pub(super) fn heap_bytes(&self) -> usize {
         match self {
             Self::Greedy(ranking) => ranking.heap_bytes(),
-            Self::Windowed(window) => window.heap_bytes(),
             Self::Fifo(ages) => ages.heap_bytes(),
             Self::Choice { pool, samples: _ } => pool.heap_bytes(),
             Self::CostBenefit(worths) => worths.heap_bytes(),
@@ -48,7 +44,6 @@ impl Closed {
     pub(super) fn insert(&mut self, unit: u32, valid: u32, now: u64) {
         match self {
             Self::Greedy(ranking) => ranking.insert(unit, valid),
-            Self::Windowed(window) => window.insert(unit, valid),
             Self::Fifo(ages) => ages.insert(unit),
             Self::Choice { pool, samples: _ } => pool.insert(unit),
             Self::CostBenefit(worths) => worths.insert(unit, valid, now),
@@ -67,7 +62,6 @@ impl Closed {
                     ranking.take_emptiest(0);
                 }
             }
-            Self::Windowed(window) => window.lost_page(unit, units),
             Self::CostBenefit(worths) if valid > 0 => worths.lost_page(unit, valid, now),
             Self::CostBenefit(worths) => worths.remove(unit),
             Self::Fifo(ages) if valid == 0 => ages.remove(unit),
@@ -81,7 +75,6 @@ impl Closed {
     pub(super) fn peek(&self, unit: usize) -> u32 {
         match self {
             Self::Greedy(ranking) => ranking.peek(unit),
-            Self::Windowed(window) => window.peek(unit),
             Self::CostBenefit(worths) => worths.peek(unit),
             Self::Fifo(_) | Self::Choice { .. } => 0,
         }
@@ -100,7 +93,6 @@ impl Closed {
                 let least = units[ranking.first()? as usize].valid;
                 ranking.take_emptiest(least)
             }
-            Self::Windowed(window) => window.take_victim(units),
             Self::Fifo(ages) => ages.take_oldest(),
             Self::Choice { pool, samples } => {
                 let unit = pool.draw(*samples, units, unit_pages, rng)?;
@@ -115,7 +107,6 @@ impl Closed {
     pub(super) fn members(&self) -> Vec<u32> {
         match self {
             Self::Greedy(ranking) => ranking.members(),
-            Self::Windowed(window) => window.members(),
             Self::Fifo(ages) => ages.members(),
             Self::Choice { pool, samples: _ } => pool.members().to_vec(),
             Self::CostBenefit(worths) => worths.members(),

@@ -6,8 +6,8 @@ use super::Unit;
 use crate::config::{Config, ConfigError};
 use crate::layout::Layout;
 
-/// Of what is kept of each unit, however victims are chosen: two lists, a place, and a mark.
-const CLOSED_BYTES_PER_UNIT: u64 = 17;
+/// Of what is kept of each unit, however victims are chosen: at most its place, and an entry of a list.
+const CLOSED_BYTES_PER_UNIT: u64 = 12;
 
 /// Refuses a device that takes more memory than it may.
 pub(super) fn check(config: &Config, layout: &Layout) -> Result<(), ConfigError> {
@@ -49,12 +49,10 @@ mod tests {
 
     #[test]
     fn the_bytes_that_are_foreseen_are_those_that_are_taken() {
-        let width = NonZeroU32::new(100).unwrap();
         for policy in [
             Policy::Greedy,
-            Policy::Windowed(width),
             Policy::Fifo,
-            Policy::Choice(width),
+            Policy::Choice(NonZeroU32::new(10).unwrap()),
             Policy::CostBenefit,
         ] {
             for (quota, unit_pages) in [(Quota::None, 256), (Quota::None, 8), (Quota::Even, 256)] {

@@ -183,11 +183,6 @@ impl Model {
         };
         match self.config.policy {
             Policy::Greedy => assert_eq!(Some(valid(&victim)), own.iter().map(valid).min()),
-            Policy::Windowed(width) => {
-                let oldest = &own[..own.len().min(width.get() as usize)];
-                assert!(oldest.contains(&victim), "outside the window");
-                assert_eq!(Some(valid(&victim)), oldest.iter().map(valid).min());
-            }
             Policy::Fifo => assert_eq!(victim, own[0]),
             // Any may be drawn; a full one only where all are full, which cannot be.
             Policy::Choice(_) => assert!(valid(&victim) < full),
@@ -231,7 +226,6 @@ enum Op {
 fn policy() -> impl Strategy<Value = Policy> {
     prop_oneof![
         Just(Policy::Greedy),
-        (1..40_u32).prop_map(|width| Policy::Windowed(NonZeroU32::new(width).unwrap())),
         Just(Policy::Fifo),
         (1..12_u32).prop_map(|samples| Policy::Choice(NonZeroU32::new(samples).unwrap())),
         Just(Policy::CostBenefit),
