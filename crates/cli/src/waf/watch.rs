@@ -34,7 +34,7 @@ pub(super) struct Args {
     /// Keep samples in this file [default: /var/lib/saiga/waf.db for root, else ~/.local/state/saiga/waf.db]
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
-    /// Use this source of counters and no other: fdp, ocp, huawei, intel, endurance, ocp-boot
+    /// Use this source of counters and no other: fdp, ocp, huawei, intel, endurance
     #[arg(long, value_name = "NAME")]
     source: Option<Source>,
     /// Take one sample and end, for a timer

@@ -1,9 +1,8 @@
-//! Where counters of host and flash writes come from: six places, the finest first, and what is unproven last.
+//! Where counters of host and flash writes come from: five places, the finest first.
 //!
 //! Each source looks at what the drive says of itself before it believes a page, and names what it missed. All
 //! counters become bytes in 128 bits, with the step by which the drive counts. Deliberately absent: differences.
 
-mod boot;
 pub(crate) mod endurance;
 mod fdp;
 mod huawei;
@@ -36,8 +35,6 @@ pub enum Source {
     Intel,
     /// Endurance group information, log 09h.
     Endurance,
-    /// SMART of OCP's boot SSDs, log C0h, beside SMART, log 02h.
-    Boot,
 }
 
 /// Host and flash writes since ever, in bytes.
@@ -67,14 +64,13 @@ pub struct Steps {
 }
 
 impl Source {
-    /// All, in the order in which they are tried: from bytes to gigabytes, then what is unproven.
-    pub const ALL: [Self; 6] = [
+    /// All, in the order in which they are tried: from bytes to gigabytes.
+    pub const ALL: [Self; 5] = [
         Self::Fdp,
         Self::Ocp,
         Self::Huawei,
         Self::Intel,
         Self::Endurance,
-        Self::Boot,
     ];
 
     /// One word, as on the command line and in files.
@@ -86,7 +82,6 @@ impl Source {
             Self::Huawei => "huawei",
             Self::Intel => "intel",
             Self::Endurance => "endurance",
-            Self::Boot => "ocp-boot",
         }
     }
 
@@ -99,7 +94,6 @@ impl Source {
             Self::Huawei => "Huawei ES3000 (log C0h)",
             Self::Intel => "Intel additional SMART (log CAh)",
             Self::Endurance => "endurance group (log 09h)",
-            Self::Boot => "OCP boot SSD SMART (log C0h, unproven) with SMART (log 02h)",
         }
     }
 
@@ -112,7 +106,6 @@ impl Source {
             Self::Huawei => huawei::STEPS,
             Self::Intel => intel::STEPS,
             Self::Endurance => endurance::STEPS,
-            Self::Boot => boot::STEPS,
         }
     }
 
@@ -123,7 +116,6 @@ impl Source {
             Self::Ocp => ocp::read(drive, identity),
             Self::Huawei => huawei::read(drive, identity),
             Self::Intel => intel::read(drive, identity),
-            Self::Boot => boot::read(drive, identity),
         };
         match &identity.group {
             // A sample of it would be labelled as the group's, and counted again with that of the next.
@@ -146,7 +138,7 @@ impl fmt::Display for Source {
 
 /// Not the name of a source.
 #[derive(Debug, thiserror::Error)]
-#[error("no source is called {name:?}; there are fdp, ocp, huawei, intel, endurance and ocp-boot")]
+#[error("no source is called {name:?}; there are fdp, ocp, huawei, intel and endurance")]
 pub struct UnknownSource {
     name: String,
 }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-mod boot;
 mod faults;
 mod groups;
 mod worn;
@@ -11,7 +10,6 @@ mod zeroes;
 use super::*;
 use crate::identity::identify;
 use crate::status::Status;
-use boot::boot;
 
 /// A drive that answers every question with the same bytes, except that it says which drive it is, in pages that are
 /// whole.
@@ -269,6 +267,21 @@ fn ocp_is_believed_by_guid_and_version_only() {
     );
 }
 
+/// OCP's older specification for boot SSDs has another layout under the same number, and a GUID of its own.
+#[test]
+fn a_boot_ssd_is_refused_by_the_guid_of_its_page() {
+    let guid = b"\x65\x43\x88\x78\xac\xd8\x78\xa1\x66\x42\x1e\x0f\x92\xd7\x6d\xc4";
+    let written = 7_000_000_u64.to_le_bytes();
+    let fields: [(usize, &[u8]); 4] = [(0, &written), (16, &written), (494, &[1]), (496, guid)];
+    let mut drive = Synthetic::new(0x1b96, b"WUS4BB019D7P3E3", 0, 0)
+        .with(C0, &fields)
+        .with(Page::Smart, &[(48, &[9])]);
+    let error = drive.choose(None).unwrap_err();
+    assert!(error.0.iter().all(|(_, why)| why.is_absence()), "{error}");
+    let expected = "ocp: log page C0h is not OCP's: its GUID is 65438878acd878a166421e0f92d76dc4;";
+    assert!(error.to_string().contains(expected), "{error}");
+}
+
 #[test]
 fn ocp_of_a_drive_with_uuids_is_the_page_of_its_uuid() {
     let mut drive = Synthetic::new(0x1b96, b"WUS", 1 << 9, 0)
@@ -448,7 +461,6 @@ fn pages_may_end_anywhere() {
         (huawei(), C0, Source::Huawei, 0x1d8),
         (intel(), Page::VendorCa, Source::Intel, 36),
         (endurance(), Page::Endurance(2), Source::Endurance, 96),
-        (boot(), C0, Source::Boot, 512),
     ] {
         let whole = drive.pages.get(&page).unwrap().clone();
         for length in 0..=whole.len() {
@@ -472,8 +484,6 @@ fn pages_of_ones_and_absurd_counters_are_refused() {
         (huawei(), C0, Source::Huawei),
         (intel(), Page::VendorCa, Source::Intel),
         (endurance(), Page::Endurance(2), Source::Endurance),
-        (boot(), C0, Source::Boot),
-        (boot(), Page::Smart, Source::Boot),
     ];
     for (mut drive, page, source) in all {
         let blank = vec![0xff; 512];
@@ -489,8 +499,6 @@ fn pages_of_ones_and_absurd_counters_are_refused() {
         (ocp(), Page::Smart, 48, Source::Ocp),
         (endurance(), Page::Endurance(2), 64, Source::Endurance),
         (endurance(), Page::Endurance(2), 80, Source::Endurance),
-        (boot(), C0, 0, Source::Boot),
-        (boot(), C0, 16, Source::Boot),
     ] {
         put(drive.pages.get_mut(&page).unwrap(), at, &[0xff; 16]);
         let error = drive.read(source).unwrap_err();
@@ -563,7 +571,6 @@ fn each_source_gives_its_reason() {
             "huawei: vendor 1b36h, model \"QEMU NVMe Ctrl\": this layout is that of Huawei's ES3000 (19e5h, HWE...)",
             "intel: vendor 1b36h, model \"QEMU NVMe Ctrl\": this layout is that of Intel, Solidigm, DapuStor and Memblaze (8086h, 025eh, 1e3bh, 1c5fh)",
             "endurance: the drive reports no endurance group",
-            "ocp-boot: the recording has no log-c0.bin",
         ]
     );
 }
