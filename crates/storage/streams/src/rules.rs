@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::hint::Hint;
 
-pub use ere::EreError;
+pub use ere::{Ere, EreError};
 
 /// What a rule matches.
 #[derive(Debug, Clone)]
@@ -27,8 +27,8 @@ pub enum Pattern {
     Search {
         /// As it was written.
         text: String,
-        /// The same for the regex crate.
-        regex: regex::bytes::Regex,
+        /// The same, compiled.
+        regex: Ere,
     },
 }
 

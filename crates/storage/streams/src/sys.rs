@@ -1,8 +1,11 @@
-//! System calls that rustix does not have: write-lifetime hints, fanotify, files by handle. All unsafe code of this crate.
+//! What rustix does not have: write-lifetime hints, fanotify, files by handle, and regular expressions of the C library.
+//! All unsafe code of this crate.
 #![expect(
     unsafe_code,
-    reason = "fcntl with hints, fanotify and open_by_handle_at have no safe wrapper"
+    reason = "fcntl with hints, fanotify, open_by_handle_at and regcomp have no safe wrapper"
 )]
+
+pub(crate) mod regex;
 
 use std::ffi::c_int;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};

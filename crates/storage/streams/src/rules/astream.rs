@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Origin, Pattern, Problem, Rule, Rules, RulesError, Warning, ere};
+use super::{Origin, Pattern, Problem, Rule, Rules, RulesError, Warning, ere::Ere};
 use crate::hint::Hint;
 
 /// The longest line, in bytes.
@@ -98,7 +98,7 @@ fn read_line(content: &[u8]) -> Result<Option<(Pattern, i64)>, Problem> {
         return Err(Problem::Stream(shown(stream)));
     }
     let text = shown(expression);
-    match ere::compile(expression) {
+    match Ere::new(expression) {
         Ok(regex) => Ok(Some((Pattern::Search { text, regex }, number))),
         Err(error) => Err(Problem::Ere { text, error }),
     }
@@ -243,7 +243,7 @@ mod tests {
             ),
             (
                 "(a 2\n",
-                "rules:1: cannot read the regular expression `(a`: a `(` is not closed",
+                "rules:1: cannot read the regular expression `(a`: Unmatched ( or \\(",
             ),
             (
                 &long,

@@ -1,15 +1,20 @@
-//! POSIX extended regular expressions, as glibc's regcomp reads them with `REG_EXTENDED | REG_NEWLINE` in the C locale,
-//! for the regex crate.
+//! POSIX extended regular expressions, as astream has them: those of the C library, with `REG_NEWLINE`, in the C locale.
 //!
-//! Bytes, not characters. What differs: bracket expressions have a grammar of their own, `.` and `[^...]` do not match a
-//! newline, an unmatched `)` is a character, `\<`, `\>`, `` \` `` and `\'` are anchors. Back-references cannot be had
-//! from a regex that never backtracks, and are refused by name.
+//! Two kinds that glibc accepts are refused here, for neither its memory nor its time has a bound that a labeller could
+//! live with. It looks for a back-reference by trying all ways to divide the text. And it writes repetitions out, `a+` as
+//! `aa*`, before it compiles them: `a` with 24 `+` behind it takes 2 GB.
 
-mod bracket;
+use std::ffi::CString;
+use std::sync::Arc;
 
-use std::fmt::Write as _;
+use crate::sys::regex::Regex;
 
-use regex::bytes::{Regex, RegexBuilder};
+/// The most characters that an expression may have when its repetitions are written out.
+const LIMIT: usize = 4096;
+
+/// A compiled expression.
+#[derive(Debug, Clone)]
+pub struct Ere(Arc<Regex>);
 
 /// Why an expression cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,180 +24,111 @@ pub enum EreError {
         "`\\{0}` is a back-reference, which is not supported; write the two cases as two rules"
     )]
     BackReference(char),
-    /// An open parenthesis.
-    #[error("a `(` is not closed")]
-    Parenthesis,
-    /// An open bracket.
-    #[error("a `[` is not closed")]
-    Bracket,
-    /// Nothing before a repetition.
-    #[error("there is nothing to repeat before `{0}`")]
-    Repetition(char),
-    /// `{` without numbers, or in the wrong order, or above 32767.
-    #[error("what follows a `{{` is no repetition; write `\\{{` for the character")]
-    Interval,
-    /// A range that runs backwards or ends in a class.
-    #[error("a range in brackets has no end or runs backwards")]
-    Range,
-    /// `[:word:]` with another word than POSIX has.
-    #[error("`[:{0}:]` is no character class")]
-    Class(String),
-    /// `[.xy.]` or `[=xy=]`.
-    #[error("`[{0}` names no single character in the C locale")]
-    Collation(String),
-    /// A lone backslash.
-    #[error("a `\\` stands at the end")]
-    Backslash,
-    /// Larger than a regex may be.
-    #[error("it is too large: {0}")]
-    Large(String),
+    /// Repetitions of repetitions, or one of thousands.
+    #[error("with its repetitions written out it has more than {LIMIT} characters; repeat less")]
+    Large,
+    /// A byte that no path has.
+    #[error("there is a NUL byte in it, which no path has")]
+    Nul,
+    /// The C library does not accept it.
+    #[error("{0}")]
+    Refused(String),
 }
 
-/// Compiles `expression`.
-pub(super) fn compile(expression: &[u8]) -> Result<Regex, EreError> {
-    let mut reader = Reader {
-        rest: expression,
-        out: String::new(),
-        depth: 0,
-    };
-    reader.alternatives()?;
-    RegexBuilder::new(&reader.out)
-        .unicode(false)
-        .multi_line(true)
-        .build()
-        .map_err(|error| EreError::Large(error.to_string()))
+impl Ere {
+    /// Compiles `expression`.
+    pub(super) fn new(expression: &[u8]) -> Result<Self, EreError> {
+        let text = CString::new(expression).map_err(|_| EreError::Nul)?;
+        measure(expression)?;
+        let regex = Regex::new(&text).map_err(EreError::Refused)?;
+        Ok(Self(Arc::new(regex)))
+    }
+
+    /// Whether it is found anywhere in `path`.
+    pub(super) fn is_match(&self, path: &[u8]) -> bool {
+        CString::new(path).is_ok_and(|path| self.0.is_match(&path))
+    }
 }
 
-struct Reader<'a> {
-    rest: &'a [u8],
-    out: String,
-    depth: usize,
-}
-
-impl Reader<'_> {
-    fn next(&mut self) -> Option<u8> {
-        let (first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(*first)
-    }
-
-    /// Everything up to the end, or to the parenthesis that closes this group.
-    fn alternatives(&mut self) -> Result<(), EreError> {
-        // Where the atom that a repetition would repeat begins in `out`.
-        let mut atom: Option<usize> = None;
-        while let Some(byte) = self.next() {
-            let start = self.out.len();
-            atom = match byte {
-                b')' if self.depth > 0 => return Ok(()),
-                b'|' | b'^' | b'$' => {
-                    self.out.push(char::from(byte));
-                    None
-                }
-                b'*' | b'+' | b'?' | b'{' => {
-                    let atom = atom.ok_or(EreError::Repetition(char::from(byte)))?;
-                    self.repeat(byte, atom)?;
-                    Some(atom)
-                }
-                b'(' => {
-                    self.group()?;
-                    Some(start)
-                }
-                b'.' => {
-                    self.out.push_str("[^\\n]");
-                    Some(start)
-                }
-                b'[' => {
-                    let class = bracket::read(&mut self.rest)?;
-                    self.out.push_str(&class);
-                    Some(start)
-                }
-                b'\\' => self.escape()?.then_some(start),
-                byte => {
-                    self.literal(byte);
-                    Some(start)
-                }
-            };
-        }
-        if self.depth > 0 {
-            return Err(EreError::Parenthesis);
-        }
-        Ok(())
-    }
-
-    fn group(&mut self) -> Result<(), EreError> {
-        self.out.push_str("(?:");
-        self.depth += 1;
-        self.alternatives()?;
-        self.depth -= 1;
-        self.out.push(')');
-        Ok(())
-    }
-
-    fn literal(&mut self, byte: u8) {
-        let _ = write!(self.out, "\\x{byte:02x}");
-    }
-
-    /// Repeats what begins at `atom`, as a group: `a+?` is not lazy, as it would be to the regex crate.
-    fn repeat(&mut self, operator: u8, atom: usize) -> Result<(), EreError> {
-        let operator = match operator {
-            b'{' => self.interval()?,
-            simple => char::from(simple).to_string(),
-        };
-        self.out.insert_str(atom, "(?:");
-        self.out.push(')');
-        self.out.push_str(&operator);
-        Ok(())
-    }
-
-    /// What follows a `{`: `n`, `n,`, `n,m` or, as glibc has it, `,m`.
-    fn interval(&mut self) -> Result<String, EreError> {
-        let end = self.rest.iter().position(|byte| *byte == b'}');
-        let end = end.ok_or(EreError::Interval)?;
-        let (inner, rest) = self.rest.split_at(end);
-        self.rest = rest.get(1..).unwrap_or_default();
-        let inner = std::str::from_utf8(inner).map_err(|_| EreError::Interval)?;
-        let number = |text: &str| {
-            let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            let value = text.parse::<u32>().ok().filter(|value| *value <= 32767);
-            value.filter(|_| is_plain).ok_or(EreError::Interval)
-        };
-        match inner.split_once(',') {
-            None => Ok(format!("{{{}}}", number(inner)?)),
-            Some(("", "")) => Ok("{0,}".to_owned()),
-            Some((least, "")) => Ok(format!("{{{},}}", number(least)?)),
-            Some(("", most)) => Ok(format!("{{0,{}}}", number(most)?)),
-            Some((least, most)) => {
-                let (least, most) = (number(least)?, number(most)?);
-                if least > most {
-                    return Err(EreError::Interval);
-                }
-                Ok(format!("{{{least},{most}}}"))
+/// Refuses what the C library accepts and this does not; what neither accepts may pass.
+fn measure(expression: &[u8]) -> Result<(), EreError> {
+    // Characters of each group that is open around, of this one, and of what a repetition would repeat.
+    let (mut around, mut group, mut atom) = (Vec::new(), 0_usize, 0_usize);
+    let mut rest = expression;
+    while let Some((byte, tail)) = rest.split_first() {
+        rest = tail;
+        let mut copies = 1;
+        match byte {
+            b'(' => {
+                around.push(group);
+                (group, atom) = (0, 0);
             }
-        }
-    }
-
-    /// What follows a backslash; whether it can be repeated.
-    fn escape(&mut self) -> Result<bool, EreError> {
-        let byte = self.next().ok_or(EreError::Backslash)?;
-        let (text, is_atom) = match byte {
-            b'1'..=b'9' => return Err(EreError::BackReference(char::from(byte))),
-            b'w' => ("[0-9A-Za-z_]", true),
-            b'W' => ("[^0-9A-Za-z_]", true),
-            b's' => ("[\\x09-\\x0d\\x20]", true),
-            b'S' => ("[^\\x09-\\x0d\\x20]", true),
-            b'b' => ("\\b", false),
-            b'B' => ("\\B", false),
-            b'<' => ("\\b{start}", false),
-            b'>' => ("\\b{end}", false),
-            b'`' => ("\\A", false),
-            b'\'' => ("\\z", false),
+            b')' => {
+                atom = group + 1;
+                group = around.pop().unwrap_or(0) + atom;
+            }
+            b'+' => copies = 2,
+            b'{' => {
+                let end = tail.iter().position(|byte| *byte == b'}').unwrap_or(0);
+                copies = most_copies(&tail[..end]);
+                rest = &tail[end..];
+            }
+            b'*' | b'?' => {}
             byte => {
-                self.literal(byte);
-                return Ok(true);
+                rest = match byte {
+                    b'\\' => behind_escape(tail)?,
+                    b'[' => behind_bracket(tail),
+                    _ => tail,
+                };
+                atom = 1;
+                group += 1;
             }
+        }
+        group = group.saturating_add(atom.saturating_mul(copies - 1));
+        atom = atom.saturating_mul(copies);
+        if group > LIMIT {
+            return Err(EreError::Large);
+        }
+    }
+    Ok(())
+}
+
+/// How many copies regcomp makes, at most, of what `{n}`, `{n,}`, `{n,m}` or `{,m}` repeats.
+fn most_copies(interval: &[u8]) -> usize {
+    let numbers = interval.split(|byte| *byte == b',').map(|digits| {
+        let text = std::str::from_utf8(digits).unwrap_or_default();
+        // What is not a number, or is too large a one, regcomp refuses.
+        text.parse::<u16>().map_or(0, usize::from)
+    });
+    // `{n,}` is n copies and one that may repeat.
+    numbers.max().unwrap_or(0) + 1
+}
+
+/// What follows a backslash and its character.
+fn behind_escape(text: &[u8]) -> Result<&[u8], EreError> {
+    match text {
+        [digit @ b'1'..=b'9', ..] => Err(EreError::BackReference(char::from(*digit))),
+        [_, rest @ ..] => Ok(rest),
+        [] => Ok(text),
+    }
+}
+
+/// What follows a bracket expression, in which a backslash is a character; `text` begins behind its `[`.
+fn behind_bracket(text: &[u8]) -> &[u8] {
+    let text = text.strip_prefix(b"^").unwrap_or(text);
+    // The first character does not close it, whatever it is.
+    let mut rest = text.strip_prefix(b"]").unwrap_or(text);
+    loop {
+        rest = match rest {
+            [] => return rest,
+            [b']', rest @ ..] => return rest,
+            // `[:alpha:]`, `[.].]`, `[=]=]`.
+            [b'[', kind @ (b':' | b'.' | b'='), rest @ ..] => {
+                let end = rest.windows(2).position(|pair| pair == [*kind, b']']);
+                end.map_or(rest, |at| &rest[at + 2..])
+            }
+            [_, rest @ ..] => rest,
         };
-        self.out.push_str(text);
-        Ok(is_atom)
     }
 }
 

@@ -1,33 +1,6 @@
-//! Expressions by the table, and random ones against the C library's own regcomp.
-#![expect(
-    unsafe_code,
-    reason = "the oracle is regcomp(3), which has no safe wrapper"
-)]
-
-use std::ffi::CString;
-use std::mem::MaybeUninit;
-
-use proptest::prelude::*;
+//! Where POSIX's expressions differ from others, and what is refused.
 
 use super::*;
-
-/// Whether the C library accepts `expression`, and if so whether it finds it in `text`.
-fn libc_finds(expression: &str, text: &str) -> Option<bool> {
-    let (expression, text) = (CString::new(expression).ok()?, CString::new(text).ok()?);
-    let mut compiled = MaybeUninit::<libc::regex_t>::uninit();
-    let flags = libc::REG_EXTENDED | libc::REG_NEWLINE | libc::REG_NOSUB;
-    // SAFETY: both pointers are valid for the call; regcomp fills `compiled` when it answers 0.
-    let answer = unsafe { libc::regcomp(compiled.as_mut_ptr(), expression.as_ptr(), flags) };
-    if answer != 0 {
-        return None;
-    }
-    // SAFETY: regcomp answered 0, so `compiled` is filled; no match is asked for.
-    let found =
-        unsafe { libc::regexec(compiled.as_ptr(), text.as_ptr(), 0, std::ptr::null_mut(), 0) };
-    // SAFETY: filled by regcomp and freed once.
-    unsafe { libc::regfree(compiled.as_mut_ptr()) };
-    Some(found == 0)
-}
 
 #[test]
 fn the_table() {
@@ -50,98 +23,101 @@ fn the_table() {
         ("()", "", true),
         ("[[.a.]-c]", "b", true),
         ("[[=a=]]", "a", true),
+        ("é.$", "é/", true),
+        // A character of two bytes is two characters in the C locale.
+        ("^..$", "é", true),
+        ("a", "\0a", false),
     ] {
-        let regex = compile(expression.as_bytes()).unwrap();
+        let regex = Ere::new(expression.as_bytes()).unwrap();
         assert_eq!(regex.is_match(text.as_bytes()), expected, "{expression}");
-        assert_eq!(libc_finds(expression, text), Some(expected), "{expression}");
     }
 }
 
 #[test]
-fn what_cannot_be_used_is_named() {
+fn paths_need_not_be_text() {
+    let regex = Ere::new(b"\xff[\xfe]$").unwrap();
+    assert!(regex.is_match(b"/data/\xff\xfe"));
+    assert!(!regex.is_match(b"/data/\xfe\xff"));
+}
+
+#[test]
+fn what_the_c_library_refuses_is_said_in_its_words() {
     for (expression, expected) in [
-        ("(a)\\1", EreError::BackReference('1')),
-        ("(a", EreError::Parenthesis),
-        ("[a", EreError::Bracket),
-        ("*a", EreError::Repetition('*')),
-        ("^*", EreError::Repetition('*')),
-        ("a|+", EreError::Repetition('+')),
-        ("a{2", EreError::Interval),
-        ("a{x}", EreError::Interval),
-        ("a{3,2}", EreError::Interval),
-        ("a{32768}", EreError::Interval),
-        ("[z-a]", EreError::Range),
-        ("[a-[:digit:]]", EreError::Range),
-        ("[a-c-e]", EreError::Range),
-        ("[[:word:]]", EreError::Class("word".to_owned())),
-        ("[[.space.]]", EreError::Collation(".space.]".to_owned())),
-        ("a\\", EreError::Backslash),
+        ("(a", "Unmatched ( or \\("),
+        ("[a", "Unmatched [, [^, [:, [., or [="),
+        ("*a", "Invalid preceding regular expression"),
+        ("a{3,2}", "Invalid content of \\{\\}"),
+        ("[z-a]", "Invalid range end"),
+        ("[[:word:]]", "Invalid character class name"),
+        ("[[.space.]]", "Invalid collation character"),
+        ("a\\", "Trailing backslash"),
     ] {
-        assert_eq!(compile(expression.as_bytes()).unwrap_err(), expected);
-        if !matches!(expected, EreError::BackReference(_)) {
-            assert_eq!(libc_finds(expression, ""), None, "{expression}");
-        }
+        let error = Ere::new(expression.as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), expected, "{expression}");
+    }
+    assert_eq!(Ere::new(b"a\0b").unwrap_err(), EreError::Nul);
+}
+
+#[test]
+fn back_references_are_refused_and_brackets_have_none() {
+    for (expression, digit) in [
+        ("(a)\\1", '1'),
+        ("(a)\\2", '2'),
+        ("\\\\(a)\\9", '9'),
+        ("([]\\])\\1", '1'),
+        ("([^]\\])\\1", '1'),
+        ("([[:alpha:]])\\1", '1'),
+        ("([[.].]])\\1", '1'),
+        ("(a{2})\\1", '1'),
+    ] {
+        let error = Ere::new(expression.as_bytes()).unwrap_err();
+        assert_eq!(error, EreError::BackReference(digit), "{expression}");
+    }
+    for (expression, text) in [
+        ("^[\\1]$", "1"),
+        ("^[]\\1]$", "]"),
+        ("^[^]\\1]$", "a"),
+        ("^[[:alpha:]\\1]$", "1"),
+        ("^[[.].]\\1]$", "]"),
+        ("^[[=]=]\\1]$", "\\"),
+        ("^\\\\1$", "\\1"),
+        ("^[[\\1]$", "["),
+    ] {
+        let regex = Ere::new(expression.as_bytes()).unwrap();
+        assert!(regex.is_match(text.as_bytes()), "{expression}");
     }
 }
 
-/// Pieces of which most lists are expressions that the C library accepts.
-fn piece() -> impl Strategy<Value = String> {
-    let fixed = prop::sample::select(vec![
-        "a",
-        "b",
-        "ab",
-        "/",
-        ".",
-        "*",
-        "+",
-        "?",
-        "|",
-        "(",
-        ")",
-        "^",
-        "$",
-        "[ab]",
-        "[^a]",
-        "[]b]",
-        "[a-c]",
-        "[b-]",
-        "[[:alpha:]_]",
-        "[^[:digit:]]",
-        "{2}",
-        "{,2}",
-        "{1,}",
-        "{0,1}",
-        "\\.",
-        "\\<",
-        "\\>",
-        "\\b",
-        "\\w",
-        "\\S",
-        "1",
-        "_",
-        "-",
-        "]",
-        "}",
-        ",",
-        "\n",
-        "[",
-        "\\",
-        "{",
-    ]);
-    fixed.prop_map(str::to_owned)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn the_c_library_agrees(pieces in prop::collection::vec(piece(), 0..7), text in "[ab1/_.\\n\\]-]{0,8}") {
-        let expression = pieces.concat();
-        let ours = compile(expression.as_bytes());
-        if let Err(EreError::BackReference(_)) = ours {
-            return Ok(());
-        }
-        let ours = ours.ok().map(|regex| regex.is_match(text.as_bytes()));
-        prop_assert_eq!(ours, libc_finds(&expression, &text), "{:?} in {:?}", expression, text);
+/// Each of the refused ones would take more memory than a labeller may take.
+#[test]
+fn repetitions_are_counted_before_they_are_written_out() {
+    let many = "a+".repeat(500);
+    for expression in [
+        &many,
+        "a{4000}",
+        "(ab){,1000}",
+        "([0-9]{1,3}\\.){3}[0-9]{1,3}",
+        "a{0}",
+    ] {
+        assert!(Ere::new(expression.as_bytes()).is_ok(), "{expression}");
+    }
+    let plus = format!("a{}", "+".repeat(24));
+    let empty = format!("(){}", "+".repeat(24));
+    let nested = format!("{}a{}", "(".repeat(24), "+)".repeat(24));
+    let escaped = format!("\\.{}", "+".repeat(24));
+    let bracket = format!("[]+]{}", "+".repeat(24));
+    for expression in [
+        &plus,
+        &empty,
+        &nested,
+        &escaped,
+        &bracket,
+        "a{5000}",
+        "(a{100}){100}",
+        "(a{,100}){,100}",
+        "(a{100,}){100,}",
+    ] {
+        let error = Ere::new(expression.as_bytes()).unwrap_err();
+        assert_eq!(error, EreError::Large, "{expression}");
     }
 }
