@@ -1,6 +1,6 @@
-//! How a labeller is told to end or to read its rules again, from another thread or by signals.
+//! How a labeller is told by signals to end or to read its rules again.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -48,18 +48,6 @@ impl Control {
             signal_hook::low_level::pipe::register(signal, self.bell.try_clone()?)?;
         }
         Ok(())
-    }
-
-    /// Asks for the end.
-    pub fn end(&self) {
-        self.end.store(true, Ordering::Release);
-        let _ = (&self.bell).write(&[1]);
-    }
-
-    /// Asks for the rules to be read again.
-    pub fn reload(&self) {
-        self.reload.store(true, Ordering::Release);
-        let _ = (&self.bell).write(&[1]);
     }
 
     /// What is set when the end is asked for.
