@@ -244,7 +244,7 @@ impl Text<'_> {
             out,
             "systemctl stop \"$SERVICE\"\n\n\
              # 3. The backup, on ANOTHER drive, with room for all of {dir}: findmnt must not name {disk}, and diff must print nothing.\n\
-             BACKUP=/srv/backup\n\
+             BACKUP=/another-drive/before  # a new folder: change this\n\
              mkdir -p \"$BACKUP\"\n\
              findmnt --target \"$BACKUP\"\n\
              cp -a {dir}/. \"$BACKUP\"/\n\
@@ -269,7 +269,8 @@ impl Text<'_> {
              umount {0}\n\
              nvme delete-ns {device} --namespace-id=0xffffffff\n\
              nvme fdp feature {device} --endgrp-id=1 --enable-conf-idx=0\n\n\
-             # 5. One namespace for each kind of files, in blocks of {BLOCK}. create-ns must say nsid:1, nsid:2 and so on.\n",
+             # 5. One namespace for each kind of files, in blocks of {BLOCK}. create-ns must say nsid:1, nsid:2 and so on.\n\
+             #    Drives round sizes up: if there is no room for the last one, make that smaller.\n",
             self.mount.point.display()
         );
         for (at, cut) in self.cuts.iter().enumerate() {
@@ -398,7 +399,7 @@ impl Text<'_> {
              SERVICE={service}\n\
              {}\
              systemctl stop \"$SERVICE\"\n\
-             BACK=/srv/back  # an empty folder on ANOTHER drive\n\
+             BACK=/another-drive/after  # a new folder on ANOTHER drive: change this\n\
              mkdir -p \"$BACK\"\n\
              cp -a {dir}/. \"$BACK\"/\n",
             self.finder()

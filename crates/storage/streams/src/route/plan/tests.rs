@@ -149,6 +149,11 @@ fn the_plan_for_mysql_saves_deletes_moves_and_leads_back() {
         ],
     );
     assert!(!plan.contains("/dev/nvme0 "), "{plan}");
+    // No backup is on the drive that is erased, whatever is mounted there.
+    assert!(
+        !plan.contains("BACKUP=/srv") && !plan.contains("BACK=/srv"),
+        "{plan}"
+    );
 }
 
 #[test]
