@@ -103,6 +103,7 @@ pub fn plan(system: &System, data: &Data<'_>) -> Result<String, PlanError> {
             return Err(PlanError::Path(path.to_owned()));
         }
     }
+    let drive = drive::drive(system, data)?;
     let mut files = Vec::new();
     for (file, bytes) in &data.files {
         let inside = file.strip_prefix(dir).map_err(|_| PlanError::Outside {
@@ -115,7 +116,6 @@ pub fn plan(system: &System, data: &Data<'_>) -> Result<String, PlanError> {
         dir: dir.to_owned(),
         why,
     })?;
-    let drive = drive::drive(system, data)?;
     let cuts = cut(dir, &drive, engine, &files)?;
     let text = Text {
         dir: dir.display().to_string(),
