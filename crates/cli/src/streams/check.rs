@@ -125,7 +125,6 @@ fn survey(args: &Args) -> anyhow::Result<Vec<Report>> {
         if let Some(obstacle) = report.obstacle() {
             anyhow::bail!("{}: {obstacle}", dir.display());
         }
-        anyhow::ensure!(dir.is_dir(), "{} is no directory", dir.display());
         Ok(report)
     });
     reports.collect()

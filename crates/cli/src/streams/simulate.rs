@@ -109,9 +109,9 @@ struct DeviceArgs {
     /// --trace 0.9]
     #[arg(long, value_name = "SHARE", value_delimiter = ',')]
     utilisation: Vec<f64>,
-    /// Pages of a reclaim unit [default: 256, with --trace as many as leave 2048 units]
-    #[arg(long, value_name = "N")]
-    ru_pages: Option<u32>,
+    /// Pages of a reclaim unit; with --trace several, as 128,1024 [default: 256, with --trace as many as leave 2048 units]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    ru_pages: Vec<u32>,
     /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D; with --trace several
     #[arg(long, value_name = "POLICY", default_value = "greedy", value_parser = policy, value_delimiter = ',')]
     policy: Vec<Policy>,
@@ -220,6 +220,15 @@ impl DeviceArgs {
         }
     }
 
+    /// The one size of units of synthetic writes, or none.
+    fn one_unit_size(&self) -> anyhow::Result<Option<u32>> {
+        match self.ru_pages[..] {
+            [] => Ok(None),
+            [pages] => Ok(Some(pages)),
+            _ => anyhow::bail!("several values of --ru-pages are for --trace; give one"),
+        }
+    }
+
     /// The one utilisation of synthetic writes, or none.
     fn one_utilisation(&self) -> anyhow::Result<Option<f64>> {
         match self.utilisation[..] {
@@ -233,7 +242,6 @@ impl DeviceArgs {
     fn options(&self, handles: usize) -> Options {
         Options {
             over_provisioning: self.op,
-            unit_pages: self.ru_pages,
             counting: self.counting(Counting::WholeDevice),
             quota: self.quota(),
             gc: self.gc(),

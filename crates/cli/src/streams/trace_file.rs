@@ -14,6 +14,8 @@ use saiga_ftl::trace::{self, Trace};
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// RFC 8878, 3.1.1.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The same, 3.1.2, but for its first byte, which is 50h to 5Fh: a frame without data.
+const SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
 
 /// Reads a trace.
 pub(super) fn read(path: &Path) -> anyhow::Result<Trace> {
@@ -33,7 +35,9 @@ fn plain(mut file: impl BufRead + 'static) -> io::Result<Box<dyn Read>> {
     if first.starts_with(&GZIP) {
         return Ok(Box::new(MultiGzDecoder::new(file)));
     }
-    if first.starts_with(&ZSTD) {
+    let is_skippable =
+        |first: &[u8]| matches!(first, [0x50..=0x5f, rest @ ..] if rest.starts_with(&SKIPPABLE));
+    if first.starts_with(&ZSTD) || is_skippable(first) {
         return Ok(Box::new(Frames {
             file,
             frame: FrameDecoder::new(),
@@ -136,6 +140,7 @@ mod tests {
             [gzip(first), gzip(rest)].concat(),
             zstd(TEXT),
             [zstd(first), skippable(9), zstd(rest), skippable(0)].concat(),
+            [skippable(4), zstd(TEXT)].concat(),
         ] {
             assert_eq!(read_bytes(&compressed).unwrap(), plain);
         }

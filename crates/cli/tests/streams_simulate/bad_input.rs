@@ -31,6 +31,10 @@ const BAD: &[(&[&str], &str)] = &[
         "100 pages per reclaim unit: use a power of two",
     ),
     (
+        &["--uniform", "--ru-pages", "128,256"],
+        "several values of --ru-pages are for --trace; give one",
+    ),
+    (
         &["--uniform", "--policy", "lru"],
         "use greedy, fifo, cost-benefit, or choice:D",
     ),

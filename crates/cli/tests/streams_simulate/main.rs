@@ -288,6 +288,36 @@ fn hints_are_all_that_some_drives_know() {
 }
 
 #[test]
+fn units_of_several_sizes_are_several_devices() {
+    let saiga = Installation::bare();
+    let file = saiga.path("t.csv");
+    fs::write(&file, trace()).unwrap();
+    let words = [
+        "--trace",
+        text(&file),
+        "--rules",
+        "none",
+        "--ru-pages",
+        "32,64",
+    ];
+    let out = must(&saiga, &words);
+    for expected in [
+        "\n90 % live, units of 32 pages, greedy victims\n",
+        "\n90 % live, units of 64 pages, greedy victims\n",
+        "reclaim units of 64 pages, greedy victims",
+    ] {
+        assert!(out.stdout.contains(expected), "{expected}: {out:?}");
+    }
+    let found = json(&saiga, &words);
+    let devices = found["devices"].as_array().unwrap();
+    let sizes: Vec<_> = devices.iter().map(|device| &device["unit_pages"]).collect();
+    assert_eq!(sizes, [32, 64]);
+    let cases = found["cases"].as_array().unwrap();
+    let wafs: Vec<_> = cases.iter().map(|case| &case["result"]["waf"]).collect();
+    assert_ne!(wafs[0], wafs[wafs.len() / 2], "another size, another drive");
+}
+
+#[test]
 fn several_conditions_are_tabulated_and_reported() {
     let saiga = Installation::bare();
     let (file, page) = (saiga.path("t.csv"), saiga.path("page.html"));

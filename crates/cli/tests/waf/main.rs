@@ -291,7 +291,7 @@ fn a_drive_that_says_how_worn_it_is_is_heard() {
     );
     let alerts = must(&saiga, &["alerts"]);
     assert!(
-        alerts.contains("expr: saiga_waf_life_used_ratio >= 0.9"),
+        alerts.contains("saiga_waf_life_used_ratio >= 0.9"),
         "{alerts}"
     );
 }

@@ -132,7 +132,6 @@ pub(crate) struct BpfTap {
     ring: Ring,
     operations: Operations,
     has_hint: bool,
-    has_stream: bool,
 }
 
 impl BpfTap {
@@ -152,7 +151,6 @@ impl BpfTap {
             losses,
             ring,
             has_hint: kernel.hint.is_some(),
-            has_stream: kernel.stream.is_some(),
             operations: kernel.operations,
         })
     }
@@ -185,7 +183,6 @@ impl BpfTap {
             dev,
             pid,
             hint,
-            stream,
         } = *record;
         Some(Event {
             t_ns,
@@ -194,7 +191,6 @@ impl BpfTap {
             len: size.into(),
             operation: self.operations.of(opf)?,
             hint: self.has_hint.then_some(hint),
-            stream: self.has_stream.then_some(stream),
             is_metadata: self.operations.is_metadata(opf),
             pid: Some(pid),
         })

@@ -18,8 +18,6 @@ pub struct Event {
     /// The write-lifetime hint as fcntl(2) numbers them (`RWH_WRITE_LIFE_*`), 0 when nobody has set one; `None` where
     /// the kernel does not say (before Linux 6.9, and by tracefs).
     pub hint: Option<u8>,
-    /// The write stream; `None` where the kernel does not say (before Linux 6.16, and by tracefs).
-    pub stream: Option<u8>,
     /// Whether the file system says that it is its own metadata or journal (`REQ_META`): XFS does of all of it, ext4 of most.
     pub is_metadata: bool,
     /// Who submitted it: for buffered writes a thread of the kernel, as a rule. `None` when it cannot be told.

@@ -31,7 +31,7 @@ impl Default for Options {
 /// A way by which events come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Via {
-    /// A BPF program: with hints and write streams.
+    /// A BPF program: with hints.
     Bpf,
     /// Lines of text from tracefs: without, and to the microsecond.
     Tracefs,

@@ -120,7 +120,6 @@ mod tests {
             len: 4096,
             operation,
             hint: None,
-            stream: None,
             is_metadata: false,
             pid: None,
         }

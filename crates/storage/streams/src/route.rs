@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::labeller::Level;
 
 pub use controller::{Controller, ControllerError, controller};
-pub use disk::{Bus, Disk};
+pub use disk::{Bus, Disk, Stack};
 pub use mounts::Mount;
 pub use plan::{Data, PlanError, plan};
 
@@ -58,8 +58,6 @@ pub enum Route {
     F2fs,
     /// A zoned XFS, which puts files of one class into one zone.
     ZonedXfs,
-    /// A block device without a file system, written with O_DIRECT.
-    Raw,
     /// None: hints are accepted and go nowhere.
     Nowhere,
 }
@@ -74,7 +72,6 @@ impl Route {
             Self::Ufs => "UFS",
             Self::F2fs => "F2FS with FDP",
             Self::ZonedXfs => "XFS zoned",
-            Self::Raw => "raw block device with FDP",
             Self::Nowhere => "none",
         }
     }
@@ -193,6 +190,9 @@ pub enum RouteError {
         /// Why.
         error: io::Error,
     },
+    /// It is a file or a device.
+    #[error("{} is not a directory; hints are given to the files of one", .0.display())]
+    NotADirectory(PathBuf),
     /// The kernel's release has no version.
     #[error("cannot read a version in `{0}`")]
     Kernel(String),
@@ -269,31 +269,24 @@ impl System {
     }
 }
 
-/// What becomes of hints on files in `path`, a directory or a block device.
+/// What becomes of hints on files in the directory at `path`.
 ///
 /// # Errors
-/// When it does not exist or proc cannot be read.
+/// When it does not exist, is no directory, or proc cannot be read.
 pub fn probe(system: &System, path: &Path) -> Result<Report, RouteError> {
-    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
     let fail = |error| RouteError::Read {
         path: path.to_owned(),
         error,
     };
     let dir = path.canonicalize().map_err(fail)?;
-    let stat = dir.metadata().map_err(fail)?;
+    if !dir.metadata().map_err(fail)?.is_dir() {
+        return Err(RouteError::NotADirectory(path.to_owned()));
+    }
     let kernel = system.kernel()?;
     let mount = mounts::covering(&system.placed()?, &dir).ok_or_else(|| RouteError::NoMount {
         path: dir.clone(),
         root: system.root.clone(),
     })?;
-    if stat.file_type().is_block_device() {
-        let device = (
-            rustix::fs::major(stat.rdev()),
-            rustix::fs::minor(stat.rdev()),
-        );
-        let disk = disk::find(system, device, None);
-        return Ok(decide::raw(dir, mount, kernel, disk));
-    }
     let disk = disk::find(system, mount.device, Some(&mount.source));
     let zoned = mount.kind == "xfs" && mounts::is_zoned(system, &mount);
     Ok(decide::mounted(system, dir, mount, kernel, disk, zoned))

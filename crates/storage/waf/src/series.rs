@@ -36,6 +36,8 @@ pub struct Segment {
     pub last: Sample,
     /// From each sample to the next.
     pub intervals: Vec<Interval>,
+    /// The first sample with which the drive said how worn it was.
+    pub first_worn: Option<Sample>,
 }
 
 /// Why a segment begins.
@@ -257,6 +259,7 @@ impl Segment {
             first: first.clone(),
             last: first.clone(),
             intervals: Vec::new(),
+            first_worn: first.wear.map(|_| first.clone()),
         }
     }
 }
@@ -270,6 +273,8 @@ impl Series {
             Ok(interval) => {
                 segment.intervals.push(interval);
                 segment.last = sample.clone();
+                let worn = || sample.wear.map(|_| sample.clone());
+                segment.first_worn = segment.first_worn.take().or_else(worn);
             }
             Err(start) => self.segments.push(Segment::new(start, sample)),
         }

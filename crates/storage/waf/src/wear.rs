@@ -21,7 +21,7 @@ pub struct Wear {
     pub threshold_percent: u8,
     /// Critical warnings: a bit for each of [`WARNINGS`].
     pub warnings: u8,
-    /// Bytes that the host wrote since the drive was made ("TBW").
+    /// Bytes that the host wrote since the drive was made ("TBW"); 0 may mean that it is not reported.
     pub host: u128,
 }
 
@@ -109,11 +109,12 @@ pub struct Pace {
 pub fn outlook(series: &Series) -> Option<Outlook> {
     let last = series.last()?;
     let wear = last.wear?;
-    if !(LEAST_PERCENT..100).contains(&wear.used_percent) {
+    if !(LEAST_PERCENT..100).contains(&wear.used_percent) || wear.host == 0 {
         return None;
     }
     let host_at_end = wear.host.checked_mul(100)? / u128::from(wear.used_percent);
-    let samples = series.segments.iter().map(|segment| &segment.first);
+    let samples = series.segments.iter();
+    let samples = samples.filter_map(|segment| segment.first_worn.as_ref());
     let since = samples
         .filter_map(|sample| Some((sample.wear?.host, sample.taken.seconds_until(&last.taken)?)))
         .find(|(host, seconds)| *host < wear.host && *seconds >= DAY_SECONDS);
@@ -182,6 +183,7 @@ mod tests {
     fn too_little_says_nothing() {
         assert_eq!(of(&[day(0, 3, 900), day(10, 4, 1000)]), None);
         assert_eq!(of(&[day(0, 99, 900), day(10, 100, 1000)]), None);
+        assert_eq!(of(&[day(0, 20, 0), day(10, 20, 0)]), None, "not reported");
         let mut silent = day(10, 20, 1000);
         silent.wear = None;
         assert_eq!(of(&[day(0, 20, 900), silent]), None);
@@ -191,6 +193,15 @@ mod tests {
         ] {
             assert_eq!(of(&without_a_rate).unwrap().pace, None);
         }
+    }
+
+    /// As in a file that an earlier release began.
+    #[test]
+    fn the_rate_begins_with_the_first_sample_that_tells() {
+        let mut silent = day(0, 0, 900);
+        silent.wear = None;
+        let seen = of(&[silent, day(4, 20, 960), day(10, 20, 1000)]).unwrap();
+        assert_eq!(seen.pace.unwrap().of_days, 6.0);
     }
 
     /// What an earlier sample says of another life is no rate.

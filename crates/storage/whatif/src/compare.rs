@@ -12,6 +12,8 @@ use crate::sets::{By, Joined};
 pub struct Condition {
     /// See [`Options::utilisation`].
     pub utilisation: f64,
+    /// See [`Options::unit_pages`].
+    pub unit_pages: Option<u32>,
     /// See [`Options::policy`].
     pub policy: Policy,
     /// See [`Options::trim`].
@@ -24,6 +26,7 @@ impl Condition {
     pub fn device(&self, base: &Options) -> Options {
         Options {
             utilisation: self.utilisation,
+            unit_pages: self.unit_pages,
             policy: self.policy,
             trim: self.trim,
             ..base.clone()

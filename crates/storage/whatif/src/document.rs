@@ -173,12 +173,20 @@ fn figure(label: String, run: &Run, tone: Tone) -> Figure {
     }
 }
 
-/// `90 % live, greedy`; `90 % live, greedy, no discards`.
+/// `90 % live, greedy`; `90 % live, units of 512 pages, greedy, no discards`.
 fn condition_words(condition: Condition) -> String {
     let used = format!("{:.2}", condition.utilisation * 100.0);
     let used = used.trim_end_matches('0').trim_end_matches('.');
     let discards = if condition.trim { "" } else { ", no discards" };
-    format!("{used} % live, {}{discards}", policy_name(condition.policy))
+    let units = unit_words(condition.unit_pages);
+    let policy = policy_name(condition.policy);
+    format!("{used} % live, {units}{policy}{discards}")
+}
+
+/// `units of 512 pages, `; nothing where their size was not asked for.
+#[must_use]
+pub fn unit_words(unit_pages: Option<u32>) -> String {
+    unit_pages.map_or_else(String::new, |pages| format!("units of {pages} pages, "))
 }
 
 /// `greedy`, `choice:10`.

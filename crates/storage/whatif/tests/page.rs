@@ -79,6 +79,7 @@ fn report() -> saiga_report::Document {
         .map(|set| set.join(&maker.trace, By::Stream).unwrap())
         .collect();
     let conditions = [0.7, 0.9].map(|utilisation| Condition {
+        unit_pages: None,
         utilisation,
         policy: Policy::Greedy,
         trim: true,

@@ -74,6 +74,7 @@ fn case(run: &Run, runs: &[Run]) -> Value {
         "by": run.by.name(),
         "placement": placement_name(run.placement),
         "utilisation": run.condition.utilisation,
+        "unit_pages": run.condition.unit_pages,
         "policy": policy_name(run.condition.policy),
         "trim": run.condition.trim,
         "streams": case.streams,

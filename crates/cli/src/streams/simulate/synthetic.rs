@@ -152,7 +152,11 @@ fn config(args: &Args, classes: usize) -> anyhow::Result<Config> {
         gc: device.gc(),
         seed: device.seed,
         memory_bytes: memory::available_bytes(),
-        ..Config::plain(args.pages, device.op, device.ru_pages.unwrap_or(256))
+        ..Config::plain(
+            args.pages,
+            device.op,
+            device.one_unit_size()?.unwrap_or(256),
+        )
     };
     if args.streams == 1 {
         // Streams that stay apart from themselves are one stream.

@@ -7,10 +7,10 @@ use anyhow::{Context as _, bail};
 use saiga_experiment::interrupt::Interrupt;
 use saiga_ftl::replay::{self, Footprint, Options, Placement, ReplayError};
 use saiga_ftl::trace::Trace;
-use saiga_ftl::{ConfigError, Device, Policy};
+use saiga_ftl::{ConfigError, Device};
 use saiga_report::html;
 use saiga_whatif::compare::{Watch, compare, placement_name};
-use saiga_whatif::document::{Content, document};
+use saiga_whatif::document::{Content, document, policy_name, unit_words};
 use saiga_whatif::suggest::{Class, SuggestError};
 use saiga_whatif::{Condition, Joined, Run, Set, Suggestion, sets, suggest};
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ fn by_default(trace: &Trace) -> Vec<Wanted> {
     wanted
 }
 
-/// Every utilisation with every policy, each once; without discards, too, where the trace has some.
+/// Every utilisation with every size of units and every policy, each once; without discards, too, where the trace has some.
 fn conditions(args: &Args, footprint: &Footprint) -> Vec<Condition> {
     let utilisations = match &args.device.utilisation[..] {
         [] => &[Options::default().utilisation],
@@ -160,22 +160,26 @@ fn conditions(args: &Args, footprint: &Footprint) -> Vec<Condition> {
         (false, 0) => &[true],
         (false, _) => &[true, false],
     };
-    let of = |utilisation: &f64| {
-        let utilisation = *utilisation;
-        let of_policy = move |policy: &Policy| {
-            let policy = *policy;
-            trims.iter().map(move |trim| Condition {
-                utilisation,
-                policy,
-                trim: *trim,
-            })
-        };
-        args.device.policy.iter().flat_map(of_policy)
+    let unit_sizes: Vec<Option<u32>> = match &args.device.ru_pages[..] {
+        [] => vec![None],
+        given => given.iter().copied().map(Some).collect(),
     };
     let mut conditions = Vec::new();
-    for condition in utilisations.iter().flat_map(of) {
-        if !conditions.contains(&condition) {
-            conditions.push(condition);
+    for &utilisation in utilisations {
+        for &unit_pages in &unit_sizes {
+            for &policy in &args.device.policy {
+                for &trim in trims {
+                    let condition = Condition {
+                        utilisation,
+                        unit_pages,
+                        policy,
+                        trim,
+                    };
+                    if !conditions.contains(&condition) {
+                        conditions.push(condition);
+                    }
+                }
+            }
         }
     }
     conditions
@@ -289,7 +293,12 @@ fn facts(found: &Found<'_>) -> anyhow::Result<Vec<(String, String)>> {
         let lines = outcome::device_lines(&config, &device);
         let used = super::percent(condition.utilisation);
         facts.push((
-            format!("device, {used} live{}", words::discards(*condition)),
+            format!(
+                "device, {used} live, {}{}{}",
+                unit_words(condition.unit_pages),
+                policy_name(condition.policy),
+                words::discards(*condition)
+            ),
             lines.trim_end().replace('\n', "; "),
         ));
     }

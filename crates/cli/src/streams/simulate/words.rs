@@ -6,7 +6,7 @@ use std::time::Duration;
 use saiga_ftl::Device;
 use saiga_ftl::replay::{self, Placement};
 use saiga_whatif::compare::{ORACLE, ceiling, placement_name, ratio, spared};
-use saiga_whatif::document::policy_name;
+use saiga_whatif::document::{policy_name, unit_words};
 use saiga_whatif::{By, Condition, Joined, Run};
 
 use super::super::suggested;
@@ -37,7 +37,8 @@ pub(super) fn text(found: &Found<'_>) -> anyhow::Result<String> {
             let used = percent(condition.utilisation);
             let _ = writeln!(
                 text,
-                "\n{used} live, {} victims{}",
+                "\n{used} live, {}{} victims{}",
+                unit_words(condition.unit_pages),
                 policy_name(condition.policy),
                 discards(*condition)
             );

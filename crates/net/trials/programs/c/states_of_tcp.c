@@ -31,6 +31,8 @@ static void server(int fd)
     state("shut down, answered", fd);
     meet();
     await_event(fd, POLLHUP);
+    while (state_of(fd) == TCP_FIN_WAIT2) /* an end may be known a moment before TCP's own sign of it is there */
+        poll(NULL, 0, 1);
     state("both ended", fd);
     int other = warm_server(listener);
     MUST(shutdown(other, SHUT_RD));

@@ -1,6 +1,6 @@
 //! Where this kernel keeps what the programs read: offsets in `struct bio`, and numbers of operations, from its BTF.
 //!
-//! Fields that a kernel does not have (`bi_write_hint` before 6.9, `bi_write_stream` before 6.16) are `None`.
+//! A field that a kernel does not have (`bi_write_hint` before 6.9) is `None`.
 
 use std::path::Path;
 
@@ -27,8 +27,6 @@ pub(super) struct Kernel {
     pub(super) dev: i32,
     /// Where the byte with the hint is.
     pub(super) hint: Option<i32>,
-    /// Where the byte with the write stream is.
-    pub(super) stream: Option<i32>,
     pub(super) operations: Operations,
 }
 
@@ -139,7 +137,6 @@ fn find(types: &TypeInformation) -> Result<Kernel, &'static str> {
         bdev: bdev_offset,
         dev: sized(bdev, "bd_dev", 4)?,
         hint: low_byte(types, bio, "bi_write_hint"),
-        stream: low_byte(types, bio, "bi_write_stream"),
         operations: operations(types)?,
     })
 }

@@ -17,7 +17,6 @@ pub(super) struct Record {
     pub(super) dev: u32,
     pub(super) pid: u32,
     pub(super) hint: u8,
-    pub(super) stream: u8,
 }
 
 /// Its length in the ring.
@@ -32,7 +31,6 @@ const OPF: i16 = RECORD + 20;
 const DEV: i16 = RECORD + 24;
 const PID: i16 = RECORD + 28;
 const HINT: i16 = RECORD + 32;
-const STREAM: i16 = RECORD + 33;
 // The rest of the stack: a pointer, a zero as key and as value, and the meter's key of device and hint.
 const BDEV: i16 = -48;
 const ZERO: i16 = -56;
@@ -51,7 +49,6 @@ impl Record {
             dev: u32::from_ne_bytes(part(bytes, DEV)?),
             pid: u32::from_ne_bytes(part(bytes, PID)?),
             hint: u8::from_ne_bytes(part(bytes, HINT)?),
-            stream: u8::from_ne_bytes(part(bytes, STREAM)?),
         })
     }
 }
@@ -86,10 +83,8 @@ pub(super) fn tap(kernel: &Kernel, devices: &[u32], maps: Maps) -> Option<Vec<In
     begin(&mut code, kernel, &operations, devices, end);
     read(&mut code, SECTOR, 8, Reg::R7, kernel.sector);
     code.store_number(Width::Double, Reg::Stack, HINT, 0);
-    for (place, offset) in [(HINT, kernel.hint), (STREAM, kernel.stream)] {
-        if let Some(offset) = offset {
-            read(&mut code, place, 1, Reg::R7, offset);
-        }
+    if let Some(offset) = kernel.hint {
+        read(&mut code, HINT, 1, Reg::R7, offset);
     }
     code.call(Helper::KtimeGetNs);
     code.store(Width::Double, Reg::Stack, T_NS, Reg::R0);
@@ -231,7 +226,7 @@ mod tests {
         put(20, &8_u32.to_ne_bytes());
         put(24, &9_u32.to_ne_bytes());
         put(28, &10_u32.to_ne_bytes());
-        put(32, &[11, 12]);
+        put(32, &[11]);
         let expected = Record {
             t_ns: 5,
             sector: 6,
@@ -240,7 +235,6 @@ mod tests {
             dev: 9,
             pid: 10,
             hint: 11,
-            stream: 12,
         };
         assert_eq!(Record::of(&bytes), Some(expected));
     }

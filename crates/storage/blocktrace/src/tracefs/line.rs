@@ -45,7 +45,6 @@ fn parse(line: &str) -> Option<Line> {
         len: sectors.checked_mul(512)?,
         operation,
         hint: None,
-        stream: None,
         is_metadata: marks.contains('M'),
         pid: pid(head),
     }))
@@ -112,7 +111,6 @@ mod tests {
             len: 4096,
             operation,
             hint: None,
-            stream: None,
             is_metadata: false,
             pid: Some(77),
         }

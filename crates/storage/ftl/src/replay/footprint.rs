@@ -173,7 +173,7 @@ impl Footprint {
                 let is_whole =
                     row.lba.is_multiple_of(page_bytes) && row.len.is_multiple_of(page_bytes);
                 totals.writes += 1;
-                totals.written_bytes += row.len;
+                totals.written_bytes = totals.written_bytes.saturating_add(row.len);
                 totals.written_pages += end - first;
                 totals.partial_writes += u64::from(!is_whole);
             }
@@ -181,7 +181,7 @@ impl Footprint {
             Op::Present => {}
             Op::Discard => {
                 totals.discards += 1;
-                totals.discarded_bytes += row.len;
+                totals.discarded_bytes = totals.discarded_bytes.saturating_add(row.len);
             }
         }
         // A write lies in one extent; a discard may reach over several and what is in none.

@@ -9,6 +9,9 @@ use super::{
 /// Longest line: the longest path with every byte escaped, and numbers.
 const MAX_LINE_BYTES: u64 = 16 * 1024;
 
+/// Longest request. What is longer than 2 TiB is held in parts, so that one line must not ask for millions.
+const MAX_BYTES: u64 = 1 << 50;
+
 /// Why a trace was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -83,6 +86,12 @@ pub enum Fault {
     Beyond {
         /// Where it begins.
         lba: u64,
+        /// How long it is.
+        len: u64,
+    },
+    /// It is longer than any drive.
+    #[error("len {len} is more than {MAX_BYTES} bytes (1 PiB), which no request has")]
+    Huge {
         /// How long it is.
         len: u64,
     },
@@ -237,6 +246,9 @@ fn row(text: &str, trace: &mut Trace) -> Result<Row, Fault> {
     let (lba, len) = (sectors("lba", lba)?, sectors("len", len)?);
     if len == 0 {
         return Err(Fault::Nothing);
+    }
+    if len > MAX_BYTES {
+        return Err(Fault::Huge { len });
     }
     if lba.checked_add(len).is_none() {
         return Err(Fault::Beyond { lba, len });

@@ -48,20 +48,27 @@ impl Label {
 impl Rows {
     /// The longest stretch that one of them holds, in bytes.
     const MOST_BYTES: u64 = u32::MAX as u64 * SECTOR_BYTES;
+    /// Parts of a longer one end where pages of every size do.
+    const SEAM_BYTES: u64 = 1 << 20;
 
     /// Puts a row at the end: in several parts, should it be longer than 2 TiB.
     pub fn push(&mut self, row: Row) {
-        let mut done = 0;
-        while done < row.len {
-            let len = (row.len - done).min(Self::MOST_BYTES);
+        let (mut lba, mut left) = (row.lba, row.len);
+        while left > 0 {
+            let len = if left > Self::MOST_BYTES {
+                (lba + Self::MOST_BYTES) / Self::SEAM_BYTES * Self::SEAM_BYTES - lba
+            } else {
+                left
+            };
             self.0.push(Packed {
                 t_ns: row.t_ns,
-                lba: row.lba + done,
+                lba,
                 // Not more than 2^32 - 1.
                 sectors: u32::try_from(len / SECTOR_BYTES).unwrap_or(u32::MAX),
                 label: Label::new(row.op, row.file),
             });
-            done += len;
+            left -= len;
+            lba += len;
         }
     }
 
@@ -126,14 +133,21 @@ mod tests {
     #[test]
     fn what_is_longer_than_a_row_can_be_is_several() {
         let long = 3 * Rows::MOST_BYTES - 512;
-        let packed: Rows = [row(512, long, Op::Discard, None)].into_iter().collect();
-        let parts: Vec<Row> = packed.iter().collect();
-        assert_eq!(parts.len(), 3);
-        let mut next = 512;
-        for part in &parts {
-            assert_eq!((part.lba, part.op), (next, Op::Discard));
-            next += part.len;
+        for (begin, count) in [(0, 4), (512, 4), (u64::MAX - long - 511, 4)] {
+            let packed: Rows = [row(begin, long, Op::Discard, None)].into_iter().collect();
+            let parts: Vec<Row> = packed.iter().collect();
+            assert_eq!(parts.len(), count);
+            let mut next = begin;
+            for part in &parts {
+                assert_eq!((part.lba, part.op), (next, Op::Discard));
+                assert!(part.len <= Rows::MOST_BYTES);
+                next += part.len;
+                assert!(
+                    next % Rows::SEAM_BYTES == 0 || next == begin + long,
+                    "{next}"
+                );
+            }
+            assert_eq!(next, begin + long);
         }
-        assert_eq!(next, 512 + long);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::disk::{Bus, Disk};
+use super::disk::{Bus, Disk, Stack};
 use super::{Kernel, Mount, Reach, Report, Route, System};
 
 /// The last kernel with the streams directive.
@@ -56,33 +56,6 @@ pub(super) fn mounted(
     }
 }
 
-/// What becomes of hints on a block device that is written without a file system.
-pub(super) fn raw(dir: PathBuf, mount: Mount, kernel: Kernel, disk: Option<Disk>) -> Report {
-    let streams = disk.as_ref().and_then(|disk| disk.max_write_streams);
-    let (route, reach, why) = match streams {
-        Some(streams @ 1..) if kernel >= WRITE_STREAMS => (
-            Route::Raw,
-            Reach::Yes,
-            format!(
-                "direct writes with hint N go to stream N; the drive has {streams}, and drops higher ones in silence; \
-                 buffered writes have none"
-            ),
-        ),
-        _ if kernel < WRITE_STREAMS => nowhere("block devices take hints from Linux 6.16 on"),
-        _ => nowhere("the drive has no write streams (queue/max_write_streams is 0)"),
-    };
-    Report {
-        dir,
-        mount,
-        kernel,
-        disk,
-        route,
-        reach,
-        why,
-        notes: Vec::new(),
-    }
-}
-
 fn nowhere(why: &str) -> Decision {
     (Route::Nowhere, Reach::No, why.to_owned())
 }
@@ -121,17 +94,45 @@ fn on_disk(system: &System, mount: &Mount, kernel: Kernel, disk: &Disk, zoned: b
             });
             nowhere(&format!("a loop device drops hints{file}"))
         }
-        Bus::Stacked(below) => nowhere(&format!(
-            "device mapper and md pass no streams on to {}",
-            if below.is_empty() {
-                "their disks".to_owned()
-            } else {
-                below.join(", ")
-            }
-        )),
+        Bus::Stacked(stack) => stacked(system, mount, kernel, disk, stack),
         Bus::Nvme => nvme(system, mount, kernel, disk),
         Bus::Scsi | Bus::Ufs => scsi(kernel, disk),
         Bus::Other => nowhere(&format!("the driver of {} knows no hints", disk.name)),
+    }
+}
+
+/// Clones of requests keep their hints; what a disk below needs beside them is not passed up.
+fn stacked(system: &System, mount: &Mount, kernel: Kernel, disk: &Disk, stack: &Stack) -> Decision {
+    let (name, below) = (&disk.name, &stack.below);
+    let names: Vec<&str> = below.iter().map(|disk| disk.name.as_str()).collect();
+    let names = names.join(", ");
+    if stack.makes_requests {
+        return nowhere(&format!(
+            "{name} writes to {names} by requests of its own, which have no hints"
+        ));
+    }
+    let decisions = below.iter().map(|disk| match &disk.bus {
+        Bus::Nvme if kernel >= SCSI => nowhere(&format!(
+            "device mapper and md pass no write streams on to {}",
+            disk.name
+        )),
+        Bus::Nvme | Bus::Scsi | Bus::Ufs | Bus::Loop(_) | Bus::Stacked(_) | Bus::Other => {
+            on_disk(system, mount, kernel, disk, false)
+        }
+    });
+    let worst = decisions.min_by_key(|(_, reach, _)| match reach {
+        Reach::No => 0,
+        Reach::Unproven => 1,
+        Reach::Yes => 2,
+    });
+    match worst {
+        None => nowhere(&format!("it is not known which disks are below {name}")),
+        Some((route, Reach::No, why)) => (route, Reach::No, why),
+        Some((route, reach, why)) => (
+            route,
+            reach,
+            format!("{name} passes hints on to {names}; {why}"),
+        ),
     }
 }
 

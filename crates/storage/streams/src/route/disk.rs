@@ -15,11 +15,23 @@ pub enum Bus {
     Ufs,
     /// A loop device, with its file if it says so.
     Loop(Option<PathBuf>),
-    /// Device mapper or md, over these disks.
-    Stacked(Vec<String>),
+    /// Device mapper or md.
+    Stacked(Stack),
     /// Anything else, virtio among it.
     Other,
 }
+
+/// What a device of device mapper or md is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stack {
+    /// The disks below, in the order of their names.
+    pub below: Vec<Disk>,
+    /// Whether it writes by requests of its own, which have no hints, instead of by clones of those that it gets.
+    pub makes_requests: bool,
+}
+
+/// Levels of device mapper and md above each other that are looked through.
+const MOST_LEVELS: u32 = 8;
 
 /// A disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +57,11 @@ pub(super) fn find(system: &System, device: (u32, u32), source: Option<&str>) ->
         .canonicalize()
         .ok()
         .or_else(|| by_name?.canonicalize().ok())?;
+    in_folder(system, folder, MOST_LEVELS)
+}
+
+/// The disk of which this is the folder in sysfs, or of a partition of which it is.
+fn in_folder(system: &System, folder: PathBuf, levels: u32) -> Option<Disk> {
     // A partition lies in the folder of its disk.
     let folder = if folder.join("partition").exists() {
         folder.parent()?.to_owned()
@@ -55,22 +72,20 @@ pub(super) fn find(system: &System, device: (u32, u32), source: Option<&str>) ->
     let streams = std::fs::read_to_string(folder.join("queue/max_write_streams"));
     let told = system.read("sys/module/nvme_core/parameters/streams");
     Some(Disk {
-        bus: bus(&name, &folder),
+        bus: bus(system, &name, &folder, levels),
         max_write_streams: streams.ok().and_then(|text| text.trim().parse().ok()),
         has_directive: told.is_ok_and(|text| matches!(text.trim(), "Y" | "1")),
         name,
     })
 }
 
-fn bus(name: &str, folder: &Path) -> Bus {
-    let below: Vec<String> = std::fs::read_dir(folder.join("slaves"))
-        .map(|entries| {
-            let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-            names.collect()
-        })
-        .unwrap_or_default();
+fn bus(system: &System, name: &str, folder: &Path, levels: u32) -> Bus {
+    let below = below(system, folder, levels);
     if !below.is_empty() || name.starts_with("dm-") || name.starts_with("md") {
-        return Bus::Stacked(below);
+        return Bus::Stacked(Stack {
+            below,
+            makes_requests: makes_requests(folder),
+        });
     }
     if name.starts_with("nvme") {
         return Bus::Nvme;
@@ -92,4 +107,29 @@ fn bus(name: &str, folder: &Path) -> Bus {
         };
     }
     Bus::Other
+}
+
+/// The disks below a device.
+fn below(system: &System, folder: &Path, levels: u32) -> Vec<Disk> {
+    let Some(levels) = levels.checked_sub(1) else {
+        return Vec::new();
+    };
+    let entries = std::fs::read_dir(folder.join("slaves"));
+    let folders = entries.into_iter().flatten();
+    let folders = folders.filter_map(|entry| entry.ok()?.path().canonicalize().ok());
+    let mut disks: Vec<Disk> = folders
+        .filter_map(|folder| in_folder(system, folder, levels))
+        .collect();
+    disks.sort_by(|one, other| one.name.cmp(&other.name));
+    disks.dedup();
+    disks
+}
+
+/// dm-crypt encrypts into pages of its own, and RAID with parity writes whole stripes.
+fn makes_requests(folder: &Path) -> bool {
+    let begins = |file: &str, words: &[&str]| {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
+        words.iter().any(|word| text.starts_with(word))
+    };
+    begins("dm/uuid", &["CRYPT-"]) || begins("md/level", &["raid4", "raid5", "raid6"])
 }

@@ -1,7 +1,6 @@
 //! Machines that are made of files: every route, on the kernels between which the answers change.
 
 use std::fs;
-use std::path::Path;
 
 use super::*;
 
@@ -57,6 +56,15 @@ impl Machine {
         let name = format!("sys/devices/pci/{disk}/queue/max_write_streams");
         self.file(&name, &format!("{count}\n"));
         self
+    }
+
+    /// Puts a device on another one.
+    fn is_on(&self, device: &str, below: &str) {
+        let folder = self.path(&format!("sys/devices/pci/{below}"));
+        fs::create_dir_all(&folder).unwrap();
+        let slaves = self.path(&format!("sys/devices/pci/{device}/slaves"));
+        fs::create_dir_all(&slaves).unwrap();
+        std::os::unix::fs::symlink(&folder, slaves.join(below)).unwrap();
     }
 
     fn report(&self) -> Report {
@@ -199,14 +207,6 @@ fn what_lies_between_is_named() {
             .headline()
             .contains("the file behind it (/srv/image) is what counts")
     );
-    let stacked = Machine::new("7.2.0", "ext4", "rw", "dm-0").streams("dm-0", 0);
-    stacked.file("sys/devices/pci/dm-0/slaves/nvme0n1", "");
-    assert!(
-        stacked
-            .report()
-            .why
-            .contains("pass no streams on to nvme0n1")
-    );
     let virtio = Machine::new("7.2.0", "ext4", "rw", "vda").report();
     assert!(virtio.why.contains("the driver of vda knows no hints"));
     for (kind, why) in [
@@ -266,31 +266,106 @@ fn an_overlay_is_refused_with_the_place_to_label_instead() {
     );
 }
 
+/// What a machine with something on `dm-0` answers: the route, and why.
+fn on_a_stack(release: &str, below: &[&str], file: (&str, &str)) -> (Route, String) {
+    let machine = Machine::new(release, "xfs", "rw", "dm-0");
+    machine.file(file.0, file.1);
+    below.iter().for_each(|disk| machine.is_on("dm-0", disk));
+    let report = machine.report();
+    (report.route, report.why)
+}
+
+/// Clones keep their hints, so that what counts is what is below.
 #[test]
-fn a_raw_device_takes_hints_from_6_16_on() {
-    let mount = Mount {
-        point: "/dev".into(),
-        kind: "devtmpfs".to_owned(),
-        source: "devtmpfs".to_owned(),
-        device: (0, 5),
-        options: Vec::new(),
-    };
-    let disk = |streams| Disk {
-        name: "nvme0n1".to_owned(),
-        bus: Bus::Nvme,
-        max_write_streams: streams,
-        has_directive: false,
-    };
-    for (kernel, streams, route) in [
-        (Kernel(6, 15), Some(5), Route::Nowhere),
-        (Kernel(6, 16), Some(5), Route::Raw),
-        (Kernel(6, 16), Some(0), Route::Nowhere),
-        (Kernel(6, 16), None, Route::Nowhere),
+fn a_stack_passes_on_what_its_disks_take() {
+    const DIRECTIVE: &str = "sys/module/nvme_core/parameters/streams";
+    const UUID: &str = "sys/devices/pci/dm-0/dm/uuid";
+    let told = (DIRECTIVE, "Y");
+    let nvme = &["nvme0n1"][..];
+    let (scsi, none) = (Route::Scsi, Route::Nowhere);
+    let mixed = &["sda", "vdb"][..];
+    for (release, below, file, route, why) in [
+        (
+            "5.10.0",
+            nvme,
+            told,
+            Route::Directive,
+            "dm-0 passes hints on to nvme0n1; streams=1",
+        ),
+        (
+            "5.10.0",
+            nvme,
+            (DIRECTIVE, "N"),
+            none,
+            "was not told to use streams",
+        ),
+        ("6.1.0", nvme, told, none, "5.18 to 6.8"),
+        ("6.18.0", nvme, told, none, "no write streams on to nvme0n1"),
+        (
+            "6.12.0",
+            &["sda", "sdb"],
+            told,
+            scsi,
+            "on to sda, sdb; hints travel",
+        ),
+        ("6.12.0", mixed, told, none, "the driver of vdb"),
+        (
+            "6.12.0",
+            &["sda"],
+            (UUID, "CRYPT-LUKS2-x"),
+            none,
+            "requests of its own",
+        ),
+        (
+            "6.12.0",
+            &["sda"],
+            (UUID, "LVM-x"),
+            scsi,
+            "dm-0 passes hints on to sda",
+        ),
+        (
+            "6.12.0",
+            &[],
+            told,
+            none,
+            "not known which disks are below dm-0",
+        ),
     ] {
-        let path = Path::new("/dev/nvme0n1").to_owned();
-        let report = decide::raw(path, mount.clone(), kernel, Some(disk(streams)));
-        assert_eq!(report.route, route, "{kernel} {streams:?}");
+        let (found, found_why) = on_a_stack(release, below, file);
+        assert_eq!(found, route, "{release} {below:?}: {found_why}");
+        assert!(found_why.contains(why), "{release} {below:?}: {found_why}");
     }
+}
+
+#[test]
+fn a_stack_on_a_stack_is_looked_through() {
+    let machine = Machine::new("6.12.0", "xfs", "rw", "dm-0");
+    machine.is_on("dm-0", "md0");
+    machine.is_on("md0", "sda");
+    machine.is_on("md0", "sdb");
+    machine.file("sys/devices/pci/md0/md/level", "raid1\n");
+    assert_eq!(machine.report().route, Route::Scsi);
+    machine.file("sys/devices/pci/md0/md/level", "raid5\n");
+    let report = machine.report();
+    assert_eq!(report.reach, Reach::No);
+    assert!(
+        report
+            .why
+            .contains("md0 writes to sda, sdb by requests of its own"),
+        "{}",
+        report.why
+    );
+}
+
+#[test]
+fn hints_are_given_to_files_of_directories_only() {
+    let machine = Machine::new("6.18.0", "ext4", "rw", "vda");
+    machine.file("file", "");
+    let error = probe(&System::at(machine.root.path()), &machine.path("file")).unwrap_err();
+    assert!(
+        error.to_string().contains("file is not a directory; "),
+        "{error}"
+    );
 }
 
 #[test]

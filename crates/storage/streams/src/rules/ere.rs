@@ -2,7 +2,8 @@
 //!
 //! Two kinds that glibc accepts are refused here, for neither its memory nor its time has a bound that a labeller could
 //! live with. It looks for a back-reference by trying all ways to divide the text. And it writes repetitions out, `a+` as
-//! `aa*`, before it compiles them: `a` with 24 `+` behind it takes 2 GB.
+//! `aa*`, before it compiles them: `a` with 24 `+` behind it takes 2 GB. What is left is the administrator's: glibc keeps
+//! each state that a path has led it to, and there are expressions that have a new one for each path.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use crate::sys::regex::Regex;
 
 /// The most characters that an expression may have when its repetitions are written out.
-const LIMIT: usize = 4096;
+const LIMIT: usize = 1024;
 
 /// A compiled expression.
 #[derive(Debug, Clone)]

@@ -34,7 +34,8 @@ struct Life {
     spare_percent: u8,
     spare_threshold_percent: u8,
     critical_warnings: Vec<&'static str>,
-    host_bytes: u128,
+    /// `null` where the drive does not say.
+    host_bytes: Option<u128>,
     /// `null` while too little of the life is used to tell.
     host_bytes_at_end: Option<u128>,
     days_left: Option<f64>,
@@ -126,7 +127,7 @@ fn life(series: &Series) -> Option<Life> {
         spare_percent: wear.spare_percent,
         spare_threshold_percent: wear.threshold_percent,
         critical_warnings: wear.warnings().map(|(name, _)| name).collect(),
-        host_bytes: wear.host,
+        host_bytes: (wear.host > 0).then_some(wear.host),
         host_bytes_at_end: outlook.map(|outlook| outlook.host_at_end),
         days_left: outlook
             .and_then(|outlook| outlook.pace)

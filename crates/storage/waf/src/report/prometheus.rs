@@ -12,72 +12,87 @@ use crate::wear::WARNINGS;
 /// One metric family.
 struct Family {
     name: &'static str,
+    /// Whether it depends on where counters come from.
+    is_of_source: bool,
     kind: &'static str,
     help: &'static str,
 }
 
 const HOST: Family = Family {
     name: "saiga_waf_host_written_bytes_total",
+    is_of_source: true,
     kind: "counter",
     help: "Bytes that the host wrote, by the drive's own counter.",
 };
 const MEDIA: Family = Family {
     name: "saiga_waf_media_written_bytes_total",
+    is_of_source: true,
     kind: "counter",
     help: "Bytes that were written to flash, by the drive's own counter.",
 };
 const RATIO: Family = Family {
     name: "saiga_waf_write_amplification_ratio",
+    is_of_source: true,
     kind: "gauge",
     help: "Flash writes divided by host writes; absent for a window without host writes.",
 };
 const LOW: Family = Family {
     name: "saiga_waf_write_amplification_low_ratio",
+    is_of_source: true,
     kind: "gauge",
     help: "The least that the factor can be, as finely as the counters count.",
 };
 const HIGH: Family = Family {
     name: "saiga_waf_write_amplification_high_ratio",
+    is_of_source: true,
     kind: "gauge",
     help: "The most that the factor can be, as finely as the counters count.",
 };
 const STEP: Family = Family {
     name: "saiga_waf_counter_step_bytes",
+    is_of_source: true,
     kind: "gauge",
     help: "By how many bytes a counter grows at once.",
 };
 const BREAKS: Family = Family {
     name: "saiga_waf_segment_breaks",
+    is_of_source: true,
     kind: "gauge",
     help: "How often the samples of the drive did not continue each other.",
 };
 const TAKEN: Family = Family {
     name: "saiga_waf_last_sample_timestamp_seconds",
+    is_of_source: false,
     kind: "gauge",
     help: "When the newest sample was taken, in seconds since 1970.",
 };
 const USED: Family = Family {
     name: "saiga_waf_life_used_ratio",
+    is_of_source: false,
     kind: "gauge",
     help: "Share of the rated life that is used, by the drive's own estimate; may exceed 1.",
 };
 const SPARE: Family = Family {
     name: "saiga_waf_spare_ratio",
+    is_of_source: false,
     kind: "gauge",
     help: "Share of the spare blocks that is left.",
 };
 const THRESHOLD: Family = Family {
     name: "saiga_waf_spare_threshold_ratio",
+    is_of_source: false,
     kind: "gauge",
     help: "Share of the spare blocks below which the drive warns.",
 };
 const WARNING: Family = Family {
     name: "saiga_waf_critical_warning",
+    is_of_source: false,
     kind: "gauge",
     help: "Whether the drive gives this critical warning.",
 };
 const WORN: Family = Family {
     name: "saiga_waf_life_host_written_bytes_total",
+    is_of_source: false,
     kind: "counter",
     help: "Bytes that the host wrote since the drive was made (TBW), by its health page.",
 };
@@ -175,7 +190,10 @@ fn wear(page: &mut Page, all: &[Series]) {
         }
     });
     page.family(&WORN, all, |series, row| {
-        row(&[], newest(series).map(|wear| wear.host.to_string()));
+        let host = newest(series)
+            .map(|wear| wear.host)
+            .filter(|host| *host > 0);
+        row(&[], host.map(|host| host.to_string()));
     });
 }
 
@@ -203,13 +221,22 @@ type Row<'a> = dyn FnMut(&[(&str, &str)], Option<String>) + 'a;
 
 impl Page {
     fn family(&mut self, family: &Family, all: &[Series], rows: impl Fn(&Series, &mut Row<'_>)) {
-        let Family { name, kind, help } = family;
+        let Family {
+            name,
+            is_of_source,
+            kind,
+            help,
+        } = family;
         let mut lines = String::new();
         for series in all {
             let mut row = |more: &[(&str, &str)], value: Option<String>| {
                 if let Some(value) = value {
                     // Writing to a string does not fail.
-                    let _ = writeln!(lines, "{name}{{{}}} {value}", labels(series, more));
+                    let _ = writeln!(
+                        lines,
+                        "{name}{{{}}} {value}",
+                        labels(series, *is_of_source, more)
+                    );
                 }
             };
             rows(series, &mut row);
@@ -222,13 +249,14 @@ impl Page {
     }
 }
 
-fn labels(series: &Series, more: &[(&str, &str)]) -> String {
+fn labels(series: &Series, is_of_source: bool, more: &[(&str, &str)]) -> String {
+    let source = series.last().filter(|_| is_of_source);
     let group = series.drive.group.map(|group| group.to_string());
     let own = [
         ("model", Some(series.drive.model.as_str())),
         ("serial", Some(series.drive.serial.as_str())),
         ("endurance_group", group.as_deref()),
-        ("source", series.last().map(|last| last.source.name())),
+        ("source", source.map(|last| last.source.name())),
     ];
     let own = own
         .into_iter()

@@ -94,8 +94,8 @@ fn repetitions_are_counted_before_they_are_written_out() {
     let many = "a+".repeat(500);
     for expression in [
         &many,
-        "a{4000}",
-        "(ab){,1000}",
+        "a{1000}",
+        "(ab){,200}",
         "([0-9]{1,3}\\.){3}[0-9]{1,3}",
         "a{0}",
     ] {
@@ -112,7 +112,7 @@ fn repetitions_are_counted_before_they_are_written_out() {
         &nested,
         &escaped,
         &bracket,
-        "a{5000}",
+        "a{2000}",
         "(a{100}){100}",
         "(a{,100}){,100}",
         "(a{100,}){100,}",

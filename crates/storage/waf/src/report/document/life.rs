@@ -19,8 +19,10 @@ pub(super) fn life(series: &Series) -> Vec<Block> {
                 wear.spare_percent, wear.threshold_percent
             ),
         ),
-        ("Written by the host (TBW)".to_owned(), terabytes(wear.host)),
     ];
+    if wear.host > 0 {
+        facts.push(("Written by the host (TBW)".to_owned(), terabytes(wear.host)));
+    }
     if let Some(outlook) = outlook(series) {
         facts.extend(rest(&outlook));
     }
