@@ -454,7 +454,7 @@ fn bad_input_is_named_and_nothing_begins() {
             &["run", "/no/such", "--rules", "mysql"][..],
             "cannot look at /no/such: No such file",
         ),
-        (&["run", file, "--rules", "mysql"], "it is no directory"),
+        (&["run", file, "--rules", "mysql"], "is not a directory"),
         (&["run", folder], "--rules"),
         (
             &["run", "/proc/sys", "--rules", "mysql"],

@@ -435,7 +435,7 @@ fn what_cannot_be_recorded_is_refused_and_nothing_is_left() {
             &["--out", out, "/no/such", "--", "true"],
             "cannot open /no/such",
         ),
-        (&["--out", out, &file, "--", "true"], "is no directory"),
+        (&["--out", out, &file, "--", "true"], "is not a directory"),
         (&["--out", out, &memory, "--", "true"], "tmpfs is memory"),
         (
             &["--out", out, &disk, &inner, "--", "true"],

@@ -31,7 +31,7 @@ pub enum GroundError {
     #[error(transparent)]
     Look(#[from] RouteError),
     /// It is none.
-    #[error("{} is no directory", .0.display())]
+    #[error("{} is not a directory", .0.display())]
     NoDirectory(PathBuf),
     /// What it is on cannot be recorded.
     #[error("{} cannot be recorded: {why}", dir.display())]

@@ -191,7 +191,7 @@ pub enum RouteError {
         error: io::Error,
     },
     /// It is a file or a device.
-    #[error("{} is not a directory; hints are given to the files of one", .0.display())]
+    #[error("{} is not a directory", .0.display())]
     NotADirectory(PathBuf),
     /// The kernel's release has no version.
     #[error("cannot read a version in `{0}`")]

@@ -146,7 +146,7 @@ pub(super) fn survey(options: &Options) -> Result<Vec<Report>, RunError> {
             return Err(unfit(dir, problem));
         }
         if !dir.is_dir() {
-            return Err(unfit(dir, "it is no directory"));
+            return Err(unfit(dir, "it is not a directory"));
         }
         reports.push(report);
     }

@@ -363,7 +363,7 @@ fn hints_are_given_to_files_of_directories_only() {
     machine.file("file", "");
     let error = probe(&System::at(machine.root.path()), &machine.path("file")).unwrap_err();
     assert!(
-        error.to_string().contains("file is not a directory; "),
+        error.to_string().contains("file is not a directory"),
         "{error}"
     );
 }
