@@ -53,7 +53,7 @@ pub(super) struct Args {
     /// Print JSON
     #[arg(long, conflicts_with = "plan")]
     json: bool,
-    /// Take proc and sys from below this directory
+    /// Take proc, sys, and for --plan /etc/fstab and what lies at mount points, from below this directory
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     system: PathBuf,
 }
@@ -191,12 +191,17 @@ fn plan(all: &[Checked], system: &System) -> anyhow::Result<ExitCode> {
             unseen.path.display()
         );
     }
+    let outside = route::outside(&report.dir).map_err(|(path, error)| {
+        let path = path.display();
+        anyhow::anyhow!("no plan for {dir}: {path} cannot be looked at: {error}{AS_ROOT}")
+    })?;
+    let files = rows.iter().map(|row| (row.path.clone(), row.bytes));
     let data = route::Data {
         dir: &report.dir,
         mount: &report.mount,
         disk: &disk.name,
-        files: (rows.iter())
-            .map(|row| (row.path.clone(), row.bytes))
+        files: files
+            .chain(outside.into_iter().map(|path| (path, 0)))
             .collect(),
     };
     tell(&route::plan(system, &data)?)?;

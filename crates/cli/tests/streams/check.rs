@@ -26,6 +26,7 @@ fn good_machine(site: &Site, data: &Path) -> String {
     // 16 GiB.
     write(&format!("{disk}/size"), "33554432\n");
     write(&format!("{disk}/queue/logical_block_size"), "512\n");
+    write(&format!("{disk}/nsid"), "1\n");
     for link in ["sys/dev/block/259:1", "sys/class/block/nvme0n1"] {
         let link = system.join(link);
         fs::create_dir_all(link.parent().unwrap()).unwrap();
@@ -148,6 +149,32 @@ fn hints_that_reach_a_drive_are_a_success_and_others_only_when_asked_for() {
         "{}",
         out.stdout
     );
+}
+
+/// A link to a file is no entry of its own in the table, and the backup has the link only.
+#[test]
+fn a_file_that_a_link_leads_to_keeps_the_plan_away() {
+    let mut site = Site::new();
+    let data = mixed_files(&mut site);
+    let system = good_machine(&site, &data);
+    let words = [
+        "check",
+        text(&data),
+        "--rules",
+        "mysql",
+        "--plan",
+        "--system",
+        &system,
+    ];
+    std::os::unix::fs::symlink("a.ibd", data.join("shop/b.ibd")).unwrap();
+    assert_eq!(said(&mut site.streams(&words)).code, Some(0));
+    let fast = site.path("fast.MYD");
+    fs::write(&fast, "x").unwrap();
+    std::os::unix::fs::symlink(&fast, data.join("shop/t.MYD")).unwrap();
+    let out = said(&mut site.streams(&words));
+    assert_eq!(out.code, Some(2), "{}", out.stdout);
+    let expected = format!("{} belongs to it by a link", fast.display());
+    assert!(out.stderr.contains(&expected), "{}", out.stderr);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::labeller::Level;
 pub use controller::{Controller, ControllerError, controller};
 pub use disk::{Bus, Disk, Stack};
 pub use mounts::Mount;
-pub use plan::{Data, PlanError, plan};
+pub use plan::{Data, PlanError, outside, plan};
 
 #[cfg(test)]
 mod tests;

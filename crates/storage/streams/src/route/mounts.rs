@@ -44,6 +44,8 @@ impl Mount {
 pub(super) struct Placed {
     number: u64,
     below: u64,
+    /// The directory of the file system that is seen there: `/` when all of it is.
+    pub(super) root: PathBuf,
     pub(super) mount: Mount,
 }
 
@@ -90,7 +92,7 @@ fn line(line: &str) -> Option<Placed> {
     let number = before.next()?.parse().ok()?;
     let below = before.next()?.parse().ok()?;
     let (major, minor) = before.next()?.split_once(':')?;
-    let _root = before.next()?;
+    let root = PathBuf::from(unescape(before.next()?));
     let point = unescape(before.next()?);
     let options = before.next()?;
     let mut after = after.split(' ');
@@ -108,6 +110,7 @@ fn line(line: &str) -> Option<Placed> {
     Some(Placed {
         number,
         below,
+        root,
         mount,
     })
 }

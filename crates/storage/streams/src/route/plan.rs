@@ -5,6 +5,7 @@
 
 mod drive;
 mod engine;
+mod places;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use super::{ControllerError, Mount, System};
 use drive::Drive;
 use engine::{Engine, Part};
+pub use places::outside;
 
 /// A data directory, where it lies and what is in it.
 #[derive(Debug)]
@@ -22,7 +24,7 @@ pub struct Data<'a> {
     pub mount: &'a Mount,
     /// The disk below, as the kernel calls it.
     pub disk: &'a str,
-    /// Every file and its size; those outside by links too.
+    /// Every file and its size, and what links in it lead to ([`outside`]).
     pub files: Vec<(PathBuf, u64)>,
 }
 
@@ -50,7 +52,9 @@ pub enum PlanError {
     },
     /// The database is in several places.
     #[error(
-        "no plan for {}: {} belongs to it by a link and would not be in the backup", dir.display(), file.display()
+        "no plan for {}: {} belongs to it by a link and would not be in the backup",
+        dir.display(),
+        file.display()
     )]
     Outside {
         /// The data directory.
@@ -58,12 +62,38 @@ pub enum PlanError {
         /// A file that is not in it.
         file: PathBuf,
     },
+    /// MariaDB keeps the path of a table that lies elsewhere (`DATA DIRECTORY`) in such a file.
+    #[error(
+        "no plan for {}: its table lies elsewhere, where {} says, and would not be in the backup",
+        dir.display(),
+        file.display()
+    )]
+    LinkFile {
+        /// The data directory.
+        dir: PathBuf,
+        /// The file that names the place.
+        file: PathBuf,
+    },
+    /// Another file system or other files are where a new one would be mounted.
+    #[error(
+        "no plan for {}: it would mount a file system at {place}, and that {why}; a plan needs \
+         this name for itself",
+        dir.display()
+    )]
+    Place {
+        /// The data directory.
+        dir: PathBuf,
+        /// Where.
+        place: String,
+        /// Why not there.
+        why: String,
+    },
     /// A shell would read the path as something else.
     #[error("no plan for {}: its path has characters that a shell reads as something else", .0.display())]
     Path(PathBuf),
     /// The namespaces take more than there is.
     #[error(
-        "the namespaces do not fit {disk}: {sizes} leave {left} GiB of {all} GiB for the tables, which take {needed} GiB"
+        "the namespaces do not fit {disk}: {sizes} leave {left} GiB of {all} GiB for the tables, which take {needed} GiB with their file system"
     )]
     Capacity {
         /// The disk.
@@ -74,7 +104,7 @@ pub enum PlanError {
         left: u64,
         /// The whole.
         all: u64,
-        /// What the tables take.
+        /// What the tables and their file system take.
         needed: u64,
     },
 }
@@ -110,6 +140,12 @@ pub fn plan(system: &System, data: &Data<'_>) -> Result<String, PlanError> {
             dir: dir.to_owned(),
             file: file.clone(),
         })?;
+        if file.extension().is_some_and(|end| end == "isl") {
+            return Err(PlanError::LinkFile {
+                dir: dir.to_owned(),
+                file: file.clone(),
+            });
+        }
         files.push((inside.to_owned(), *bytes));
     }
     let engine = Engine::of(&files).map_err(|why| PlanError::Engine {
@@ -117,6 +153,15 @@ pub fn plan(system: &System, data: &Data<'_>) -> Result<String, PlanError> {
         why,
     })?;
     let cuts = cut(dir, &drive, engine, &files)?;
+    for cut in cuts.iter().filter(|cut| cut.part.name != "data") {
+        if let Some(why) = places::taken(system, dir, Path::new(&cut.place)) {
+            return Err(PlanError::Place {
+                dir: dir.to_owned(),
+                place: cut.place.clone(),
+                why,
+            });
+        }
+    }
     let text = Text {
         dir: dir.display().to_string(),
         mount: data.mount,
@@ -137,7 +182,8 @@ pub fn plan(system: &System, data: &Data<'_>) -> Result<String, PlanError> {
 }
 
 /// The namespaces: each twice what its files take, at least 1 GiB, and what grows at least a 32nd
-/// of the drive; the last is that of the tables, with the rest.
+/// of the drive; the last is that of the tables, with the rest, of which a 16th and 1 GiB are for
+/// the log and the reserves of the file system.
 fn cut(
     dir: &Path,
     drive: &Drive,
@@ -156,7 +202,8 @@ fn cut(
         let place = format!("/mnt/{}", part.name);
         cuts.push(Cut { part, place, gib });
     }
-    let needed = needed.div_ceil(GIB).max(1);
+    let needed = needed.div_ceil(GIB);
+    let needed = needed.saturating_add(needed / 16).saturating_add(1);
     if left < needed {
         let sizes = cuts
             .iter()
@@ -205,7 +252,7 @@ impl Text<'_> {
             self.drive.device(),
             self.drive.bytes / GIB,
         );
-        let engine = self.engine.name();
+        let (engine, namespace) = (self.engine.name(), self.drive.namespace);
         format!(
             "# {engine} in {dir}: {count} namespaces of {device}, each with a reclaim unit handle of its own.\n\
              # STEP 4 DELETES EVERYTHING ON {device}, that is all of {point} on {disk}; the backup of step 3 holds {dir} only.\n\
@@ -213,7 +260,8 @@ impl Text<'_> {
              # and go on only if the line before succeeded. {disk} has {all} GiB; capacity that no namespace has is not\n\
              # known here (`nvme id-ctrl {device}` says tnvmcap and unvmcap).\n\n\
              # 1. The drive must have FDP (CTRATT bit 19), namespace management (OACS bit 3), {count} handles (NRUH) or more, and\n\
-             #    an LBA format of {BLOCK} bytes.\n\
+             #    an LBA format of {BLOCK} bytes. list-ns must list namespace {namespace} only: others have data that nothing here saves.\n\
+             nvme list-ns {device} --all\n\
              nvme id-ctrl {device} --human-readable\n\
              nvme fdp configs {device} --endgrp-id=1 --human-readable\n\
              nvme id-ns /dev/{disk} --human-readable\n\n"
@@ -231,8 +279,9 @@ impl Text<'_> {
             out.push_str(
                 "#    First look at what lies elsewhere already: such settings and files are not part of this plan.\n\
                  # mysql -e \"SELECT @@datadir, @@innodb_data_home_dir, @@innodb_log_group_home_dir, @@innodb_undo_directory\"\n\
-                 # mysql -e \"SELECT @@tmpdir, @@log_bin_basename, @@relay_log_basename\"\n",
+                 # mysql -e \"SELECT @@tmpdir, @@log_bin_basename, @@log_bin_index, @@relay_log_basename\"\n",
             );
+            out.push_str(self.engine.tablespaces());
             if let Some(stem) = self.log_stem() {
                 let _ = writeln!(
                     out,
@@ -263,11 +312,13 @@ impl Text<'_> {
 
     fn namespaces(&self) -> String {
         let (device, id) = (self.drive.device(), self.drive.controller.id);
+        let namespace = self.drive.namespace;
         let mut out = format!(
             "\n# 4. FROM HERE ON THE DATA ARE IN THE BACKUP ONLY. FDP is switched on while there is no namespace.\n\
-             #    Take {} out of /etc/fstab.\n\
+             #    First take {} out of /etc/fstab. Without daemon-reload, systemd acts on what stood there, and may unmount.\n\
+             systemctl daemon-reload\n\
              umount {0}\n\
-             nvme delete-ns {device} --namespace-id=0xffffffff\n\
+             nvme delete-ns {device} --namespace-id={namespace}\n\
              nvme fdp feature {device} --endgrp-id=1 --enable-conf-idx=0\n\n\
              # 5. One namespace for each kind of files, in blocks of {BLOCK}. create-ns must say nsid:1, nsid:2 and so on.\n\
              #    Drives round sizes up: if there is no room for the last one, make that smaller.\n",
@@ -307,8 +358,14 @@ impl Text<'_> {
                 out,
                 "mkfs.xfs -L {name} \"$(disk {number})\"\n\
                  mkdir -p {place}\n\
-                 echo \"UUID=$(blkid -s UUID -o value \"$(disk {number})\") {place} xfs discard 0 0\" >>/etc/fstab\n\
-                 mount {place}\n\
+                 echo \"UUID=$(blkid -s UUID -o value \"$(disk {number})\") {place} xfs discard 0 0\" >>/etc/fstab\n"
+            );
+        }
+        out.push_str("systemctl daemon-reload\n");
+        for Cut { place, .. } in self.cuts {
+            let _ = write!(
+                out,
+                "mount {place}\n\
                  chown --reference=\"$BACKUP\" {place}\n\
                  chmod --reference=\"$BACKUP\" {place}\n"
             );
@@ -318,7 +375,13 @@ impl Text<'_> {
 
     fn moves(&self) -> String {
         let dir = &self.dir;
-        let mut out = "\n# 7. The files, each where it belongs.\n".to_owned();
+        let mut out =
+            "\n# 7. The files, each where it belongs, if all is mounted: findmnt must name `disk N`.\n"
+                .to_owned();
+        for (at, cut) in self.cuts.iter().enumerate() {
+            let (place, number) = (&cut.place, at + 1);
+            let _ = writeln!(out, "findmnt -n {place}  # must name `disk {number}`");
+        }
         let quoted = |entry: &String| format!("-name '{entry}'");
         for cut in self.parts().filter(|cut| !cut.part.entries.is_empty()) {
             let names: Vec<String> = cut.part.entries.iter().map(quoted).collect();
@@ -336,7 +399,7 @@ impl Text<'_> {
             "find \"$BACKUP\" -mindepth 1 -maxdepth 1 {others}-exec cp -a -t {dir} {{}} +"
         );
         if let Some(stem) = self.log_stem() {
-            let _ = writeln!(out, "sed -i 's|^\\./|/mnt/log/|' /mnt/log/{stem}.index");
+            let _ = writeln!(out, "sed -i 's|^.*/|/mnt/log/|' /mnt/log/{stem}.index");
         }
         if self.engine == Engine::Postgres {
             let _ = write!(
@@ -363,6 +426,11 @@ impl Text<'_> {
                 "\n# 8. These lines belong below [mysqld] in the server's configuration, in place of any others with these names.\n\
                  #    Relay, error and slow logs stay in the data directory. AppArmor or SELinux must let the server into /mnt.\n",
             );
+            if self.log_stem().is_some() {
+                out.push_str(
+                    "#    Remove log_bin_index: it names the old place of the list of binary logs.\n",
+                );
+            }
             for setting in self.parts().flat_map(|cut| &cut.part.settings) {
                 let _ = writeln!(out, "# {setting}");
             }
@@ -388,44 +456,76 @@ impl Text<'_> {
     }
 
     fn way_back(&self) -> String {
-        let (dir, drive) = (&self.dir, self.drive);
-        let (device, id) = (drive.device(), drive.controller.id);
+        let dir = &self.dir;
         let (service, _) = self.engine.service();
-        let (kind, point) = (&self.mount.kind, self.mount.point.display());
-        let blocks = drive.bytes / drive.block;
-        let places: Vec<&str> = self.parts().map(|cut| cut.place.as_str()).collect();
         let mut out = format!(
-            "\n# The way back: one namespace again, as before, with the data as they are by then. It too begins with a backup.\n\
+            "\n# The way back: one namespace again, as before, with the data as they are by then. It too begins with a backup, with\n\
+             # room for all of it: findmnt must not name {} nor another disk of that drive, and diff must print nothing.\n\
              SERVICE={service}\n\
              {}\
              systemctl stop \"$SERVICE\"\n\
              BACK=/another-drive/after  # a new folder on ANOTHER drive: change this\n\
              mkdir -p \"$BACK\"\n\
-             cp -a {dir}/. \"$BACK\"/\n",
+             findmnt --target \"$BACK\"\n",
+            self.drive.disk,
             self.finder()
         );
+        let data = ("data", dir);
+        let kept: Vec<(&str, &String)> = self.kept().chain([data]).collect();
+        for (name, place) in &kept {
+            let _ = writeln!(out, "cp -a {place} \"$BACK\"/{name}");
+        }
+        out.push_str("sync -f \"$BACK\"\n");
+        for (name, place) in &kept {
+            let _ = writeln!(out, "diff -r --no-dereference {place} \"$BACK\"/{name}");
+        }
+        out.push_str(&self.one_namespace());
+        let _ = writeln!(out, "mkdir -p {dir}\ncp -a \"$BACK\"/data/. {dir}/");
         if self.engine == Engine::Postgres {
-            out.push_str("rm \"$BACK\"/pg_wal  # the link\n");
+            let _ = writeln!(out, "rm {dir}/pg_wal  # the link");
         }
-        for cut in self.parts().filter(|cut| !cut.part.entries.is_empty()) {
-            let _ = writeln!(out, "cp -a {}/. \"$BACK\"/", cut.place);
+        for (name, _) in self.kept() {
+            let _ = writeln!(
+                out,
+                "find \"$BACK\"/{name} -mindepth 1 -maxdepth 1 -exec cp -a -t {dir} {{}} +"
+            );
         }
-        let _ = writeln!(out, "chmod --reference={dir} \"$BACK\"");
         if let Some(stem) = self.log_stem() {
-            let _ = writeln!(out, "sed -i 's|^/mnt/log/|./|' \"$BACK\"/{stem}.index");
+            let _ = writeln!(out, "sed -i 's|^.*/|./|' {dir}/{stem}.index");
+        }
+        out.push_str("systemctl start \"$SERVICE\"\n");
+        out
+    }
+
+    /// The names and places of the files that were moved.
+    fn kept(&self) -> impl Iterator<Item = (&str, &String)> {
+        let parts = self.parts().filter(|cut| !cut.part.entries.is_empty());
+        parts.map(|cut| (cut.part.name, &cut.place))
+    }
+
+    /// The drive and its file system as they were.
+    fn one_namespace(&self) -> String {
+        let (dir, drive) = (&self.dir, self.drive);
+        let (device, id) = (drive.device(), drive.controller.id);
+        let (kind, point) = (&self.mount.kind, self.mount.point.display());
+        let blocks = drive.bytes / drive.block;
+        let places: Vec<&str> = self.parts().map(|cut| cut.place.as_str()).collect();
+        let mut out = format!(
+            "# FROM HERE ON THE DATA ARE IN THE BACKUP ONLY. Take the lines of step 6 out of /etc/fstab, and those of step 8 out of\n\
+             # the server's configuration; those that they replaced return.\n\
+             systemctl daemon-reload\n\
+             umount {} {dir}\n",
+            places.join(" ")
+        );
+        for number in 1..=self.cuts.len() {
+            let _ = writeln!(out, "nvme delete-ns {device} --namespace-id={number}");
         }
         let _ = write!(
             out,
-            "sync -f \"$BACK\"\n\
-             # FROM HERE ON THE DATA ARE IN THE BACKUP ONLY. Take the lines of step 6 out of /etc/fstab, and those of step 8 out of\n\
-             # the server's configuration.\n\
-             umount {} {dir}\n\
-             nvme delete-ns {device} --namespace-id=0xffffffff\n\
-             nvme fdp feature {device} --endgrp-id=1 --disable\n\
+            "nvme fdp feature {device} --endgrp-id=1 --disable\n\
              nvme create-ns {device} --nsze={blocks} --ncap={blocks} --block-size={}\n\
              nvme attach-ns {device} --namespace-id=1 --controllers={id}\n\
              nvme ns-rescan {device}\n",
-            places.join(" "),
             drive.block
         );
         let number = drive
@@ -439,10 +539,11 @@ impl Text<'_> {
         let _ = write!(
             out,
             "mkfs.{kind} {source}\n\
-             mount -t {kind} {source} {point}  # and into /etc/fstab\n\
-             mkdir -p {dir}\n\
-             cp -a \"$BACK\"/. {dir}/\n\
-             systemctl start \"$SERVICE\"\n"
+             # Put {point} into /etc/fstab again, with this number.\n\
+             blkid -s UUID -o value {source}\n\
+             systemctl daemon-reload\n\
+             mount -t {kind} {source} {point}\n\
+             findmnt -n {point}  # must name `disk 1`\n"
         );
         out
     }

@@ -1,9 +1,10 @@
 //! The drive that a plan is for, from sysfs, and what else is on it: a plan deletes all of it.
 
+use std::fmt::Display;
 use std::path::Path;
 
-use super::{Data, PlanError};
-use crate::route::{Controller, System, controller, disk};
+use super::{Data, PlanError, places};
+use crate::route::{Controller, Mount, System, controller, disk};
 
 /// A drive with one namespace.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(super) struct Drive {
     pub(super) bytes: u64,
     /// Bytes of a logical block.
     pub(super) block: u64,
+    /// The number of its namespace (NSID).
+    pub(super) namespace: u64,
 }
 
 impl Drive {
@@ -64,12 +67,7 @@ pub(super) fn drive(system: &System, data: &Data<'_>) -> Result<Drive, PlanError
             partitions.join(", ")
         )));
     }
-    let mounted = others(system, data);
-    if let Some(point) = mounted.first() {
-        return Err(refused(format!(
-            "{point} is on it too, and a plan would delete that"
-        )));
-    }
+    alone(system, data)?;
     let number = |name: &str| -> Option<u64> {
         let text = std::fs::read_to_string(folder.join(name)).ok()?;
         text.trim().parse().ok()
@@ -77,12 +75,48 @@ pub(super) fn drive(system: &System, data: &Data<'_>) -> Result<Drive, PlanError
     let unknown = || refused(format!("{} does not say its size", folder.display()));
     let bytes = number("size").ok_or_else(unknown)?.saturating_mul(512);
     let block = number("queue/logical_block_size").filter(|block| *block > 0);
+    let namespace = number("nsid").ok_or_else(|| {
+        refused(format!(
+            "{} does not say the number of the namespace (nsid)",
+            folder.display()
+        ))
+    })?;
     Ok(Drive {
         controller,
         disk: disk.to_owned(),
         partition: partitions.into_iter().next(),
         bytes,
         block: block.ok_or_else(unknown)?,
+        namespace,
+    })
+}
+
+/// Refuses a file system that holds more than the data directory, and a disk that holds more than
+/// that file system.
+fn alone(system: &System, data: &Data<'_>) -> Result<(), PlanError> {
+    let point = data.mount.point.display();
+    let on_it = |what: &dyn Display| format!("{what} is on it too, and a plan would delete that");
+    let why = if let Some(other) = others(system, data).first() {
+        on_it(other)
+    } else if let Some(part) = part_of(system, data) {
+        format!(
+            "only {part} of its file system is mounted at {point}, and a plan would delete all of it"
+        )
+    } else if let Some(mount) = mounted_below(system, data) {
+        format!("{mount} is mounted below {point}, which a plan would unmount")
+    } else {
+        match places::beside(system, data) {
+            Ok(None) => return Ok(()),
+            Ok(Some(path)) => on_it(&path.display()),
+            Err((path, error)) => format!(
+                "a plan would delete all of {point}, and {} cannot be looked at: {error}",
+                path.display()
+            ),
+        }
+    };
+    Err(PlanError::Drive {
+        disk: data.disk.to_owned(),
+        why,
     })
 }
 
@@ -106,15 +140,36 @@ fn names(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
 /// Where the disk is mounted beside the mount of the data, and the system's root.
 fn others(system: &System, data: &Data<'_>) -> Vec<String> {
     let mounts = system.mounts().unwrap_or_default().into_iter();
-    let is_here = |mount: &crate::route::Mount| {
-        let found = disk::find(system, mount.device, Some(&mount.source));
-        found.is_some_and(|found| found.name == data.disk)
-    };
     let others = mounts.filter(|mount| {
         let is_root = mount.point == Path::new("/");
-        (is_root || mount.point != data.mount.point) && is_here(mount)
+        (is_root || mount.point != data.mount.point) && is_here(system, data, mount)
     });
     others
         .map(|mount| mount.point.display().to_string())
         .collect()
+}
+
+fn is_here(system: &System, data: &Data<'_>, mount: &Mount) -> bool {
+    let found = disk::find(system, mount.device, Some(&mount.source));
+    found.is_some_and(|found| found.name == data.disk)
+}
+
+/// A mount below that of the data, which keeps it from being unmounted.
+fn mounted_below(system: &System, data: &Data<'_>) -> Option<String> {
+    let own = &data.mount.point;
+    let mut mounts = system.mounts().unwrap_or_default().into_iter();
+    let is_below = |point: &Path| point != own && point.starts_with(own);
+    let mount = mounts.find(|mount| is_below(&mount.point))?;
+    Some(mount.point.display().to_string())
+}
+
+/// The directory of its file system that the mount of the data shows, if it does not show all.
+fn part_of(system: &System, data: &Data<'_>) -> Option<String> {
+    let mut placed = system.placed().ok()?.into_iter();
+    let part = placed.find(|it| {
+        it.root != Path::new("/")
+            && it.mount.point == data.mount.point
+            && is_here(system, data, &it.mount)
+    })?;
+    Some(part.root.display().to_string())
 }

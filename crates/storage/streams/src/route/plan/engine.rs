@@ -88,6 +88,19 @@ impl Engine {
         }
     }
 
+    /// The query that says where its tablespaces lie; those of PostgreSQL are links.
+    pub(super) fn tablespaces(self) -> &'static str {
+        match self {
+            Self::MySql => {
+                "# mysql -e \"SELECT @@innodb_directories; SELECT FILE_NAME FROM information_schema.FILES\"\n"
+            }
+            Self::MariaDb => {
+                "# mysql -e \"SELECT NAME, FILENAME FROM information_schema.INNODB_SYS_TABLESPACES\"\n"
+            }
+            Self::Postgres => "",
+        }
+    }
+
     /// What does not stay in the data directory; what has no files now and may never have any does.
     pub(super) fn parts(self, files: &[(PathBuf, u64)]) -> Vec<Part> {
         let mut parts = match self {

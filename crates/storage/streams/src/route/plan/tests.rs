@@ -30,6 +30,8 @@ impl Machine {
         machine.file("sys/devices/pci/nvme1/cntlid", "65\n");
         machine.file(&format!("{disk}/size"), &format!("{}\n", gib * (GIB / 512)));
         machine.file(&format!("{disk}/queue/logical_block_size"), "512\n");
+        machine.file(&format!("{disk}/nsid"), "3\n");
+        fs::create_dir_all(machine.root.path().join("srv/db")).unwrap();
         for name in ["sys/class/block/nvme0n1", "sys/dev/block/259:1"] {
             let link = machine.root.path().join(name);
             fs::create_dir_all(link.parent().unwrap()).unwrap();
@@ -43,6 +45,34 @@ impl Machine {
         let path = self.root.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    /// Runs commands of a plan with this machine's files, and without its drives and services.
+    fn shell(&self, commands: &str) {
+        let root = self.root.path().display().to_string();
+        let mut commands = commands.replace("mkfs.", "mkfs ");
+        for place in [
+            "/srv",
+            "/mnt/",
+            "/etc/fstab",
+            "/another-drive",
+            "/sys/class",
+        ] {
+            commands = commands.replace(place, &format!("{root}{place}"));
+        }
+        let quiet = ["mkfs", "mount", "umount", "findmnt", "blkid", "systemctl"];
+        let quiet = quiet.map(|name| format!("{name}() {{ :; }}\n")).concat();
+        let nvme = "nvme() { case $1 in delete-ns) rm -rf \"$ROOT\"/srv \"$ROOT\"/mnt ;; esac; }\n";
+        fs::create_dir_all(self.root.path().join("etc")).unwrap();
+        let script = format!("set -e\nROOT={root}\n{quiet}{nvme}{commands}");
+        let out = Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert!(out.status.success(), "{out:?}: {script}");
+    }
+
+    /// What this machine refuses a plan for MySQL for.
+    fn refuses(&self, expected: &str) {
+        let error = self.plan(MYSQL).unwrap_err();
+        assert!(error.contains(expected), "{error}");
     }
 
     fn mounts(&self, points: &[&str]) {
@@ -101,18 +131,20 @@ fn assert_order(plan: &str, parts: &[&str]) {
 }
 
 #[test]
-fn the_plan_for_mysql_saves_deletes_moves_and_leads_back() {
+fn the_plan_for_mysql_saves_deletes_and_moves() {
     let plan = Machine::new(1000).plan(MYSQL).unwrap();
     assert_order(
         &plan,
         &[
             "# STEP 4 DELETES EVERYTHING ON /dev/nvme1, that is all of /srv on nvme0n1;",
+            "\nnvme list-ns /dev/nvme1 --all\n",
             "\nSERVICE=mysql\n",
+            "SELECT @@innodb_directories; SELECT FILE_NAME FROM information_schema.FILES",
             "\nsystemctl stop \"$SERVICE\"\n",
             "\ncp -a /srv/db/. \"$BACKUP\"/\n",
             "\ndiff -r --no-dereference /srv/db \"$BACKUP\"\n",
             "\n# 4. FROM HERE ON THE DATA ARE IN THE BACKUP ONLY.",
-            "\numount /srv\nnvme delete-ns /dev/nvme1 --namespace-id=0xffffffff\n",
+            "\nsystemctl daemon-reload\numount /srv\nnvme delete-ns /dev/nvme1 --namespace-id=3\n",
             "# doublewrite: 6 GiB\n\
              nvme create-ns /dev/nvme1 --nsze=1572864 --ncap=1572864 --block-size=4096 --endg-id=1 --nphndls=1 --phndls=0\n\
              nvme attach-ns /dev/nvme1 --namespace-id=1 --controllers=65\n",
@@ -125,34 +157,63 @@ fn the_plan_for_mysql_saves_deletes_moves_and_leads_back() {
             "/sys/class/block/nvme0n*",
             "\nmkfs.xfs -L doublewrite \"$(disk 1)\"\n",
             "\nmkfs.xfs -L data \"$(disk 6)\"\nmkdir -p /srv/db\n",
+            "/srv/db xfs discard 0 0\" >>/etc/fstab\nsystemctl daemon-reload\nmount /mnt/doublewrite\n",
+            "\nmount /srv/db\n",
+            "\nfindmnt -n /mnt/doublewrite  # must name `disk 1`\n",
+            "\nfindmnt -n /srv/db  # must name `disk 6`\n",
             "\nfind \"$BACKUP\" -mindepth 1 -maxdepth 1 \\( -name '#ib_*.dblwr' -o -name '#ib_*.bdblwr' \\) -exec cp -a -t /mnt/doublewrite {} +\n",
             "\\( -name '#innodb_redo' -o -name 'ib_logfile*' \\) -exec cp -a -t /mnt/redo {} +\n",
             "\\( -name 'prod.[0-9]*' -o -name 'prod.index' -o -name 'prod.state' \\) -exec cp -a -t /mnt/log {} +\n",
             "! -name 'prod.index' ! -name 'prod.state' -exec cp -a -t /srv/db {} +\n",
-            "\nsed -i 's|^\\./|/mnt/log/|' /mnt/log/prod.index\n",
+            "\nsed -i 's|^.*/|/mnt/log/|' /mnt/log/prod.index\n",
+            "Remove log_bin_index",
             "\n# innodb_doublewrite_dir = /mnt/doublewrite\n",
             "# innodb_log_group_home_dir = /mnt/redo\n",
             "# innodb_undo_directory = /mnt/undo\n",
             "# log_bin = /mnt/log/prod\n",
             "\nsystemctl start \"$SERVICE\"\n",
             "\nnvme fdp status \"$(disk 1)\" --human-readable  # doublewrite\n",
-            "\n# The way back",
-            "\nsystemctl stop \"$SERVICE\"\n",
-            "\ncp -a /srv/db/. \"$BACK\"/\n",
-            "\ncp -a /mnt/doublewrite/. \"$BACK\"/\n",
-            "\nsed -i 's|^/mnt/log/|./|' \"$BACK\"/prod.index\n",
-            "\nnvme delete-ns /dev/nvme1 --namespace-id=0xffffffff\n\
-             nvme fdp feature /dev/nvme1 --endgrp-id=1 --disable\n\
-             nvme create-ns /dev/nvme1 --nsze=2097152000 --ncap=2097152000 --block-size=512\n",
-            "\nmkfs.ext4 \"$(disk 1)\"\n",
-            "\ncp -a \"$BACK\"/. /srv/db/\n",
         ],
     );
     assert!(!plan.contains("/dev/nvme0 "), "{plan}");
+    // Namespaces that this machine does not see are not deleted.
+    assert!(!plan.contains("0xffffffff"), "{plan}");
     // No backup is on the drive that is erased, whatever is mounted there.
     assert!(
         !plan.contains("BACKUP=/srv") && !plan.contains("BACK=/srv"),
         "{plan}"
+    );
+}
+
+#[test]
+fn the_way_back_for_mysql_compares_its_copy_and_deletes_what_the_plan_made() {
+    let plan = Machine::new(1000).plan(MYSQL).unwrap();
+    assert_order(
+        &plan,
+        &[
+            "\n# The way back",
+            "\nsystemctl stop \"$SERVICE\"\n",
+            "\nfindmnt --target \"$BACK\"\n",
+            "\ncp -a /mnt/doublewrite \"$BACK\"/doublewrite\n",
+            "\ncp -a /srv/db \"$BACK\"/data\n",
+            "\ndiff -r --no-dereference /mnt/doublewrite \"$BACK\"/doublewrite\n",
+            "\ndiff -r --no-dereference /srv/db \"$BACK\"/data\n",
+            "# FROM HERE ON THE DATA ARE IN THE BACKUP ONLY.",
+            "\nsystemctl daemon-reload\numount /mnt/doublewrite /mnt/redo /mnt/undo /mnt/temporary /mnt/log /srv/db\n\
+             nvme delete-ns /dev/nvme1 --namespace-id=1\n\
+             nvme delete-ns /dev/nvme1 --namespace-id=2\n\
+             nvme delete-ns /dev/nvme1 --namespace-id=3\n\
+             nvme delete-ns /dev/nvme1 --namespace-id=4\n\
+             nvme delete-ns /dev/nvme1 --namespace-id=5\n\
+             nvme delete-ns /dev/nvme1 --namespace-id=6\n\
+             nvme fdp feature /dev/nvme1 --endgrp-id=1 --disable\n\
+             nvme create-ns /dev/nvme1 --nsze=2097152000 --ncap=2097152000 --block-size=512\n",
+            "\nmkfs.ext4 \"$(disk 1)\"\n",
+            "\nsystemctl daemon-reload\nmount -t ext4 \"$(disk 1)\" /srv\nfindmnt -n /srv  # must name `disk 1`\n",
+            "\ncp -a \"$BACK\"/data/. /srv/db/\n",
+            "\nfind \"$BACK\"/log -mindepth 1 -maxdepth 1 -exec cp -a -t /srv/db {} +\n",
+            "\nsed -i 's|^.*/|./|' /srv/db/prod.index\nsystemctl start \"$SERVICE\"\n",
+        ],
     );
 }
 
@@ -188,7 +249,7 @@ fn postgres_finds_its_log_by_a_link() {
             "# data: 969 GiB\n",
             "\\( -name 'pg_wal' \\) -exec cp -a -t /mnt/wal {} +\n",
             "\nln -s /mnt/wal/pg_wal /srv/db/pg_wal\n",
-            "\nrm \"$BACK\"/pg_wal  # the link\ncp -a /mnt/wal/. \"$BACK\"/\n",
+            "\nrm /srv/db/pg_wal  # the link\nfind \"$BACK\"/wal -mindepth 1 -maxdepth 1 -exec cp -a -t /srv/db {} +\n",
         ],
     );
     assert!(!plan.contains("[mysqld]"), "{plan}");
@@ -208,6 +269,40 @@ fn a_shell_reads_every_plan() {
         input.write_all(plan.as_bytes()).unwrap();
         drop(input);
         assert!(shell.wait().unwrap().success(), "{plan}");
+    }
+}
+
+/// Folders stand for file systems: nvme deletes them, and mount leaves them as they are.
+#[test]
+fn the_commands_move_every_file_and_bring_it_back() {
+    for (files, moved) in [
+        (MYSQL, "mnt/redo/#innodb_redo"),
+        (POSTGRES, "mnt/wal/pg_wal"),
+    ] {
+        let machine = Machine::new(1000);
+        let root = machine.root.path();
+        for (file, _) in files {
+            machine.file(&format!("srv/db/{file}"), file);
+        }
+        let index = root.join("srv/db/prod.index");
+        let absolute = root.join("srv/db/prod.000001").display().to_string() + "\n";
+        if files == MYSQL {
+            fs::write(&index, absolute).unwrap();
+        }
+        machine.shell("cp -a /srv/db \"$ROOT\"/before");
+        let plan = machine.plan(files).unwrap();
+        let (there, back) = plan.split_once("\n# The way back").unwrap();
+
+        machine.shell(there);
+        assert!(root.join(moved).is_dir(), "{plan}");
+        let moved_index = root.join("mnt/log/prod.index");
+        if files == MYSQL {
+            let log = root.join("mnt/log/prod.000001").display().to_string() + "\n";
+            assert_eq!(fs::read_to_string(moved_index).unwrap(), log);
+            fs::write(root.join("before/prod.index"), "./prod.000001\n").unwrap();
+        }
+        machine.shell(&format!("# {back}"));
+        machine.shell("diff -r --no-dereference \"$ROOT\"/before /srv/db");
     }
 }
 
@@ -258,25 +353,23 @@ fn namespaces_that_do_not_fit_are_refused_with_their_sizes() {
     assert_eq!(
         error,
         "the namespaces do not fit nvme0n1: doublewrite 6 GiB, redo 4 GiB, undo 6 GiB, temporary 6 GiB, log 8 GiB \
-         leave 190 GiB of 220 GiB for the tables, which take 201 GiB"
+         leave 190 GiB of 220 GiB for the tables, which take 214 GiB with their file system"
     );
-    assert!(Machine::new(240).plan(MYSQL).is_ok());
+    // 213 GiB are left of the first, and 214 GiB of the second.
+    assert!(Machine::new(245).plan(MYSQL).is_err());
+    assert!(Machine::new(246).plan(MYSQL).is_ok());
 }
 
 #[test]
 fn what_else_is_on_the_drive_is_not_deleted() {
-    let refused = |machine: &Machine, expected: &str| {
-        let error = machine.plan(MYSQL).unwrap_err();
-        assert!(error.contains(expected), "{error}");
-    };
     let machine = Machine::new(1000);
     machine.mounts(&["/srv", "/"]);
-    refused(&machine, "/ is on it too");
+    machine.refuses("/ is on it too");
     machine.mounts(&["/srv", "/home"]);
-    refused(&machine, "/home is on it too");
+    machine.refuses("/home is on it too");
     let machine = Machine::new(1000);
     machine.file("sys/devices/pci/nvme1/nvme0n2/size", "2048\n");
-    refused(&machine, "2 namespaces (nvme0n1, nvme0n2)");
+    machine.refuses("2 namespaces (nvme0n1, nvme0n2)");
     let machine = Machine::new(1000);
     for part in ["p1", "p2"] {
         machine.file(
@@ -284,7 +377,7 @@ fn what_else_is_on_the_drive_is_not_deleted() {
             "1\n",
         );
     }
-    refused(&machine, "2 partitions (nvme0n1p1, nvme0n1p2)");
+    machine.refuses("2 partitions (nvme0n1p1, nvme0n1p2)");
     let machine = Machine::new(1000);
     fs::remove_file(
         machine
@@ -293,7 +386,111 @@ fn what_else_is_on_the_drive_is_not_deleted() {
             .join("sys/devices/pci/nvme1/nvme0n1/size"),
     )
     .unwrap();
-    refused(&machine, "does not say its size");
+    machine.refuses("does not say its size");
+    let machine = Machine::new(1000);
+    fs::remove_file(
+        machine
+            .root
+            .path()
+            .join("sys/devices/pci/nvme1/nvme0n1/nsid"),
+    )
+    .unwrap();
+    machine.refuses("does not say the number of the namespace");
+}
+
+/// The server may have files there that no link tells of: `DATA DIRECTORY`, `log_bin`.
+#[test]
+fn a_mount_that_holds_more_than_the_data_directory_is_not_deleted() {
+    for (file, beside) in [
+        ("srv/fast/t.MYD", "/srv/fast"),
+        ("srv/binlogs/prod.000001", "/srv/binlogs"),
+        ("srv/.hidden", "/srv/.hidden"),
+    ] {
+        let machine = Machine::new(1000);
+        machine.file(file, "");
+        machine.refuses(&format!("{beside} is on it too"));
+    }
+    let machine = Machine::new(1000);
+    machine.file("srv/lost+found/1", "");
+    assert!(machine.plan(MYSQL).is_ok());
+
+    let machine = Machine::new(1000);
+    fs::remove_dir_all(machine.root.path().join("srv")).unwrap();
+    machine.refuses("/srv cannot be looked at");
+    let machine = Machine::new(1000);
+    machine.file(
+        "proc/self/mountinfo",
+        "1 0 259:1 /a /srv rw - ext4 /dev/nvme0n1 rw\n",
+    );
+    machine.refuses("only /a of its file system is mounted at /srv");
+    machine.file(
+        "proc/self/mountinfo",
+        "1 0 259:1 / /srv rw - ext4 /dev/nvme0n1 rw\n2 1 0:9 / /srv/db/t rw - tmpfs none rw\n",
+    );
+    machine.refuses("/srv/db/t is mounted below /srv");
+}
+
+#[test]
+fn a_place_that_is_taken_is_refused() {
+    let machine = Machine::new(1000);
+    machine.file(
+        "etc/fstab",
+        "# UUID=1 /mnt/redo xfs\nUUID=2 / ext4 defaults 0 1\n",
+    );
+    fs::create_dir_all(machine.root.path().join("mnt/redo")).unwrap();
+    assert!(machine.plan(MYSQL).is_ok());
+    machine.file("mnt/undo/undo_001", "");
+    machine.refuses("/mnt/undo, and that is a directory that is not empty");
+    machine.file(
+        "etc/fstab",
+        "UUID=2 / ext4\nUUID=1\t/mnt/redo/  xfs discard 0 0\n",
+    );
+    machine.refuses("/mnt/redo, and that is in /etc/fstab already");
+    machine.file(
+        "proc/self/mountinfo",
+        "1 0 259:1 / /srv rw - ext4 /dev/nvme0n1 rw\n\
+         2 0 8:1 / /mnt/doublewrite rw - xfs /dev/sda rw\n",
+    );
+    machine.refuses("/mnt/doublewrite, and that is a mount point already");
+    let machine = Machine::new(1000);
+    machine.file("mnt/log", "");
+    machine.refuses("/mnt/log, and that cannot be looked at");
+    for dir in ["/mnt", "/mnt/redo", "/mnt/redo/db"] {
+        let why = places::taken(
+            &System::at(machine.root.path()),
+            Path::new(dir),
+            Path::new("/mnt/redo"),
+        );
+        assert_eq!(
+            why.as_deref(),
+            Some("is not apart from the data directory"),
+            "{dir}"
+        );
+    }
+}
+
+#[test]
+fn links_that_lead_out_are_found() {
+    use std::os::unix::fs::symlink;
+
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().canonicalize().unwrap();
+    let dir = root.join("db");
+    fs::create_dir_all(dir.join("shop")).unwrap();
+    fs::create_dir(root.join("fast")).unwrap();
+    fs::write(root.join("fast/t.MYD"), "").unwrap();
+    fs::write(dir.join("own"), "").unwrap();
+    symlink("../own", dir.join("shop/inside")).unwrap();
+    symlink("nothing", dir.join("shop/nowhere")).unwrap();
+    assert_eq!(outside(&dir).unwrap(), Vec::<PathBuf>::new());
+    symlink(root.join("fast/t.MYD"), dir.join("shop/t.MYD")).unwrap();
+    symlink("../fast", dir.join("tables")).unwrap();
+    assert_eq!(
+        outside(&dir).unwrap(),
+        [root.join("fast"), root.join("fast/t.MYD")]
+    );
+    symlink("circle", dir.join("circle")).unwrap();
+    assert_eq!(outside(&dir).unwrap_err().0, dir.join("circle"));
 }
 
 #[test]
@@ -325,6 +522,13 @@ fn there_is_no_plan_for_what_is_elsewhere_or_unknown() {
     assert!(
         outside.contains("/fast/tablespace/PG_15/5/1 belongs to it by a link"),
         "{outside}"
+    );
+    let mut files = MARIADB.to_vec();
+    files.push(("shop/orders.isl", 0));
+    let table = error(&files);
+    assert!(
+        table.contains("elsewhere, where /srv/db/shop/orders.isl says"),
+        "{table}"
     );
     let data = Data {
         dir: Path::new("/srv/$(reboot)"),
