@@ -85,6 +85,8 @@ class Server:
     """
     # A clean end writes all that is in memory.
     patience_s = 120
+    # The kernel may take its time on a busy machine.
+    killed_s = 120
 
     def __init__(self, folder, data=None, detached=False, state=None):
         os.makedirs(folder)
@@ -156,9 +158,9 @@ class Server:
 
     def end(self, process):
         """Ends what a pidfd stands for."""
-        for number in (self.stop_signal, signal.SIGKILL):
+        for number, patience_s in (self.stop_signal, self.patience_s), (signal.SIGKILL, self.killed_s):
             signal.pidfd_send_signal(process.fileno(), number)
-            if select.select([process], [], [], self.patience_s)[0]:
+            if select.select([process], [], [], patience_s)[0]:
                 return
             print(f"{self.name} (process {self.pid}) does not end on {number.name}", file=sys.stderr)
         raise Failed(f"{self.name} (process {self.pid}) cannot be ended")
