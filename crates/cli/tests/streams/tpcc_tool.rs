@@ -109,20 +109,22 @@ fn a_server_is_stopped_whatever_it_does() {
     let script = r#"
 import io, subprocess, sys
 import servers
-def server(command):
+def server(script):
     it = servers.MariaDb.__new__(servers.MariaDb)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    # It waits by itself: a process has no command line in the middle of an exec.
+    command = ["sh", "-c", script + "echo; read line", "1000"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdout.readline()
     vars(it).update(pid=process.pid, process=None, data="1000")
     it.patience_s = 0.1
     return it, process
-deaf, process = server(["sh", "-c", "trap '' TERM; echo; exec sleep 1000"])
+deaf, process = server("trap '' TERM; ")
 deaf.stop()
 assert process.wait() == -9, process.returncode
 class Gone(io.StringIO):
     def read(self):
         raise ProcessLookupError
-gone, process = server(["sh", "-c", "echo; exec sleep 1000"])
+gone, process = server("")
 for found in (Gone, lambda: open("/no/file")):
     servers.open = lambda path: found()
     gone.stop()
