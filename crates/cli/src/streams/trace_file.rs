@@ -10,14 +10,14 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use saiga_ftl::trace::{self, Trace};
 
-/// RFC 1952, 2.3.1.
+/// How a gzip file begins: RFC 1952, 2.3.1.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// RFC 8878, 3.1.1.
+/// How a zstd frame begins: RFC 8878, 3.1.1.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The same, 3.1.2, but for its first byte, which is 50h to 5Fh: a frame without data.
 const SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
 
-/// Reads a trace.
+/// Reads a trace; errors name the file.
 pub(super) fn read(path: &Path) -> anyhow::Result<Trace> {
     let shown = path.display();
     let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;

@@ -90,7 +90,7 @@ impl Terminal {
 
     /// Waits for the end: its exit code and what it printed. Everything must be as it was.
     ///
-    /// The terminal is read meanwhile: a program that writes more than the terminal holds (64 KiB,
+    /// The terminal is read until then: a program that writes more than the terminal holds (64 KiB,
     /// or half a minute of a dashboard) would wait for ever.
     pub(crate) fn end(&mut self) -> (Option<i32>, String) {
         let mut stdout = self.child.stdout.take().unwrap();

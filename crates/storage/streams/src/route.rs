@@ -272,7 +272,7 @@ impl System {
 /// What becomes of hints on files in the directory at `path`.
 ///
 /// # Errors
-/// When it does not exist, is no directory, or proc cannot be read.
+/// When it does not exist, is not a directory, or proc cannot be read.
 pub fn probe(system: &System, path: &Path) -> Result<Report, RouteError> {
     let fail = |error| RouteError::Read {
         path: path.to_owned(),

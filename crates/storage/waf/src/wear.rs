@@ -45,7 +45,7 @@ impl Wear {
     }
 }
 
-/// Reads it.
+/// Asks the drive for it.
 ///
 /// # Errors
 /// [`Unusable`] when the page cannot be read or holds no percentages.
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(seen.pace.unwrap().of_days, 6.0);
     }
 
-    /// What an earlier sample says of another life is no rate.
+    /// The counter fell: samples from before it did say nothing of the rate.
     #[test]
     fn a_counter_that_fell_is_not_divided_by() {
         let seen = of(&[day(0, 50, 9000), day(5, 10, 400), day(10, 10, 500)]).unwrap();

@@ -446,6 +446,10 @@ mod tests {
             "line 3: lba 18446744073709551104 + len 1024 is beyond 2^64",
         ),
         (
+            "1,0,1125899906843136,D,-\n",
+            "line 3: len 1125899906843136 is more than 1125899906842624 bytes (1 PiB), which no request has",
+        ),
+        (
             "1,0,512,R,-\n",
             "line 3: op \"R\": use W (write), D (discard) or P (present at the beginning)",
         ),

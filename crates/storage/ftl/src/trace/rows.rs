@@ -72,7 +72,7 @@ impl Rows {
         }
     }
 
-    /// All of them.
+    /// All rows, with the parts of long ones as rows of their own.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Row> + ExactSizeIterator + '_ {
         self.0.iter().map(|packed| Row {
             t_ns: packed.t_ns,
@@ -83,7 +83,7 @@ impl Rows {
         })
     }
 
-    /// How many there are.
+    /// How many rows and parts of rows there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()

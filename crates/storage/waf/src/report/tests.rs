@@ -246,6 +246,16 @@ fn the_life_of_a_drive_is_in_every_format_that_has_the_newest_state() {
         family.rows.iter().map(|row| row.value).collect::<Vec<_>>()
     };
     assert_eq!(rows("saiga_waf_life_used_ratio"), [0.2]);
+    // The life goes on where the counters come from elsewhere.
+    let has_source = |name: &str| {
+        let family = families.iter().find(|family| family.name == name).unwrap();
+        family.rows[0]
+            .labels
+            .iter()
+            .any(|(label, _)| label == "source")
+    };
+    assert!(!has_source("saiga_waf_life_used_ratio"));
+    assert!(has_source("saiga_waf_host_written_bytes_total"));
     assert_eq!(rows("saiga_waf_spare_ratio"), [0.97]);
     assert_eq!(
         rows("saiga_waf_critical_warning"),
