@@ -12,6 +12,7 @@ use marked::{Marked, send, taken_port};
 use rustix::process::Signal;
 use saiga_experiment::account::Account;
 use saiga_experiment::result::Run;
+use saiga_trials::witness::await_true;
 
 const ENGINES: [&str; 2] = ["mariadb", "postgres"];
 
@@ -73,10 +74,11 @@ fn nothing_survives_a_kill() {
         let loads = |pid: &u32| {
             fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == tool)
         };
-        while test.servers() == 0 || !test.processes_but(child.id()).iter().any(loads) {
-            assert!(child.try_wait().unwrap().is_none(), "it ended early");
-            std::thread::yield_now();
-        }
+        let (pid, is_served) = (child.id(), || test.servers() > 0);
+        await_true(
+            || is_served() && test.processes_but(pid).iter().any(loads),
+            || format!("no load: {:?}", child.try_wait()),
+        );
         send(&child, Signal::KILL);
         child.wait().unwrap();
         test.wait_until_gone();

@@ -10,6 +10,7 @@ use marked::{Marked, send};
 use rustix::process::Signal;
 use saiga_experiment::result::Run;
 use saiga_experiment::stats::Method;
+use saiga_trials::witness::await_true;
 
 const SMALL: [&str; 12] = [
     "compare",
@@ -41,10 +42,11 @@ fn begun(test: &Marked, out: &str) -> Child {
         .unwrap();
     let file = test.path("out/campaign.jsonl");
     // The plan, and two runs at least.
-    while fs::read_to_string(&file).map_or(0, |text| text.lines().count()) < 3 {
-        assert_eq!(child.try_wait().unwrap(), None, "it ended early");
-        std::thread::yield_now();
-    }
+    let text = || fs::read_to_string(&file).unwrap_or_default();
+    await_true(
+        || text().lines().count() >= 3,
+        || format!("{:?}, having written {:?}", child.try_wait(), text()),
+    );
     child
 }
 

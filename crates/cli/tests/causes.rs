@@ -5,7 +5,7 @@ use saiga_trials::{
     compile,
     parity::Arm,
     peer::Peer,
-    witness::{self, await_some},
+    witness::{self, await_some, await_true},
 };
 use serde_json::{Value, json};
 
@@ -61,12 +61,12 @@ impl Pair {
     /// A connection on its channel in both directions.
     fn upgraded(saiga: &Installation) -> Self {
         let mut pair = Self::new();
-        await_some(
+        await_true(
             || {
                 pair.round(STEP);
                 let shown = |end: &End| row(&status(saiga, end), end.fd)["state"].clone();
                 let both = [&pair.server, &pair.client].map(shown);
-                (both == ["upgraded", "upgraded"]).then_some(())
+                both == ["upgraded", "upgraded"]
             },
             || "the connection stays on TCP".to_owned(),
         );

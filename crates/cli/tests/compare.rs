@@ -11,6 +11,7 @@ use marked::{Marked, pid, send, taken_port};
 use rustix::process::{Signal, kill_process};
 use saiga_experiment::result::{ExperimentResult, Run, Verdict};
 use saiga_experiment::stats::RatioSummary;
+use saiga_trials::witness::await_true;
 
 const SMALL: [&str; 10] = [
     "compare",
@@ -279,16 +280,13 @@ fn a_second_signal_ends_at_once_and_kills_what_is_left() {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.starts_with(b"redis-server")
     };
-    loop {
+    let stops = || {
         // It may end between the look and the signal; then the next one is taken.
         let servers = test.processes_but(child.id());
         let mut servers = servers.into_iter().filter(is_server);
-        let stopped = servers.find(|server| kill_process(pid(*server), Signal::STOP).is_ok());
-        if stopped.is_some() {
-            break;
-        }
-        std::thread::yield_now();
-    }
+        servers.any(|server| kill_process(pid(server), Signal::STOP).is_ok())
+    };
+    await_true(stops, || "no server".to_owned());
     send(&child, Signal::INT);
     send(&child, Signal::TERM);
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -299,10 +297,9 @@ fn a_second_signal_ends_at_once_and_kills_what_is_left() {
 fn nothing_survives_a_kill() {
     let test = Marked::new();
     let (mut child, _stderr) = started(&test);
-    while test.processes_but(child.id()).is_empty() {
-        // Between two runs there is no server; the next one comes in milliseconds.
-        std::thread::yield_now();
-    }
+    // Between two runs there is no server; the next one comes in milliseconds.
+    let runs = || !test.processes_but(child.id()).is_empty();
+    await_true(runs, || "no server".to_owned());
     send(&child, Signal::KILL);
     child.wait().unwrap();
     test.wait_until_gone();

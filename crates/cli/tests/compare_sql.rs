@@ -8,6 +8,7 @@ use std::process::Stdio;
 use marked::{Marked, send, taken_port};
 use rustix::process::Signal;
 use saiga_experiment::result::{ExperimentResult, Run};
+use saiga_trials::witness::await_true;
 
 /// The metrics that every run with lasting connections has.
 const METRICS: [&str; 6] = [
@@ -151,10 +152,10 @@ fn nothing_survives_an_interrupt_or_a_kill() {
             .spawn()
             .unwrap();
         // The postmaster, its four helpers, and sixteen backends.
-        while test.servers() < 21 {
-            assert!(child.try_wait().unwrap().is_none(), "it ended early");
-            std::thread::yield_now();
-        }
+        await_true(
+            || test.servers() >= 21,
+            || format!("{} servers; {:?}", test.servers(), child.try_wait()),
+        );
         send(&child, signal);
         let code = child.wait().unwrap().code();
         test.wait_until_gone();

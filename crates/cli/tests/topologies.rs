@@ -12,6 +12,7 @@ use std::process::{Child, Stdio};
 use marked::{Marked, send};
 use rustix::process::Signal;
 use saiga_experiment::result::Run;
+use saiga_trials::witness::await_true;
 
 const TOPOLOGIES: [&str; 3] = ["replica", "sentinel", "cluster"];
 
@@ -120,9 +121,10 @@ fn endless(test: &Marked) -> Child {
         let line = String::from_utf8_lossy(&line);
         line.starts_with("redis-benchmark") && line.contains("2000000000")
     };
-    while !test.processes_but(child.id()).iter().any(loads) {
-        std::thread::yield_now();
-    }
+    await_true(
+        || test.processes_but(child.id()).iter().any(loads),
+        || "no load".to_owned(),
+    );
     child
 }
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use rustix::process::Signal;
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::results::Record;
-use saiga_trials::witness::await_some;
+use saiga_trials::witness::await_true;
 use saiga_trials::{leash, sys};
 
 use crate::marked::{Marked, Said, send};
@@ -185,8 +185,10 @@ impl Bench {
 
     /// Waits until there are more orders than so many.
     pub(crate) fn await_orders(&self, above: i64) {
-        let more = || (self.orders() > above).then_some(());
-        await_some(more, || format!("no more than {above} orders"));
+        await_true(
+            || self.orders() > above,
+            || format!("no more than {above} orders"),
+        );
     }
 
     /// A run without an end that has had `orders` orders.

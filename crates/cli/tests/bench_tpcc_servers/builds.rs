@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use saiga_trials::scale::{Dice, by_scale, seed};
-use saiga_trials::witness::await_some;
+use saiga_trials::sys::wait_stopped;
+use saiga_trials::witness::await_true;
 
 use crate::bench::{Bench, ELSEWHERE};
 use crate::marked::send;
@@ -21,12 +22,13 @@ const TABLES: &str =
 
 pub(crate) fn one_that_is_killed_is_recognised_and_completed(bench: &Bench) {
     let mut build = bench.spawn_elsewhere("build", &["--seed", "7"]);
-    await_some(
-        || (bench.number(TABLES) == 10 && bench.number(LOADING) == 1).then_some(()),
+    await_true(
+        || bench.number(TABLES) == 10 && bench.number(LOADING) == 1,
         || "no warehouse is loaded".to_owned(),
     );
     // It lives, though nobody here can see that.
     send(&build, Signal::STOP);
+    wait_stopped(build.id()).unwrap();
     let said = bench.said("build", &["--resume"]);
     let wanted = format!("is being loaded by process {ELSEWHERE}:{} (", build.id());
     let is_refused = said.code == Some(2) && said.stderr.contains(&wanted);

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use saiga_trials::witness::await_some;
+use saiga_trials::witness::await_true;
 use saiga_trials::{leash, port};
 
 use crate::marked::Marked;
@@ -67,8 +67,8 @@ impl Small {
         // Armed inside; it need only be started by a thread that stays.
         let child = leash::spawn(command, saiga_trials::Signal::Kill).unwrap();
         let server = Self { child, folder, log };
-        let is_ready = || server.said().contains(ready).then_some(());
-        await_some(is_ready, || server.said());
+        let is_ready = || server.said().contains(ready);
+        await_true(is_ready, || server.said());
         server
     }
 

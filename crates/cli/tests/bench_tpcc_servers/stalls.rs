@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use saiga_tpcc::latency::{Phase, TrackName};
 use saiga_tpcc::spec::deck::Kind;
-use saiga_trials::witness::await_some;
+use saiga_trials::witness::await_true;
 
 use crate::bench::{Bench, TERMINALS, record};
 use crate::books::{Books, total};
@@ -78,8 +78,8 @@ pub(crate) fn a_server_that_stands_still_for_good_is_given_up(bench: &Bench) {
     assert!(gap.to_us - gap.from_us >= 2_000_000, "{gap:?}");
     // What was under way ends with its sessions.
     let sessions = bench.system.sessions();
-    let alone = || (bench.number(&sessions) == 1).then_some(());
-    await_some(alone, || {
+    let alone = || bench.number(&sessions) == 1;
+    await_true(alone, || {
         "sessions of a run that is over are left".to_owned()
     });
     bench.must_hold();

@@ -10,7 +10,7 @@ use saiga_tpcc::db::options::Options;
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::props::Props;
 use saiga_trials::parity::Arm;
-use saiga_trials::witness::await_some;
+use saiga_trials::witness::await_true;
 use saiga_trials::{Signal, mariadb, postgres, sys};
 
 /// Who owns the tables.
@@ -207,8 +207,7 @@ impl System {
             let _ = sys::signal(*pid, Signal::Stop);
         }
         for pid in &processes {
-            let stands = || stands_still(*pid).then_some(());
-            await_some(stands, || format!("{pid} does not stop"));
+            await_true(|| stands_still(*pid), || format!("{pid} does not stop"));
         }
         let happened = meanwhile();
         for pid in &processes {

@@ -8,10 +8,12 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, Signal, kill_process};
 use saiga_experiment::result::ExperimentResult;
+use saiga_trials::sys::await_end;
+use saiga_trials::witness::await_true;
 use support::Installation;
 pub(crate) use support::Said;
 
@@ -138,17 +140,16 @@ impl Marked {
         assert!(files.is_empty(), "{files:?} are left");
     }
 
-    /// Waits for the end of every marked process and every server; the test's own time limit is the deadline.
+    /// Waits for the end of every marked process and every server.
     pub(crate) fn wait_until_gone(&self) {
         for pid in self.processes_but(0) {
-            // A process that is gone already has no descriptor.
-            if let Ok(pidfd) = pidfd_open(self::pid(pid), PidfdFlags::empty()) {
-                poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], None).unwrap();
-            }
+            let ended = await_end(pid, Duration::from_secs(60)).unwrap();
+            assert!(ended, "{pid} goes on");
         }
-        while self.servers() > 0 {
-            std::thread::yield_now();
-        }
+        await_true(
+            || self.servers() == 0,
+            || format!("{} servers are left", self.servers()),
+        );
     }
 }
 

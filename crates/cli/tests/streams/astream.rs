@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use saiga_streams::hint::Hint;
+use saiga_trials::witness::await_true;
 
 use crate::site::{Site, hint, run};
 use crate::support::{said, text};
@@ -91,9 +92,7 @@ fn files_get_the_labels_that_its_users_expect() {
     ] {
         fs::write(&path, "").unwrap();
         // It logs to syslog only, so its work itself is what can be waited for.
-        while hint(&path) == Hint::NotSet {
-            std::thread::yield_now();
-        }
+        await_true(|| hint(&path) != Hint::NotSet, || "no hint".to_owned());
         assert_eq!(hint(&path), expected);
     }
     // The rules of the other directory are not its.

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use saiga_streams::hint::Hint;
+use saiga_trials::witness::await_true;
 
 use crate::site::{Labeller, Site, hint, metric, run};
 use crate::support::{said, text};
@@ -144,10 +145,8 @@ fn a_directory_that_vanishes_and_returns_is_labelled_again() {
         fs::create_dir_all(&data).unwrap();
         // The gate may be up in time for it; then there is no line.
         fs::write(data.join("ibdata1"), "").unwrap();
-        while hint(&data.join("ibdata1")) == Hint::NotSet {
-            std::thread::yield_now();
-        }
-        assert_eq!(hint(&data.join("ibdata1")), Hint::Long);
+        let is_labelled = || hint(&data.join("ibdata1")) == Hint::Long;
+        await_true(is_labelled, || format!("{mode}: ibdata1 is not labelled"));
         fs::write(data.join("undo_001"), "").unwrap();
         if mode == "notify" {
             labeller.wait_for("undo_001 long");
@@ -189,9 +188,7 @@ fn metrics_that_cannot_be_written_are_said_once_and_tried_again() {
         labeller.wait_for(&format!("undo_{number} long"));
     }
     fs::create_dir(&folder).unwrap();
-    while !metrics.exists() {
-        std::thread::yield_now();
-    }
+    await_true(|| metrics.exists(), || "no metrics".to_owned());
     assert_eq!(labeller.end(), Some(0));
     assert_eq!(metric(&metrics, "labels_set_total"), 3);
     let rest = labeller.rest();
@@ -221,9 +218,8 @@ fn a_log_in_a_file_goes_on_after_a_rotation() {
     ];
     let mut labeller = Labeller::warning(&mut site.streams(&words));
     let holds = |path: &std::path::Path, words: &str| {
-        while !fs::read_to_string(path).is_ok_and(|text| text.contains(words)) {
-            std::thread::yield_now();
-        }
+        let text = || fs::read_to_string(path).unwrap_or_default();
+        await_true(|| text().contains(words), text);
     };
     holds(&log, "; labelling files as they appear\n");
     fs::rename(&log, &old).unwrap();
@@ -372,13 +368,9 @@ fn a_reader_that_has_stopped_holds_up_no_label() {
         for number in 0..3000 {
             fs::write(data.join(format!("undo_{number}")), "").unwrap();
         }
-        // Far beyond any answer.
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
         let last = data.join("undo_2999");
-        while hint(&last) == Hint::NotSet && std::time::Instant::now() < end {
-            std::thread::yield_now();
-        }
-        assert_eq!(hint(&last), Hint::Long, "{mode}");
+        let is_labelled = || hint(&last) == Hint::Long;
+        await_true(is_labelled, || format!("{mode}: the last is not labelled"));
         labeller.signal("TERM");
         // The pipe ends with its last writer; what it holds is whole lines, and the rest was left out.
         let ended = labeller.child.wait().unwrap();

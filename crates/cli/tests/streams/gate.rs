@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use saiga_streams::hint::Hint;
 use saiga_streams::setter::{Fcntl, Setter as _};
+use saiga_trials::witness::await_true;
 
 use crate::site::{Labeller, Site, hint, metric, run};
 use crate::support::text;
@@ -58,15 +59,11 @@ fn opener(path: &Path) -> Child {
 
 /// Waits until a process waits for the gate.
 fn wait_until_held(pid: u32) {
-    let place = format!("/proc/{pid}/wchan");
-    loop {
-        let waits_in = fs::read_to_string(&place).unwrap();
-        if waits_in.contains("fanotify") {
-            return;
-        }
-        assert!(!waits_in.is_empty(), "the opener is gone");
-        std::thread::yield_now();
-    }
+    let place = || fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap();
+    await_true(
+        || place().contains("fanotify"),
+        || format!("the opener is not held, but in {:?}", place()),
+    );
 }
 
 #[test]
@@ -188,9 +185,10 @@ fn more_opens_at_once_than_descriptors_are_all_let_through() {
             std::thread::spawn(move || fs::File::create_new(path))
         })
         .collect();
-    while waiting_threads() < 100 {
-        std::thread::yield_now();
-    }
+    await_true(
+        || waiting_threads() == 100,
+        || format!("{} of 100 opens wait", waiting_threads()),
+    );
     labeller.signal("CONT");
     for opener in openers {
         let file = opener.join().unwrap().unwrap();

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use saiga_streams::hint::Hint;
+use saiga_trials::witness::await_true;
 
 use crate::site::{Labeller, Site, hint, metric};
 use crate::support::{said, text};
@@ -68,13 +69,20 @@ fn a_directory_whose_ancestor_is_replaced_is_taken_up_at_once() {
     }
 }
 
+/// Waits until the labeller has looked at everything so many times.
+fn await_looks(metrics: &Path, count: u64) {
+    await_true(
+        || metrics.exists() && metric(metrics, "looks_total") >= count,
+        || format!("not {count} looks"),
+    );
+}
+
 /// Makes a file and waits until it has its hint.
 fn labelled(dir: &Path) {
     let file = dir.join("ibdata1");
     fs::write(&file, "").unwrap();
-    while hint(&file) == Hint::NotSet {
-        std::thread::yield_now();
-    }
+    let complaint = || format!("{} has no hint", file.display());
+    await_true(|| hint(&file) != Hint::NotSet, complaint);
 }
 
 /// Else the database's user could have root label, and hold up, whatever it likes.
@@ -105,9 +113,7 @@ fn a_link_is_followed_only_if_its_owner_may_send_us_there() {
     let more = ["--rules", "mysql", "--look", "1ms", "--metrics"];
     let more = [&more[..], &[text(&metrics)]].concat();
     let mut labeller = site.labeller(&data, &more);
-    while !metrics.exists() || metric(&metrics, "looks_total") < 3 {
-        std::thread::yield_now();
-    }
+    await_looks(&metrics, 3);
     assert_eq!(labeller.end(), Some(0));
     let of = |name: &str| hint(&disk.join(name).join("a.ibd"));
     assert_eq!(
@@ -202,9 +208,7 @@ fn a_file_with_several_names_keeps_one_hint() {
     let more = ["--rules", text(&rules), "--look", "1ms"];
     let more = [&more[..], &["--metrics", text(&metrics)]].concat();
     let mut labeller: Labeller = site.labeller(&data, &more);
-    while !metrics.exists() || metric(&metrics, "looks_total") < 5 {
-        std::thread::yield_now();
-    }
+    await_looks(&metrics, 5);
     assert_eq!(labeller.end(), Some(0));
     assert_eq!(metric(&metrics, "labels_set_total"), 1);
 }

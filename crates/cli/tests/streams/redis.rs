@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use saiga_streams::hint::Hint;
+use saiga_trials::witness::await_true;
 
 use crate::site::{Site, hint, metric, run, written};
 use crate::support::text;
@@ -62,12 +63,9 @@ impl Redis {
             answer.contains("append only file rewriting started"),
             "{answer}"
         );
-        while !self
-            .say(&["info", "persistence"])
-            .contains("aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0")
-        {
-            std::thread::yield_now();
-        }
+        let done = "aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0";
+        let state = || self.say(&["info", "persistence"]);
+        await_true(|| state().contains(done), state);
     }
 }
 

@@ -12,6 +12,8 @@ use saiga_disks::Disks;
 pub(crate) use saiga_disks::run;
 use saiga_streams::hint::Hint;
 use saiga_streams::setter::{Fcntl, Setter as _};
+use saiga_trials::sys::wait_stopped;
+use saiga_trials::witness::await_true;
 
 use crate::support::{Installation, text};
 
@@ -135,10 +137,12 @@ impl Labeller {
 
     /// Does something again and again until a line has `part` in it.
     pub(crate) fn wait_while(&mut self, part: &str, mut doing: impl FnMut()) {
-        while !self.said.iter().any(|line| line.contains(part)) {
+        let is_said = || {
             doing();
             self.said.extend(self.lines.try_iter());
-        }
+            self.said.iter().any(|line| line.contains(part))
+        };
+        await_true(is_said, || format!("no line with {part:?}"));
     }
 
     /// What it said to its end and nobody has waited for.
@@ -148,35 +152,37 @@ impl Labeller {
 
     /// Waits until it has no thread of this name any more.
     pub(crate) fn wait_until_ended(&self, name: &str) {
-        let tasks = format!("/proc/{}/task", self.child.id());
-        let is_there = || {
-            let tasks = fs::read_dir(&tasks).unwrap();
-            let names = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("comm")));
-            names.flatten().any(|comm| comm.trim_end() == name)
-        };
-        while is_there() {
-            std::thread::yield_now();
-        }
+        await_true(
+            || !self.has_thread(name, ""),
+            || format!("{name} goes on; {:#?}", self.said),
+        );
     }
 
     /// Waits until its thread of this name sleeps in a function of the kernel's with `place` in its name.
     pub(crate) fn wait_until_in(&self, name: &str, place: &str) {
-        let tasks = format!("/proc/{}/task", self.child.id());
+        await_true(
+            || self.has_thread(name, place),
+            || format!("{name} is not in {place}; {:#?}", self.said),
+        );
+    }
+
+    /// Whether it has a thread of this name in a function of the kernel's with `place` in its name.
+    fn has_thread(&self, name: &str, place: &str) -> bool {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        // A thread that has just ended has no files.
         let read = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
-        let is_in = || {
-            let mut tasks = fs::read_dir(&tasks).unwrap().flatten();
-            tasks.any(|task| {
-                read(task.path().join("comm")).trim_end() == name
-                    && read(task.path().join("wchan")).contains(place)
-            })
-        };
-        while !is_in() {
-            std::thread::yield_now();
-        }
+        tasks.flatten().any(|task| {
+            read(task.path().join("comm")).trim_end() == name
+                && read(task.path().join("wchan")).contains(place)
+        })
     }
 
     pub(crate) fn signal(&self, name: &str) {
         run("kill", &[&format!("-{name}"), &self.child.id().to_string()]);
+        if name == "STOP" {
+            // `kill` returns before all threads stand still.
+            wait_stopped(self.child.id()).unwrap();
+        }
     }
 
     /// Ends it as an administrator does; its exit code.

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use saiga_trials::witness::await_some;
+use saiga_trials::witness::await_true;
 
 use crate::site::{Labeller, Site, run};
 use crate::support::{said, text};
@@ -84,7 +84,7 @@ fn a_tool_that_is_ended_while_it_loads_leaves_no_server() {
         let home = Home::new(&site);
         let mut running = Labeller::warning(&mut tool(&site, &home.0));
         let pid = running.child.id();
-        await_some(|| home.is_ready().then_some(()), || "no server".to_owned());
+        await_true(|| home.is_ready(), || "no server".to_owned());
         assert_eq!(home.servers().len(), 1);
         let whom = if is_for_all {
             format!("-{pid}")
@@ -96,8 +96,8 @@ fn a_tool_that_is_ended_while_it_loads_leaves_no_server() {
         assert_eq!(found, Some(code), "{signal}: {:#?}", running.rest());
         assert_eq!(home.servers(), [0; 0], "{signal}");
         assert_eq!(fs::read_dir(&home.0).unwrap().count(), 0, "{signal}");
-        await_some(
-            || (!home.has_loop_device()).then_some(()),
+        await_true(
+            || !home.has_loop_device(),
             || format!("{signal}: the loop device is still there"),
         );
     }

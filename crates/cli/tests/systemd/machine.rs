@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use saiga_disks::Disks;
+use saiga_trials::witness::await_some;
 
 use crate::support::{Installation, said, text};
 
@@ -65,17 +66,16 @@ impl Machine {
     fn first_process(&mut self, log: &Path) -> u32 {
         let maker = self.maker.id();
         let children = format!("/proc/{maker}/task/{maker}/children");
-        loop {
+        let systemd = || {
             let listed = fs::read_to_string(&children).unwrap_or_default();
-            let child = listed.split(' ').next().and_then(|pid| pid.parse().ok());
-            let name = child.map(|pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")));
-            if name.is_some_and(|name| name.is_ok_and(|name| name == "systemd\n")) {
-                return child.unwrap();
-            }
-            let ended = self.maker.try_wait().unwrap();
-            assert_eq!(ended, None, "{}", fs::read_to_string(log).unwrap());
-            std::thread::yield_now();
-        }
+            let child: u32 = listed.split(' ').next()?.parse().ok()?;
+            let name = fs::read_to_string(format!("/proc/{child}/comm")).ok()?;
+            (name == "systemd\n").then_some(child)
+        };
+        await_some(systemd, || {
+            let ended = self.maker.try_wait();
+            format!("{ended:?}: {}", fs::read_to_string(log).unwrap())
+        })
     }
 
     fn command(&self, line: &str) -> Command {

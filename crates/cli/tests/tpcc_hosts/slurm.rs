@@ -7,7 +7,7 @@ use std::process::Command;
 
 use saiga_trials::parity::Arm;
 use saiga_trials::port;
-use saiga_trials::witness::{Server, Site, await_some};
+use saiga_trials::witness::{Server, Site, await_true};
 
 use crate::bench::Bench;
 use crate::system::System;
@@ -79,10 +79,7 @@ impl Cluster {
         let munged = cluster.daemon("munged", &[&["--foreground"], &files[..]].concat());
         cluster.daemons.push(munged);
         let socket = cluster.site.path("munge");
-        await_some(
-            || socket.exists().then_some(()),
-            || "munged makes no socket".to_owned(),
-        );
+        await_true(|| socket.exists(), || "munged makes no socket".to_owned());
         let controller = cluster.daemon("slurmctld", &["-D"]);
         cluster.daemons.push(controller);
         let stepd = fetched("slurm", "bin/slurmstepd").display().to_string();
@@ -98,9 +95,9 @@ impl Cluster {
                 .args(["--noheader", "--states=idle", "--format=%D"])
                 .output()
                 .unwrap();
-            (String::from_utf8_lossy(&output.stdout).trim() == HOSTS.to_string()).then_some(())
+            String::from_utf8_lossy(&output.stdout).trim() == HOSTS.to_string()
         };
-        await_some(idle, || {
+        await_true(idle, || {
             format!("not all nodes are idle: {}", cluster.said())
         });
         cluster

@@ -163,6 +163,14 @@ pub fn await_some<T>(
     panic!("{}", complaint());
 }
 
+/// Looks again and again until `holds` does.
+///
+/// # Panics
+/// When it does not within half a minute, with what `complaint` says.
+pub fn await_true(mut holds: impl FnMut() -> bool, complaint: impl FnOnce() -> String) {
+    await_some(|| holds().then_some(()), complaint);
+}
+
 /// Waits until somebody listens on `port` of 127.0.0.1.
 ///
 /// # Panics

@@ -10,7 +10,7 @@ use crate::{
     parity::Arm,
     port,
     sys::{self, Signal},
-    witness::{Site, await_listener, await_some, upgrades_in_group},
+    witness::{Site, await_listener, await_some, await_true, upgrades_in_group},
 };
 
 /// Sizes of the files that it serves: none, small, one buffer, many.
@@ -161,8 +161,8 @@ impl<'a> Nginx<'a> {
 
     /// The master listens before it has started all of them.
     fn await_workers(&self, master: u32) {
-        await_some(
-            || self.has_workers(master).then_some(()),
+        await_true(
+            || self.has_workers(master),
             || format!("workers are missing\n{}", self.log()),
         );
     }
@@ -244,11 +244,11 @@ impl<'a> Nginx<'a> {
             self.signal(pid, Signal::Kill);
         }
         self.killed.borrow_mut().extend(&victims);
-        await_some(
+        await_true(
             || {
                 let now = self.workers(master);
                 let replaced = !now.iter().any(|pid| victims.contains(pid));
-                (replaced && now.len() >= WORKERS).then_some(())
+                replaced && now.len() >= WORKERS
             },
             || format!("no new workers\n{}", self.log()),
         );
@@ -273,11 +273,11 @@ impl<'a> Nginx<'a> {
     }
 
     fn await_gone(&self, old: &[u32], but: &[u32]) {
-        await_some(
+        await_true(
             || {
                 let now = self.processes();
                 let stays = |pid: &u32| old.contains(pid) && !but.contains(pid);
-                (!now.iter().any(stays)).then_some(())
+                !now.iter().any(stays)
             },
             || format!("old processes stay\n{}", self.log()),
         );

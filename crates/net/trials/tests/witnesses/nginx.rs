@@ -5,7 +5,7 @@ use saiga_trials::{
     peer::Peer,
     scale::by_scale,
     witness::{
-        EVIDENCE, Evidence, Site, await_some,
+        EVIDENCE, Evidence, Site, await_true,
         nginx::{Nginx, SIZES, Setup, check, check_beginnings, content, fetch},
     },
 };
@@ -162,8 +162,8 @@ fn killed_under_load<'a>(site: &Site, nginx: &Nginx<'a>, kill: impl FnOnce(&Ngin
     });
     for (_, mark) in &curls {
         let some = site.path(&format!("{mark}-10-1000"));
-        await_some(
-            || some.exists().then_some(()),
+        await_true(
+            || some.exists(),
             || format!("{mark} does not get there\n{}", nginx.log()),
         );
     }

@@ -13,7 +13,7 @@ use saiga_trials::{
     port,
     scale::by_scale,
     sys::{self, Signal},
-    witness::{EVIDENCE, Server, Site, await_listener, await_some, upgrades_of},
+    witness::{EVIDENCE, Server, Site, await_listener, await_some, await_true, upgrades_of},
 };
 
 /// Keys and configuration for one server and one client.
@@ -190,8 +190,8 @@ fn a_session_whose_sshd_is_killed_ends_and_the_next_one_works() {
                 .stderr(errors.expect("room in the folder"));
             let mut download = ssh.spawn().expect("ssh is installed");
             let enough = by_scale(3, 30) * data.len() as u64;
-            await_some(
-                || (fs::metadata(&come).expect("our own file").len() > enough).then_some(()),
+            await_true(
+                || fs::metadata(&come).expect("our own file").len() > enough,
                 || format!("nothing comes\n{}", server.said()),
             );
             let sessions = children(server.pid());
