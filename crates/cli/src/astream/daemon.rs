@@ -160,6 +160,7 @@ pub(super) fn serve(start: &Start) -> Result<(), String> {
         drill: None,
         metrics: None,
         lock_dir: LOCK_DIR.into(),
+        kept: None,
         system: System::default(),
     };
     let control = Control::new().map_err(|error| error.to_string())?;

@@ -122,6 +122,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         drill,
         metrics,
         lock_dir,
+        kept: if once { None } else { notify::kept() },
         system: System::at(system),
     };
     let control = Control::new().context("cannot begin")?;

@@ -117,6 +117,7 @@ ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-abnormal
 DynamicUser=yes
 RuntimeDirectory={place}
+FileDescriptorStoreMax=1
 AmbientCapabilities={capabilities}
 CapabilityBoundingSet={capabilities}
 {writes}{SANDBOX}

@@ -69,6 +69,7 @@ fn the_unit_says_what_was_asked_for() {
         ("TimeoutStartSec", "1h"),
         ("DynamicUser", "yes"),
         ("RuntimeDirectory", "saiga/saiga-streams"),
+        ("FileDescriptorStoreMax", "1"),
         (
             "AmbientCapabilities",
             "CAP_SYS_ADMIN CAP_DAC_READ_SEARCH CAP_FOWNER",
@@ -182,8 +183,10 @@ fn whoever_waits_for_it_hears_when_all_is_labelled() {
     ]);
     let mut labeller = Labeller::warning(command.env("NOTIFY_SOCKET", &place));
     let mut heard = [0; 64];
-    let len = socket.recv(&mut heard).unwrap();
-    assert_eq!(&heard[..len], b"READY=1");
+    for expected in ["FDSTORE=1\nFDNAME=labels", "READY=1"] {
+        let len = socket.recv(&mut heard).unwrap();
+        assert_eq!(String::from_utf8_lossy(&heard[..len]), expected);
+    }
     assert_eq!(hint(&data.join("ibdata1")), Hint::Long);
     assert_eq!(labeller.end(), Some(0));
 }

@@ -58,6 +58,34 @@ fn the_labeller_s_unit_does_its_work_without_root() {
     machine.run("! systemctl cat saiga-streams");
 }
 
+/// systemd removes the folder of the locks, where the labels are, at every end of the service.
+#[test]
+fn labels_are_the_labeller_s_to_change_after_a_restart_with_other_rules() {
+    let machine = Machine::boot();
+    let hint = |name: &str| {
+        let file = File::open(machine.data.join(name)).unwrap();
+        Fcntl.read(file.as_fd()).unwrap()
+    };
+    let theirs = File::create(machine.data.join("theirs")).unwrap();
+    Fcntl.set(theirs.as_fd(), Hint::Medium).unwrap();
+    File::create(machine.data.join("ours")).unwrap();
+    let starts_with = |wanted: &str, verb: &str| {
+        // Another file each time: a rule file that changes is read again without a restart.
+        machine.run(&format!(
+            "printf '[[rule]]\\npath = \"*\"\\nhint = \"{wanted}\"\\nwhy = \"w\"\\n' >/etc/{wanted}.toml && \
+             saiga streams unit /srv/db --rules /etc/{wanted}.toml --install && systemctl {verb} saiga-streams"
+        ));
+    };
+    starts_with("short", "start");
+    assert_eq!([hint("ours"), hint("theirs")], [Hint::Short, Hint::Medium]);
+    starts_with("long", "restart");
+    assert_eq!([hint("ours"), hint("theirs")], [Hint::Long, Hint::Medium]);
+    // A second restart: the file that systemd keeps goes on from run to run.
+    starts_with("extreme", "restart");
+    let found = [hint("ours"), hint("theirs")];
+    assert_eq!(found, [Hint::Extreme, Hint::Medium]);
+}
+
 #[test]
 fn the_timer_takes_samples() {
     let machine = Machine::boot();

@@ -82,6 +82,9 @@ pub struct Options {
     pub metrics: Option<PathBuf>,
     /// Where locks are.
     pub lock_dir: PathBuf,
+    /// A file that outlives the labeller, for the hints that it has set: a service manager's, which
+    /// removes the directory of the locks at every end.
+    pub kept: Option<Arc<File>>,
     /// What it knows of kernel and devices.
     pub system: System,
 }
@@ -225,7 +228,9 @@ pub fn run(
     // We may wait at our own gate, where no signal wakes us: the gate's threads take them.
     let _signals = gate.as_ref().map(|_| sys::leave_signals());
     let root = options.system.root();
+    let kept = options.kept.iter().flat_map(|file| labels::read_from(file));
     let earlier = locks.iter().flat_map(|lock| labels::read(lock.labels()));
+    let earlier = kept.chain(earlier);
     let earlier = earlier.map(|(identity, hint)| (identity, Label::ours(hint)));
     let earlier = earlier.collect();
     let mut labeller = Labeller {
@@ -439,9 +444,18 @@ impl Labeller<'_> {
     fn remember(&mut self) {
         self.hear_of_gate();
         let locks = self.roots.iter().filter_map(|root| root.lock.as_ref());
-        let files: Vec<PathBuf> = locks.map(|lock| lock.labels().to_owned()).collect();
-        for file in files {
-            match labels::save(&file, &self.labels) {
+        let files = locks.map(|lock| lock.labels().to_owned());
+        let saved = files.map(|file| (labels::save(&file, &self.labels), file));
+        let kept = self.options.kept.iter();
+        let kept = kept.map(|file| {
+            (
+                labels::save_into(file, &self.labels),
+                PathBuf::from("the labels that systemd keeps"),
+            )
+        });
+        let all: Vec<_> = saved.chain(kept).collect();
+        for (saved, file) in all {
+            match saved {
                 Ok(()) => {
                     self.warned.remove(&file);
                 }

@@ -1,5 +1,5 @@
 //! Labels that outlive the labeller: which file has which hint from it, in a file beside the lock
-//! of the directory.
+//! of the directory, and in one that a service manager keeps over a restart of the service.
 //!
 //! After a restart, a hint that an earlier run has set is the labeller's own to change, and one of
 //! another program is not. Files are known by device, inode number and time of birth, and a line
@@ -9,8 +9,9 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::counters;
@@ -51,6 +52,20 @@ pub(crate) fn beside(lock: &Path) -> PathBuf {
 /// # Errors
 /// It cannot be written, or the kernel does not say which boot this is. The old one stays.
 pub(crate) fn save(path: &Path, labels: &HashMap<Identity, Label>) -> io::Result<()> {
+    counters::replace(path, &to_text(labels)?, 0o600)
+}
+
+/// Replaces what is in an open file. A process that is killed meanwhile leaves less than it should.
+///
+/// # Errors
+/// It cannot be written, or the kernel does not say which boot this is.
+pub(crate) fn save_into(file: &File, labels: &HashMap<Identity, Label>) -> io::Result<()> {
+    let text = to_text(labels)?;
+    file.set_len(0)?;
+    file.write_all_at(text.as_bytes(), 0)
+}
+
+fn to_text(labels: &HashMap<Identity, Label>) -> io::Result<String> {
     let mut text = header()?;
     let ours = labels.iter().filter(|(identity, label)| {
         // The next file with its number would be taken for it.
@@ -65,7 +80,7 @@ pub(crate) fn save(path: &Path, labels: &HashMap<Identity, Label>) -> io::Result
             "{major} {minor} {inode} {seconds} {nanoseconds} {hint}"
         );
     }
-    counters::replace(path, &text, 0o600)
+    Ok(text)
 }
 
 /// The hints that earlier runs have set below the directory at `dir`, from the files in `place` and
@@ -85,23 +100,31 @@ pub fn of(place: &Path, dir: &Path) -> HashMap<Identity, Hint> {
 
 /// The hints in the file at `path`; none when there is no such file or when it cannot be trusted.
 pub(crate) fn read(path: &Path) -> HashMap<Identity, Hint> {
-    text_of(path)
+    trusted(path).map_or_else(HashMap::new, |file| read_from(&file))
+}
+
+/// The hints in an open file; none when [`save_into`] did not write it.
+pub(crate) fn read_from(file: &File) -> HashMap<Identity, Hint> {
+    text_of(file)
         .and_then(|text| parse(&text, &header().ok()?))
         .unwrap_or_default()
 }
 
-fn text_of(path: &Path) -> Option<String> {
+/// A file that only its owner can have written.
+fn trusted(path: &Path) -> Option<File> {
     let folder = path.parent()?.symlink_metadata().ok()?;
-    let mut file = lock::open(path).ok()?;
+    let file = lock::open(path).ok()?;
     let stat = file.metadata().ok()?;
     let is_closed = folder.mode() & 0o022 == 0 && stat.permissions().mode() & 0o7777 == 0o600;
     let is_own = folder.is_dir() && stat.is_file() && folder.uid() == stat.uid();
-    if !is_closed || !is_own {
-        return None;
-    }
+    (is_closed && is_own).then_some(file)
+}
+
+fn text_of(mut file: &File) -> Option<String> {
     let limit = LINE.saturating_mul(u64::try_from(FILES).ok()?);
     let mut text = String::new();
-    (&mut file).take(limit).read_to_string(&mut text).ok()?;
+    file.rewind().ok()?;
+    file.take(limit).read_to_string(&mut text).ok()?;
     Some(text)
 }
 
@@ -160,6 +183,21 @@ mod tests {
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o600);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_open_file_holds_the_last_labels_only() {
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(read_from(&file), HashMap::new());
+        let labels = |inodes: &[u64]| {
+            let of = |inode: &u64| (identity(*inode), Label::ours(Hint::Short));
+            inodes.iter().map(of).collect()
+        };
+        save_into(&file, &labels(&[5, 6])).unwrap();
+        save_into(&file, &labels(&[7])).unwrap();
+        let expected = HashMap::from([(identity(7), Hint::Short)]);
+        assert_eq!(read_from(&file), expected);
+        assert_eq!(read_from(&file), expected, "it is read from its beginning");
     }
 
     #[test]

@@ -52,6 +52,7 @@ fn label_once(dir: &Path, setter: Answer) -> (Ended, Vec<String>) {
         drill: None,
         metrics: None,
         lock_dir: dir.join("locks"),
+        kept: None,
         system: System::default(),
     };
     let warnings = RefCell::new(Vec::new());
