@@ -73,7 +73,8 @@ fn lookup_family(fd: Fd, tuple: &Tuple, family: i32) -> Sys<SocketFacts> {
     let request = request(tuple, family).ok_or(Errno(libc::ENOENT))?;
     sys::sendto(fd, &request, 0, &[])?;
     let mut answer = [0u8; 512];
-    let len = sys::recv(fd, &mut answer, 0)?;
+    // The kernel has answered by the time the question is sent, or has had no memory for it.
+    let len = sys::recv(fd, &mut answer, libc::MSG_DONTWAIT)?;
     parse(answer.get(..len).unwrap_or(&[]))
 }
 

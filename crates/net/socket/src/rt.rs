@@ -6,6 +6,7 @@
 use crate::fork::CHANGED;
 use crate::lock::Lock;
 use crate::table;
+use crate::undisturbed::Undisturbed;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::bell::Ringer;
 use saiga_channel::diag::{self, SocketFacts};
@@ -89,6 +90,8 @@ fn own_page() {
     if !is_parents() || !in_own_process() {
         return;
     }
+    // A handler that jumped out of here would leave the lock taken for ever.
+    let _undisturbed = Undisturbed::begin();
     let Some(_guard) = MAKING.lock() else { return };
     let Some(page) = PAGE.get().filter(|_| is_parents()) else {
         return;
@@ -173,6 +176,8 @@ fn diag() -> Sys<Fd> {
 /// and an answer does not say whose question it was.
 pub(crate) fn look_up(tuple: &Tuple) -> Sys<SocketFacts> {
     static ASKING: Lock = Lock::new();
+    // As in `own_page`.
+    let _undisturbed = Undisturbed::begin();
     let _turn = ASKING.lock().ok_or(Errno(libc::EAGAIN))?;
     let fd = diag()?;
     let answer = diag::lookup(fd, tuple);
