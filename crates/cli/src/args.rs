@@ -84,7 +84,7 @@ pub(crate) fn parse() -> Result<Verb, ExitCode> {
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         return Err(exit::complain(text.trim_end()));
     }
-    // Help and version are results: a reader that closes the pipe early is no fault.
+    // Help and version are results: a reader that closes the pipe early is not a fault.
     Err(exit::code(
         error
             .print()

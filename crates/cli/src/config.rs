@@ -46,7 +46,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 pub(crate) fn load() -> anyhow::Result<Settings> {
     for name in saiga_settings::unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
         exit::say(&format!(
-            "warning: ${name} is no variable of Saiga; see `saiga config show`"
+            "warning: ${name} is not a variable of Saiga; see `saiga config show`"
         ));
     }
     let variable = |name: &str| std::env::var_os(name);

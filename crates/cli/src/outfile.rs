@@ -33,7 +33,7 @@ pub(crate) fn write(path: &Path, content: &str) -> anyhow::Result<()> {
 
 fn parts(path: &Path) -> anyhow::Result<(&Path, &str)> {
     let name = path.file_name().and_then(|name| name.to_str());
-    let name = name.with_context(|| format!("{} is no name of a file", path.display()))?;
+    let name = name.with_context(|| format!("{} is not a file name", path.display()))?;
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         Some(_) | None => Path::new("."),

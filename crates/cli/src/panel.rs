@@ -2,7 +2,7 @@
 //!
 //! News come in by [`Panel::tell`] from whoever has them; the host's are fetched from [`Host`], or
 //! come with the load's where that watches it. Lines
-//! for people go above it ([`Panel::say`]). Where stderr is no terminal there is no panel, and
+//! for people go above it ([`Panel::say`]). Where stderr is not a terminal there is no panel, and
 //! whoever wanted one falls back to lines.
 //!
 //! Deliberately absent: what the panel shows (`saiga_sampler::dashboard`).
@@ -54,7 +54,7 @@ struct State {
 }
 
 impl Panel {
-    /// On stderr, unless it is no terminal or one that cannot move its cursor.
+    /// On stderr, unless it is not a terminal or one that cannot move its cursor.
     pub(crate) fn open(host: &Arc<Host>) -> Option<Self> {
         let can_move =
             std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");

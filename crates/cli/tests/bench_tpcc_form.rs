@@ -38,7 +38,7 @@ fn the_example_is_built_and_run_and_the_command_line_wins() {
     let built = step(&saiga, "build", &[]);
     assert_eq!(built.code, Some(0), "{}", built.stderr);
     let run = step(&saiga, "run", &["--for", "1s", "--json", "--no-check"]);
-    // So short a run may be too small for a bound, which is no matter here.
+    // So short a run may be too small for a bound, which does not matter here.
     assert!(matches!(run.code, Some(0 | 1)), "{}", run.stderr);
     let record: Value = serde_json::from_str(&run.stdout).unwrap();
     let text = record.to_string();
@@ -80,6 +80,6 @@ fn mistakes_are_named_by_the_keys_of_the_file() {
     )
     .unwrap();
     let bad = step(&saiga, "check", &[]);
-    let wanted = "line 19: run.terminal is no key (did you mean run.terminals?)";
+    let wanted = "line 19: run.terminal is not a key (did you mean run.terminals?)";
     assert!(bad.stderr.contains(wanted), "{}", bad.stderr);
 }

@@ -317,7 +317,7 @@ fn mistakes_in_the_file_are_told_before_anything_is_started() {
     let said = run(&test, &twice);
     assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
     for told in [
-        "e.toml is no experiment:\n",
+        "e.toml is not an experiment:\n",
         "arm \"a\" is there twice; give it another name",
         "workload.metric.beter is not known here; did you mean better?",
     ] {

@@ -549,7 +549,7 @@ fn hints_of_the_props_file_become_server_and_restore() {
         has_line(&said, &line);
         has_line(&said, &format!("saiga run --require -- {line}"));
     }
-    let told = "is no snapshot, and nothing is restored";
+    let told = "is not a snapshot, and nothing is restored";
     assert!(said.stderr.contains(told), "{}", said.stderr);
 
     let (data, backup) = (test.text("data"), test.text("backup"));

@@ -172,7 +172,7 @@ fn a_comparison_is_drawn_and_its_lines_stay_above() {
     assert!(terminal.screen.awaits_a_prompt(), "{left}");
 }
 
-/// A window with room for nothing is no reason to fail.
+/// A window with room for nothing is not a reason to fail.
 #[test]
 fn a_tiny_terminal_gets_what_fits() {
     let test = Marked::new();

@@ -90,7 +90,7 @@ fn what_is_installed_works_and_can_be_uninstalled() {
         "/proc/self/maps",
     ]);
     let output = command.env("SAIGA_CONFIG", "/dev/null").output().unwrap();
-    assert!(!output.status.success(), "/dev/null is no settings file");
+    assert!(!output.status.success(), "/dev/null is not a settings file");
     let output = command
         .env_remove("SAIGA_CONFIG")
         .env("HOME", root.path())

@@ -272,7 +272,7 @@ fn a_user_restores_what_is_their_own() {
     assert!(
         refused
             .stderr
-            .contains("belongs to group 0, of which this user is no member"),
+            .contains("belongs to group 0, of which this user is not a member"),
         "{refused:?}"
     );
     assert!(data.join("stranger").exists());

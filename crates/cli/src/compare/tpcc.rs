@@ -156,7 +156,7 @@ fn restored(args: &Args, props: &[Props]) -> anyhow::Result<Option<Snapshotted>>
     let held = Snapshot::open(&dir);
     if given.is_none() && held.is_err() {
         exit::say(&format!(
-            "backup={} is no snapshot, and nothing is restored between runs; with --snapshot DIR \
+            "backup={} is not a snapshot, and nothing is restored between runs; with --snapshot DIR \
              one is taken of data=",
             dir.display()
         ));

@@ -65,7 +65,7 @@ impl<'a> BesideRuns<'a> {
             name: name.to_owned(),
             pids,
         };
-        // All that we start descends from us; what is no server and no hog is the client.
+        // Everything we start descends from us; what is neither a server nor a hog is the client.
         let mut groups = vec![
             group("server", begun.servers.clone()),
             group("client", vec![std::process::id()]),

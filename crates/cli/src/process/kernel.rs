@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(listeners_on(std::process::id(), port).len(), 1);
         let found = super::super::listener_at(port);
         assert_eq!(found, Some(std::process::id()));
-        // A connection is no listener, and nobody listens where it begins.
+        // A connection is not a listener, and nobody listens where it begins.
         let connection = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
         let begins = connection.local_addr().unwrap().port();
         assert!(listeners_on(std::process::id(), begins).is_empty());

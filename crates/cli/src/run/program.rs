@@ -166,7 +166,7 @@ struct Elf {
 }
 
 impl Elf {
-    /// Reads the headers; `None` when the file is no ELF file.
+    /// Reads the headers; `None` when the file is not an ELF file.
     fn read(path: &Path) -> std::io::Result<Option<Self>> {
         let file = File::open(path)?;
         let mut header = [0; 64];

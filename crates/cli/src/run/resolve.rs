@@ -67,7 +67,7 @@ impl Command {
     fn of(file: PathBuf) -> Self {
         let mut head = [0; 4];
         let read = File::open(&file).and_then(|file| file.read_at(&mut head, 0));
-        // A file that may be executed but not read is no script: a shell could not read it.
+        // A file that may be executed but not read is not a script: a shell could not read it.
         let is_shell_script =
             read.is_ok_and(|n| n > 0) && !head.starts_with(b"#!") && &head != b"\x7fELF";
         if is_shell_script {

@@ -77,7 +77,7 @@ fn is_there(root: &Path, folder: &Path) -> anyhow::Result<()> {
     let relative = folder.strip_prefix("/").unwrap_or(folder);
     if !root.join(relative).is_dir() {
         bail!(
-            "{} is no folder, and --metrics needs it; make it first",
+            "{} is not a folder, and --metrics needs it; make it first",
             folder.display()
         );
     }

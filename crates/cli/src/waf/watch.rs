@@ -118,7 +118,7 @@ fn make_folder(file: &Path) -> anyhow::Result<()> {
     made.with_context(|| format!("cannot make {}; name another --file", folder.display()))
 }
 
-/// What is printed of samples that are kept: where it goes may fill up, and that is no reason to take none.
+/// What is printed of samples that are kept: where it goes may fill up, and that is not a reason to take none.
 #[derive(Debug)]
 struct Lines {
     are_lost: bool,

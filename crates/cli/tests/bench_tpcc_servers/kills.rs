@@ -9,7 +9,7 @@ use crate::bench::{Bench, TERMINALS};
 use crate::books::{Books, total};
 use crate::system::{System, lasting};
 
-/// A shorter pause is no gap.
+/// A shorter pause is not a gap.
 const LEAST: Duration = Duration::from_secs(1);
 const OUTAGE: Duration = Duration::from_millis(1200);
 

@@ -128,7 +128,7 @@ fn hints_that_reach_a_drive_are_a_success_and_others_only_when_asked_for() {
         Some(0)
     );
 
-    // All labels are there, and reach nothing: that is no success unless it is asked for.
+    // All labels are there, and reach nothing: that is a failure unless --any-route is given.
     assert_eq!(said(&mut site.streams(&words)).code, Some(1));
     assert_eq!(said(&mut site.streams(&once)).code, Some(1));
     for words in [&words[..], &once] {
@@ -151,7 +151,7 @@ fn hints_that_reach_a_drive_are_a_success_and_others_only_when_asked_for() {
     );
 }
 
-/// A link to a file is no entry of its own in the table, and the backup has the link only.
+/// A link to a file is not an entry of its own in the table, and the backup has the link only.
 #[test]
 fn a_file_that_a_link_leads_to_keeps_the_plan_away() {
     let mut site = Site::new();

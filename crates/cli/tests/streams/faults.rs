@@ -309,7 +309,10 @@ fn new_rules_are_taken_up_and_bad_ones_are_not() {
     write("nonsense");
     labeller.wait_for("the old rules stay: ");
     let line = labeller.said.last().unwrap();
-    assert!(line.contains("my.toml:3: `nonsense` is no hint"), "{line}");
+    assert!(
+        line.contains("my.toml:3: `nonsense` is not a hint"),
+        "{line}"
+    );
     fs::write(data.join("ab"), "").unwrap();
     labeller.wait_for("ab long");
     labeller.signal("HUP");

@@ -90,7 +90,7 @@ fn files_are_labelled_wherever_they_come_from() {
     }
 }
 
-/// The kernel calls it `#12 (deleted)`, which is no name that a rule could mean.
+/// The kernel calls it `#12 (deleted)`, which is not a name that a rule could mean.
 #[test]
 fn a_file_without_a_name_gets_its_hint_with_its_name() {
     let mut site = Site::new();

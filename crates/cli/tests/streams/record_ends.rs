@@ -10,7 +10,7 @@ use crate::site::{Labeller, Site, run};
 use crate::support::text;
 
 /// A server of a shell that, once asked to end, says so, waits for a word through the pipe `$1`, and saves `$0/saved`. What
-/// it has started is no shell any more when it says so: between fork and exec a shell swallows what it traps.
+/// it has started is not a shell any more when it says so: between fork and exec a shell swallows what it traps.
 const SERVER: &str = "trap 'echo asked >&2; read word <\"$1\"; dd if=/dev/zero of=\"$0/saved\" bs=64k count=4 conv=fsync; exit' TERM
     sleep 1000 & until grep -q sleep /proc/$!/comm; do :; done
     echo started >&2; wait";

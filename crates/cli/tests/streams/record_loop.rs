@@ -238,7 +238,7 @@ fn where_no_volume_can_be_nothing_is_made() {
     let (full, used, inside) = (text(&full), text(&used), text(&inside));
     let begin = ["--image-dir", images, "--out"];
     for (more, expected) in [
-        (&[out, "--loop", "8", dir][..], "is no size"),
+        (&[out, "--loop", "8", dir][..], "is not a size"),
         (&[out, "--loop", "320MiB", full], "it is not empty (used)"),
         (
             &[out, "--loop", "320MiB", dir, used],

@@ -20,7 +20,7 @@ impl Home {
     fn new(site: &Site) -> Self {
         let dir = site.path("home");
         fs::create_dir(&dir).unwrap();
-        // A server is no root.
+        // A server does not run as root.
         let outer = dir.parent().unwrap();
         fs::set_permissions(outer, Permissions::from_mode(0o755)).unwrap();
         Self(dir)

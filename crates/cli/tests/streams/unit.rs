@@ -295,7 +295,7 @@ fn what_cannot_become_a_unit_is_named() {
                 "/no/such/m.prom",
                 "--install",
             ],
-            "/no/such is no folder",
+            "/no/such is not a folder",
         ),
         (
             &["/data", "--rules", "mysql", "--before", "a.mount"],

@@ -76,7 +76,10 @@ const BAD: &[(&[&str], &str)] = &[
     (&["--sequential", "--handles", "3"], "cannot be used with"),
     (&["--trace", "T", "--pages", "9"], "cannot be used with"),
     (&["--trace", "/no/file"], "cannot open /no/file"),
-    (&["--trace", "BAD"], "line 4: lba \"x\" is no whole number"),
+    (
+        &["--trace", "BAD"],
+        "line 4: lba \"x\" is not a whole number",
+    ),
     (
         &["--trace", "EMPTY"],
         "has no writes, so there is nothing to simulate",
@@ -113,7 +116,7 @@ const BAD: &[(&[&str], &str)] = &[
         &["--trace", "T", "--report", "/no/page.html"],
         "cannot write /no/page.html: there is no directory /no",
     ),
-    (&["--trace", "T", "--report", "/"], "/ is no name of a file"),
+    (&["--trace", "T", "--report", "/"], "/ is not a file name"),
     (
         &["--trace", "T", "--report", "/tmp"],
         "/tmp is a directory; name a file in it",

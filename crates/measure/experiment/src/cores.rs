@@ -91,7 +91,7 @@ impl Cores {
         Ok(Self::among(allowed).ok_or(io::ErrorKind::NotFound)?)
     }
 
-    /// Chooses the first of these, and the next that is no hardware thread of it where there
+    /// Chooses the first of these, and the next that is not a hardware thread of it where there
     /// is one; `None` when there are none at all.
     #[must_use]
     pub fn among(allowed: Vec<usize>) -> Option<Self> {
@@ -138,7 +138,7 @@ fn siblings_of(cpu: usize) -> Vec<usize> {
         .unwrap_or_default()
 }
 
-/// Reads a kernel CPU list such as `0-1,4`; what is no number is left out.
+/// Reads a kernel CPU list such as `0-1,4`; what is not a number is left out.
 fn cpu_list(text: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));

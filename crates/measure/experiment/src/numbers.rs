@@ -9,7 +9,7 @@ const MAX: usize = 4095;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Numbers(pub Vec<usize>);
 
-/// A text that is no such list.
+/// A text that is not such a list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a list such as 0-27,32-59 of numbers up to {MAX}")]
 pub struct NotNumbers;

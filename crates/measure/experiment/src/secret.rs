@@ -57,7 +57,7 @@ pub fn words(words: &[String]) -> Vec<String> {
     words.iter().map(|word| reader.shown(word)).collect()
 }
 
-/// A line for a shell, as others may see it: what is no secret stays as it is, to the blank.
+/// A line for a shell, as others may see it: what is not a secret stays as it is, to the blank.
 #[must_use]
 pub fn line(text: &str) -> String {
     let mut reader = Reader::default();

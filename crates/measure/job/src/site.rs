@@ -226,7 +226,7 @@ impl Site {
             Step::Gone(index) if self.begun.contains(&Point::Start) => {
                 running::await_gone(&self.arm.servers[*index])
             }
-            // The load is no step of ours: the engine asks for it.
+            // The load is not a step of ours: the engine asks for it.
             Step::Load | Step::Gone(_) => Ok(()),
         }
     }

@@ -162,7 +162,7 @@ fn unrestored(error: RestoreError, keeps_data: bool, interrupt: &Interrupt) -> F
     told(interrupt, error)
 }
 
-/// What ended because the user wished it is no fault.
+/// What ended because the user wished it is not a fault.
 fn told(interrupt: &Interrupt, error: impl std::error::Error + Send + Sync + 'static) -> Failure {
     if interrupt.raised() {
         Failure::Interrupted

@@ -31,7 +31,7 @@ const OPEN_LIMIT: Duration = Duration::from_secs(180);
 /// Memory that does not become less for so long will not: idle rings are given back within two
 /// seconds.
 const SETTLED: Duration = Duration::from_millis(2500);
-/// Memory that still becomes less after this long is no cost of connections.
+/// Memory that still becomes less after this long is not a cost of connections.
 const SETTLE_LIMIT: Duration = Duration::from_secs(30);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -282,6 +282,6 @@ mod tests {
     #[test]
     fn memory_is_divided_among_the_connections() {
         assert!((each(1000, 21_000, 10) - 2000.0).abs() < 1e-9);
-        assert!((each(9, 1, 10)).abs() < 1e-9, "less is no negative cost");
+        assert!((each(9, 1, 10)).abs() < 1e-9, "less is not a negative cost");
     }
 }

@@ -1,5 +1,5 @@
 //! Resident memory of a process (`man 5 proc_pid_status`), without the pages of its program and
-//! libraries: how much of a program is read from its file is no matter of its connections.
+//! libraries: how much of a program is read from its file does not depend on its connections.
 
 use std::fs;
 use std::io;

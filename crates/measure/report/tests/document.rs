@@ -119,7 +119,7 @@ fn of_a_single_cell_figure_and_lead_say_the_same() {
     assert_eq!(before.verdict.tone, Tone::Neutral, "files from before");
 }
 
-/// An arm that was given up before its first run has no settings, which is no difference.
+/// An arm that was given up before its first run has no settings, which is not a difference.
 #[test]
 fn an_arm_that_never_ran_is_in_no_table_of_settings() {
     let mut result = sample();

@@ -58,7 +58,7 @@ pub enum Device {
 
 /// A word in `osCollectorDevices` that names no device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{word:?} is no device; write blk_NAME for a disk or net_NAME for a network interface")]
+#[error("{word:?} is not a device; write blk_NAME for a disk or net_NAME for a network interface")]
 pub struct UnknownDevice {
     /// The word.
     pub word: String,

@@ -139,7 +139,7 @@ fn look(dir: &Path) -> Result<Option<Seen>, NotReady> {
     options.read(true).custom_flags(flags.bits().cast_signed());
     let file = match options.open(&path) {
         Ok(file) => file,
-        // What is no directory holds no restore; it is told apart elsewhere.
+        // What is not a directory holds no restore; it is told apart elsewhere.
         Err(error)
             if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) =>
         {

@@ -3,7 +3,7 @@
 //! [`take()`] copies stopped directories ("parts") into a snapshot; [`restore()`] makes them what they
 //! were, writing no more than what differs; [`verify()`] reads a snapshot back. Nothing is copied
 //! from under a running server or replaced under one ([`check_not_running`]); an interrupted take
-//! is no snapshot, and an interrupted restore keeps a server from its data ([`check_ready`]) until
+//! is not a snapshot, and an interrupted restore keeps a server from its data ([`check_ready`]) until
 //! it is finished. Files share extents (reflink) where the file system can.
 //!
 //! Deliberately absent: servers that cannot be stopped. Their data are brought back by SQL, which

@@ -44,9 +44,9 @@ pub(crate) fn targets(strays: &[Stray]) -> String {
 pub(crate) enum Leads {
     /// Into a part, or nowhere.
     Well,
-    /// To a directory that is no part: its data would be missing.
+    /// To a directory that is not a part: its data would be missing.
     ToDirectory(Stray),
-    /// To a file that is no part's, or to a disk: a table on another drive, or a certificate.
+    /// To a file outside all parts, or to a disk: a table on another drive, or a certificate.
     ToFile(Stray),
     /// To something that holds no data: `/dev/null`.
     ToSpecial(Stray),

@@ -38,11 +38,11 @@ pub enum PartError {
         error: io::Error,
     },
     /// It is a file.
-    #[error("{} is no directory", shown(.0))]
+    #[error("{} is not a directory", shown(.0))]
     NoDirectory(PathBuf),
     /// A restore would replace parts of the system, or all that a person has.
     #[error(
-        "{} holds {}, which is no server's data; name the data directory itself",
+        "{} holds {}, which is not a server's data; name the data directory itself",
         shown(path),
         shown(holds)
     )]
@@ -180,19 +180,19 @@ mod tests {
             (&[], "no directory is named"),
             (
                 &["/"],
-                "/ holds /bin, which is no server's data; name the data directory itself",
+                "/ holds /bin, which is not a server's data; name the data directory itself",
             ),
             (
                 &["/var"],
-                "/var holds /var/lib, which is no server's data; name the data directory itself",
+                "/var holds /var/lib, which is not a server's data; name the data directory itself",
             ),
             (
                 &["/root"],
-                "/root holds /root, which is no server's data; name the data directory itself",
+                "/root holds /root, which is not a server's data; name the data directory itself",
             ),
             (
                 &["/proc/1"],
-                "/proc/1 holds /proc, which is no server's data; name the data directory itself",
+                "/proc/1 holds /proc, which is not a server's data; name the data directory itself",
             ),
             (&["/d", "/d"], "/d is named twice"),
             (

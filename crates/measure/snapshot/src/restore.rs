@@ -36,7 +36,7 @@ pub enum RestoreError {
     #[error(transparent)]
     NotReady(#[from] NotReady),
     /// A link or a file has taken the place of the directory, or of one above it.
-    #[error("{} is no directory any more, or a link leads there; put the directory back", shown(.0))]
+    #[error("{} is not a directory any more, or a link leads there; put the directory back", shown(.0))]
     Moved(PathBuf),
     /// The disk that was mounted there is not.
     #[error("a file system was mounted on {} when the snapshot was taken, and is not now; mount it", shown(.0))]
@@ -60,7 +60,7 @@ pub enum RestoreError {
     },
     /// Files of a group that only root can give them.
     #[error(
-        "{} belongs to group {gid}, of which this user is no member; only root can give it back to that group",
+        "{} belongs to group {gid}, of which this user is not a member; only root can give it back to that group",
         shown(path)
     )]
     Group {
@@ -196,7 +196,7 @@ fn attempt(
         tree.flush()?;
     }
     proof::of(&plan, &trees, report)?;
-    // A server that was started meanwhile has read what is no state of its data.
+    // A server that was started meanwhile has read what is not a state of its data.
     running::check_not_running(&paths, options.unseen)?;
     journal.finish(&trees)?;
     Ok(done)

@@ -20,7 +20,7 @@ pub struct Snapshot {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Nothing is there, or something else.
-    #[error("{} is no snapshot: there is no {} in it", shown(.0), store::MANIFEST)]
+    #[error("{} is not a snapshot: there is no {} in it", shown(.0), store::MANIFEST)]
     None(PathBuf),
     /// `take` did not come to its end.
     #[error(

@@ -52,7 +52,7 @@ pub(crate) enum Access {
 }
 
 impl<'d> Tree<'d> {
-    /// Opens the directory `path`, whose last component is no link.
+    /// Opens the directory `path`, whose last component is not a link.
     pub(crate) fn open(disk: &'d Disk, path: &Path) -> Result<Self, Fault> {
         let open = || rustix::fs::open(path, FOLDER, Mode::empty());
         let root = disk.pass(Op::Look, open);
@@ -222,7 +222,7 @@ impl<'d> Tree<'d> {
         )
     }
 
-    /// Removes a name that is no folder's.
+    /// Removes a name unless it is that of a folder.
     pub(crate) fn remove(&self, inner: &Path) -> Result<(), Fault> {
         self.at(Op::Remove, "remove", inner, |dir, name| {
             rustix::fs::unlinkat(dir, name, AtFlags::empty())

@@ -286,7 +286,7 @@ mod tests {
         );
         assert!(
             invalid(early(), early()).is_some(),
-            "no bytes at all are no proof"
+            "no bytes at all prove nothing"
         );
     }
 

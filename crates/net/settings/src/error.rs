@@ -20,7 +20,7 @@ pub enum SettingsError {
         /// What the kernel answered.
         source: io::Error,
     },
-    /// The path leads to something that is no settings file.
+    /// The path leads to something that is not a settings file.
     #[error("{path} is not a settings file: {what}", path = path.display())]
     NotASettingsFile {
         /// The path.
@@ -28,7 +28,7 @@ pub enum SettingsError {
         /// What it is instead.
         what: &'static str,
     },
-    /// A line of the file is no TOML, names an unknown key, or holds a bad value.
+    /// A line of the file is not TOML, names an unknown key, or holds a bad value.
     #[error("{path} line {line}: {problem}", path = path.display())]
     Line {
         /// The file.

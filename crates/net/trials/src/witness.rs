@@ -263,7 +263,7 @@ impl Server {
         assert_eq!(ending, Ending::Signalled(libc::SIGKILL), "{}", self.said());
     }
 
-    /// Asks it to end, waits, and demands that it was no crash.
+    /// Asks it to end, waits, and demands that it was not a crash.
     ///
     /// # Panics
     /// When it was killed by another signal, or stays.

@@ -16,7 +16,7 @@ pub struct Device {
 
 /// There is no such block device in sysfs.
 #[derive(Debug, thiserror::Error)]
-#[error("{device} is no block device here: {}: {error}", path.display())]
+#[error("{device} is not a block device here: {}: {error}", path.display())]
 pub struct UnknownDevice {
     /// Which.
     pub device: Device,
@@ -30,7 +30,7 @@ pub struct UnknownDevice {
 const MINOR_BITS: u32 = 20;
 
 impl Device {
-    /// The device on which a file lies; that of btrfs and others is no block device.
+    /// The device on which a file lies; that of btrfs and others is not a block device.
     ///
     /// # Errors
     /// When the file cannot be looked at.

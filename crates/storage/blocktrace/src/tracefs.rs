@@ -49,7 +49,7 @@ pub(crate) struct TracefsTap {
     // Closed before the instance goes, which it keeps in use.
     pipe: File,
     instance: Instance,
-    /// What was read and is no whole line yet.
+    /// What was read and is not a whole line yet.
     rest: Vec<u8>,
     nonsense: u64,
 }

@@ -144,7 +144,7 @@ pub enum ConfigError {
         /// What was asked for.
         pages: u32,
     },
-    /// Without spare space nothing can be collected, and ten times the data is no SSD.
+    /// Without spare space nothing can be collected, and ten times the data is not an SSD.
     #[error("over-provisioning {value}: use a share above 0 and at most 10, as 0.07 for 7 %")]
     OverProvisioning {
         /// What was asked for.

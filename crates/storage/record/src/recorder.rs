@@ -198,7 +198,7 @@ impl Recorder {
         let mut waiting = Waiting::default();
         // File systems that links lead to are found by the scan; with them it begins anew.
         let (began_ns, scan) = loop {
-            // What was written before gets its place now, and is no part of the recording.
+            // What was written before gets its place now, and is not a part of the recording.
             sync(&scanner.places(), &mut || taps.fetch(&mut waiting));
             taps.follow(&mut scanner.spaces().iter().map(|space| &space.ground))?;
             let began_ns = now_ns();

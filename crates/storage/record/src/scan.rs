@@ -88,7 +88,7 @@ pub(crate) struct Scanner {
     map: Arc<Map>,
     has_changed: bool,
     told: HashSet<PathBuf>,
-    /// Whether a file that cannot be recorded is no reason to end any more: others are being recorded.
+    /// Whether a file that cannot be recorded is not a reason to end any more: others are being recorded.
     pub(crate) has_begun: bool,
     /// What people should know, until it is taken.
     pub(crate) remarks: Vec<String>,
@@ -378,7 +378,7 @@ impl Scanner {
             Err(Errno::OPNOTSUPP | Errno::NOTTY) if self.has_begun => {
                 let known = self.space_of(identity).map(|space| space.dir.clone());
                 let place = known.unwrap_or_else(|| path.to_owned());
-                self.remark(&place, "does not tell where its files lie (FIEMAP); what is written to them is no file's");
+                self.remark(&place, "does not tell where its files lie (FIEMAP); what is written to them is not counted for any file");
             }
             Err(Errno::OPNOTSUPP | Errno::NOTTY) => {
                 return Err(GroundError::Unfit {

@@ -138,7 +138,7 @@ impl Tally {
         *self.hints.entry(key).or_default() += bytes;
     }
 
-    /// Bytes written, by file and hint. Unlike in the trace, what a file wrote that was gone at the next look is no file's.
+    /// Bytes written, by file and hint. Unlike in the trace, what a file wrote that was gone at the next look is not counted for any file.
     pub fn hints(&self) -> impl Iterator<Item = Hinted<'_>> {
         let rows = self.hints.iter();
         rows.map(|((file, hint, is_part), bytes)| Hinted {

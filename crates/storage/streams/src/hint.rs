@@ -22,9 +22,9 @@ pub enum Hint {
     Extreme,
 }
 
-/// A word that is no hint.
+/// A word that is not a hint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no hint; use short, medium, long, extreme or none")]
+#[error("`{0}` is not a hint; use short, medium, long, extreme or none")]
 pub struct UnknownHint(pub String);
 
 impl Hint {

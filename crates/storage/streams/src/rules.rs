@@ -88,7 +88,7 @@ pub struct Origin {
     pub source: Arc<str>,
     /// Its line, from 1.
     pub line: usize,
-    /// Whether the set is built in: that some of its rules match nothing is no surprise.
+    /// Whether the set is built in: that some of its rules match nothing is not a surprise.
     pub is_builtin: bool,
 }
 
@@ -226,8 +226,8 @@ pub enum Problem {
         "failed to parse the rule: {0} words, where astream wants `REGEX STREAM` (a path cannot hold a space)"
     )]
     Words(usize),
-    /// astream: the second word is no number.
-    #[error("failed to parse the rule: the stream `{0}` is no number")]
+    /// astream: the second word is not a number.
+    #[error("failed to parse the rule: the stream `{0}` is not a number")]
     Stream(String),
     /// astream: too long.
     #[error("{0} bytes; {limit} is astream's limit for a line", limit = astream::LINE_LIMIT)]

@@ -91,7 +91,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// A folder without the one page that a recording must have.
-    #[error("{} is no recording of a drive: it has no {}", path.display(), Page::Controller.file_name())]
+    #[error("{} is not a recording of a drive: it has no {}", path.display(), Page::Controller.file_name())]
     NoRecording {
         /// The folder.
         path: PathBuf,

@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(both.waf().unwrap().high, None);
     }
 
-    /// Of one step, all but a byte may be the error: that is no basis for a bound of thousands of millions.
+    /// Of one step, all but a byte may be the error: that is not a basis for a bound of thousands of millions.
     #[test]
     fn one_step_of_host_writes_has_no_upper_bound() {
         let step = 1_000_000_000;

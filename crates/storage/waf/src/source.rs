@@ -18,7 +18,7 @@ use crate::drive::{Drive, ReadError};
 use crate::identity::{Group, Identity};
 use crate::page::Page;
 
-/// A thousand million times what any drive will write: more is no counter. Sums and products of what is below have
+/// A thousand million times what any drive will write: more is not a counter. Sums and products of what is below have
 /// room in 128 bits.
 pub(crate) const MOST_BYTES: u128 = 1 << 90;
 

@@ -45,7 +45,7 @@ pub struct Run {
     pub by: By,
     /// How streams are kept apart.
     pub placement: Placement,
-    /// Whether this is no rule set but a placement by known death times.
+    /// Whether this is not a rule set but a placement by known death times.
     pub is_oracle: bool,
     /// What was found.
     pub case: Case,

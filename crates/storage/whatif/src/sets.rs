@@ -49,7 +49,7 @@ pub struct Set {
     /// What reports call it.
     pub name: String,
     pub(crate) rules: Kind,
-    /// That rules of it match nothing is no surprise.
+    /// That rules of it match nothing is not a surprise.
     is_given: bool,
 }
 
@@ -184,7 +184,7 @@ pub struct Joined {
     pub matches: Vec<Match>,
     /// Bytes that the trace writes.
     pub written_bytes: u64,
-    /// That rules of it match nothing is no surprise.
+    /// That rules of it match nothing is not a surprise.
     pub is_given: bool,
     /// The stream of each file by its name.
     of_file: HashMap<String, usize>,
@@ -218,7 +218,7 @@ impl Joined {
         self.matches.iter().map(|rule| rule.written_bytes).sum()
     }
 
-    /// The rules that decide for no file, unless that is no surprise.
+    /// The rules that decide for no file, unless that is expected.
     #[must_use]
     pub fn idle(&self) -> Vec<&str> {
         let idle = self.matches.iter().filter(|rule| rule.files == 0);

@@ -114,7 +114,7 @@ impl Target {
             target: self,
             child,
             ending: None,
-            // A time beyond all clocks is no deadline.
+            // A time beyond all clocks is not a deadline.
             deadline: time.and_then(|time| Instant::now().checked_add(time)),
         })
     }

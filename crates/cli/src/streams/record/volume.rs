@@ -163,7 +163,7 @@ fn warn_of_room(image_dir: &Path, bytes: u64) {
 
 /// `8GiB`, `512 MiB`.
 pub(super) fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is no size; use a number with its unit, such as 8GiB");
+    let wrong = || format!("{text:?} is not a size; use a number with its unit, such as 8GiB");
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
     let (number, unit) = text.split_at(digits);
     let shift = match unit.trim_start() {

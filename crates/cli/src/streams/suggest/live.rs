@@ -63,7 +63,7 @@ impl Live {
 
     /// Whether the user gives up: by one signal more than the one that ended the recording.
     pub(super) fn is_given_up(&self) -> bool {
-        // A count that cannot be had is no reason to throw away what was recorded.
+        // A count that cannot be had is not a reason to throw away what was recorded.
         self.interrupt.count().is_ok_and(|count| count > self.spent)
     }
 }

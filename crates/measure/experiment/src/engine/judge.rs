@@ -31,7 +31,7 @@ pub(super) fn rejection(measured: &Measured, stolen: Stolen, max_cores: f64) -> 
     above(foreign_s, window_s).then(|| reason(&format!("{OTHERS} used"), foreign_s, window_s))
 }
 
-/// Makes a run invalid that holds something that is no number, and takes that out: one such value
+/// Makes a run invalid that holds something that is not a number, and takes that out: one such value
 /// could neither be kept nor written down, and would take all other runs with it.
 pub(super) fn refuse_no_numbers(measured: &mut Measured) {
     let mut wrong: Vec<String> = Vec::new();

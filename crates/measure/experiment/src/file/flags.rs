@@ -146,7 +146,7 @@ impl Flags {
             }
             _ => {
                 return Err(format!(
-                    "{flag} is no flag of redis-benchmark that can be used here"
+                    "{flag} is not a flag of redis-benchmark that can be used here"
                 ));
             }
         }

@@ -110,7 +110,7 @@ pub enum FileError {
         error: io::Error,
     },
     /// It says things that do not go together, or that nobody understands.
-    #[error("{} is no experiment:{}", path.display(), listed(problems))]
+    #[error("{} is not an experiment:{}", path.display(), listed(problems))]
     Wrong {
         /// The file.
         path: PathBuf,

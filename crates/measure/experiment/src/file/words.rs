@@ -3,7 +3,7 @@
 //! Spec: POSIX shell, 2.2 Quoting. Deliberately absent: expansion, pipes, redirection; what
 //! needs them is a hook, or says `sh -c '...'`.
 
-/// Why a text is no list of words.
+/// Why a text is not a list of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WordsError {
     /// A quotation mark that nobody closes.

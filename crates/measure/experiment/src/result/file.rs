@@ -51,7 +51,7 @@ pub enum InconsistentResult {
     },
 }
 
-/// Why a text is no result that this crate understands.
+/// Why a text is not a result that this crate understands.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadResultError {
     /// Not JSON, or a field is missing or of the wrong type.

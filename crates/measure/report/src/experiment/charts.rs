@@ -62,7 +62,7 @@ pub(super) fn server_cpu(view: &View) -> Section {
 
 /// CPU time of the client, apart from the server's, and of both.
 pub(super) fn client_cpu(view: &View) -> Section {
-    let text = "Shown apart, because a load generator is no application: what it saves says \
+    let text = "Shown apart, because a load generator is not an application: what it saves says \
                 little about what your clients would save.";
     ratios(
         view,

@@ -1,7 +1,7 @@
 //! What differs between two experiments in all that decides how fast they are.
 //!
 //! What a reader wants first comes first: programs and host, then what was run and for how long,
-//! then how the arms were started. Where a private server happened to lie is no difference.
+//! then how the arms were started. Where a private server happened to lie is not a difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -17,8 +17,8 @@ pub enum ReadError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// A line is no row of such a file.
-    #[error("{path}, line {line}: {reason}; this is no series file of saiga, or it was edited")]
+    /// A line is not a row of such a file.
+    #[error("{path}, line {line}: {reason}; this is not a series file of saiga, or it was edited")]
     Line {
         /// The file.
         path: PathBuf,
@@ -66,7 +66,7 @@ impl Series {
     /// Reads a whole file.
     ///
     /// # Errors
-    /// See [`ReadError`]. A torn last row is no error.
+    /// See [`ReadError`]. A torn last row is not an error.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         Self::read_columns(path, |_| true)
     }
@@ -75,7 +75,7 @@ impl Series {
     /// hundred million cells.
     ///
     /// # Errors
-    /// See [`ReadError`]. A torn last row is no error.
+    /// See [`ReadError`]. A torn last row is not an error.
     pub fn read_columns(path: &Path, wanted: impl Fn(&str) -> bool) -> Result<Self, ReadError> {
         let io = |source| ReadError::Io {
             path: path.to_owned(),
@@ -167,7 +167,7 @@ impl Reader {
         let time = cells.next().and_then(|time| time.parse().ok());
         self.series
             .times_s
-            .push(time.ok_or("the time is no number")?);
+            .push(time.ok_or("the time is not a number")?);
         for place in &self.places {
             let cell = cells.next().ok_or("there are fewer cells than names")?;
             let Some(column) = place.and_then(|place| self.series.columns.get_mut(place)) else {
@@ -175,7 +175,7 @@ impl Reader {
             };
             column.push(match cell {
                 "" => f64::NAN,
-                cell => cell.parse().map_err(|_| "a cell is no number")?,
+                cell => cell.parse().map_err(|_| "a cell is not a number")?,
             });
         }
         match cells.next() {

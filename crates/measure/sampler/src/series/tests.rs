@@ -93,8 +93,8 @@ fn a_line_that_is_wrong_is_named() {
         ("1.000,2\n", 1, "the names of the columns are missing"),
         ("time_s,a\n1.0\n", 2, "there are fewer cells than names"),
         ("time_s,a\n1.0,2,3\n", 2, "there are more cells than names"),
-        ("time_s,a\n1.0,x\n", 2, "a cell is no number"),
-        ("time_s,a\n,1\n", 2, "the time is no number"),
+        ("time_s,a\n1.0,x\n", 2, "a cell is not a number"),
+        ("time_s,a\n,1\n", 2, "the time is not a number"),
         (
             "time_s,a\n1.0,1\ntime_s,b,a\n",
             3,

@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(table.names().iter().find(by_core), None);
     }
 
-    /// A core goes offline: its counts leave the sums, which is no negative rate.
+    /// A core goes offline: its counts leave the sums, which is not a negative rate.
     #[test]
     fn a_core_that_goes_offline_makes_no_nonsense() {
         let host = Host::new();

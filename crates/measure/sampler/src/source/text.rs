@@ -24,7 +24,7 @@ impl Files {
         }
     }
 
-    /// A file of `/proc` as text; `None` when it is not there or is no text.
+    /// A file of `/proc` as text; `None` when it is not there or is not text.
     pub(crate) fn proc(&mut self, name: &str) -> Option<&str> {
         let bytes = self.proc_bytes(name)?;
         std::str::from_utf8(bytes).ok()

@@ -63,7 +63,7 @@ fn path(forest: &Forest, (part, name): &Name) -> PathBuf {
 
 fn apply(forest: &Forest, change: &Change) {
     let path = |name| path(forest, name);
-    // What fails is no change.
+    // What fails is not a change.
     let _ = match change {
         Change::Folder(name) => fs::create_dir_all(path(name)),
         Change::Write(name, byte, len) => fs::write(path(name), vec![*byte; *len]),

@@ -385,7 +385,7 @@ fn places_that_cannot_be_used_are_named() {
     let error = Snapshot::open(&occupied).unwrap_err().to_string();
     assert_eq!(
         said(error),
-        "occupied is no snapshot: there is no manifest.json in it"
+        "occupied is not a snapshot: there is no manifest.json in it"
     );
     forest.take().unwrap();
     assert_eq!(

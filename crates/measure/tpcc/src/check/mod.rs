@@ -371,7 +371,7 @@ fn complete(session: &mut dyn Session) -> Result<Loaded, CheckError> {
     Err(CheckError::NotThere(state.to_string()))
 }
 
-/// Whether transactions have changed the rows. What a broken load leaves is no sign of it.
+/// Whether transactions have changed the rows. What a broken load leaves is not a sign of it.
 fn has_run(session: &mut dyn Session) -> Result<bool, CheckError> {
     const SIGNS: &str = "select \
         (select count(*) from bmsql_district where d_next_o_id > 3001 or d_ytd > 30000.005) + \

@@ -150,7 +150,7 @@ impl Own {
         let Some((name, meaning)) = KEYS.iter().find(|(name, _)| *name == path) else {
             let known: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
             let hint = nearest(path, &known).map(|near| format!(" (did you mean {near}?)"));
-            return Err(format!("is no key{}", hint.unwrap_or_default()));
+            return Err(format!("is not a key{}", hint.unwrap_or_default()));
         };
         if !matches!(value.as_str(), "0" | "false") {
             self.lines.insert(*name, line);
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(
             own(text).unwrap_err(),
             [
-                "line 2: database.urll is no key (did you mean database.url?)",
+                "line 2: database.urll is not a key (did you mean database.url?)",
                 "line 3: database.password_env names a variable that the environment does not have; \
                  it takes the variable's name, not the password",
                 "line 5: run.think is \"3\", neither true nor false",

@@ -24,7 +24,7 @@ impl Reader {
     pub(super) fn new(text: &str) -> Result<Self, String> {
         let bad = |bad: text::BadEscape| {
             let text::BadEscape { line, escape } = bad;
-            format!("line {line}: {escape} is no character; four hexadecimal digits follow \\u")
+            format!("line {line}: {escape} is not a character; four hexadecimal digits follow \\u")
         };
         Ok(Self::of(text::parse(text).map_err(bad)?, |key| key))
     }

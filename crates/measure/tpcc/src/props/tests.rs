@@ -191,7 +191,7 @@ fn every_problem_is_told_at_once_in_the_order_of_the_lines() {
         problems("user=a\n"),
         ["conn is missing", "warehouses is missing"]
     );
-    let escape = "line 1: \\u12 is no character; four hexadecimal digits follow \\u";
+    let escape = "line 1: \\u12 is not a character; four hexadecimal digits follow \\u";
     assert_eq!(problems("conn=\\u12\n"), [escape]);
 }
 

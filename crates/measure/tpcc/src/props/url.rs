@@ -76,7 +76,7 @@ pub struct Url {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// Not a URL of JDBC.
-    #[error("{url:?} is no JDBC URL; one looks like jdbc:mysql://127.0.0.1:3306/tpcc")]
+    #[error("{url:?} is not a JDBC URL; one looks like jdbc:mysql://127.0.0.1:3306/tpcc")]
     NotJdbc {
         /// As written.
         url: String,
@@ -91,8 +91,8 @@ pub enum UrlError {
         /// As written.
         system: String,
     },
-    /// A port that is no number from 1 to 65535.
-    #[error("{url:?} names port {port:?}, which is no number from 1 to 65535")]
+    /// A port that is not a number from 1 to 65535.
+    #[error("{url:?} names port {port:?}, which is not a number from 1 to 65535")]
     BadPort {
         /// As written.
         url: String,
@@ -245,7 +245,7 @@ fn take(params: &mut Vec<(String, String)>, name: &str) -> Option<String> {
     found.map(|(_, value)| value)
 }
 
-/// Replaces `%41` and the like; what is no such sequence stays.
+/// Replaces `%41` and the like; what is not such a sequence stays.
 fn decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -362,8 +362,8 @@ mod tests {
     #[test]
     fn what_cannot_be_used_is_named() {
         let error = |text: &str| Url::parse(text).unwrap_err().to_string();
-        assert!(error("mysql://h/t").starts_with("\"mysql://h/t\" is no JDBC URL"));
-        assert!(error("jdbc:mysql:h/t").contains("is no JDBC URL"));
+        assert!(error("mysql://h/t").starts_with("\"mysql://h/t\" is not a JDBC URL"));
+        assert!(error("jdbc:mysql:h/t").contains("is not a JDBC URL"));
         assert!(error("jdbc:oracle:thin:@h:1521:x").contains("is for oracle; supported are mysql"));
         assert!(error("jdbc:mysql://h:33o6/t").contains("names port \"33o6\""));
         assert!(error("jdbc:mysql://h:0/t").contains("names port \"0\""));

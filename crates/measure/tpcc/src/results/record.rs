@@ -368,7 +368,7 @@ impl Conditions {
         self.pace == "human" && self.keying_thinking.0 >= 1.0 && self.keying_thinking.1 >= 1.0
     }
 
-    /// What the main figure is called (§5.2.5.4: without think times it is no tpmC).
+    /// What the main figure is called (§5.2.5.4: without think times it is not tpmC).
     #[must_use]
     pub fn tpmc_name(&self) -> &'static str {
         match self.pace.as_str() {

@@ -405,7 +405,7 @@ fn a_mix_that_falls_short_by_chance_is_too_small_a_sample() {
     assert_eq!(
         verdict(&record),
         Verdict::Fails,
-        "a deck with too few Payments is no chance"
+        "a deck with too few Payments is not chance"
     );
 }
 

@@ -263,7 +263,7 @@ fn mix(record: &Record) -> Vec<Check> {
     Kind::ALL.into_iter().filter_map(check).collect()
 }
 
-/// Every terminal begins and ends in the middle of a deck; what this can explain is no failure, as
+/// Every terminal begins and ends in the middle of a deck; what this can explain is not a failure, as
 /// long as the deck itself has enough.
 fn short_of(record: &Record, kind: Kind, least: f64, all: u64, percent: f64) -> Verdict {
     let conditions = &record.conditions;

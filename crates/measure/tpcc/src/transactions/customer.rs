@@ -22,7 +22,7 @@ impl Work<'_> {
         }
         let middle = self.rows.int(self.rows.len().div_ceil(2) - 1, 0)?;
         u32::try_from(middle).map_err(|_| SqlError::Unexpected {
-            what: format!("{middle} is no C_ID"),
+            what: format!("{middle} is not a C_ID"),
         })
     }
 }

@@ -127,7 +127,7 @@ impl Work<'_> {
     fn id(&self, column: usize) -> Result<u32, SqlError> {
         let value = self.rows.int(0, column)?;
         u32::try_from(value).map_err(|_| SqlError::Unexpected {
-            what: format!("{value} is no identifier of TPC-C"),
+            what: format!("{value} is not an identifier of TPC-C"),
         })
     }
 }

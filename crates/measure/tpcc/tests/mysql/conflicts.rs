@@ -85,7 +85,7 @@ fn a_lock_that_is_not_had_in_time_is_a_conflict() {
     }
 }
 
-/// What a server refuses for good is no conflict.
+/// What a server refuses for good is not a conflict.
 #[test]
 fn a_row_that_is_there_already_is_refused() {
     let server = Server::shared();

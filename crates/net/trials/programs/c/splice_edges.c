@@ -1,4 +1,4 @@
-// about: splice between a connection and what is no pipe, with a full pipe, none to read, nothing, the end, and a reset; no byte is lost
+// about: splice between a connection and what is not a pipe, with a full pipe, none to read, nothing, the end, and a reset; no byte is lost
 // upgraded: yes
 #include "trial.h"
 

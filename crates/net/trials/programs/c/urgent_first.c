@@ -2,7 +2,7 @@
 // upgraded: any
 #include "trial.h"
 
-/* The urgent byte is no part of the stream that the other side counts: a path that begins behind it by that count would be
+/* The urgent byte is not a part of the stream that the other side counts: a path that begins behind it by that count would be
  * one byte off, and a reader would wait for a byte that never comes. */
 #define TOTAL (2u << 20)
 #define TALK 200

@@ -19,7 +19,7 @@ def exactly(sock, count):
 
 
 def message(sock):
-    """The next one that is no notice: its type and what it says."""
+    """The next one that is not a notice: its type and what it says."""
     while True:
         length, kind = struct.unpack("<IB", exactly(sock, 5))
         body = exactly(sock, length - 1)

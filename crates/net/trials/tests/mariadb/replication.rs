@@ -30,7 +30,7 @@ fn replica(arm: Arm, handling: &[&str], of: &Server) -> Server {
     let mut options = handling.to_vec();
     options.push("--read-only=1");
     let server = logging(arm, &options, 2);
-    // What the harness itself did is no change to be replicated.
+    // What the harness itself did is not a change to be replicated.
     server.must(Arm::Kernel, "DROP DATABASE trial");
     server.follow(of);
     server

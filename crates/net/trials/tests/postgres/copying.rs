@@ -87,7 +87,7 @@ fn a_copy_that_fails_half_way_leaves_the_session_alive() {
         let server = Server::start(server_arm, &[]);
         let mut table = table_of(4 << 20);
         let middle = table[..2 << 20].rfind('\n').expect("many lines");
-        table.insert_str(middle, "\nthis is no number\tx");
+        table.insert_str(middle, "\nthis is not a number\tx");
         let from = server.folder().join("from");
         fs::write(&from, &table).expect("space for the table");
         let mut client = server.client(arm);

@@ -173,7 +173,7 @@ fn one_of(code: &mut Assembler, register: Reg, values: &[u32], end: Label) {
     code.place(wanted);
 }
 
-/// Reads some of the kernel's memory at `from + offset` into the stack; zeroes if that is no memory.
+/// Reads some of the kernel's memory at `from + offset` into the stack; zeroes if that is not memory.
 fn read(code: &mut Assembler, place: i16, bytes: i32, from: Reg, offset: i32) {
     point(code, Reg::R1, place);
     code.set(Reg::R2, bytes);

@@ -62,8 +62,8 @@ pub enum Fault {
         /// How many there are.
         found: usize,
     },
-    /// A field is no number.
-    #[error("{field} {text:?} is no whole number below 2^64")]
+    /// A field is not a number.
+    #[error("{field} {text:?} is not a whole number below 2^64")]
     Number {
         /// Its column.
         field: &'static str,
@@ -71,7 +71,7 @@ pub enum Fault {
         text: String,
     },
     /// An address or a length is not one of sectors.
-    #[error("{field} {value} is no multiple of {SECTOR_BYTES} bytes")]
+    #[error("{field} {value} is not a multiple of {SECTOR_BYTES} bytes")]
     Unaligned {
         /// Its column.
         field: &'static str,
@@ -387,11 +387,11 @@ mod tests {
         ),
         (
             "# recorded x, lost 0\n",
-            "line 3: recorded \"x\" is no whole number below 2^64",
+            "line 3: recorded \"x\" is not a whole number below 2^64",
         ),
         (
             "1,0,512,W,-\n# recorded 9, lost -1\n",
-            "line 4: lost \"-1\" is no whole number below 2^64",
+            "line 4: lost \"-1\" is not a whole number below 2^64",
         ),
         (
             "# recorded 9, lost 0\n# recorded 9, lost 0\n",
@@ -415,27 +415,27 @@ mod tests {
         ),
         (
             "1,0,512,W,-\nx,0,512,W,-\n",
-            "line 4: t_ns \"x\" is no whole number below 2^64",
+            "line 4: t_ns \"x\" is not a whole number below 2^64",
         ),
         (
             "+1,0,512,W,-\n",
-            "line 3: t_ns \"+1\" is no whole number below 2^64",
+            "line 3: t_ns \"+1\" is not a whole number below 2^64",
         ),
         (
             "1,,512,W,-\n",
-            "line 3: lba \"\" is no whole number below 2^64",
+            "line 3: lba \"\" is not a whole number below 2^64",
         ),
         (
             "18446744073709551616,0,512,W,-\n",
-            "line 3: t_ns \"18446744073709551616\" is no whole number below 2^64",
+            "line 3: t_ns \"18446744073709551616\" is not a whole number below 2^64",
         ),
         (
             "1,100,512,W,-\n",
-            "line 3: lba 100 is no multiple of 512 bytes",
+            "line 3: lba 100 is not a multiple of 512 bytes",
         ),
         (
             "1,0,513,W,-\n",
-            "line 3: len 513 is no multiple of 512 bytes",
+            "line 3: len 513 is not a multiple of 512 bytes",
         ),
         (
             "1,0,0,W,-\n",
@@ -463,7 +463,7 @@ mod tests {
         ),
         (
             "1,0,512,W,a\n",
-            "line 3: file \"a\" is no whole number below 2^64",
+            "line 3: file \"a\" is not a whole number below 2^64",
         ),
         (
             "1,0,512,W,1=a\n",

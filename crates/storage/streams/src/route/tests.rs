@@ -437,7 +437,7 @@ fn a_path_leads_through_the_mounts_that_are_on_top() {
             "xfs",
         ),
         (
-            "a root that is no mount",
+            "a root that is not a mount",
             &[(8, 7, "a", "xfs"), (9, 8, "a/b", "tmpfs")],
             "tmpfs",
         ),

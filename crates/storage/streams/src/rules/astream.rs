@@ -123,14 +123,14 @@ fn atoi(word: &[u8]) -> i64 {
 
 fn doubt(number: i64) -> Option<String> {
     match number {
-        0 => Some("stream 0 is no hint: files that match are left as they are".to_owned()),
+        0 => Some("stream 0 is not a hint: files that match are left as they are".to_owned()),
         1 => Some(
             "stream 1 says that the lifetime is not known: drives treat it as no hint; the streams are 2 to 5"
                 .to_owned(),
         ),
         2..=5 => None,
         other => Some(format!(
-            "stream {other} is no hint, the kernel refuses it: files that match are left as they are; the streams are 2 to 5"
+            "stream {other} is not a hint, the kernel refuses it: files that match are left as they are; the streams are 2 to 5"
         )),
     }
 }
@@ -192,10 +192,10 @@ mod tests {
         );
         for (line, part) in [
             ("a 1", "drives treat it as no hint"),
-            ("a 0", "stream 0 is no hint"),
-            ("a -3", "stream -3 is no hint, the kernel refuses it"),
-            ("a 99", "stream 99 is no hint, the kernel refuses it"),
-            ("a 4294967298", "stream 4294967298 is no hint"),
+            ("a 0", "stream 0 is not a hint"),
+            ("a -3", "stream -3 is not a hint, the kernel refuses it"),
+            ("a 99", "stream 99 is not a hint, the kernel refuses it"),
+            ("a 4294967298", "stream 4294967298 is not a hint"),
         ] {
             let (rules, warnings) = read(line).unwrap();
             assert!(warnings[0].contains(part), "{line}: {warnings:?}");
@@ -231,15 +231,15 @@ mod tests {
             ),
             (
                 "a x\n",
-                "rules:1: failed to parse the rule: the stream `x` is no number",
+                "rules:1: failed to parse the rule: the stream `x` is not a number",
             ),
             (
                 "a 00\n",
-                "rules:1: failed to parse the rule: the stream `00` is no number",
+                "rules:1: failed to parse the rule: the stream `00` is not a number",
             ),
             (
                 "a\t2 b\n",
-                "rules:1: failed to parse the rule: the stream `b` is no number",
+                "rules:1: failed to parse the rule: the stream `b` is not a number",
             ),
             (
                 "(a 2\n",

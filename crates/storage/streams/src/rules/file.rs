@@ -1,6 +1,6 @@
 //! Rules in TOML: `[[rule]]` tables with `path`, `hint`, `why`, and if wanted `stream` and `force`.
 //!
-//! Nothing is passed over: an unknown key, a word that is no hint, a glob that can match nothing is
+//! Nothing is passed over: an unknown key, a word that is not a hint, a glob that can match nothing is
 //! an error with its line.
 
 use std::path::{Component, Path};
@@ -174,7 +174,7 @@ mod tests {
             (String::new(), "my.toml has no rule; write one as"),
             (
                 one("a", "short") + &one("b", "shrt"),
-                "my.toml:7: `shrt` is no hint; use short, medium, long, extreme or none",
+                "my.toml:7: `shrt` is not a hint; use short, medium, long, extreme or none",
             ),
             (
                 one("a", "short") + "colour = \"red\"\n",

@@ -60,7 +60,7 @@ const READING: [&str; 5] = [
      between two samples. Garbage collection of today pays for writes of days ago: judge a change by hours, not by one \
      interval.",
     "Bounds come from the step by which the drive counts. A window under 50 steps of either counter is marked coarse: it \
-     is no basis for a comparison.",
+     is not a basis for a comparison.",
     "An interval without host writes has no WAF; what flash was written to then is the drive's own housekeeping.",
     "Where counters do not continue each other (reset, other firmware, another source) a segment ends. What was written \
      between two segments is not known and in no sum.",

@@ -67,7 +67,7 @@ pub fn conclude(evidence: &Evidence, seen_s: f64) -> Conclusion {
     let hours = seen_s.max(1.0) / 3600.0;
     let pages = evidence.pages.max(1) as f64;
     let is_log = evidence.advances >= ADVANCES;
-    // What does not go forward is no log whose last page fills: it is rewritten.
+    // What does not go forward is not a log whose last page fills: it is rewritten.
     let tip = if is_log { 0 } else { evidence.at_tip };
     let rewrites_per_page = (evidence.rewritten + tip) as f64 / pages;
     let is_forward = share(evidence.forward, evidence.requests) >= FORWARD;

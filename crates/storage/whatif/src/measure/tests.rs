@@ -92,7 +92,7 @@ fn pages_in_place_are_judged_by_their_rate() {
     }
 }
 
-/// A burst at the beginning of ten minutes is no rate, and what it wrote has lived until the end.
+/// A burst at the beginning of ten minutes is not a rate, and what it wrote has lived until the end.
 #[test]
 fn what_was_recorded_counts_also_when_nothing_was_written() {
     let rows = (0..200_u64).map(|i| Row {
@@ -189,7 +189,7 @@ fn a_log_of_which_no_end_was_seen_is_not_told() {
     assert_eq!(dump.doubt(60.0).as_deref(), Some(doubt));
 }
 
-/// One page, rewritten where it is, is no log whose last page fills.
+/// One page, rewritten where it is, is not a log whose last page fills.
 #[test]
 fn a_control_file_is_rewritten() {
     let mut maker = Maker::new(&["global/pg_control"]);

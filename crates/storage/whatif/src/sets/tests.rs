@@ -100,7 +100,7 @@ fn files_are_read_by_what_they_are() {
         (labels.matched_bytes(), labels.stream_of(Some("b"))),
         (512, 0)
     );
-    // The kernel's word for a lifetime that is not known is no stream.
+    // The kernel's word for a lifetime that is not known is not a stream.
     let none = join(
         &path("none.toml", &rule.replace("HINT", "none")),
         &files,
@@ -142,7 +142,7 @@ fn files_are_read_by_what_they_are() {
                 "bad.toml",
                 "[[rule]]\npath = 'a'\nhint = 'shrt'\nwhy = 'x'\n",
             ),
-            "bad.toml:3: `shrt` is no hint",
+            "bad.toml:3: `shrt` is not a hint",
         ),
         (path("bad", "a b c\n"), "bad:1: failed to parse the rule"),
         (path("empty.toml", ""), "empty.toml has no rule"),

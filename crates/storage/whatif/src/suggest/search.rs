@@ -21,7 +21,7 @@ const LENGTH: Length = Length {
     warm_up: 4,
     measured: 2,
 };
-/// A move is one that lowers write amplification by this share: less is no difference (docs/ftl.md).
+/// A move is one that lowers write amplification by this share: less is not a difference (docs/ftl.md).
 const GAIN: f64 = 0.005;
 /// A stream is given up if that raises it by less.
 const LOSS: f64 = 0.001;

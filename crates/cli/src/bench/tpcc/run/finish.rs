@@ -64,7 +64,7 @@ impl Finished<'_> {
         record.consistency.extend(before);
         if let Some(scope) = options.checks() {
             let looked = look_after(target, &record, scope, interrupt);
-            // A look that is missing is no look that found nothing.
+            // A look that is missing is not a look that found nothing.
             record.consistency.push(looked.unwrap_or_else(|error| {
                 exit::say(&format!("not checked after the run: {error:#}"));
                 Consistency::missing("after", format!("{error:#}"))

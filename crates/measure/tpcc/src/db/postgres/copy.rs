@@ -48,7 +48,7 @@ pub(super) fn load(
         }
         Err(error) => {
             deliver(&mut session.link, &copy_fail()?, &sql)?;
-            // That it was told to fail is no news.
+            // That it was told to fail is not news.
             match close(session, &sql, None) {
                 Err(lost @ SqlError::Lost { .. }) => Err(lost),
                 Ok(()) | Err(_) => Err(error),

@@ -13,7 +13,7 @@ const VIEWS: [(&str, &str); 4] = [
 ];
 /// Types of counters: int8, int4, float8, numeric.
 const NUMBERS: [u32; 4] = [20, 23, 701, 1700];
-/// A number that is no counter: it goes down, too.
+/// A number that is not a counter: it goes down, too.
 const LEVEL: &str = "numbackends";
 
 /// `pg_stat_database.xact_commit` and the like.
@@ -30,7 +30,7 @@ pub(super) fn counters(session: &mut Postgres) -> Result<Vec<(String, f64)>, Sql
         for (at, (name, oid)) in columns.iter().enumerate() {
             if NUMBERS.contains(oid) && name != LEVEL && !rows.is_null(0, at)? {
                 let value = rows.text(0, at)?.parse();
-                let what = || format!("{view}.{name} is no number");
+                let what = || format!("{view}.{name} is not a number");
                 let value = value.map_err(|_| SqlError::Unexpected { what: what() })?;
                 all.push((format!("{view}.{name}"), value));
             }

@@ -2,7 +2,7 @@
 //!
 //! Requests are gathered in a [`Bundle`], of the extended protocol (parse, bind, execute, one
 //! sync) or of the simple one. The server's answers are held against it: a command that is not
-//! completed, or one too many, is no answer. Values and results are in text format; what a
+//! completed, or one too many, is not an answer. Values and results are in text format; what a
 //! prepared statement selects is known, so nothing is described.
 
 use bytes::BytesMut;

@@ -120,7 +120,7 @@ fn what_is_no_database_is_named_and_a_look_leaves_no_file() {
     let path = dir.path().join("text");
     std::fs::write(
         &path,
-        "this is no database at all, however long it is; it has no header",
+        "this is not a database at all, however long it is; it has no header",
     )
     .unwrap();
     let said = open(&path).unwrap_err().to_string();

@@ -90,7 +90,7 @@ fn convention(name: &str, kind: &str) -> Result<(), String> {
     };
     (is_name && is_counted)
         .then_some(())
-        .ok_or(format!("{name} is no name of a {kind}"))
+        .ok_or(format!("{name} is not a name of a {kind}"))
 }
 
 /// `{a="b",c="d"}` and what follows.

@@ -97,7 +97,7 @@ fn behind_an_answer_there_is_only_admission() {
     assert_eq!(table(Engine::OpenGauss, &[(10, &gauss_demand(2))]), only);
 }
 
-/// A server that has our nonce and admits us without its own proof is no server of ours.
+/// A server that has our nonce and admits us without its own proof is not a server of ours.
 #[test]
 fn scram_keeps_its_order_and_demands_a_proof() {
     let begun: [(i32, &[u8]); 1] = [(10, b"SCRAM-SHA-256\0\0")];
