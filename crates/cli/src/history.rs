@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use saiga_document::{html, text};
 use saiga_experiment::output;
 use saiga_experiment::result::ExperimentResult;
-use saiga_report::{history, html, text};
+use saiga_report::history;
 
 /// Options of `saiga history`.
 #[derive(Debug, clap::Args)]

@@ -31,7 +31,6 @@ mod streams;
 mod table;
 mod top;
 mod unit_file;
-mod units;
 mod waf;
 mod writer;
 

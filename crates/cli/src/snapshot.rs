@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use crate::exit;
 use crate::table::Table;
-use crate::units;
 use progress::Progress;
+use saiga_document::number;
 
 /// Options of `saiga snapshot`.
 #[derive(Debug, clap::Args)]
@@ -188,7 +188,7 @@ fn take(args: &Take) -> anyhow::Result<ExitCode> {
     tell(&format!(
         "{}: {} in {} files, fingerprint {}\n",
         snapshot.dir().display(),
-        units::bytes(total(&snapshot).1),
+        number::bytes(total(&snapshot).1),
         total(&snapshot).0,
         snapshot.fingerprint()
     ))
@@ -219,9 +219,9 @@ fn restore(args: &Restore) -> anyhow::Result<ExitCode> {
     tell(&format!(
         "restored {}: {} written, {} shared with the snapshot, {} as they were, {} names removed; fingerprint {}\n",
         parts(&snapshot).join(" "),
-        units::bytes(restored.written_bytes),
-        units::bytes(restored.shared_bytes),
-        units::bytes(restored.bytes - restored.written_bytes - restored.shared_bytes),
+        number::bytes(restored.written_bytes),
+        number::bytes(restored.shared_bytes),
+        number::bytes(restored.bytes - restored.written_bytes - restored.shared_bytes),
         restored.removed,
         snapshot.fingerprint()
     ))
@@ -318,7 +318,7 @@ fn total(snapshot: &Snapshot) -> (u64, u64) {
 fn as_text(snapshot: &Snapshot) -> String {
     let mut table = Table::new(["directory", "files", "bytes"]);
     for (part, (files, bytes)) in parts(snapshot).into_iter().zip(snapshot.sizes()) {
-        table.row([part, files.to_string(), units::bytes(bytes)]);
+        table.row([part, files.to_string(), number::bytes(bytes)]);
     }
     let notes = snapshot
         .notes()

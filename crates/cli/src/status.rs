@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::exit;
 use crate::process::{Failure, Process, TcpSocket};
 use crate::table::Table;
-use crate::units;
+use saiga_document::number;
 
 /// Options of `saiga status`.
 #[derive(Debug, clap::Args)]
@@ -74,14 +74,14 @@ fn list(json: bool, root: &Path) -> anyhow::Result<String> {
             process.program.clone(),
             process.connections().to_string(),
             process.upgraded().to_string(),
-            units::bytes(
+            number::bytes(
                 process
                     .sockets
                     .iter()
                     .map(by_tcp)
                     .fold(0, u64::saturating_add),
             ),
-            units::bytes(
+            number::bytes(
                 process
                     .sockets
                     .iter()
@@ -205,10 +205,10 @@ fn socket_table(sockets: &[TcpSocket]) -> String {
             socket.local.clone().unwrap_or_else(absent),
             socket.remote.clone().unwrap_or_else(absent),
             socket.state.to_owned(),
-            units::bytes(socket.tcp_rx),
-            units::bytes(socket.tcp_tx),
-            units::bytes(socket.channel_rx),
-            units::bytes(socket.channel_tx),
+            number::bytes(socket.tcp_rx),
+            number::bytes(socket.tcp_tx),
+            number::bytes(socket.channel_rx),
+            number::bytes(socket.channel_tx),
             socket.peer_pid.map_or_else(absent, |pid| pid.to_string()),
             socket.meaning.to_owned(),
         ]);

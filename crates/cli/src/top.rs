@@ -15,8 +15,8 @@ use saiga_status::reader;
 
 use crate::process::Process;
 use crate::table::Table;
-use crate::units;
 use rates::{Rates, Sample};
+use saiga_document::number;
 use screen::{Screen, Wake};
 
 /// Options of `saiga top`.
@@ -98,10 +98,10 @@ fn frame(rates: &[Rates]) -> String {
             row.program.clone(),
             row.connections.to_string(),
             row.upgraded.to_string(),
-            units::bytes(row.channel_rx_bytes_s),
-            units::bytes(row.channel_tx_bytes_s),
-            units::bytes(row.tcp_rx_bytes_s),
-            units::bytes(row.tcp_tx_bytes_s),
+            number::bytes(row.channel_rx_bytes_s),
+            number::bytes(row.channel_tx_bytes_s),
+            number::bytes(row.tcp_rx_bytes_s),
+            number::bytes(row.tcp_tx_bytes_s),
             row.spins_s.to_string(),
             row.sleeps_s.to_string(),
             row.rings_s.to_string(),

@@ -4,6 +4,8 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use saiga_document::model::Document;
+use saiga_document::{html, text};
 use saiga_experiment::analysis::{Shortfall, conclude_by};
 use saiga_experiment::cores::Cores;
 use saiga_experiment::engine::{Outcome, REPEATED};
@@ -12,8 +14,7 @@ use saiga_experiment::result::{Cell, CellParams, ExperimentResult, FORMAT_VERSIO
 use saiga_experiment::stats::Method;
 use saiga_experiment::workload::{Load, Workload};
 use saiga_experiment::{cpu, host, output};
-use saiga_report::model::Document;
-use saiga_report::{document, html, text};
+use saiga_report::document;
 
 use crate::exit;
 

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use saiga_snapshot::{Phase, Progress as News};
 
 use crate::exit;
-use crate::units;
+use saiga_document::number;
 
 /// Between two lines where there is no terminal.
 const LINE_PAUSE: Duration = Duration::from_secs(10);
@@ -53,8 +53,8 @@ impl Progress {
         if last_line.elapsed() >= LINE_PAUSE {
             *last_line = Instant::now();
             let (done, total) = (
-                units::bytes(news.done_bytes),
-                units::bytes(news.total_bytes),
+                number::bytes(news.done_bytes),
+                number::bytes(news.total_bytes),
             );
             exit::say(&format!("{word}: {done} of {total}"));
         }

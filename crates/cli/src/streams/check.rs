@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::{report_json, tell, tell_json};
 use crate::exit;
 use crate::table::Table;
-use crate::units;
+use saiga_document::number;
 
 /// Options of `saiga streams check`.
 #[derive(Debug, clap::Args)]
@@ -224,7 +224,7 @@ fn as_text(rules: &Rules, checked: &Checked) -> String {
         };
         table.row([
             shown(&report.dir, &row.path),
-            units::bytes(row.bytes),
+            number::bytes(row.bytes),
             row.wanted.to_string(),
             row.found
                 .map_or_else(|| "?".to_owned(), |hint| hint.to_string()),

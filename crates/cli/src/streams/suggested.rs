@@ -9,8 +9,9 @@ use saiga_whatif::suggest::{self, Class, SuggestError, Suggestion};
 use saiga_whatif::words;
 use serde_json::{Value, json};
 
+use crate::exit;
 use crate::table::Table;
-use crate::{exit, units};
+use saiga_document::number;
 
 /// Classes of a table; what is written less is summed up.
 const ROWS: usize = 30;
@@ -74,7 +75,7 @@ pub(super) fn table(classes: &[Class], seen_s: f64) -> String {
         table.row([
             class.name.clone(),
             class.conclusion.words().to_owned(),
-            units::bytes(class.evidence.written_bytes),
+            number::bytes(class.evidence.written_bytes),
             class
                 .evidence
                 .lifetimes

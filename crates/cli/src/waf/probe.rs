@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use saiga_document::number;
 use saiga_waf::identity::{Identity, identify};
 use saiga_waf::recorded::{self, Privacy};
 use saiga_waf::source::{Counters, Source, Unusable, preferred, probe};
@@ -94,10 +95,10 @@ fn as_text(identity: &Identity, sources: &[(Source, Result<Counters, Unusable>)]
                 };
                 format!(
                     "{use_of_it}: host {}, flash {} so far; counts by {} and {}",
-                    report::bytes(counters.host),
-                    report::bytes(counters.media),
-                    report::step(source.steps().host),
-                    report::step(source.steps().media),
+                    number::bytes(counters.host),
+                    number::bytes(counters.media),
+                    number::round_bytes(source.steps().host),
+                    number::round_bytes(source.steps().media),
                 )
             }
             Err(why) => format!("no: {why}"),

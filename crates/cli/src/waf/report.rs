@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::bail;
-use saiga_report::{html, text};
+use saiga_document::{html, text};
 use saiga_waf::series::{Series, series};
 use saiga_waf::store::Store;
 use saiga_waf::{Sample, moment, report};

@@ -4,8 +4,9 @@
 
 use std::error::Error;
 
+use saiga_document::{html, text};
 use saiga_experiment::result::ExperimentResult;
-use saiga_report::{document, html, text};
+use saiga_report::document;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);

@@ -3,7 +3,7 @@
 use saiga_experiment::result::Detail;
 
 use crate::experiment::detail as charts;
-use crate::model::{Block, Reach, Section};
+use saiga_document::model::{Block, Reach, Section};
 
 /// How it went, second by second; without blocks when it tells nothing of that. `name` is what the
 /// run is called in the chart.

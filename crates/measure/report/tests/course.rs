@@ -4,10 +4,11 @@ mod details;
 mod support;
 
 use details::{POINTS, detail};
+use saiga_document::model::{Block, CurvePanel, Row, Tone};
+use saiga_document::{Document, html, text};
 use saiga_experiment::result::detail::Series;
 use saiga_experiment::result::{Detail, ExperimentResult};
-use saiga_report::model::{Block, CurvePanel, Row, Tone};
-use saiga_report::{Document, document, html, text};
+use saiga_report::document;
 use serde_json::json;
 use support::{Window, look};
 

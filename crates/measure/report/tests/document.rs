@@ -1,9 +1,10 @@
 //! What the report says, whatever the result holds.
 
+use saiga_document::model::{Block, Forest, Tone};
+use saiga_document::{Document, html, text};
 use saiga_experiment::result::{ExperimentResult, Verdict};
 use saiga_experiment::stats::Method;
-use saiga_report::model::{Block, Forest, Tone};
-use saiga_report::{Document, document, html, json, text};
+use saiga_report::document;
 
 const SAMPLE: &str = include_str!("../../experiment/tests/data/result-v1.json");
 
@@ -289,10 +290,4 @@ fn a_narrow_terminal_loses_columns_but_no_verdict() {
         "{row}"
     );
     assert!(!row.contains("101,700"), "{row}");
-}
-
-#[test]
-fn the_report_for_programs_is_the_result() {
-    let text = json::render(&sample()).expect("the sample is consistent");
-    assert!(ExperimentResult::from_json(&text).expect("readable") == sample());
 }

@@ -1,7 +1,8 @@
 //! The page over many experiments.
 
+use saiga_document::{html, text};
 use saiga_experiment::result::ExperimentResult;
-use saiga_report::{history, html, text};
+use saiga_report::history;
 
 const SAMPLE: &str = include_str!("../../experiment/tests/data/result-v1.json");
 

@@ -3,8 +3,9 @@
 
 mod support;
 
+use saiga_document::{html, text};
 use saiga_experiment::result::ExperimentResult;
-use saiga_report::{document, html, text};
+use saiga_report::document;
 use serde_json::{Value, json};
 use support::{Window, look};
 

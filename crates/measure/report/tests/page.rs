@@ -2,8 +2,9 @@
 
 mod support;
 
+use saiga_document::html;
 use saiga_experiment::result::ExperimentResult;
-use saiga_report::{document, html};
+use saiga_report::document;
 use serde_json::{Value, json};
 use support::{Seen, Window, look};
 

@@ -20,7 +20,6 @@ pub mod report;
 mod room;
 pub mod sample;
 pub mod series;
-mod size;
 pub mod source;
 mod status;
 pub mod store;

@@ -8,7 +8,6 @@ mod json;
 mod prometheus;
 mod words;
 
-pub use crate::size::{bytes, step};
 pub use alerts::ALERTS;
 pub use compat::compat;
 pub use csv::csv;

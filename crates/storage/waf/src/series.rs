@@ -9,8 +9,8 @@ use std::fmt;
 use crate::moment::Moment;
 use crate::ratio::{Written, error_of};
 use crate::sample::{DriveId, Sample};
-use crate::size::bytes;
 use crate::source::Source;
+use saiga_document::number::bytes;
 
 /// What four lanes of PCIe 7.0 carry, the widest link of a drive: a counter that grows faster was
 /// not counting. Flash is written no faster, even by garbage collection.

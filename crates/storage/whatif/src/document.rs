@@ -8,12 +8,13 @@ mod rules;
 mod victims;
 mod warm_up;
 
-use saiga_ftl::Policy;
-use saiga_ftl::replay::{Options, Placement};
-use saiga_report::Document;
-use saiga_report::model::{
+use saiga_document::Document;
+use saiga_document::model::{
     Align, Block, Column, Figure, Notice, Reach, Section, Table, Tone, Verdict,
 };
+use saiga_document::number;
+use saiga_ftl::Policy;
+use saiga_ftl::replay::{Options, Placement};
 
 use crate::compare::{Condition, Run, placement_name, ratio};
 use crate::sets::Joined;
@@ -116,7 +117,7 @@ fn verdict(content: &Content<'_>) -> Verdict {
             best.case.outcome.waf(),
             words::change(ratio),
             placement_name(best.placement),
-            words::percent(1.0 - 1.0 / alone)
+            number::percent(1.0 - 1.0 / alone)
         );
         (tone, lead.replace('`', "\""))
     };

@@ -13,6 +13,7 @@ mod search;
 mod subjects;
 mod whole;
 
+use saiga_document::number;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -327,7 +328,7 @@ fn about(trace: &Trace, seen_s: f64, searched: Option<&Searched>, whole: Option<
     let mut text = format!(
         "Suggested by saiga streams suggest from a trace of {}, {} written in {} files.",
         words::length(seen_s),
-        words::bytes(written),
+        number::bytes(written),
         trace.files.len()
     );
     if trace.lost() > 0 {

@@ -8,10 +8,10 @@ mod support;
 
 use std::ops::ControlFlow;
 
+use saiga_document::{html, text};
 use saiga_ftl::replay::{Options, Placement};
 use saiga_ftl::steady::Length;
 use saiga_ftl::{Counting, Policy};
-use saiga_report::{html, text};
 use saiga_whatif::compare::{Watch, compare};
 use saiga_whatif::document::{Content, document};
 use saiga_whatif::suggest::{self, suggest};
@@ -54,7 +54,7 @@ impl Watch for Silent {
 
 /// The report on the model of MySQL's writes: astream's rules and the suggested ones, at 70 and 90
 /// % live.
-fn report() -> saiga_report::Document {
+fn report() -> saiga_document::Document {
     let maker = mix::mysql(70, [40, 40, 12, 8]);
     let footprint = maker.footprint();
     let device = Options {

@@ -17,7 +17,7 @@ use saiga_tpcc::props::Csv;
 
 use super::progress::Progress;
 use super::target::{OwnSql, Target, Targets};
-use crate::units::{counted, time};
+use saiga_document::number::{counted, time};
 
 /// Options of `saiga bench tpcc build`.
 #[derive(Debug, Default, clap::Args)]

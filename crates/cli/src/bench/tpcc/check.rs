@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::target::{Target, Targets};
 use crate::exit;
-use crate::units::{counted, time};
+use saiga_document::number::{counted, time};
 
 /// No more sessions than this check at the same time: each of them keeps a processor busy.
 const MAX_SESSIONS: u32 = 8;

@@ -10,7 +10,7 @@ use saiga_tpcc::state::State;
 use saiga_tpcc::table::Table;
 
 use super::target::{OwnSql, Target, Targets};
-use crate::units::counted;
+use saiga_document::number::counted;
 
 /// Options of `saiga bench tpcc destroy`.
 #[derive(Debug, clap::Args)]

@@ -8,7 +8,7 @@ use saiga_tpcc::build::Event;
 use saiga_tpcc::spec::{CUSTOMERS, DISTRICTS, FIRST_UNDELIVERED, ITEMS, ORDERS};
 
 use crate::exit;
-use crate::units::{counted, time};
+use saiga_document::number::{counted, time};
 
 /// Between two lines where there is no terminal.
 const LINE_PAUSE: Duration = Duration::from_secs(10);

@@ -22,8 +22,8 @@ use saiga_snapshot::{Unseen, check_not_running};
 use saiga_sql::{Engine, Private, TPCC_SQL};
 use saiga_tpcc::props;
 
-use crate::units::counted;
 use crate::{exit, library};
+use saiga_document::number::counted;
 
 use super::super::file::Prepared;
 use super::super::options::{Args, ArmName};

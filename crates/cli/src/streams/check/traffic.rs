@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::exit;
 use crate::table::Table;
-use crate::units;
+use saiga_document::number;
 
 /// Between two looks for news.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -66,7 +66,7 @@ pub(super) fn follow(dirs: &[PathBuf], time: Duration, rules: &Rules) -> anyhow:
             "following writes to {} ({}) for {}",
             ground.name,
             ground.kind,
-            units::time(time)
+            number::time(time)
         ));
     }
     // None is a time that no clock reaches.
@@ -178,8 +178,8 @@ impl Traffic {
         let total: u64 = self.by_hint.values().map(Bytes::sum).sum();
         let mut out = format!(
             "\nwritten in {}: {}\n",
-            units::time(self.time),
-            units::bytes(total)
+            number::time(self.time),
+            number::bytes(total)
         );
         if total > 0 {
             out.push_str(&self.table(total));
@@ -188,7 +188,7 @@ impl Traffic {
             out.push_str(&format!(
                 "{}: {} came with {} and not {}\n",
                 it.path.display(),
-                units::bytes(it.bytes),
+                number::bytes(it.bytes),
                 in_words(it.found),
                 it.wanted
             ));
@@ -204,7 +204,7 @@ impl Traffic {
         if self.padding > 0 {
             out.push_str(&format!(
                 "{} of those without a hint are the kernel's: it fills up blocks that direct writes begin or end within\n",
-                units::bytes(self.padding)
+                number::bytes(self.padding)
             ));
         }
         if self.lost > 0 {
@@ -221,10 +221,10 @@ impl Traffic {
         for (hint, bytes) in &self.by_hint {
             table.row([
                 in_words(*hint).to_owned(),
-                units::bytes(bytes.sum()),
+                number::bytes(bytes.sum()),
                 format!("{:.1} %", bytes.sum() as f64 / total as f64 * 100.0),
-                units::bytes(bytes.of_files),
-                units::bytes(bytes.of_none),
+                number::bytes(bytes.of_files),
+                number::bytes(bytes.of_none),
             ]);
         }
         table.to_string()

@@ -7,7 +7,7 @@ use saiga_ftl::replay::FEW_WRITES_PER_PAGE;
 use saiga_record::Tally;
 
 use crate::table::Table;
-use crate::units;
+use saiga_document::number;
 
 /// Kinds of files that are shown.
 const KINDS: usize = 10;
@@ -21,9 +21,9 @@ pub(in crate::streams) fn line(tally: &Tally) -> String {
     };
     format!(
         "{}: {} written, {} discarded, {} of no file{lost}",
-        units::time(Duration::from_nanos(tally.duration_ns)),
-        units::bytes(tally.total.written),
-        units::bytes(tally.total.discarded),
+        number::time(Duration::from_nanos(tally.duration_ns)),
+        number::bytes(tally.total.written),
+        number::bytes(tally.total.discarded),
         share(tally.no_file.written, tally.total.written),
     )
 }
@@ -33,7 +33,7 @@ pub(super) fn text(out: &Path, directories: &[String], tally: &Tally) -> String 
     let mut text = format!("{}: {} rows, {}\n", out.display(), tally.rows, line(tally));
     text.push_str(&format!(
         "{} were there before\n",
-        units::bytes(tally.present)
+        number::bytes(tally.present)
     ));
     if let Some(writes) = tally.writes_per_page() {
         text.push_str(&format!("{writes:.2} writes per page that was written\n"));
@@ -41,7 +41,7 @@ pub(super) fn text(out: &Path, directories: &[String], tally: &Tally) -> String 
     let mut table = Table::new(["written", "share", "files"]);
     let mut row = |bytes: u64, name: &str| {
         table.row([
-            units::bytes(bytes),
+            number::bytes(bytes),
             share(bytes, tally.total.written),
             name.to_owned(),
         ]);

@@ -12,7 +12,8 @@ use saiga_record::{FileSystem, Options, Volume, VolumeOptions, leftovers};
 use super::both;
 use super::ending::Ending;
 use super::target::{End, ending, start};
-use crate::{exit, units};
+use crate::exit;
+use saiga_document::number;
 
 /// Between two looks whether a shell has ended.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -155,8 +156,8 @@ fn warn_of_room(image_dir: &Path, bytes: u64) {
             "warning: {} has room for {} of the {} of --loop; what is written beyond fails with I/O errors (--image-dir names \
              another place)",
             image_dir.display(),
-            units::bytes(room),
-            units::bytes(bytes)
+            number::bytes(room),
+            number::bytes(bytes)
         ));
     }
 }

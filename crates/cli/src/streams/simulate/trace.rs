@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use saiga_document::html;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_ftl::replay::{self, Footprint, Options, Placement, ReplayError};
 use saiga_ftl::trace::Trace;
 use saiga_ftl::{ConfigError, Device};
-use saiga_report::html;
 use saiga_whatif::compare::{Watch, compare, placement_name};
 use saiga_whatif::document::{Content, document, policy_name, unit_words};
 use saiga_whatif::suggest::{Class, SuggestError};

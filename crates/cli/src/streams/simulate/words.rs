@@ -13,7 +13,7 @@ use super::super::suggested;
 use super::trace::Found;
 use super::{outcome, percent};
 use crate::table::Table;
-use crate::units;
+use saiga_document::number;
 
 /// Lines of who was whose victim, for each case.
 const CHARGES: usize = 6;
@@ -69,7 +69,7 @@ pub(super) fn trace(found: &Found<'_>) -> String {
     format!(
         "trace: {}, {} in {} files",
         found.path.display(),
-        units::time(Duration::from_nanos(totals.duration_ns)),
+        number::time(Duration::from_nanos(totals.duration_ns)),
         found.trace.files.len(),
     )
 }
@@ -81,15 +81,15 @@ pub(super) fn head(found: &Found<'_>) -> String {
         "{}\n{} writes of {}, {} discards of {}\n",
         trace(found),
         totals.writes,
-        units::bytes(totals.written_bytes),
+        number::bytes(totals.written_bytes),
         totals.discards,
-        units::bytes(totals.discarded_bytes),
+        number::bytes(totals.discarded_bytes),
     );
     let _ = writeln!(
         text,
         "{} distinct pages of {}, {} of which held data before; {} written by one repetition",
         found.footprint.pages(),
-        units::bytes(found.page_bytes),
+        number::bytes(found.page_bytes),
         totals.present_pages,
         totals.written_pages,
     );
@@ -107,7 +107,7 @@ pub(super) fn head(found: &Found<'_>) -> String {
 fn matched(set: &Joined) -> String {
     let (matched, all) = (set.matched_bytes(), set.written_bytes);
     let share = outcome::percent_rounded(matched as f64 / all.max(1) as f64);
-    let (matched, all) = (units::bytes(matched), units::bytes(all));
+    let (matched, all) = (number::bytes(matched), number::bytes(all));
     format!(
         "{}: its rules match {matched} of {all} written, {share}\n",
         set.name

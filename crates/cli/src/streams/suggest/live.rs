@@ -14,7 +14,8 @@ use tempfile::TempDir;
 use super::super::record::recording::record;
 use super::super::record::{Wanted, summary};
 use super::super::trace_file;
-use crate::{exit, units};
+use crate::exit;
+use saiga_document::number;
 
 /// What was recorded.
 pub(super) struct Live {
@@ -77,7 +78,7 @@ fn nothing(directories: &[String], tally: &Tally) -> String {
     };
     let rest = match tally.no_file.written {
         0 => String::new(),
-        bytes => format!(" ({} of no file there)", units::bytes(bytes)),
+        bytes => format!(" ({} of no file there)", number::bytes(bytes)),
     };
     format!(
         "nothing was written below {} in {}{rest}: name the directory that the database writes to, and record while it is \

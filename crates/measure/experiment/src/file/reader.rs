@@ -3,6 +3,7 @@
 //! Not by serde's derive: that stops at the first mistake, and a file of forty steps is
 //! mended at once or not at all. A key that nobody asked for is unknown.
 
+use saiga_document::nearest;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -290,28 +291,4 @@ impl<'a> Table<'a> {
             self.note(value.line, &format!("{key} is not known here; {hint}"));
         }
     }
-}
-
-/// The known name that differs by case, or by one or two letters.
-pub(super) fn nearest<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
-    let plain = |text: &str| text.to_ascii_lowercase().replace('-', "_");
-    let distance = |other: &&str| edits(&plain(name), &plain(other));
-    let best = known.iter().min_by_key(|other| distance(other))?;
-    let allowed = if best.len() < 4 { 1 } else { 2 };
-    (distance(best) <= allowed).then_some(*best)
-}
-
-/// How many letters must be put in, taken out or changed (Levenshtein).
-fn edits(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let change = corner + usize::from(x != y);
-            corner = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }

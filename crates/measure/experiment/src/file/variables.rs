@@ -7,8 +7,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::reader::nearest;
 use super::tree::{Kind, Problem, Value};
+use saiga_document::nearest;
 
 /// Names and what they stand for.
 #[derive(Debug)]

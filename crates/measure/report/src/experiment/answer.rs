@@ -8,8 +8,8 @@ use saiga_experiment::result::{Comparison, Verdict as Outcome};
 use saiga_experiment::stats::Method;
 
 use super::{SERVER_CPU, View, section, words};
-use crate::model::{Block, Figure, Notice, Pointer, Reach, Section, Tone, Verdict};
-use crate::number;
+use saiga_document::model::{Block, Figure, Notice, Pointer, Reach, Section, Tone, Verdict};
+use saiga_document::number;
 
 /// So many lines of what did not help go on the first screens; the tables have all.
 const NO_HELP_LINES: usize = 8;

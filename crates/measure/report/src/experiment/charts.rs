@@ -1,13 +1,14 @@
 //! The charts of an experiment: ratios by placement, and values of every arm with raw runs.
 
 use saiga_experiment::result::{Cell, Comparison};
+use saiga_experiment::stats;
 use saiga_experiment::stats::Method;
 
 use super::{CLIENT_CPU, SERVER_CPU, View, first_seen, is_best, section, words, workloads};
-use crate::model::{
+use saiga_document::model::{
     Bar, BarGroup, BarPanel, Bars, Block, Forest, ForestGroup, ForestRow, RUNS, Reach, Section,
 };
-use crate::number;
+use saiga_document::number;
 
 /// Ratios of the main metric.
 pub(super) fn main_ratios(view: &View) -> Section {
@@ -256,7 +257,7 @@ fn bar_group(view: &View, cell: &Cell, metric: &str) -> BarGroup {
         let dots: Vec<f64> = counted
             .filter_map(|run| run.metrics.get(metric).copied())
             .collect();
-        let value = number::median(&dots)?;
+        let value = stats::median(&dots)?;
         Some(Bar {
             series,
             value,

@@ -1,10 +1,11 @@
 //! What idle connections beside the load hold in memory, by arm.
 
 use saiga_experiment::result::Run;
+use saiga_experiment::stats;
 
 use super::{View, section, tables};
-use crate::model::{Align, Cell, Reach, Row, Section};
-use crate::number;
+use saiga_document::model::{Align, Cell, Reach, Row, Section};
+use saiga_document::number;
 
 /// The metric that marks a run beside idle connections.
 const CONNECTIONS: &str = "idle_connections";
@@ -48,7 +49,7 @@ fn row(arm: &str, runs: &[&Run]) -> Option<Vec<Cell>> {
     Some(vec![
         Cell::new(arm),
         Cell::new(runs.len().to_string()),
-        Cell::new(number::value(number::median(&of(CONNECTIONS))?)),
+        Cell::new(number::value(stats::median(&of(CONNECTIONS))?)),
         tables::spread(&of("server_rss_per_idle_bytes"))?,
         tables::spread(&of("client_rss_per_idle_bytes"))?,
     ])

@@ -5,8 +5,8 @@ use saiga_experiment::stats::Method;
 use serde_json::Value;
 
 use super::{View, words};
-use crate::model::{Block, Reach, Section};
-use crate::number;
+use saiga_document::model::{Block, Reach, Section};
+use saiga_document::number;
 
 /// `AMD EPYC 7763, 2 cores, kvm · 2026-11-20 14:02:11 UTC`.
 pub(super) fn subtitle(result: &ExperimentResult) -> String {

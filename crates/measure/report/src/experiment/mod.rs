@@ -20,7 +20,7 @@ mod workloads;
 use saiga_experiment::result::{Cell, Comparison, ComparisonKind, ExperimentResult};
 use saiga_experiment::stats::Method;
 
-use crate::model::{Document, Reach, Section};
+use saiga_document::model::{Document, Reach, Section};
 use workloads::Workloads;
 
 /// The metrics whose ratios everybody sees, the main one first.

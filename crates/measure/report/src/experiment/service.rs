@@ -3,8 +3,8 @@
 use saiga_experiment::result::Run;
 
 use super::{View, section, tables};
-use crate::model::{Align, Cell, Reach, Row, Section};
-use crate::number;
+use saiga_document::model::{Align, Cell, Reach, Row, Section};
+use saiga_document::number;
 
 /// The metric that marks a run in which the master was killed.
 const WITHOUT_SERVICE: &str = "without_service_s";

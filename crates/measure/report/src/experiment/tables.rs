@@ -1,10 +1,11 @@
 //! The tables of an experiment: every cell with counts and spread, and every rejected run.
 
 use saiga_experiment::result::{Cell as Condition, Run};
+use saiga_experiment::stats;
 
 use super::{View, first_seen, section, words};
-use crate::model::{Align, Block, Cell, Column, Reach, Row, Section, Table};
-use crate::number;
+use saiga_document::model::{Align, Block, Cell, Column, Reach, Row, Section, Table};
+use saiga_document::number;
 
 /// More rejected runs than this are folded away; the warnings say how many there are and why.
 const UNFOLDED_REJECTIONS: usize = 30;
@@ -64,7 +65,7 @@ fn arm_row(arm: &str, runs: &[&Run], metrics: &[&str]) -> Vec<Cell> {
 
 /// The median with the range of the values.
 pub(super) fn spread(values: &[f64]) -> Option<Cell> {
-    let median = number::median(values)?;
+    let median = stats::median(values)?;
     let low = values.iter().copied().min_by(f64::total_cmp)?;
     let high = values.iter().copied().max_by(f64::total_cmp)?;
     let mut note = format!("{}–{}", number::value(low), number::value(high));

@@ -2,7 +2,7 @@
 
 use saiga_experiment::result::{Better, Comparison, Verdict};
 
-use crate::model::Tone;
+use saiga_document::model::Tone;
 
 /// A metric as people call it.
 pub(crate) struct Metric {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use saiga_experiment::result::{Cell, PLACEMENT_BEST};
 use serde_json::Value;
 
-use crate::number;
+use saiga_document::number;
 
 /// Keys that come first in a label; of these, test and clients are never left out of it.
 const KEY_ORDER: [&str; 7] = [

@@ -13,10 +13,10 @@ use saiga_experiment::result::{
 use serde::Serialize;
 
 use crate::experiment::words;
-use crate::model::{
+use saiga_document::model::{
     Align, Block, Cell, Column, Document, Reach, Row, Section, Table, Tone, Verdict,
 };
-use crate::number;
+use saiga_document::number;
 
 /// One experiment in the row of all.
 #[derive(Debug, Clone, PartialEq, Serialize)]

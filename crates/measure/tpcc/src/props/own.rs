@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
-use super::reader::nearest;
 use super::text::Entry;
+use saiga_document::nearest;
 
 /// What a key of the file stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Takes values out of a props file and keeps what is wrong with them.
 
+use saiga_document::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
@@ -149,26 +150,4 @@ impl Reader {
         self.problems.sort_by_key(|(line, _)| *line);
         self.problems.into_iter().map(|(_, text)| text).collect()
     }
-}
-
-/// The known key that differs by case, or by one or two letters.
-pub(super) fn nearest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
-    let distance = |other: &&str| edits(&key.to_ascii_lowercase(), &other.to_ascii_lowercase());
-    let best = known.iter().min_by_key(|other| distance(other))?;
-    (distance(best) <= 2).then_some(*best)
-}
-
-/// How many letters must be put in, taken out or changed (Levenshtein).
-fn edits(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let change = corner + usize::from(x != y);
-            corner = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }

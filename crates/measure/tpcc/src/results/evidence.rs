@@ -2,7 +2,7 @@
 //!
 //! Everything is the record's own; nothing is worked out here.
 
-use saiga_report::model::{Align, Block, Cell, Column, Reach, Row, Section, Table};
+use saiga_document::model::{Align, Block, Cell, Column, Reach, Row, Section, Table};
 use saiga_report::run;
 
 use super::record::{Conditions, Record};

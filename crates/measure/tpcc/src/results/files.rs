@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use saiga_report::html;
+use saiga_document::html;
 
 use super::directory::{Directory, DirectoryError};
 use super::page;

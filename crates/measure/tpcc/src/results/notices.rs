@@ -1,6 +1,6 @@
 //! What a reader of a record must not miss, in plain words.
 
-use saiga_report::model::Notice;
+use saiga_document::model::Notice;
 
 use super::clocks::WINDOWS;
 use super::partial::Partial;

@@ -1,6 +1,6 @@
 //! The record as a page for people: its summary is printed, all of it is `report.html`.
 
-use saiga_report::model::{
+use saiga_document::model::{
     Align, Block, Cell, Column, Document, Figure, Notice, Pointer, Reach, Row, Section, Table,
     Tone, Verdict as Answer,
 };

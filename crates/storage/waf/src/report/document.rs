@@ -3,15 +3,15 @@
 mod life;
 mod plot;
 
-use saiga_report::Document;
-use saiga_report::model::{
+use saiga_document::Document;
+use saiga_document::model::{
     Align, Block, Cell, Column, Figure, Notice, Reach, Row, Section, Table, Tone, Verdict,
 };
 
 use super::words::{bounds, factor, length, measured, minute, remarks};
 use crate::ratio::Written;
 use crate::series::{Interval, Series, Start};
-use crate::size::{bytes, step};
+use saiga_document::number::{bytes, round_bytes};
 
 /// The operators' procedure takes the latest so many that are not zero.
 const RECENT: usize = 12;
@@ -300,7 +300,11 @@ fn segments(series: &Series) -> Vec<Block> {
                 minute(first.taken.unix_ms),
                 segment.start.to_string(),
                 first.source.title().to_owned(),
-                format!("{} / {}", step(first.steps.host), step(first.steps.media)),
+                format!(
+                    "{} / {}",
+                    round_bytes(first.steps.host),
+                    round_bytes(first.steps.media)
+                ),
                 amount(|written| written.host),
                 amount(|written| written.media),
                 measured(written),

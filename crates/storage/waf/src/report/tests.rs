@@ -3,7 +3,7 @@
 mod exposition;
 mod strange;
 
-use saiga_report::{html, text};
+use saiga_document::{html, text};
 
 use super::*;
 use crate::moment::Moment;

@@ -6,7 +6,7 @@ use crate::moment::rfc3339;
 use crate::ratio::{Waf, Written};
 use crate::sample::Sample;
 use crate::series::{Interval, Start};
-use crate::size::bytes;
+use saiga_document::number::bytes;
 
 /// A factor: three places, as calculate_wa.sh's five are more than most counters give.
 pub(super) fn factor(waf: Option<Waf>) -> String {

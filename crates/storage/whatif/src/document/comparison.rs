@@ -1,7 +1,8 @@
 //! Write amplification of every set, as bars and as a table.
 
+use saiga_document::model::{Bar, BarGroup, BarPanel, BarWords, Bars, Cell, Row};
+use saiga_document::number;
 use saiga_ftl::replay::Placement;
-use saiga_report::model::{Bar, BarGroup, BarPanel, BarWords, Bars, Cell, Row};
 
 use crate::compare::{ceiling, spared};
 
@@ -104,7 +105,7 @@ fn table(runs: &[Run]) -> Table {
             rows.push(Row::Group(format!(
                 "{}: no placement saves more than {}",
                 condition_words(first.condition),
-                words::percent(ceiling)
+                number::percent(ceiling)
             )));
         }
         for run in runs_of_one {
@@ -121,7 +122,7 @@ fn table(runs: &[Run]) -> Table {
                     .map_or("–".to_owned(), |half| format!("{half:.3}")),
                 change,
                 match spared(runs, run) {
-                    Some(share) if run.placement != Placement::OneStream => words::percent(share),
+                    Some(share) if run.placement != Placement::OneStream => number::percent(share),
                     Some(_) | None => "–".to_owned(),
                 },
             ];

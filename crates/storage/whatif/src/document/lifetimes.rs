@@ -1,6 +1,7 @@
 //! How long the pages of each kind of file live.
 
-use saiga_report::model::{Cell, Line, LineAxis, LinePanel, Lines, Row};
+use saiga_document::model::{Cell, Line, LineAxis, LinePanel, Lines, Row};
+use saiga_document::number;
 
 use super::{Align, Block, Class, Content, Reach, Section, Table, columns, words};
 use crate::measure::Age;
@@ -87,7 +88,7 @@ fn lines(classes: &[&Class], [low, high]: [f64; 2]) -> Lines {
             title: "age of the page".to_owned(),
             ends: [low, high],
             is_logarithmic: true,
-            ticks: ticks.map(|tick| (tick, words::seconds(tick))).collect(),
+            ticks: ticks.map(|tick| (tick, number::seconds(tick))).collect(),
         },
         panels: vec![LinePanel {
             title: "dead, from 0 to 1".to_owned(),
@@ -108,11 +109,11 @@ fn table(content: &Content<'_>) -> Table {
         name.note = doubt;
         let texts = [
             class.conclusion.words().to_owned(),
-            words::bytes(class.evidence.written_bytes),
+            number::bytes(class.evidence.written_bytes),
             age_of(class, 0.25),
             age_of(class, 0.5),
             age_of(class, 0.75),
-            words::number(class.conclusion.rewrites_per_h),
+            number::two_figures(class.conclusion.rewrites_per_h),
             class.hint.to_string(),
         ];
         Row::Cells([name].into_iter().chain(texts.map(Cell::new)).collect())

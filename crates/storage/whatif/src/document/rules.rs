@@ -1,8 +1,9 @@
 //! What the sets match, and what was suggested.
 
-use saiga_report::model::{Cell, Row};
+use saiga_document::model::{Cell, Row};
+use saiga_document::number;
 
-use super::{Align, Block, Content, Joined, Reach, Section, Table, columns, words};
+use super::{Align, Block, Content, Joined, Reach, Section, Table, columns};
 
 pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     if content.sets.is_empty() {
@@ -44,16 +45,16 @@ fn table(sets: &[Joined]) -> Table {
         rows.push(Row::Group(format!(
             "{}: matches {} of {} that are written, {}",
             set.name,
-            words::bytes(matched),
-            words::bytes(all),
-            words::percent(matched as f64 / all.max(1) as f64)
+            number::bytes(matched),
+            number::bytes(all),
+            number::percent(matched as f64 / all.max(1) as f64)
         )));
         for rule in set.matches.iter().filter(|rule| rule.files > 0) {
             let cells = [
                 rule.pattern.clone(),
                 set.stream_name(rule.stream),
                 rule.files.to_string(),
-                words::bytes(rule.written_bytes),
+                number::bytes(rule.written_bytes),
             ];
             rows.push(Row::Cells(cells.map(Cell::new).into()));
         }

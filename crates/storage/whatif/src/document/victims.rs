@@ -1,12 +1,12 @@
 //! Who is whose victim: pages that were moved, by whose dead pages shared a unit with them.
 
+use saiga_document::model::{Cell, Row};
+use saiga_document::number;
 use saiga_ftl::replay::{Class, Placement};
 use saiga_ftl::trace::kind_of;
-use saiga_report::model::{Cell, Row};
 
 use super::{
     Align, Block, Column, Content, Reach, Run, Section, Table, condition_words, placement_name,
-    words,
 };
 
 /// Kinds of files in a matrix; the others are summed up.
@@ -74,7 +74,7 @@ fn matrix(run: &Run) -> Option<Table> {
         Cell::new(if share < 0.0005 {
             "·".to_owned()
         } else {
-            words::percent(share)
+            number::percent(share)
         })
     };
     let rows = names.iter().zip(&sums).map(|(name, row)| {

@@ -1,7 +1,7 @@
 //! How the simulation settled.
 
+use saiga_document::model::{Line, LineAxis, LinePanel, Lines};
 use saiga_ftl::replay::Placement;
-use saiga_report::model::{Line, LineAxis, LinePanel, Lines};
 
 use super::{Block, Content, Reach, Run, Section, condition_words, placement_name};
 

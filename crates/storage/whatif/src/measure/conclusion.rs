@@ -3,6 +3,7 @@
 //! The limits are of lifetimes in general (docs/ftl.md): rings and what is rewritten more than ten times an hour is short,
 //! what is appended and deleted whole medium, from 0.01 to 10 rewrites an hour long, never extreme.
 
+use saiga_document::number;
 use saiga_streams::Hint;
 
 use super::{Age, Evidence};
@@ -155,7 +156,7 @@ impl Conclusion {
             Behaviour::Ring | Behaviour::InPlace => {
                 format!(
                     "{} rewrites per page",
-                    words::number(self.rewrites_per_page)
+                    number::two_figures(self.rewrites_per_page)
                 )
             }
         };
@@ -178,7 +179,7 @@ impl Conclusion {
         let mut text = format!(
             "{}: {} written in {}, {} files; pages live {} in the median (quartiles {} and {})",
             self.words(),
-            words::bytes(evidence.written_bytes),
+            number::bytes(evidence.written_bytes),
             words::length(seen_s),
             files,
             age(0.5),
@@ -186,7 +187,7 @@ impl Conclusion {
             age(0.75),
         );
         if self.behaviour == Behaviour::InPlace {
-            let rate = words::number(self.rewrites_per_h);
+            let rate = number::two_figures(self.rewrites_per_h);
             text.push_str(&format!(", {rate} rewrites of a page in an hour"));
         }
         if let Some(doubt) = self.doubt(seen_s) {

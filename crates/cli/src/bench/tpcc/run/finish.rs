@@ -4,8 +4,8 @@ use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
+use saiga_document::text::{self, Style};
 use saiga_experiment::interrupt::Interrupt;
-use saiga_report::text::{self, Style};
 use saiga_tpcc::check::Scope;
 use saiga_tpcc::db::Server;
 use saiga_tpcc::db::value::Stamp;

@@ -24,7 +24,7 @@ use super::options::{Options, check_loaded};
 use super::{Looker, Start};
 use crate::bench::tpcc::target::Target;
 use crate::exit;
-use crate::units::{counted, time};
+use saiga_document::number::{counted, time};
 
 /// A check that takes so long is announced.
 const LONG_CHECK: Duration = Duration::from_secs(30);

@@ -12,7 +12,7 @@ fn eventful(arm: usize, nth: u32) -> Result<Measured, Failure> {
     let throughput = 1000.0 / 3.0 + f64::from(nth) + 0.1 * f64::from(u32::try_from(arm).unwrap());
     match (arm, nth) {
         (1, 6..) => Err(Failure::run("connection reset")),
-        (0, 1) | (1, 3) => run_with(0.5),
+        (0, 1) | (1, 3) => run_with(500.0),
         _ => run_with(0.0).map(|measured| Measured {
             metrics: BTreeMap::from([("throughput_ops_s".to_owned(), throughput)]),
             ..measured

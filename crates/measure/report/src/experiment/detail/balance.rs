@@ -9,8 +9,8 @@ use saiga_experiment::result::detail::Series;
 use super::super::tables::explained;
 use super::super::{View, section};
 use super::{cells, runs_of};
-use crate::model::{Align, Cell, Reach, Row, Section};
-use crate::number;
+use saiga_document::model::{Align, Cell, Reach, Row, Section};
+use saiga_document::number;
 
 const COLUMNS: [(&str, Align); 7] = [
     ("Arm", Align::Left),

@@ -4,7 +4,7 @@ use saiga_experiment::result::detail::{Check, CheckVerdict};
 
 use super::super::{View, first_seen, section, tables, words};
 use super::{cells, runs_of};
-use crate::model::{Align, Block, Cell, Notice, Reach, Row, Section, Table};
+use saiga_document::model::{Align, Block, Cell, Notice, Reach, Row, Section, Table};
 
 /// A check of a run of an arm in a cell.
 struct Checked<'a> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use saiga_experiment::result::Arm;
 
 use super::super::{View, section, tables};
-use crate::model::{Align, Block, Cell, Reach, Row, Section, Table};
+use saiga_document::model::{Align, Block, Cell, Reach, Row, Section, Table};
 
 /// Whether the servers of an arm ever were at work: others were not asked for their settings.
 fn was_asked(view: &View, arm: &Arm) -> bool {

@@ -5,8 +5,10 @@ use saiga_experiment::result::{Cell, Detail};
 
 use super::super::{View, course_words, first_seen, section, words};
 use super::{cells, middle, runs_of};
-use crate::model::{Block, Curve, CurveMark, CurvePanel, CurvePoint, Curves, Reach, Section, Tone};
-use crate::number;
+use saiga_document::model::{
+    Block, Curve, CurveMark, CurvePanel, CurvePoint, Curves, Reach, Section, Tone,
+};
+use saiga_document::number;
 
 /// Panels in a chart; a run may know more, and a reader does not want them.
 const PANELS_MAX: usize = 24;

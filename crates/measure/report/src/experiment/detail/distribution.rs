@@ -5,8 +5,8 @@ use saiga_experiment::result::{Cell, Detail};
 
 use super::super::{View, first_seen, section};
 use super::{cells, runs_of};
-use crate::model::{Block, Histogram, HistogramPanel, Reach, Section};
-use crate::number;
+use saiga_document::model::{Block, Histogram, HistogramPanel, Reach, Section};
+use saiga_document::number;
 
 /// Bins of a panel; §5.6.1 asks for twenty at least.
 const BINS: u32 = 40;

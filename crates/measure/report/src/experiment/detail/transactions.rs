@@ -2,11 +2,12 @@
 
 use saiga_experiment::result::Detail;
 use saiga_experiment::result::detail::Transactions;
+use saiga_experiment::stats;
 
 use super::super::{View, first_seen, section, tables};
 use super::{cells, runs_of};
-use crate::model::{Align, Block, Cell, Reach, Row, Section, Table};
-use crate::number;
+use saiga_document::model::{Align, Block, Cell, Reach, Row, Section, Table};
+use saiga_document::number;
 
 const COLUMNS: [&str; 11] = [
     "Transaction",
@@ -74,7 +75,7 @@ fn type_row(name: &str, runs: &[&Transactions], total: u64) -> Vec<Cell> {
     let counted = |of| Cell::new(number::whole(sum(of)));
     let median = |of: fn(&Transactions) -> f64| {
         let values: Vec<f64> = runs.iter().map(|one| of(one)).collect();
-        number::median(&values)
+        stats::median(&values)
     };
     let time = |of| Cell::new(median(of).map_or_else(|| "–".to_owned(), number::value));
     let count = sum(|one| one.count);

@@ -1,6 +1,6 @@
 //! The page for a browser.
 
-use saiga_report::html;
+use saiga_document::html;
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn the_page_has_the_figures_of_the_record() {
 /// What is printed stays as short as it was.
 #[test]
 fn charts_and_settings_are_not_printed() {
-    use saiga_report::text::{self, Style};
+    use saiga_document::text::{self, Style};
     let text = text::render(&page::page(&whole()), Style::plain());
     for part in ["The props file", "The course of the run", "Response times"] {
         assert!(!text.contains(part), "{part} in {text}");

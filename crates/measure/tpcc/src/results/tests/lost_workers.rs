@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use saiga_report::text::{self, Style};
+use saiga_document::text::{self, Style};
 
 use super::*;
 use crate::results::partial::Partial;

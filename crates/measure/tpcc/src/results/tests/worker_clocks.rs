@@ -1,6 +1,6 @@
 //! Sums of workers whose clocks differ.
 
-use saiga_report::text::{self, Style};
+use saiga_document::text::{self, Style};
 
 use super::*;
 use crate::results::clocks::WorkerClock;

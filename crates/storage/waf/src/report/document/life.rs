@@ -1,6 +1,6 @@
 //! What a drive says of its life: used, left, and until when.
 
-use saiga_report::model::{Block, Notice};
+use saiga_document::model::{Block, Notice};
 
 use crate::series::Series;
 use crate::wear::{Outlook, Wear, outlook};

@@ -4,7 +4,7 @@
 
 mod top;
 
-use saiga_report::model::{Curve, CurveMark, CurvePanel, CurvePoint, Curves, Tone};
+use saiga_document::model::{Curve, CurveMark, CurvePanel, CurvePoint, Curves, Tone};
 
 use super::super::words::measured;
 use crate::ratio::{Waf, Written};
