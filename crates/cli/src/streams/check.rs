@@ -1,5 +1,7 @@
 //! `saiga streams check`: wanted and found, file by file, and where hints go.
 
+mod placement;
+mod proof;
 mod traffic;
 
 use std::collections::BTreeSet;
@@ -14,11 +16,14 @@ use saiga_streams::check::{self, Row, Standing};
 use saiga_streams::hint::Hint;
 use saiga_streams::labels;
 use saiga_streams::lock::LOCK_DIR;
-use saiga_streams::route::{self, Reach, Report, System};
+use saiga_streams::route::{self, Reach, Report, Route, System};
 use saiga_streams::rules::{self, Rules};
 use saiga_streams::setter::Fcntl;
 use serde_json::{Value, json};
 
+use self::placement::Spread;
+use self::proof::Proof;
+use self::traffic::Traffic;
 use super::{report_json, tell, tell_json};
 use crate::exit;
 use crate::table::Table;
@@ -29,7 +34,9 @@ use saiga_document::number;
 #[command(
     after_help = "Changes nothing. The first line says what becomes of hints on this kernel and drive.\nExit status: 1 when a \
 file has not the hint that it should have, with --for when some of its bytes came without it, or when hints reach nothing here \
-(--any-route does not mind the latter)."
+(--any-route does not mind the latter).\nOn FDP namespaces (see --plan) no hints are needed. Exit status: 1 when two parts of a \
+server share a reclaim unit handle, when the drive cannot be asked (root), or with --for when bytes of a part are not seen at \
+its handle."
 )]
 pub(super) struct Args {
     /// Data directories
@@ -38,7 +45,8 @@ pub(super) struct Args {
     /// Built-in sets or files (see `saiga streams rules`), the first rule that matches decides
     #[arg(long, value_name = "NAME|FILE", required = true, num_args = 1..)]
     rules: Vec<String>,
-    /// Also follow what is written for so long: bytes by hint, and whether it was that of the file (root; Linux 6.9)
+    /// Also follow what is written for so long: bytes by hint, and whether it was that of the file (root; Linux 6.9); on FDP
+    /// namespaces, bytes by part and by reclaim unit handle (root)
     #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "plan")]
     time: Option<Duration>,
     /// Do not mind where hints reach nothing
@@ -64,7 +72,20 @@ const AS_ROOT: &str = "; run this as root (or with CAP_DAC_READ_SEARCH)";
 /// One directory.
 struct Checked {
     report: Report,
+    spread: Option<Spread>,
     rows: Vec<Row>,
+}
+
+impl Checked {
+    /// Whether its data are kept apart.
+    fn is_well(&self, any_route: bool) -> bool {
+        let Report { route, reach, .. } = self.report;
+        // A drive may follow hints without saying so, but every drive can tell its handles.
+        let reaches =
+            reach == Reach::Yes || (reach == Reach::Unproven && route != Route::Namespaces);
+        let rows = || self.rows.iter().all(|row| row.standing.is_well());
+        self.report.needs_no_hints() || ((reaches || any_route) && rows())
+    }
 }
 
 /// Looks at every file.
@@ -74,16 +95,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "--for must be longer than nothing"
     );
     let rules = Arc::new(load(&args.rules)?);
-    let reports = survey(args)?;
+    let system = System::at(&args.system);
+    let reports = placement::complete(&system, survey(args, &system)?)?;
     // Files are looked at behind it: those that came meanwhile are among them.
-    let traffic = args
-        .time
-        .map(|time| traffic::follow(&args.dirs, time, &rules))
-        .transpose()?;
-    let all = (reports.into_iter()).map(|report| look(report, &rules, &args.lock_dir));
+    let followed = (args.time).map(|time| follow(&system, args, &reports, time, &rules));
+    let followed = followed.transpose()?;
+    let all = reports.into_iter();
+    let all = all.map(|(report, spread)| look(report, spread, &rules, &args.lock_dir));
     let all: Vec<Checked> = all.collect::<anyhow::Result<_>>()?;
     if args.plan {
-        return plan(&all, &System::at(&args.system));
+        return plan(&all, &system);
     }
     let idle = idle(&rules, &all);
     if args.json {
@@ -92,24 +113,22 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             "directories": dirs.collect::<Vec<_>>(),
             "rules_without_files": idle,
         });
-        if let Some(traffic) = &traffic {
-            answer["traffic"] = traffic.as_json();
+        if let Some(followed) = &followed {
+            let (name, value) = followed.as_json();
+            answer[name] = value;
         }
         tell_json(&answer)?;
     } else {
         for checked in &all {
             tell(&as_text(&rules, checked))?;
         }
-        if let Some(traffic) = &traffic {
-            tell(&traffic.to_text())?;
+        if let Some(followed) = &followed {
+            tell(&followed.to_text())?;
         }
         warn(&all, &idle);
     }
-    let is_well = |checked: &Checked| {
-        let reaches = args.any_route || checked.report.reach != Reach::No;
-        reaches && checked.rows.iter().all(|row| row.standing.is_well())
-    };
-    let is_well = all.iter().all(is_well) && traffic.is_none_or(|traffic| traffic.is_well());
+    let is_well = all.iter().all(|checked| checked.is_well(args.any_route))
+        && followed.is_none_or(|followed| followed.is_well());
     Ok(if is_well {
         ExitCode::SUCCESS
     } else {
@@ -117,11 +136,56 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// The writes during `--for`.
+enum Followed {
+    Hints(Traffic),
+    Handles(Proof),
+}
+
+impl Followed {
+    /// The answer's field and its value.
+    fn as_json(&self) -> (&'static str, Value) {
+        match self {
+            Self::Hints(traffic) => ("traffic", traffic.as_json()),
+            Self::Handles(proof) => ("handles", proof.as_json()),
+        }
+    }
+
+    fn to_text(&self) -> String {
+        match self {
+            Self::Hints(traffic) => traffic.to_text(),
+            Self::Handles(proof) => proof.to_text(),
+        }
+    }
+
+    fn is_well(&self) -> bool {
+        match self {
+            Self::Hints(traffic) => traffic.is_well(),
+            Self::Handles(proof) => proof.is_well(),
+        }
+    }
+}
+
+/// Follows writes by hint, or by handle if no directory needs hints.
+fn follow(
+    system: &System,
+    args: &Args,
+    reports: &[(Report, Option<Spread>)],
+    time: Duration,
+    rules: &Rules,
+) -> anyhow::Result<Followed> {
+    if reports.iter().all(|(report, _)| report.needs_no_hints()) {
+        let servers = reports.iter().filter_map(|(_, spread)| spread.as_ref());
+        Ok(Followed::Handles(proof::follow(system, servers, time)?))
+    } else {
+        Ok(Followed::Hints(traffic::follow(&args.dirs, time, rules)?))
+    }
+}
+
 /// Where hints go from each directory.
-fn survey(args: &Args) -> anyhow::Result<Vec<Report>> {
-    let system = System::at(&args.system);
+fn survey(args: &Args, system: &System) -> anyhow::Result<Vec<Report>> {
     let reports = args.dirs.iter().map(|dir| {
-        let report = route::probe(&system, dir)?;
+        let report = route::probe(system, dir)?;
         if let Some(obstacle) = report.obstacle() {
             anyhow::bail!("{}: {obstacle}", dir.display());
         }
@@ -130,13 +194,22 @@ fn survey(args: &Args) -> anyhow::Result<Vec<Report>> {
     reports.collect()
 }
 
-fn look(report: Report, rules: &Arc<Rules>, lock_dir: &Path) -> anyhow::Result<Checked> {
+fn look(
+    report: Report,
+    spread: Option<Spread>,
+    rules: &Arc<Rules>,
+    lock_dir: &Path,
+) -> anyhow::Result<Checked> {
     let ours = labels::of(lock_dir, &report.dir);
     let rows = check::check(&report.dir, rules, &ours, &Fcntl).map_err(|error| {
         let advice = if error == Errno::ACCESS { AS_ROOT } else { "" };
         anyhow::anyhow!("cannot look at {}: {error}{advice}", report.dir.display())
     })?;
-    Ok(Checked { report, rows })
+    Ok(Checked {
+        report,
+        spread,
+        rows,
+    })
 }
 
 fn warn(all: &[Checked], idle: &[String]) {
@@ -177,10 +250,15 @@ fn idle(rules: &Rules, all: &[Checked]) -> Vec<String> {
 }
 
 fn plan(all: &[Checked], system: &System) -> anyhow::Result<ExitCode> {
-    let [Checked { report, rows }] = all else {
+    let [Checked { report, rows, .. }] = all else {
         anyhow::bail!("a plan is for one directory");
     };
     let dir = report.dir.display();
+    anyhow::ensure!(
+        !report.needs_no_hints(),
+        "no plan for {dir}: it has been carried out, for {}",
+        report.why
+    );
     let disk = report.disk.as_ref().with_context(|| {
         format!("{dir} is not on an NVMe drive, so there is nothing to cut into namespaces")
     })?;
@@ -209,10 +287,17 @@ fn plan(all: &[Checked], system: &System) -> anyhow::Result<ExitCode> {
 }
 
 fn as_text(rules: &Rules, checked: &Checked) -> String {
-    let Checked { report, rows } = checked;
+    let Checked {
+        report,
+        spread,
+        rows,
+    } = checked;
     let mut out = report.headline() + "\n";
     for note in &report.notes {
         out.push_str(&format!("  {note}\n"));
+    }
+    if let Some(spread) = spread {
+        out.push_str(&format!("{}\n", spread.to_text()));
     }
     let mut table = Table::new(["file", "size", "wanted", "found", "", "rule"]);
     for row in rows {
@@ -243,6 +328,9 @@ fn as_text(rules: &Rules, checked: &Checked) -> String {
         count(|row| !row.standing.is_well()),
         count(|row| row.standing == Standing::Free),
     ));
+    if report.needs_no_hints() {
+        out.push_str("hints are not needed here and do not count\n");
+    }
     out
 }
 
@@ -270,6 +358,7 @@ fn as_json(rules: &Rules, checked: &Checked) -> Value {
     });
     json!({
         "route": report_json(&checked.report),
+        "parts": checked.spread.as_ref().map(Spread::as_json),
         "files": rows.collect::<Vec<_>>(),
     })
 }

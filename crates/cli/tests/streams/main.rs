@@ -10,6 +10,7 @@ mod gate;
 mod links;
 mod locks;
 mod mounts;
+mod namespaces;
 mod record;
 mod record_ends;
 mod record_loop;

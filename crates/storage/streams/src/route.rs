@@ -1,13 +1,15 @@
 //! Routes: what becomes of a hint between a file and the flash, per mount, on this kernel and this device.
 //!
-//! Everything is read from proc and sysfs below a given root; nothing is asked of a device. docs/streams.md has the
-//! measurements behind the decisions.
+//! Everything is read from proc and sysfs below a given root; nothing is asked of a device. Only the
+//! drive knows the reclaim unit handles of a namespace: the caller asks, and [`Layout::verdict`]
+//! takes the answers. docs/streams.md has the measurements behind the decisions.
 
 mod controller;
 mod decide;
 mod disk;
 mod mounts;
 mod plan;
+mod written;
 
 use std::fmt;
 use std::io;
@@ -18,7 +20,8 @@ use crate::labeller::Level;
 pub use controller::{Controller, ControllerError, controller};
 pub use disk::{Bus, Disk, Stack};
 pub use mounts::Mount;
-pub use plan::{Data, PlanError, outside, plan};
+pub use plan::{Answer, Answers, Data, Layout, Namespace, PlanError, layout, outside, plan};
+pub use written::Written;
 
 #[cfg(test)]
 mod tests;
@@ -58,6 +61,8 @@ pub enum Route {
     F2fs,
     /// A zoned XFS, which puts files of one class into one zone.
     ZonedXfs,
+    /// None is needed: each part of the server has a namespace and reclaim unit handle of its own.
+    Namespaces,
     /// None: hints are accepted and go nowhere.
     Nowhere,
 }
@@ -72,6 +77,7 @@ impl Route {
             Self::Ufs => "UFS",
             Self::F2fs => "F2FS with FDP",
             Self::ZonedXfs => "XFS zoned",
+            Self::Namespaces => "FDP namespaces",
             Self::Nowhere => "none",
         }
     }
@@ -131,6 +137,17 @@ impl Report {
             self.ground(),
             self.kernel
         );
+        if self.route == Route::Namespaces {
+            let verb = match self.reach {
+                Reach::Yes => "go",
+                Reach::Unproven => "may go",
+                Reach::No => "do not go",
+            };
+            return format!(
+                "the parts of the server {verb} to FDP namespaces of their own on {place}: {}",
+                self.why
+            );
+        }
         match self.reach {
             Reach::No if self.disk.is_some() => {
                 format!("hints stop at the block layer on {place}: {}", self.why)
@@ -143,6 +160,23 @@ impl Report {
             ),
             Reach::Yes => format!("hints go by {} on {place}: {}", self.route.name(), self.why),
         }
+    }
+
+    /// The report for a server whose parts are on several disks, with the result of
+    /// [`Layout::verdict`]. An existing route for hints is replaced by a yes only.
+    #[must_use]
+    pub fn with_verdict(mut self, (reach, why): (Reach, String)) -> Self {
+        if reach == Reach::Yes || self.reach == Reach::No {
+            (self.route, self.reach, self.why) = (Route::Namespaces, reach, why);
+            self.notes.clear();
+        }
+        self
+    }
+
+    /// Whether parts are kept apart without hints.
+    #[must_use]
+    pub fn needs_no_hints(&self) -> bool {
+        self.route == Route::Namespaces && self.reach == Reach::Yes
     }
 
     fn ground(&self) -> String {
@@ -215,6 +249,12 @@ impl System {
 
     pub(crate) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The path of a disk's device.
+    #[must_use]
+    pub fn device(&self, disk: &str) -> PathBuf {
+        self.root.join("dev").join(disk)
     }
 
     fn read(&self, path: &str) -> Result<String, RouteError> {

@@ -10,7 +10,7 @@ use crate::page::Page;
 /// Namespaces of a drive that are asked for their endurance group; no real drive has more groups than this.
 const MOST_NAMESPACES: usize = 128;
 /// Where a namespace's page has its endurance group.
-const ENDGID: usize = 102;
+pub(crate) const ENDGID: usize = 102;
 /// OCP's UUID, which chooses its meaning of the vendor's log pages (OCP Datacenter NVMe SSD 2.0, LUID).
 const OCP_UUID: [u8; 16] = [
     0xc1, 0x94, 0xd5, 0x5b, 0xe0, 0x94, 0x47, 0x94, 0xa2, 0x1d, 0x29, 0x99, 0x8f, 0x56, 0xbe, 0x6f,

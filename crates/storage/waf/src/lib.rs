@@ -14,6 +14,7 @@ pub mod live;
 mod lock;
 pub mod moment;
 pub mod page;
+pub mod placement;
 mod ratio;
 pub mod recorded;
 pub mod report;

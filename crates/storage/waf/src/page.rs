@@ -1,7 +1,8 @@
 //! The pages of a drive that the meter reads: their numbers, lengths, commands, and names as files.
 //!
-//! Spec: NVM Express Base 2.0, 5.16 (Get Log Page), 5.17 (Identify) and 8.7 (directives); TP4146 for LID 22h.
-//! Deliberately absent: what is in them.
+//! Spec: NVM Express Base 2.0, 5.15 (Get Features), 5.16 (Get Log Page), 5.17 (Identify) and 8.7
+//! (directives); TP4146 for logs 20h to 22h, feature 1Dh and I/O Management Receive. Deliberately
+//! absent: the contents of pages.
 
 /// One thing that a drive can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,6 +23,14 @@ pub enum Page {
     Endurance(u16),
     /// Log 22h of an endurance group: statistics of Flexible Data Placement.
     Fdp(u16),
+    /// Feature 1Dh of an endurance group: whether placement is enabled, and by which configuration.
+    FdpMode(u16),
+    /// Log 20h of an endurance group: its configurations of placement.
+    FdpConfigurations(u16),
+    /// Log 21h of an endurance group: how each reclaim unit handle was specified.
+    FdpUsage(u16),
+    /// I/O Management Receive, reclaim unit handle status of a namespace.
+    Handles(u32),
     /// Log C0h: OCP's by its UUID, else whatever the vendor keeps there.
     VendorC0 {
         /// Index into [`Page::Uuids`]; 0 for none.
@@ -31,9 +40,10 @@ pub enum Page {
     VendorCa,
 }
 
-/// An admin command that reads a page, without its buffer.
+/// A command that reads a page, without its buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Command {
+    pub(crate) queue: Queue,
     pub(crate) opcode: u8,
     pub(crate) nsid: u32,
     pub(crate) cdw10: u32,
@@ -41,23 +51,36 @@ pub(crate) struct Command {
     pub(crate) cdw14: u32,
 }
 
+/// The queue for a command. An opcode has another meaning in the other queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Queue {
+    Admin,
+    Io,
+}
+
 const GET_LOG_PAGE: u8 = 0x02;
 const IDENTIFY: u8 = 0x06;
+const GET_FEATURES: u8 = 0x0a;
 const DIRECTIVE_RECEIVE: u8 = 0x1a;
+/// In an I/O queue.
+const IO_MANAGEMENT_RECEIVE: u8 = 0x12;
 /// The whole controller, not one of its namespaces.
 const ALL_NAMESPACES: u32 = u32::MAX;
 /// Retain Asynchronous Event: whoever waits for the event shall still get it.
 const RETAIN_EVENT: u32 = 1 << 15;
 
 impl Page {
-    /// Its length in bytes; of vendors' pages, as far as a field is used.
+    /// Its length in bytes. For vendors' pages, up to the last field that is used; for lists without a
+    /// fixed length, the limit of what is read.
     #[must_use]
     pub fn length(self) -> usize {
         match self {
             Self::Controller | Self::Namespaces | Self::Namespace(_) | Self::Uuids => 4096,
+            Self::FdpConfigurations(_) | Self::FdpUsage(_) | Self::Handles(_) => 4096,
             Self::Smart | Self::Endurance(_) | Self::VendorC0 { .. } | Self::VendorCa => 512,
             Self::Fdp(_) => 64,
             Self::Streams(_) => 32,
+            Self::FdpMode(_) => 4,
         }
     }
 
@@ -73,6 +96,10 @@ impl Page {
             Self::Smart => "log-02.bin".to_owned(),
             Self::Endurance(group) => format!("log-09-group-{group}.bin"),
             Self::Fdp(group) => format!("log-22-group-{group}.bin"),
+            Self::FdpMode(group) => format!("feature-1d-group-{group}.bin"),
+            Self::FdpConfigurations(group) => format!("log-20-group-{group}.bin"),
+            Self::FdpUsage(group) => format!("log-21-group-{group}.bin"),
+            Self::Handles(nsid) => format!("handles-namespace-{nsid}.bin"),
             Self::VendorC0 { uuid: 0 } => "log-c0.bin".to_owned(),
             Self::VendorC0 { uuid } => format!("log-c0-uuid-{uuid}.bin"),
             Self::VendorCa => "log-ca.bin".to_owned(),
@@ -91,6 +118,10 @@ impl Page {
             Self::Smart => "log page 02h".to_owned(),
             Self::Endurance(group) => format!("log page 09h of endurance group {group}"),
             Self::Fdp(group) => format!("log page 22h of endurance group {group}"),
+            Self::FdpMode(group) => format!("feature 1Dh of endurance group {group}"),
+            Self::FdpConfigurations(group) => format!("log page 20h of endurance group {group}"),
+            Self::FdpUsage(group) => format!("log page 21h of endurance group {group}"),
+            Self::Handles(nsid) => format!("the list of handles of namespace {nsid}"),
             Self::VendorC0 { uuid: 0 } => "log page C0h".to_owned(),
             Self::VendorC0 { uuid } => format!("log page C0h with UUID index {uuid}"),
             Self::VendorCa => "log page CAh".to_owned(),
@@ -98,31 +129,40 @@ impl Page {
     }
 
     pub(crate) fn command(self) -> Command {
-        let identify = |cns, nsid| Command {
-            opcode: IDENTIFY,
+        let admin = |opcode, nsid, cdw10, cdw11| Command {
+            queue: Queue::Admin,
+            opcode,
             nsid,
-            cdw10: cns,
-            cdw11: 0,
+            cdw10,
+            cdw11,
             cdw14: 0,
         };
+        let identify = |cns, nsid| admin(IDENTIFY, nsid, cns, 0);
         match self {
             Self::Controller => identify(0x01, 0),
             Self::Namespaces => identify(0x02, 0),
             Self::Namespace(nsid) => identify(0x00, nsid),
             Self::Uuids => identify(0x17, 0),
-            Self::Streams(nsid) => Command {
-                opcode: DIRECTIVE_RECEIVE,
-                nsid,
-                cdw10: self.dwords(),
-                cdw11: 0x0101,
-                cdw14: 0,
-            },
+            Self::Streams(nsid) => admin(DIRECTIVE_RECEIVE, nsid, self.dwords(), 0x0101),
             Self::Smart => self.log(0x02 | RETAIN_EVENT, ALL_NAMESPACES, 0, 0),
             Self::Endurance(group) => self.log(0x09 | RETAIN_EVENT, 0, group, 0),
             Self::Fdp(group) => self.log(0x22, 0, group, 0),
+            Self::FdpMode(group) => admin(GET_FEATURES, 0, 0x1d, u32::from(group)),
+            Self::FdpConfigurations(group) => self.log(0x20, 0, group, 0),
+            Self::FdpUsage(group) => self.log(0x21, 0, group, 0),
+            Self::Handles(nsid) => Command {
+                queue: Queue::Io,
+                // The management operation is in the lowest byte.
+                ..admin(IO_MANAGEMENT_RECEIVE, nsid, 1, self.dwords())
+            },
             Self::VendorC0 { uuid } => self.log(0xc0, ALL_NAMESPACES, 0, uuid),
             Self::VendorCa => self.log(0xca, ALL_NAMESPACES, 0, 0),
         }
+    }
+
+    /// Whether the command has no buffer, and the answer is a word of its completion.
+    pub(crate) fn is_word(self) -> bool {
+        matches!(self, Self::FdpMode(_))
     }
 
     /// Its length as commands have it: in dwords, less one.
@@ -135,6 +175,7 @@ impl Page {
     fn log(self, lid: u32, nsid: u32, lsi: u16, uuid: u8) -> Command {
         let dwords = self.dwords();
         Command {
+            queue: Queue::Admin,
             opcode: GET_LOG_PAGE,
             nsid,
             cdw10: lid | (dwords & 0xffff) << 16,
@@ -151,6 +192,11 @@ mod tests {
     #[test]
     fn commands_are_those_of_the_specification() {
         let command = |opcode, nsid, cdw10, cdw11, cdw14| Command {
+            queue: if opcode == 0x12 {
+                Queue::Io
+            } else {
+                Queue::Admin
+            },
             opcode,
             nsid,
             cdw10,
@@ -169,6 +215,16 @@ mod tests {
                 command(2, 0, 0x007f_8009, 0x0003_0000, 0),
             ),
             (Page::Fdp(1), command(2, 0, 0x000f_0022, 0x0001_0000, 0)),
+            (Page::FdpMode(3), command(0x0a, 0, 0x1d, 3, 0)),
+            (
+                Page::FdpConfigurations(1),
+                command(2, 0, 0x03ff_0020, 0x0001_0000, 0),
+            ),
+            (
+                Page::FdpUsage(2),
+                command(2, 0, 0x03ff_0021, 0x0002_0000, 0),
+            ),
+            (Page::Handles(5), command(0x12, 5, 1, 0x3ff, 0)),
             (
                 Page::VendorC0 { uuid: 2 },
                 command(2, u32::MAX, 0x007f_00c0, 0, 2),

@@ -128,7 +128,7 @@ pub fn record(
         });
     }
     let mut outcomes = Vec::new();
-    for page in pages(&identity) {
+    for page in pages(&identity, drive.namespace()) {
         let read = drive.read(page).map(|bytes| hidden(page, bytes, privacy));
         let outcome = match read {
             // Of a namespace, only itself is recorded.
@@ -147,8 +147,10 @@ pub fn record(
     Ok(outcomes)
 }
 
-/// All pages that any source could want of this drive, usable or not.
-fn pages(identity: &Identity) -> Vec<Page> {
+/// All pages that any source could want of this drive, usable or not, and those of
+/// [`crate::placement`]. A controller's device takes no I/O command for one of several namespaces, so
+/// the handles are recorded if a namespace was named.
+fn pages(identity: &Identity, named: Option<u32>) -> Vec<Page> {
     let mut pages = vec![Page::Controller, Page::Namespaces];
     pages.extend(
         identity
@@ -160,6 +162,14 @@ fn pages(identity: &Identity) -> Vec<Page> {
     pages.extend([Page::Uuids, Page::Smart]);
     for group in identity.group.all() {
         pages.extend([Page::Endurance(group), Page::Fdp(group)]);
+        if identity.fdp {
+            pages.extend([
+                Page::FdpMode(group),
+                Page::FdpConfigurations(group),
+                Page::FdpUsage(group),
+            ]);
+            pages.extend(named.map(Page::Handles));
+        }
     }
     pages.push(Page::VendorC0 { uuid: 0 });
     pages.extend(identity.ocp_uuid.map(|uuid| Page::VendorC0 { uuid }));

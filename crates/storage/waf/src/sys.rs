@@ -1,4 +1,4 @@
-//! Two system calls that no safe crate has: an NVMe admin command, and a lock on one byte of a file.
+//! Two system calls that no safe crate has: an NVMe command, and a lock on one byte of a file.
 //!
 //! Kernel: include/uapi/linux/nvme_ioctl.h; `man 2 fcntl`, open file description locks. Only commands that read pages
 //! come through here.
@@ -10,11 +10,13 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use crate::page::Page;
+use crate::page::{Page, Queue};
 use crate::status::Status;
 
 /// `_IOWR('N', 0x41, struct nvme_passthru_cmd)`.
 const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = 0xc048_4e41;
+/// `_IOWR('N', 0x43, struct nvme_passthru_cmd)`.
+const NVME_IOCTL_IO_CMD: libc::Ioctl = 0xc048_4e43;
 /// `_IO('N', 0x40)`: the number of the namespace behind a block device.
 const NVME_IOCTL_ID: libc::Ioctl = 0x4e40;
 /// A drive that is asked for a page and says nothing for so long is taken for stuck.
@@ -65,13 +67,18 @@ pub(crate) enum Failure {
 pub(crate) fn read_page(device: BorrowedFd<'_>, page: Page) -> Result<Vec<u8>, Failure> {
     let mut buffer = Box::new(Buffer([0; PAGE]));
     let length = page.length().min(PAGE);
+    let data_len = if page.is_word() { 0 } else { length };
     let command = page.command();
+    let request = match command.queue {
+        Queue::Admin => NVME_IOCTL_ADMIN_CMD,
+        Queue::Io => NVME_IOCTL_IO_CMD,
+    };
     let mut passthru = Passthru {
         opcode: command.opcode,
         nsid: command.nsid,
         // The kernel learns the address as a number; whoever optimises must know that it does.
         addr: u64::try_from((&raw mut buffer.0).expose_provenance()).unwrap_or(0),
-        data_len: u32::try_from(length).unwrap_or(0),
+        data_len: u32::try_from(data_len).unwrap_or(0),
         cdw10: command.cdw10,
         cdw11: command.cdw11,
         cdw14: command.cdw14,
@@ -80,9 +87,9 @@ pub(crate) fn read_page(device: BorrowedFd<'_>, page: Page) -> Result<Vec<u8>, F
     };
     // SAFETY: the request takes a pointer to a live structure of the size in its number; the kernel writes at most
     // `data_len` bytes at `addr`, which is a live buffer of at least that length that nothing else refers to.
-    let result =
-        unsafe { libc::ioctl(device.as_raw_fd(), NVME_IOCTL_ADMIN_CMD, &raw mut passthru) };
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), request, &raw mut passthru) };
     match u16::try_from(result) {
+        Ok(0) if page.is_word() => Ok(passthru.result.to_le_bytes().to_vec()),
         Ok(0) => Ok(buffer.0[..length].to_vec()),
         Ok(status) => Err(Failure::Drive(Status::new(status))),
         Err(_) => Err(Failure::System(io::Error::last_os_error())),

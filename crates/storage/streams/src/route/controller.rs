@@ -105,6 +105,15 @@ fn controllers(subsystem: &Path) -> Vec<Controller> {
     found
 }
 
+/// The name of the drive of the disks in `parent`, the folder of their controller or subsystem.
+/// That is the subsystem, or the controller on kernels without subsystems.
+pub(super) fn drive(system: &System, parent: &Path) -> String {
+    let subsystem = read(parent).and_then(|own| subsystem_of(system, &own.name));
+    let folder = subsystem.as_deref().unwrap_or(parent);
+    let name = folder.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
 /// The subsystem that has this controller.
 fn subsystem_of(system: &System, controller: &str) -> Option<PathBuf> {
     let all = system.root().join("sys/class/nvme-subsystem");

@@ -5,7 +5,9 @@
 
 mod drive;
 mod engine;
+mod layout;
 mod places;
+mod verdict;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +15,9 @@ use std::path::{Path, PathBuf};
 use super::{ControllerError, Mount, System};
 use drive::Drive;
 use engine::{Engine, Part};
+pub use layout::{Layout, Namespace, layout};
 pub use places::outside;
+pub use verdict::{Answer, Answers};
 
 /// A data directory, where it lies and what is in it.
 #[derive(Debug)]
@@ -221,6 +225,7 @@ fn cut(
         entries: Vec::new(),
         settings: Vec::new(),
         grows: true,
+        made: None,
     };
     cuts.push(Cut {
         part,
@@ -380,7 +385,10 @@ impl Text<'_> {
                 .to_owned();
         for (at, cut) in self.cuts.iter().enumerate() {
             let (place, number) = (&cut.place, at + 1);
-            let _ = writeln!(out, "findmnt -n {place}  # must name `disk {number}`");
+            let _ = writeln!(
+                out,
+                "findmnt -n -o SOURCE {place}  # must name `disk {number}`"
+            );
         }
         let quoted = |entry: &String| format!("-name '{entry}'");
         for cut in self.parts().filter(|cut| !cut.part.entries.is_empty()) {
@@ -439,19 +447,15 @@ impl Text<'_> {
                 "\n# 8. postgresql.conf stays as it is: the link leads to the write-ahead log. SELinux must let the server into /mnt.\n",
             );
         }
-        out.push_str(
+        let (dir, rules) = (&self.dir, self.engine.rules());
+        let _ = write!(
+            out,
             "\n# 9. Start the server, and look at its log and at the data. Keep the backup until all is well.\n\
              systemctl start \"$SERVICE\"\n\
              systemctl status \"$SERVICE\"\n\n\
-             # 10. Proof under load: each handle's remaining media writes (RUAMW) go down with its own kind of files only.\n",
+             # 10. Proof, as root and under load: each part is written through a handle of its own.\n\
+             saiga streams check {dir} --rules {rules} --for 1m\n"
         );
-        for (at, cut) in self.cuts.iter().enumerate() {
-            let (number, name) = (at + 1, cut.part.name);
-            let _ = writeln!(
-                out,
-                "nvme fdp status \"$(disk {number})\" --human-readable  # {name}"
-            );
-        }
         out
     }
 
@@ -543,7 +547,7 @@ impl Text<'_> {
              blkid -s UUID -o value {source}\n\
              systemctl daemon-reload\n\
              mount -t {kind} {source} {point}\n\
-             findmnt -n {point}  # must name `disk 1`\n"
+             findmnt -n -o SOURCE {point}  # must name `disk 1`\n"
         );
         out
     }

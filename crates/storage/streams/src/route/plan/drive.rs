@@ -121,7 +121,7 @@ fn alone(system: &System, data: &Data<'_>) -> Result<(), PlanError> {
 }
 
 /// Whether it is called as a namespace is, `nvme0n1`, and not as a path to one, `nvme0c1n1`.
-fn is_namespace(name: &str) -> bool {
+pub(super) fn is_namespace(name: &str) -> bool {
     let numbers = name
         .strip_prefix("nvme")
         .and_then(|rest| rest.split_once('n'));
@@ -129,7 +129,8 @@ fn is_namespace(name: &str) -> bool {
     numbers.is_some_and(|(drive, namespace)| is_number(drive) && is_number(namespace))
 }
 
-fn names(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+/// The entries of a folder that are wanted, in order.
+pub(super) fn names(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let mut names: Vec<String> = names.filter(|name| is_wanted(name)).collect();

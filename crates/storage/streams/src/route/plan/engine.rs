@@ -26,6 +26,9 @@ pub(super) struct Part {
     pub(super) settings: Vec<String>,
     /// Whether it grows with what clients do, beyond what its files take now.
     pub(super) grows: bool,
+    /// A file, or a directory of files, that the server makes when it starts. A plan does not move
+    /// it; its place shows where a running server keeps this part.
+    pub(super) made: Option<&'static str>,
 }
 
 impl Part {
@@ -36,6 +39,14 @@ impl Part {
             entries: owned(entries),
             settings: owned(settings),
             grows,
+            made: None,
+        }
+    }
+
+    fn making(self, made: &'static str) -> Self {
+        Self {
+            made: Some(made),
+            ..self
         }
     }
 
@@ -79,6 +90,15 @@ impl Engine {
         }
     }
 
+    /// The built-in set of rules.
+    pub(super) fn rules(self) -> &'static str {
+        match self {
+            Self::MySql => "mysql",
+            Self::MariaDb => "mariadb",
+            Self::Postgres => "postgres",
+        }
+    }
+
     /// The unit of the server in Debian, and that of Red Hat.
     pub(super) fn service(self) -> (&'static str, &'static str) {
         match self {
@@ -118,6 +138,7 @@ impl Engine {
                 entries: entries.into(),
                 settings: vec![format!("log_bin = /mnt/log/{stem}")],
                 grows: true,
+                made: None,
             });
         }
         parts
@@ -153,7 +174,8 @@ fn mysql() -> Vec<Part> {
                 "tmpdir = /mnt/temporary",
             ],
             true,
-        ),
+        )
+        .making("#innodb_temp"),
     ]
 }
 
@@ -187,7 +209,8 @@ fn mariadb() -> Vec<Part> {
                 "tmpdir = /mnt/temporary",
             ],
             true,
-        ),
+        )
+        .making("ibtmp1"),
     ]
 }
 

@@ -66,7 +66,8 @@ pub(super) fn taken(system: &System, dir: &Path, place: &Path) -> Option<String>
     }
 }
 
-fn below(system: &System, path: &Path) -> PathBuf {
+/// A path of this system below its root.
+pub(super) fn below(system: &System, path: &Path) -> PathBuf {
     system.root().join(path.strip_prefix("/").unwrap_or(path))
 }
 

@@ -60,8 +60,8 @@ impl Machine {
         ] {
             commands = commands.replace(place, &format!("{root}{place}"));
         }
-        let quiet = ["mkfs", "mount", "umount", "findmnt", "blkid", "systemctl"];
-        let quiet = quiet.map(|name| format!("{name}() {{ :; }}\n")).concat();
+        let quiet = "mkfs mount umount findmnt blkid systemctl saiga".split(' ');
+        let quiet: String = quiet.map(|name| format!("{name}() {{ :; }}\n")).collect();
         let nvme = "nvme() { case $1 in delete-ns) rm -rf \"$ROOT\"/srv \"$ROOT\"/mnt ;; esac; }\n";
         fs::create_dir_all(self.root.path().join("etc")).unwrap();
         let script = format!("set -e\nROOT={root}\n{quiet}{nvme}{commands}");
@@ -159,8 +159,8 @@ fn the_plan_for_mysql_saves_deletes_and_moves() {
             "\nmkfs.xfs -L data \"$(disk 6)\"\nmkdir -p /srv/db\n",
             "/srv/db xfs discard 0 0\" >>/etc/fstab\nsystemctl daemon-reload\nmount /mnt/doublewrite\n",
             "\nmount /srv/db\n",
-            "\nfindmnt -n /mnt/doublewrite  # must name `disk 1`\n",
-            "\nfindmnt -n /srv/db  # must name `disk 6`\n",
+            "\nfindmnt -n -o SOURCE /mnt/doublewrite  # must name `disk 1`\n",
+            "\nfindmnt -n -o SOURCE /srv/db  # must name `disk 6`\n",
             "\nfind \"$BACKUP\" -mindepth 1 -maxdepth 1 \\( -name '#ib_*.dblwr' -o -name '#ib_*.bdblwr' \\) -exec cp -a -t /mnt/doublewrite {} +\n",
             "\\( -name '#innodb_redo' -o -name 'ib_logfile*' \\) -exec cp -a -t /mnt/redo {} +\n",
             "\\( -name 'prod.[0-9]*' -o -name 'prod.index' -o -name 'prod.state' \\) -exec cp -a -t /mnt/log {} +\n",
@@ -172,7 +172,7 @@ fn the_plan_for_mysql_saves_deletes_and_moves() {
             "# innodb_undo_directory = /mnt/undo\n",
             "# log_bin = /mnt/log/prod\n",
             "\nsystemctl start \"$SERVICE\"\n",
-            "\nnvme fdp status \"$(disk 1)\" --human-readable  # doublewrite\n",
+            "\nsaiga streams check /srv/db --rules mysql --for 1m\n",
         ],
     );
     assert!(!plan.contains("/dev/nvme0 "), "{plan}");
@@ -209,7 +209,7 @@ fn the_way_back_for_mysql_compares_its_copy_and_deletes_what_the_plan_made() {
              nvme fdp feature /dev/nvme1 --endgrp-id=1 --disable\n\
              nvme create-ns /dev/nvme1 --nsze=2097152000 --ncap=2097152000 --block-size=512\n",
             "\nmkfs.ext4 \"$(disk 1)\"\n",
-            "\nsystemctl daemon-reload\nmount -t ext4 \"$(disk 1)\" /srv\nfindmnt -n /srv  # must name `disk 1`\n",
+            "\nsystemctl daemon-reload\nmount -t ext4 \"$(disk 1)\" /srv\nfindmnt -n -o SOURCE /srv  # must name `disk 1`\n",
             "\ncp -a \"$BACK\"/data/. /srv/db/\n",
             "\nfind \"$BACK\"/log -mindepth 1 -maxdepth 1 -exec cp -a -t /srv/db {} +\n",
             "\nsed -i 's|^.*/|./|' /srv/db/prod.index\nsystemctl start \"$SERVICE\"\n",
@@ -319,7 +319,9 @@ fn parts_have_names_of_streams_that_are_labels() {
             .iter()
             .map(|(file, _)| (PathBuf::from(file), 1))
             .collect();
-        let parts = Engine::of(&files).unwrap().parts(&files);
+        let engine = Engine::of(&files).unwrap();
+        assert_eq!(engine.rules(), set);
+        let parts = engine.parts(&files);
         for part in parts {
             let mut streams = rules.iter().filter_map(|rule| rule.stream.as_deref());
             assert!(
@@ -328,6 +330,7 @@ fn parts_have_names_of_streams_that_are_labels() {
                 part.name
             );
             assert!(part.name.len() <= 12 && engine::is_plain(part.name));
+            assert!(layout::PARTS.contains(&part.name), "{}", part.name);
         }
     }
 }

@@ -1,0 +1,216 @@
+//! `check --for` on FDP namespaces: the bytes that the kernel wrote to the namespace of each part, and
+//! the bytes that the drive counted at its reclaim unit handle.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use saiga_document::number;
+use saiga_experiment::interrupt::Interrupt;
+use saiga_streams::route::{System, Written};
+use saiga_waf::Drive;
+use saiga_waf::placement::{Meter, units};
+use serde_json::{Value, json};
+
+use super::placement::Spread;
+use crate::exit;
+use crate::table::Table;
+
+/// Between two looks at the handles. Counts are right if less than a reclaim unit is written to a
+/// handle in this time.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A part that is followed.
+struct Followed {
+    part: &'static str,
+    disk: String,
+    nsid: u32,
+    handle: u16,
+    block: u64,
+    drive: Box<dyn Drive>,
+    before: Written,
+    left: u64,
+    meter: Meter,
+}
+
+/// The writes to a part.
+#[derive(Debug)]
+struct Row {
+    part: &'static str,
+    disk: String,
+    handle: u16,
+    /// By the kernel, in bytes.
+    written: u64,
+    /// Whether requests were in flight at the end.
+    is_busy: bool,
+    /// Through the handle, in bytes.
+    counted: u64,
+    /// Bytes left in the handle's reclaim unit before and after.
+    left: [u64; 2],
+}
+
+/// The writes to all parts.
+#[derive(Debug)]
+pub(super) struct Proof {
+    time: Duration,
+    rows: Vec<Row>,
+}
+
+/// Follows writes for some time, or until Ctrl-C.
+pub(super) fn follow<'a>(
+    system: &System,
+    servers: impl Iterator<Item = &'a Spread>,
+    time: Duration,
+) -> anyhow::Result<Proof> {
+    let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
+    let start = Instant::now();
+    let mut all = Vec::new();
+    for spread in servers {
+        for part in &spread.layout.parts {
+            for disk in part.places.iter().filter_map(|place| place.disk.as_deref()) {
+                all.extend(begin(system, spread, part.name, disk)?);
+            }
+        }
+    }
+    exit::say(&format!(
+        "following {} reclaim unit handles for {}",
+        all.len(),
+        number::time(time)
+    ));
+    // None is a time that no clock reaches.
+    let end = start.checked_add(time);
+    loop {
+        let is_over = interrupt.wait(PAUSE)? || end.is_some_and(|end| Instant::now() >= end);
+        for it in &mut all {
+            let now = units(it.drive.as_mut(), it.nsid).with_context(|| it.disk.clone())?;
+            it.meter.step(now);
+        }
+        if is_over {
+            break;
+        }
+    }
+    let time = start.elapsed();
+    let rows = all.into_iter().map(|it| it.end(system));
+    Ok(Proof {
+        time,
+        rows: rows.collect::<anyhow::Result<_>>()?,
+    })
+}
+
+/// Reads the kernel's count before that of the handle, and [`Followed::end`] reads it after that. So a
+/// write between the two is missing at the handle, and never at the kernel.
+fn begin(
+    system: &System,
+    spread: &Spread,
+    part: &'static str,
+    disk: &str,
+) -> anyhow::Result<Option<Followed>> {
+    let namespace = spread.namespace(disk);
+    let Some((namespace, placement)) = namespace.zip(spread.known.get(disk)) else {
+        return Ok(None);
+    };
+    let block = system.block_bytes(disk)?;
+    let before = system.written(disk)?;
+    let mut drive = saiga_waf::open(&system.device(disk))?;
+    let mut placement = placement.clone();
+    placement.units = units(drive.as_mut(), namespace.id).with_context(|| disk.to_owned())?;
+    let meter = Meter::new(&placement, block);
+    Ok(Some(Followed {
+        part,
+        disk: disk.to_owned(),
+        nsid: namespace.id,
+        handle: placement.handle,
+        block,
+        drive,
+        before,
+        left: meter.left(),
+        meter,
+    }))
+}
+
+impl Followed {
+    fn end(self, system: &System) -> anyhow::Result<Row> {
+        let after = system.written(&self.disk)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(self.block);
+        Ok(Row {
+            part: self.part,
+            handle: self.handle,
+            written: after.bytes.saturating_sub(self.before.bytes),
+            is_busy: after.is_busy,
+            counted: bytes(self.meter.written()),
+            left: [bytes(self.left), bytes(self.meter.left())],
+            disk: self.disk,
+        })
+    }
+}
+
+impl Row {
+    fn fault(&self) -> Option<String> {
+        let (part, disk, handle) = (self.part, &self.disk, self.handle);
+        match (self.written, self.counted) {
+            (0, counted) if counted > 0 && !self.is_busy => Some(format!(
+                "{part}: {} were written through handle {handle}, and nothing to {disk}: another \
+                 namespace uses the handle, too",
+                number::bytes(counted)
+            )),
+            (written, 0) if written > 0 => Some(format!(
+                "{part}: {} were written to {disk}, and nothing through its handle {handle}; the \
+                 drive may count in large steps: follow the server for longer, under load",
+                number::bytes(written)
+            )),
+            _ => None,
+        }
+    }
+}
+
+impl Proof {
+    /// Whether the handle of each part counted if, and only if, the kernel wrote to the part.
+    pub(super) fn is_well(&self) -> bool {
+        self.rows.iter().all(|row| row.fault().is_none())
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        let mut table = Table::new([
+            "part",
+            "disk",
+            "written",
+            "handle",
+            "through it",
+            "left in its unit before",
+            "after",
+        ]);
+        for row in &self.rows {
+            table.row([
+                row.part.to_owned(),
+                row.disk.clone(),
+                number::bytes(row.written),
+                row.handle.to_string(),
+                number::bytes(row.counted),
+                number::bytes(row.left[0]),
+                number::bytes(row.left[1]),
+            ]);
+        }
+        let faults = self.rows.iter().filter_map(Row::fault);
+        let faults: String = faults.map(|fault| fault + "\n").collect();
+        format!("\nwritten in {}:\n{table}{faults}", number::time(self.time))
+    }
+
+    pub(super) fn as_json(&self) -> Value {
+        let rows = self.rows.iter().map(|row| {
+            json!({
+                "part": row.part,
+                "disk": row.disk,
+                "written_bytes": row.written,
+                "handle": row.handle,
+                "handle_bytes": row.counted,
+                "left_bytes_before": row.left[0],
+                "left_bytes_after": row.left[1],
+                "is_well": row.fault().is_none(),
+            })
+        });
+        json!({
+            "seconds": self.time.as_secs_f64(),
+            "parts": rows.collect::<Vec<_>>(),
+            "is_well": self.is_well(),
+        })
+    }
+}

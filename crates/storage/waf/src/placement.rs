@@ -1,0 +1,260 @@
+//! Flexible Data Placement: the reclaim unit handles through which a namespace is written.
+//!
+//! Spec: TP4146. Feature 1Dh has the configuration that is enabled in an endurance group, log 20h the
+//! size of reclaim units, log 21h the way in which each handle was specified. I/O Management Receive
+//! lists the handles of a namespace and the room in their reclaim units. A write without a placement
+//! directive goes through placement handle 0, to which placement identifier 0 belongs.
+//!
+//! Deliberately absent: commands that give handles to a namespace or change the unit of a handle.
+
+use std::collections::BTreeSet;
+
+use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::drive::Drive;
+use crate::identity::ENDGID;
+use crate::page::Page;
+use crate::source::{Unusable, whole_page};
+
+/// How a namespace places data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// Handles are numbered within an endurance group.
+    pub group: u16,
+    /// Nominal size of a reclaim unit (RUNS).
+    pub unit_bytes: u64,
+    /// The handle for writes that name none.
+    pub handle: u16,
+    /// Whether the namespace was created with that handle. Namespaces that were created without
+    /// handles share a handle that the controller has chosen.
+    pub is_specified: bool,
+    /// The units that the namespace can write to now.
+    pub units: Vec<Unit>,
+}
+
+/// A reclaim unit that a handle writes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unit {
+    /// Placement identifier (PID): reclaim group and placement handle.
+    pub placement: u16,
+    /// RUHID.
+    pub handle: u16,
+    /// Room in the unit, in logical blocks (RUAMW).
+    pub left: u64,
+}
+
+/// Why a namespace does not place data, or why it is not known how.
+#[derive(Debug, thiserror::Error)]
+pub enum NoPlacement {
+    /// A page does not exist, cannot be read, or ends early.
+    #[error(transparent)]
+    Page(#[from] Unusable),
+    #[error("data placement (FDP) is not enabled in endurance group {group}")]
+    Disabled { group: u16 },
+    #[error("{} has no configuration {index}, which is the enabled one", page.title())]
+    NoConfiguration { page: Page, index: u16 },
+    #[error("{} says that a reclaim unit has 0 bytes", page.title())]
+    NoUnitSize { page: Page },
+    #[error("{} has no placement identifier 0", page.title())]
+    NoDefault { page: Page },
+    #[error("{} has placement identifier {placement} twice", page.title())]
+    Twice { page: Page, placement: u16 },
+    #[error("{} has reclaim unit handle {handle}, which {} does not list as used", page.title(), usage.title())]
+    Unused {
+        page: Page,
+        usage: Page,
+        handle: u16,
+    },
+}
+
+impl NoPlacement {
+    /// Whether the namespace certainly does not place data.
+    #[must_use]
+    pub fn is_absence(&self) -> bool {
+        match self {
+            Self::Page(why) => why.is_absence(),
+            Self::Disabled { .. } => true,
+            Self::NoConfiguration { .. }
+            | Self::NoUnitSize { .. }
+            | Self::NoDefault { .. }
+            | Self::Twice { .. }
+            | Self::Unused { .. } => false,
+        }
+    }
+}
+
+/// Asks a drive how namespace `nsid` places data.
+///
+/// # Errors
+/// [`NoPlacement`].
+pub fn placement(drive: &mut dyn Drive, nsid: u32) -> Result<Placement, NoPlacement> {
+    let controller = whole_page(drive, Page::Controller, 100)?;
+    if u32_at(&controller, 96).is_none_or(|attributes| attributes & 1 << 19 == 0) {
+        return Err(Unusable::NoFdp.into());
+    }
+    let namespace = whole_page(drive, Page::Namespace(nsid), ENDGID + 2)?;
+    let group = u16_at(&namespace, ENDGID).filter(|group| *group > 0);
+    let group = group.ok_or(Unusable::NoGroup)?;
+    let mode = drive.read(Page::FdpMode(group)).map_err(Unusable::Read)?;
+    let mode = u16_at(&mode, 0).unwrap_or(0);
+    if mode & 1 == 0 {
+        return Err(NoPlacement::Disabled { group });
+    }
+    let unit_bytes = unit_bytes(drive, group, mode >> 8)?;
+    let units = units(drive, nsid)?;
+    let page = Page::Handles(nsid);
+    let default = units.iter().find(|unit| unit.placement == 0);
+    let handle = default.ok_or(NoPlacement::NoDefault { page })?.handle;
+    let usage = Page::FdpUsage(group);
+    let owners = owners(drive, usage)?;
+    let owner = owners.get(usize::from(handle)).copied().unwrap_or(0);
+    if owner == 0 {
+        return Err(NoPlacement::Unused {
+            page,
+            usage,
+            handle,
+        });
+    }
+    Ok(Placement {
+        group,
+        unit_bytes,
+        handle,
+        is_specified: owner == HOST_SPECIFIED,
+        units,
+    })
+}
+
+/// Attribute of a handle in log 21h. 0 means unused, 2 specified by the controller.
+const HOST_SPECIFIED: u8 = 1;
+
+/// The size of a reclaim unit in configuration `index` of log 20h. Each descriptor has its own length.
+fn unit_bytes(drive: &mut dyn Drive, group: u16, index: u16) -> Result<u64, NoPlacement> {
+    let page = Page::FdpConfigurations(group);
+    let bytes = whole_page(drive, page, 16)?;
+    // The page has the index of the last configuration.
+    let missing = || NoPlacement::NoConfiguration { page, index };
+    if u16_at(&bytes, 0).is_none_or(|last| index > last) {
+        return Err(missing());
+    }
+    let mut at = 16;
+    for _ in 0..index {
+        let size = u16_at(&bytes, at).filter(|size| *size > 0);
+        at += usize::from(size.ok_or_else(missing)?);
+    }
+    let unit = u64_at(&bytes, at + 16).ok_or_else(missing)?;
+    if unit == 0 {
+        return Err(NoPlacement::NoUnitSize { page });
+    }
+    Ok(unit)
+}
+
+/// The attribute of each handle of an endurance group.
+fn owners(drive: &mut dyn Drive, page: Page) -> Result<Vec<u8>, Unusable> {
+    let bytes = whole_page(drive, page, 8)?;
+    let count = usize::from(u16_at(&bytes, 0).unwrap_or(0));
+    Ok(descriptors(&bytes, page, 8, 8, count)?
+        .map(|descriptor| descriptor[0])
+        .collect())
+}
+
+/// Asks a drive for the units that namespace `nsid` can write to now.
+///
+/// # Errors
+/// [`NoPlacement`].
+pub fn units(drive: &mut dyn Drive, nsid: u32) -> Result<Vec<Unit>, NoPlacement> {
+    let page = Page::Handles(nsid);
+    let bytes = whole_page(drive, page, 16)?;
+    let count = usize::from(u16_at(&bytes, 14).unwrap_or(0));
+    let mut seen = BTreeSet::new();
+    let mut units = Vec::new();
+    for descriptor in descriptors(&bytes, page, 16, 32, count)? {
+        let unit = Unit {
+            placement: u16_at(descriptor, 0).unwrap_or(0),
+            handle: u16_at(descriptor, 2).unwrap_or(0),
+            left: u64_at(descriptor, 8).unwrap_or(0),
+        };
+        if !seen.insert(unit.placement) {
+            return Err(NoPlacement::Twice {
+                page,
+                placement: unit.placement,
+            });
+        }
+        units.push(unit);
+    }
+    Ok(units)
+}
+
+/// `count` descriptors of `length` bytes that follow the head of a page.
+fn descriptors(
+    bytes: &[u8],
+    page: Page,
+    head: usize,
+    length: usize,
+    count: usize,
+) -> Result<impl Iterator<Item = &[u8]>, Unusable> {
+    let needed = head + count * length;
+    let Some(list) = bytes.get(head..needed) else {
+        return Err(Unusable::Short {
+            page,
+            found: bytes.len(),
+            needed,
+        });
+    };
+    Ok(list.chunks_exact(length))
+}
+
+/// Counts the blocks written through the handle for writes that name none.
+///
+/// The count is exact if less than a reclaim unit is written between two steps.
+#[derive(Debug, Clone)]
+pub struct Meter {
+    handle: u16,
+    unit: u64,
+    units: Vec<Unit>,
+    written: u64,
+}
+
+impl Meter {
+    /// Starts at the units of `placement`, in a namespace with logical blocks of `block` bytes.
+    #[must_use]
+    pub fn new(placement: &Placement, block: u64) -> Self {
+        Self {
+            handle: placement.handle,
+            unit: placement.unit_bytes / block.max(1),
+            units: placement.units.clone(),
+            written: 0,
+        }
+    }
+
+    /// Continues with the units of a later moment.
+    pub fn step(&mut self, units: Vec<Unit>) {
+        for after in units.iter().filter(|unit| unit.handle == self.handle) {
+            let is_same = |before: &&Unit| before.placement == after.placement;
+            let Some(before) = self.units.iter().find(is_same) else {
+                continue;
+            };
+            let blocks = match before.left.checked_sub(after.left) {
+                Some(blocks) => blocks,
+                // The room in the old unit, and the used part of a new one.
+                None => (before.left).saturating_add(self.unit.saturating_sub(after.left)),
+            };
+            self.written = self.written.saturating_add(blocks);
+        }
+        self.units = units;
+    }
+
+    /// Room in the units of the handle, in blocks.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        let own = self.units.iter().filter(|unit| unit.handle == self.handle);
+        own.fold(0, |sum, unit| sum.saturating_add(unit.left))
+    }
+
+    /// Blocks written since the start.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+}
+
+#[cfg(test)]
+mod tests;
