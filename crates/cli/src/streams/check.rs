@@ -19,7 +19,7 @@ use saiga_streams::rules::{self, Rules};
 use saiga_streams::setter::Fcntl;
 use serde_json::{Value, json};
 
-use super::{report_json, tell, tell_json};
+use super::{elsewhere, report_json, tell, tell_json};
 use crate::exit;
 use crate::table::Table;
 use saiga_document::number;
@@ -86,11 +86,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return plan(&all, &System::at(&args.system));
     }
     let idle = idle(&rules, &all);
+    let elsewhere = elsewhere::find(&args.dirs, &System::at(&args.system));
     if args.json {
         let dirs = all.iter().map(|checked| as_json(&rules, checked));
         let mut answer = json!({
             "directories": dirs.collect::<Vec<_>>(),
             "rules_without_files": idle,
+            "elsewhere": elsewhere.iter().map(|it| json!({
+                "what": it.what,
+                "dir": it.dir.display().to_string(),
+            })).collect::<Vec<_>>(),
         });
         if let Some(traffic) = &traffic {
             answer["traffic"] = traffic.as_json();
@@ -104,6 +109,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             tell(&traffic.to_text())?;
         }
         warn(&all, &idle);
+        for it in &elsewhere {
+            exit::say(&format!("warning: {it}"));
+        }
     }
     let is_well = |checked: &Checked| {
         let reaches = args.any_route || checked.report.reach != Reach::No;

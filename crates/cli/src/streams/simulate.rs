@@ -59,8 +59,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["stream", "hint"])]
     #[arg(conflicts_with_all = SYNTHETIC)]
     by: Vec<ByName>,
-    /// With --trace: replay it also as if these files were never written, on the same device: the stream of a rule, as
-    /// doublewrite, or a glob
+    /// With --trace: replay it also as if these files were never written, on the same device: the
+    /// stream of a rule, as doublewrite, or a glob
     #[arg(long, value_name = "KIND", num_args = 1.., conflicts_with_all = SYNTHETIC)]
     without: Vec<String>,
     /// With --trace: write a page with plots into this file

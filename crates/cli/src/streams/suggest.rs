@@ -168,7 +168,8 @@ fn suggestion(
     Ok(suggested::suggest(trace, replays, &options, is_given_up)?)
 }
 
-/// What is to be said of the first device that is too coarse; what cannot be at all, the search says.
+/// What is to be said of the first device that is too coarse; what cannot be at all, the search
+/// says.
 fn few_units(footprint: &Footprint, conditions: &[Condition], base: &Options) -> Option<String> {
     conditions.iter().find_map(|condition| {
         let config = replay::device(footprint, &condition.device(base)).ok()?;
@@ -220,6 +221,9 @@ fn try_options(args: &Args) -> anyhow::Result<()> {
 
 fn seen(suggestion: &Suggestion) -> String {
     let mut text = suggested::table(&suggestion.classes, suggestion.seen_s);
+    if let Some(sampling) = suggestion.sampled {
+        let _ = writeln!(text, "\n{}", suggested::sample_words(sampling));
+    }
     if let Some(searched) = &suggestion.searched {
         let _ = writeln!(
             text,

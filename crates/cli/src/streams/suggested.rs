@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use saiga_ftl::trace::Trace;
+use saiga_ftl::trace::{Sampling, Trace};
 use saiga_whatif::measure::Age;
 use saiga_whatif::suggest::{self, Class, Step, SuggestError, Suggestion};
 use saiga_whatif::{Replays, words};
@@ -27,6 +27,20 @@ pub(super) fn holes(trace: &Trace) -> Option<String> {
              with a larger --buffer"
         )
     })
+}
+
+/// What a sample is, in a sentence.
+pub(super) fn sample_words(sampling: Sampling) -> String {
+    format!(
+        "a sample: 1/{} of the pages, in granules of {}; bytes are those of all, estimated from it",
+        sampling.one_in(),
+        number::bytes(sampling.granule_bytes())
+    )
+}
+
+/// The same for programs.
+pub(super) fn sampling_json(sampling: Sampling) -> Value {
+    json!({ "one_in": sampling.one_in(), "granule_bytes": sampling.granule_bytes() })
 }
 
 /// Suggests rules, and says on stderr how far it is; `is_given_up` ends it.
@@ -158,6 +172,7 @@ pub(super) fn as_json(suggestion: &Suggestion) -> Value {
     json!({
         "seconds": suggestion.seen_s,
         "lost_events": suggestion.lost,
+        "sampled": suggestion.sampled.map(sampling_json),
         "classes": classes.collect::<Vec<_>>(),
         "search": searched,
         "whole_trace": whole,

@@ -4,6 +4,7 @@
 mod accounted;
 mod astream;
 mod check;
+mod elsewhere;
 mod faults;
 mod files;
 mod gate;
@@ -13,6 +14,7 @@ mod mounts;
 mod record;
 mod record_ends;
 mod record_loop;
+mod record_part;
 mod record_volume;
 mod redis;
 mod restart;

@@ -1,4 +1,5 @@
-//! Which part of the writes is whose, what there would be without some of them, and traces that have a part only.
+//! Which part of the writes is whose, what there would be without some of them, and traces that
+//! have a part only.
 
 use std::fs;
 
@@ -23,9 +24,9 @@ fn what_is_left_out_is_compared_with_the_whole_trace() {
     let saiga = Installation::bare();
     let (file, page) = (saiga.path("t.csv"), saiga.path("page.html"));
     fs::write(&file, trace()).unwrap();
-    let of = |words: &[&str]| [&["--trace", text(&file), "--rules"], words].concat();
-    let words = of(&["mysql", "--without", "redo", "--by", "stream"]);
-    let words = [&words[..], &["--report", text(&page)]].concat();
+    let start = ["--trace", text(&file), "--by", "stream", "--rules"];
+    let report = ["--report", text(&page)];
+    let words = [&start[..], &["mysql", "--without", "redo"], &report].concat();
     let out = must(&saiga, &words);
     let said = "without redo (1 file), 78.1 MiB (50.0 %) less is written; changes are to all of the trace in one stream";
     assert!(out.stdout.contains(said), "{out:?}");
@@ -55,7 +56,8 @@ fn what_is_left_out_is_compared_with_the_whole_trace() {
     assert!(html.contains("none, without redo") && html.contains(sentence));
 
     // A glob names the same file.
-    let globbed = json(&saiga, &of(&["none", "--without", "ib_logfile*"]));
+    let words = [&start[..], &["none", "--without", "ib_logfile*"]].concat();
+    let globbed = json(&saiga, &words);
     let found = &cases(&globbed)[2]["flash_writes_ratio"];
     assert_eq!(found, &all[4]["flash_writes_ratio"]);
 }
@@ -177,6 +179,9 @@ fn a_sample_stands_for_the_whole() {
             "{expected}: {suggested:?}"
         );
     }
+    let out = saiga.path("own.toml");
+    let seen = said(&mut saiga.saiga(&[&suggest[..], &["--out", text(&out)]].concat()));
+    assert!(seen.stdout.contains(line), "{seen:?}");
     let large = [&words[..], &["--page-bytes", "32768"]].concat();
     let large = crate::simulate(&saiga, &large);
     let expected = "the trace is a sample in granules of 16384 bytes";

@@ -34,7 +34,8 @@ pub const SECTOR_BYTES: u64 = 512;
 const DIRECTORY: &str = "# directory ";
 /// How the remark begins that says how long was recorded, and what stands before the events that were lost.
 const RECORDED: [&str; 2] = ["# recorded ", ", lost "];
-/// How the remark begins that says which share of the pages was recorded, and what stands before the granule.
+/// How the remark begins that says which share of the pages was recorded, and what stands before
+/// the granule.
 const SAMPLED: [&str; 3] = ["# sampled 1/", ", granules of ", " bytes"];
 
 /// All rows of a trace.

@@ -232,7 +232,8 @@ fn utilisation_is_of_what_is_live() {
     );
 }
 
-/// What `record --sample` keeps: the same mix in an eighth of its pages, on a device and in units of an eighth.
+/// What `record --sample` keeps: the same mix in an eighth of its pages, on a device and in units
+/// of an eighth.
 #[test]
 fn the_waf_of_a_sample_is_that_of_the_whole() {
     let maker = mysql(70, [40, 40, 12, 8]);
@@ -248,7 +249,7 @@ fn the_waf_of_a_sample_is_that_of_the_whole() {
         sampled: Some(sampling),
         ..maker.trace.clone()
     };
-    assert!(sample.rows.len() * 7 < whole.totals().writes as usize);
+    assert!((sample.rows.len() as u64) * 7 < whole.totals().writes);
     let sample = Footprint::of(&sample, mix::PAGE).unwrap();
     let near = |found: u64, expected: u64, percent: u64| {
         assert!(

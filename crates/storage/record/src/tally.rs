@@ -32,7 +32,8 @@ pub struct Tally {
     pub own: Written,
     /// Bytes that held data when the recording began.
     pub present: u64,
-    /// Rows of the trace, but for what was there before. All else is of what was recorded, also where the trace is a sample.
+    /// Rows of the trace, but for what was there before. All else is of what was recorded, also
+    /// where the trace is a sample.
     pub rows: u64,
     /// Events that were lost.
     pub lost: u64,

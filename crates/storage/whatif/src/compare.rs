@@ -35,13 +35,14 @@ pub struct Ranges<'a> {
     pub policies: &'a [Policy],
     /// See [`Options::unit_pages`]; none at all is the size that is chosen.
     pub unit_pages: &'a [u32],
-    /// Whether devices are told of discards; if so, they are also simulated without, where the trace has some.
+    /// Whether devices are told of discards; if so, they are also simulated without, where the
+    /// trace has some.
     pub trim: bool,
 }
 
 impl Ranges<'_> {
-    /// Every condition once, for a trace with or without discards. Those that differ in the size of units only stand
-    /// together.
+    /// Every condition once, for a trace with or without discards. Those that differ in the size of
+    /// units only stand together.
     #[must_use]
     pub fn conditions(&self, has_discards: bool) -> Vec<Condition> {
         let trims: &[bool] = match (self.trim, has_discards) {
@@ -141,8 +142,8 @@ impl Run {
         self.placement != Placement::OneStream && !self.is_oracle
     }
 
-    /// The set, what told its streams apart where that is not the `stream` of its rules, and what was left out of the trace:
-    /// `mysql, by hint, without doublewrite`.
+    /// The set, what told its streams apart where that is not the `stream` of its rules, and what
+    /// was left out of the trace: `mysql, by hint, without doublewrite`.
     #[must_use]
     pub fn label(&self) -> String {
         label(&self.set, self.by, self.without.as_deref())
@@ -226,8 +227,8 @@ pub struct Variant<'a> {
     pub replays: Replays<'a>,
 }
 
-/// For each condition and each variant one stream, then every set initially and persistently isolated; for the whole trace
-/// then the oracle, where it fits.
+/// For each condition and each variant one stream, then every set initially and persistently
+/// isolated; for the whole trace then the oracle, where it fits.
 ///
 /// # Errors
 /// A device cannot be, or `watch` ended it.
@@ -285,7 +286,8 @@ fn wanted<'a>(none: &'a Joined, sets: &'a [Joined]) -> Vec<(&'a Joined, Placemen
         .collect()
 }
 
-/// How many simulations there will be: what is placed alike is simulated once, and what is known, not at all.
+/// How many simulations there will be: what is placed alike is simulated once, and what is known,
+/// not at all.
 fn count(
     variants: &[Variant<'_>],
     wanted: &[(&Joined, Placement)],
@@ -321,7 +323,8 @@ impl Progress<'_> {
     }
 }
 
-/// `None` where it does not fit: a device with room for one stream has none for so many, and deaths take memory, too.
+/// `None` where it does not fit: a device with room for one stream has none for so many, and deaths
+/// take memory, too.
 fn oracle(
     replays: &Replays<'_>,
     condition: Condition,

@@ -1,4 +1,5 @@
-//! Which directory of a trace had which part in the writes and in what was moved: several databases on one drive.
+//! Which directory of a trace had which part in the writes and in what was moved: several databases
+//! on one drive.
 
 use saiga_ftl::replay::Case;
 use saiga_ftl::trace::Trace;

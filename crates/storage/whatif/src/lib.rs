@@ -1,8 +1,9 @@
 //! What would streams gain? Rule sets on a recorded trace, rules suggested from it, and the report.
 //!
 //! [`measure`] says from a trace how long the bytes of each file live, [`suggest`] makes rules of that, [`sets`] joins any
-//! rules with the names in a trace, [`compare`] simulates them all, also [`without`] some files, [`directories`] says which
-//! database had which part in it, and [`document`] is what comes out, for people.
+//! rules with the names in a trace, [`compare`] simulates them all, also [`without`] some files,
+//! [`directories`] says which database had which part in it, and [`document`] is what comes out,
+//! for people.
 //!
 //! Deliberately absent: recording, printing and arguments; clocks and threads. The same input gives the same answer.
 

@@ -261,7 +261,8 @@ pub fn known_for(trace: &Trace) -> Vec<Set> {
     sets.map(|(set, _)| set).filter(is_used).collect()
 }
 
-/// Bytes that a trace writes to each file; to no file is last. Of a sample, those that it stands for.
+/// Bytes that a trace writes to each file; to no file is last. Of a sample, those that it stands
+/// for.
 pub(crate) fn written_bytes(trace: &Trace) -> Vec<u64> {
     let mut written = vec![0; trace.files.len() + 1];
     let last = trace.files.len();

@@ -18,7 +18,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use saiga_ftl::replay::{self, Footprint, MAX_STREAMS, ReplayError};
-use saiga_ftl::trace::Trace;
+use saiga_ftl::trace::{Sampling, Trace};
 use saiga_ftl::{ConfigError, Device};
 use saiga_streams::Hint;
 use saiga_streams::rules::{Place, Rules};
@@ -38,8 +38,8 @@ use whole::{Candidate, Judge};
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// What the device may be like, one at least: streams are looked for under the first, and no known set may be better
-    /// under any.
+    /// What the device may be like, one at least: streams are looked for under the first, and no
+    /// known set may be better under any.
     pub conditions: Vec<Condition>,
     /// Bytes of a page.
     pub page_bytes: u64,
@@ -58,6 +58,8 @@ pub struct Suggestion {
     pub seen_s: f64,
     /// Events that are missing in it; `None` where it does not tell.
     pub lost: Option<u64>,
+    /// Which part of the pages it has; `None` for all. Bytes are those that it stands for.
+    pub sampled: Option<Sampling>,
     /// What the search found; `None` when the trace is too small for a device, or too few simulations may be made.
     pub searched: Option<Searched>,
     /// What the rules come to on the whole trace; `None` when nothing was simulated.
@@ -204,6 +206,7 @@ pub fn suggest(
             .collect(),
         seen_s,
         lost: trace.recorded.map(|recorded| recorded.lost),
+        sampled: trace.sampled,
         searched,
         whole,
         skipped,

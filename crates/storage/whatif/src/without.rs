@@ -55,7 +55,8 @@ pub enum WithoutError {
 }
 
 impl LeftOut {
-    /// The files that some words name: each a `stream` of the rules in `sets`, else a glob of places.
+    /// The files that some words name: each a `stream` of the rules in `sets`, else a glob of
+    /// places.
     ///
     /// # Errors
     /// A word names no file that is written.

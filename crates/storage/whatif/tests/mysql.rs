@@ -105,7 +105,8 @@ fn what_is_suggested_is_at_least_as_good_as_what_is_documented() {
     }
 }
 
-/// What the search finds under the first condition is better there, and worse where the device is told of no discards.
+/// What the search finds under the first condition is better there, and worse where the device is
+/// told of no discards.
 #[test]
 fn a_known_set_is_kept_where_what_the_search_found_is_worse() {
     let maker = mix::mysql(90, [40, 40, 12, 8]);

@@ -152,7 +152,8 @@ fn the_page_shows_every_run_and_fits_every_window() {
                 "90 % live, 7 % spare, greedy"
             ])
         );
-        // One stream and two sets in two placements, with and without doublewrite, and the oracle, under two conditions.
+        // One stream and two sets in two placements, with and without doublewrite, and the oracle,
+        // under two conditions.
         assert_eq!(findings["bars"], json!(22));
         assert!(findings["dots"].as_u64() >= Some(12), "{findings}");
         // Of the first condition: five runs of rules, of which each placement shows three; the

@@ -30,7 +30,8 @@ pub(in crate::streams) struct Wanted {
     /// Room in the kernel for events that wait: a power of two
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = volume::size)]
     buffer: u64,
-    /// For long recordings: the trace has this share of the pages, as 1/10, drawn by their places in granules of 16 KiB
+    /// For long recordings: the trace has this share of the pages, as 1/10, drawn by their places
+    /// in granules of 16 KiB
     #[arg(long, value_name = "SHARE", value_parser = share)]
     sample: Option<Sampling>,
 }

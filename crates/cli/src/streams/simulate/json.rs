@@ -33,10 +33,7 @@ fn trace(found: &Found<'_>) -> Value {
         "path": found.path.display().to_string(),
         "files": found.trace.files.len(),
         "directories": found.trace.directories,
-        "sampled": found.trace.sampled.map(|sampling| json!({
-            "one_in": sampling.one_in(),
-            "granule_bytes": sampling.granule_bytes(),
-        })),
+        "sampled": found.trace.sampled.map(suggested::sampling_json),
         "without": found.left_out.map(|left_out| json!({
             "name": left_out.name,
             "files": left_out.files,

@@ -16,7 +16,6 @@ use super::super::suggested;
 use super::outcome;
 use super::trace::Found;
 use crate::table::{Grid, Table};
-use crate::units;
 
 /// Lines of who was whose victim, for each case.
 const CHARGES: usize = 6;
@@ -122,12 +121,7 @@ pub(super) fn head(found: &Found<'_>) -> String {
         );
     }
     if let Some(sampling) = found.trace.sampled {
-        let _ = writeln!(
-            text,
-            "a sample: 1/{} of the pages, in granules of {}; bytes are those of all, estimated from it",
-            sampling.one_in(),
-            number::bytes(sampling.granule_bytes())
-        );
+        let _ = writeln!(text, "{}", suggested::sample_words(sampling));
     }
     if let Some(out) = found.left_out {
         let share = out.written_bytes as f64 / totals.written_bytes.max(1) as f64;
@@ -207,7 +201,8 @@ fn comparison(found: &Found<'_>, runs: &[&Run]) -> String {
     table.to_string()
 }
 
-/// The same for several sizes of units, which have the columns; what tells streams apart is a row each.
+/// The same for several sizes of units, which have the columns; what tells streams apart is a row
+/// each.
 fn by_size(found: &Found<'_>, alike: &[Condition]) -> String {
     let mut header = vec!["rules".to_owned(), "placement".to_owned()];
     for condition in alike {

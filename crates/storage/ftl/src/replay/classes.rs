@@ -14,8 +14,8 @@ use crate::trace::{Op, kind_of};
 const MAX_NAMES: usize = 48;
 /// More kinds than this are joined by their streams.
 const MAX_KINDS: usize = 160;
-/// Streams, each in every directory, beyond which directories are not told apart: what is joined is a class for each, and a
-/// device has 255.
+/// Streams, each in every directory, beyond which directories are not told apart: what is joined is
+/// a class for each, and a device has 255.
 const MAX_OTHERS: usize = u8::MAX as usize - MAX_KINDS;
 /// Streams that are told apart; higher numbers are the last one. No device has as many handles.
 pub const MAX_STREAMS: usize = 64;
@@ -25,11 +25,13 @@ const NO_FILE: &str = "(no file)";
 /// Pages that are accounted together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
-    /// A file's place, or that of many with `N` for digits; with the directory before it where the trace has several.
+    /// A file's place, or that of many with `N` for digits; with the directory before it where the
+    /// trace has several.
     pub name: String,
     /// The stream that the rules gave it.
     pub stream: usize,
-    /// The directory of the trace that it is of; `None` where there is one only, and for what is of none.
+    /// The directory of the trace that it is of; `None` where there is one only, and for what is of
+    /// none.
     pub directory: Option<usize>,
     /// Pages that one repetition of the trace writes.
     pub written_pages: u64,

@@ -16,7 +16,8 @@ pub struct Footprint {
     pub(super) pages: u32,
     pub(super) totals: Totals,
     pub(super) live: LivePages,
-    /// The pages by which a device is sized: those that are live in the mean, unless it is another trace's device.
+    /// The pages by which a device is sized: those that are live in the mean, unless it is another
+    /// trace's device.
     pub(super) sized_by: f64,
 }
 
@@ -122,8 +123,8 @@ impl Footprint {
         Self::of_files(trace, page_bytes, &|_| true)
     }
 
-    /// The same trace without some files (`None` is what belongs to no file): as if they had never been there, on the
-    /// device that this one is replayed on.
+    /// The same trace without some files (`None` is what belongs to no file): as if they had never
+    /// been there, on the device that this one is replayed on.
     ///
     /// # Errors
     /// Nothing is left that is written.

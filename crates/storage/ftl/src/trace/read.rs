@@ -93,7 +93,8 @@ fn enter(bytes: &[u8], line: u64, trace: &mut Trace) -> Result<(), Fault> {
     }
 }
 
-/// A remark means nothing, unless it names a directory, or says how long or which share was recorded.
+/// A remark means nothing, unless it names a directory, or says how long or which share was
+/// recorded.
 fn remark(text: &str, trace: &mut Trace) -> Result<(), Fault> {
     let [begin, middle, end] = SAMPLED;
     let sampled = text

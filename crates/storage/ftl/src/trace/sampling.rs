@@ -1,7 +1,8 @@
-//! A part of the addresses, for recordings that would be too long: one granule of each stratum is kept.
+//! A part of the addresses, for recordings that would be too long: one granule of each stratum is
+//! kept.
 //!
-//! What is kept is numbered without gaps, so that what followed each other still does: rings stay rings, a request stays one
-//! row, and a file keeps its share of the writes.
+//! What is kept is numbered without gaps, so that what followed each other still does: rings stay
+//! rings, a request stays one row, and a file keeps its share of the writes.
 
 use std::ops::Range;
 
@@ -13,7 +14,8 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Bytes of a granule of new recordings: a page of InnoDB, the largest that databases write by default.
+    /// Bytes of a granule of new recordings: a page of InnoDB, the largest that databases write by
+    /// default.
     const GRANULE_BYTES: u64 = 16 << 10;
     /// The smallest share is one part in this many.
     pub const MOST: u32 = 1 << 10;

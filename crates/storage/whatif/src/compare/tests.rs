@@ -11,8 +11,8 @@ use crate::without::LeftOut;
 
 const PAGE: u64 = 4096;
 
-/// Two instances of one server on one drive. The first one writes a ring of 500 pages as often as its table; the table of
-/// the second one is half as large, and written half as often.
+/// Two instances of one server on one drive. The first one writes a ring of 500 pages as often as
+/// its table; the table of the second one is half as large, and written half as often.
 fn trace() -> Trace {
     let names = ["/a/#ib_1_0.dblwr", "/a/s/t.ibd", "/b/s/t.ibd"];
     let mut trace = Trace {
@@ -107,7 +107,8 @@ fn conditions_are_every_combination_once() {
     assert!(untold.conditions(true).iter().all(|one| !one.trim));
 }
 
-/// Without doublewrite the host writes two fifths less, on the same drive; changes are to the whole trace.
+/// Without doublewrite the host writes two fifths less, on the same drive; changes are to the whole
+/// trace.
 #[test]
 fn what_is_left_out_is_compared_with_all_of_the_trace() {
     let trace = trace();
@@ -139,7 +140,8 @@ fn what_is_left_out_is_compared_with_all_of_the_trace() {
         "mysql, without doublewrite",
     ];
     assert_eq!(labels, expected);
-    // By streams, what is left is one stream of tables: each isolation is simulated, as it is another device.
+    // By streams, what is left is one stream of tables: each isolation is simulated, as it is
+    // another device.
     assert_eq!(watch.0.last(), Some(&(7, 7)));
 
     let [all, rest] = [&runs[0], &runs[4]];
@@ -195,7 +197,8 @@ fn each_directory_has_its_part() {
     assert_eq!(sum(&|part| part.moved_pages), measured.moved_pages());
     let shares = parts.iter().map(|part| part.of_caused.unwrap());
     assert!((shares.sum::<f64>() - 1.0).abs() < 1e-9);
-    // Pages of the ring die at once, so the first one makes most of the work, and its pages are most of what is moved.
+    // Pages of the ring die at once, so the first one makes most of the work, and its pages are
+    // most of what is moved.
     let [a, b, rest] = &parts[..] else { panic!() };
     assert!((0.79..0.81).contains(&a.of_written), "{a:?}");
     assert!(

@@ -133,7 +133,8 @@ fn table(runs: &[Run]) -> Table {
     }
 }
 
-/// The condition, and what no placement can exceed, unless the size of units changes that from column to column.
+/// The condition, and what no placement can exceed, unless the size of units changes that from
+/// column to column.
 fn title(runs: &[Run], first: &Run, sizes: usize) -> Row {
     let condition = Condition {
         unit_pages: first.condition.unit_pages.filter(|_| sizes == 1),

@@ -378,7 +378,7 @@ fn a_search_can_be_ended() {
                 ControlFlow::Continue(())
             }
         }
-        step => panic!("{step:?}"),
+        Step::Searching { .. } | Step::Comparing { .. } => panic!("{step:?}"),
     };
     let device = replay::Options::default();
     let error = maker.suggest_until(&device, &[DEFAULT], 50, stop);

@@ -1,8 +1,9 @@
-//! What is suggested, beside the known sets on the whole trace: a search on a sample, under one condition, may end in
+//! What is suggested, beside the known sets on the whole trace: a search on a sample, under one
+//! condition, may end in
 //! something worse.
 //!
-//! They are compared as `simulate` shows them: under every condition, initially and persistently isolated, by the streams of
-//! the rules and by their hints.
+//! They are compared as `simulate` shows them: under every condition, initially and persistently
+//! isolated, by the streams of the rules and by their hints.
 
 use std::ops::ControlFlow;
 
@@ -40,7 +41,8 @@ pub struct Kept {
     pub set: String,
     /// In so many of the comparisons, what the search found was worse than a known set.
     pub worse: usize,
-    /// By so much at most, as a share; infinite where it has too many streams for a device that the set fits on.
+    /// By so much at most, as a share; infinite where it has too many streams for a device that the
+    /// set fits on.
     pub most: f64,
 }
 
@@ -103,9 +105,10 @@ type Cells = Vec<f64>;
 const EACH: usize = 4;
 
 impl Judge<'_, '_> {
-    /// The first candidate, unless a known set is better (see [`is_beaten`]). Then the first of the others of which that
-    /// cannot be said; else that of them with the least write amplification by hints, which are all that the labeller sets.
-    /// The number of the candidate, and what it comes to.
+    /// The first candidate, unless a known set is better (see [`is_beaten`]). Then the first of the
+    /// others of which that cannot be said; else that of them with the least write amplification by
+    /// hints, which are all that the labeller sets. The number of the candidate, and what it comes
+    /// to.
     pub(super) fn choose(
         &mut self,
         candidates: &[Candidate],
@@ -155,8 +158,8 @@ impl Judge<'_, '_> {
         Ok((number, whole))
     }
 
-    /// For each condition write amplification by streams, initially and persistently isolated, and by hints; infinite where
-    /// it does not fit.
+    /// For each condition write amplification by streams, initially and persistently isolated, and
+    /// by hints; infinite where it does not fit.
     fn cells(&mut self, set: &Set, step: &mut Comparing) -> Result<Cells, Stop> {
         let mut cells = Vec::new();
         // A set with more streams than can be told apart is refused where it is asked for.
@@ -213,7 +216,8 @@ struct Comparing {
     count: usize,
 }
 
-/// Whether a known set is better: in the mean by streams, in the mean by hints, or anywhere by [`GAIN`] or more.
+/// Whether a known set is better: in the mean by streams, in the mean by hints, or anywhere by
+/// [`GAIN`] or more.
 fn is_beaten(cells: &[f64], known: &[Cells]) -> bool {
     known.iter().any(|known| {
         let means = sums(cells).into_iter().zip(sums(known));
