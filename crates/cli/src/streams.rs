@@ -2,6 +2,7 @@
 //! they would be worth.
 
 mod check;
+mod elsewhere;
 mod log;
 mod notify;
 mod record;

@@ -2,26 +2,47 @@
 
 use std::fmt;
 
-/// Rows of text under a header.
-pub(crate) struct Table<const N: usize> {
-    rows: Vec<[String; N]>,
+/// Rows of text under a header, as many cells in each.
+pub(crate) struct Table<const N: usize>(Grid);
+
+/// The same with a number of columns that is not known before.
+pub(crate) struct Grid {
+    rows: Vec<Vec<String>>,
 }
 
 impl<const N: usize> Table<N> {
     pub(crate) fn new(header: [&str; N]) -> Self {
-        Self {
-            rows: vec![header.map(str::to_owned)],
-        }
+        Self(Grid::new(header.map(str::to_owned).into()))
     }
 
     pub(crate) fn row(&mut self, cells: [String; N]) {
+        self.0.row(cells.into());
+    }
+}
+
+impl<const N: usize> fmt::Display for Table<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Grid {
+    pub(crate) fn new(header: Vec<String>) -> Self {
+        Self { rows: vec![header] }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
         // Names are other people's: they end no line, and tell the terminal nothing.
-        self.rows
-            .push(cells.map(|cell| cell.replace(char::is_control, "?")));
+        let cells = cells.into_iter();
+        self.rows.push(
+            cells
+                .map(|cell| cell.replace(char::is_control, "?"))
+                .collect(),
+        );
     }
 
     fn width(&self, column: usize) -> usize {
-        let width = |row: &[String; N]| row.get(column).map_or(0, |cell| cell.chars().count());
+        let width = |row: &Vec<String>| row.get(column).map_or(0, |cell| cell.chars().count());
         self.rows.iter().map(width).max().unwrap_or(0)
     }
 
@@ -38,9 +59,9 @@ impl<const N: usize> Table<N> {
     }
 }
 
-impl<const N: usize> fmt::Display for Table<N> {
+impl fmt::Display for Grid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns: Vec<(usize, bool)> = (0..N)
+        let columns: Vec<(usize, bool)> = (0..self.rows[0].len())
             .map(|column| (self.width(column), self.is_numeric(column)))
             .collect();
         for row in &self.rows {

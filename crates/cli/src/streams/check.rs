@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use self::placement::Spread;
 use self::proof::Proof;
 use self::traffic::Traffic;
-use super::{report_json, tell, tell_json};
+use super::{elsewhere, report_json, tell, tell_json};
 use crate::exit;
 use crate::table::Table;
 use saiga_document::number;
@@ -107,11 +107,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return plan(&all, &system);
     }
     let idle = idle(&rules, &all);
+    let elsewhere = elsewhere::find(&args.dirs, &System::at(&args.system));
     if args.json {
         let dirs = all.iter().map(|checked| as_json(&rules, checked));
         let mut answer = json!({
             "directories": dirs.collect::<Vec<_>>(),
             "rules_without_files": idle,
+            "elsewhere": elsewhere.iter().map(|it| json!({
+                "what": it.what,
+                "dir": it.dir.display().to_string(),
+            })).collect::<Vec<_>>(),
         });
         if let Some(followed) = &followed {
             let (name, value) = followed.as_json();
@@ -126,6 +131,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             tell(&followed.to_text())?;
         }
         warn(&all, &idle);
+        for it in &elsewhere {
+            exit::say(&format!("warning: {it}"));
+        }
     }
     let is_well = all.iter().all(|checked| checked.is_well(args.any_route))
         && followed.is_none_or(|followed| followed.is_well());

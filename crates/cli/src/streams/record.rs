@@ -110,7 +110,7 @@ fn both<A, B>(first: anyhow::Result<A>, second: anyhow::Result<B>) -> anyhow::Re
 fn record(options: &Options, target: &Target, interrupt: &Interrupt) -> anyhow::Result<bool> {
     let recorded = recording::record(options, target, interrupt)?;
     let tally = &recorded.tally;
-    let told = super::tell(&summary::text(&options.out, &recorded.directories, tally));
+    let told = super::tell(&summary::text(options, &recorded.directories, tally));
     for warning in summary::warnings(tally) {
         exit::say(&warning);
     }

@@ -16,7 +16,7 @@ use saiga_streams::rules::RuleSet;
 use saiga_streams::setter::Fcntl;
 
 use super::log::Log;
-use super::notify;
+use super::{elsewhere, notify};
 use crate::exit;
 
 /// Looking more often, or taking less for a stall, would only heat the machine.
@@ -132,6 +132,10 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         let path = log.as_deref().unwrap_or(Path::new("")).display();
         format!("cannot log into {path}")
     })?;
+    let dirs: Vec<PathBuf> = options.databases.iter().map(|it| it.dir.clone()).collect();
+    for it in elsewhere::find(&dirs, &options.system) {
+        log.say(Level::Warn, &it.to_string());
+    }
     let ended = labeller::run(&options, Arc::new(Fcntl), &control, &|level, text| {
         log.say(level, text);
         if level == Level::Begun {

@@ -3,7 +3,7 @@
 //! The simulator is the library's; here are its options and its words.
 
 mod json;
-mod outcome;
+pub(super) mod outcome;
 mod synthetic;
 mod trace;
 mod words;
@@ -13,12 +13,12 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{ArgGroup, ValueEnum};
 use saiga_ftl::replay::Options;
 use saiga_ftl::steady::{self, Length};
 use saiga_ftl::{Counting, GcFrontier, Isolation, Policy, Quota};
 use saiga_whatif::By;
-use saiga_whatif::document::policy_name;
 use serde_json::Value;
 
 use crate::memory;
@@ -59,6 +59,10 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["stream", "hint"])]
     #[arg(conflicts_with_all = SYNTHETIC)]
     by: Vec<ByName>,
+    /// With --trace: replay it also as if these files were never written, on the same device: the
+    /// stream of a rule, as doublewrite, or a glob
+    #[arg(long, value_name = "KIND", num_args = 1.., conflicts_with_all = SYNTHETIC)]
+    without: Vec<String>,
     /// With --trace: write a page with plots into this file
     #[arg(long, value_name = "FILE", conflicts_with_all = SYNTHETIC)]
     report: Option<PathBuf>,
@@ -101,9 +105,14 @@ pub(crate) struct Args {
 /// The device, and how long it is written to.
 #[derive(Debug, clap::Args)]
 struct DeviceArgs {
-    /// Spare space as a share of the logical pages
-    #[arg(long, value_name = "SHARE", default_value_t = 0.07)]
-    op: f64,
+    /// Spare space as a share of the logical pages; with --trace several, as 0.07,0.28
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value = "0.07",
+        value_delimiter = ','
+    )]
+    op: Vec<f64>,
     /// Share of the logical pages that hold data (at a time, with --trace); with --trace several,
     /// as 0.7,0.9 [default: 1, with
     /// --trace 0.9]
@@ -214,34 +223,27 @@ impl ByName {
 impl DeviceArgs {
     /// The one policy of synthetic writes.
     fn one_policy(&self) -> anyhow::Result<Policy> {
-        match self.policy[..] {
-            [policy] => Ok(policy),
-            _ => anyhow::bail!("several values of --policy are for --trace; give one"),
-        }
+        one("--policy", &self.policy)?.context("--policy is missing")
+    }
+
+    /// The one over-provisioning of synthetic writes.
+    fn one_op(&self) -> anyhow::Result<f64> {
+        one("--op", &self.op)?.context("--op is missing")
     }
 
     /// The one size of units of synthetic writes, or none.
     fn one_unit_size(&self) -> anyhow::Result<Option<u32>> {
-        match self.ru_pages[..] {
-            [] => Ok(None),
-            [pages] => Ok(Some(pages)),
-            _ => anyhow::bail!("several values of --ru-pages are for --trace; give one"),
-        }
+        one("--ru-pages", &self.ru_pages)
     }
 
     /// The one utilisation of synthetic writes, or none.
     fn one_utilisation(&self) -> anyhow::Result<Option<f64>> {
-        match self.utilisation[..] {
-            [] => Ok(None),
-            [utilisation] => Ok(Some(utilisation)),
-            _ => anyhow::bail!("several values of --utilisation are for --trace; give one"),
-        }
+        one("--utilisation", &self.utilisation)
     }
 
     /// The device that a trace is replayed on, but for what there may be several of.
     fn options(&self, handles: usize) -> Options {
         Options {
-            over_provisioning: self.op,
             counting: self.counting(Counting::WholeDevice),
             quota: self.quota(),
             gc: self.gc(),
@@ -293,6 +295,15 @@ impl IsolationName {
     }
 }
 
+/// The value of an option that may have several for traces only.
+fn one<T: Copy>(name: &str, values: &[T]) -> anyhow::Result<Option<T>> {
+    match values {
+        [] => Ok(None),
+        [value] => Ok(Some(*value)),
+        _ => anyhow::bail!("several values of {name} are for --trace; give one"),
+    }
+}
+
 /// Simulates what is asked for.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (text, json) = match &args.trace {
@@ -340,11 +351,4 @@ pub(super) fn policy(text: &str) -> Result<Policy, String> {
     };
     let message = "use greedy, fifo, cost-benefit, or choice:D with D from 1 to 10000";
     found.ok_or_else(|| message.to_owned())
-}
-
-/// `0.07` as `7 %`, `0.075` as `7.5 %`.
-fn percent(share: f64) -> String {
-    let text = format!("{:.2}", share * 100.0);
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    format!("{text} %")
 }

@@ -12,10 +12,11 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_ftl::replay::{self, Footprint, Options};
 use saiga_ftl::trace::{Op, Row, Trace};
 use saiga_ftl::{Device, Policy};
-use saiga_whatif::Suggestion;
+use saiga_whatif::compare::Ranges;
+use saiga_whatif::{Condition, Replays, Suggestion, suggest};
 
 use super::record::Wanted;
-use super::simulate::{SIMULATIONS, policy};
+use super::simulate::{SIMULATIONS, outcome, policy};
 use super::{suggested, tell, tell_json, trace_file};
 use crate::{exit, memory, outfile};
 use live::Live;
@@ -31,14 +32,15 @@ const TRIED_PAGES: u64 = 65_536;
                       saiga streams suggest [OPTIONS] DIR... --for TIME\n       \
                       saiga streams suggest [OPTIONS] [DIR]... --pid PID [--for TIME]",
     after_help = "Prints rules that the labeller and simulate read, each with what was seen; nothing is labelled. Streams are \
-found by simulation on the device that the options describe. The same trace and options give the same rules.\n\
+found by simulation on the first device that the options describe, and the set of the database, or astream's, takes their place \
+where it is better on any of the devices. The same trace and options give the same rules.\n\
 Without --trace, it records first, as `saiga streams record` does; that needs root. Ctrl-C ends the recording, and rules come from \
 what was seen until then; once more, and it gives up.\n\
 Exit status: 1 when events were lost, 2 when there is nothing to suggest."
 )]
 pub(super) struct Args {
     /// What was recorded
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["dirs", "pid", "time", "via", "buffer", "keep"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dirs", "pid", "time", "via", "buffer", "sample", "keep"])]
     trace: Option<PathBuf>,
     #[command(flatten)]
     wanted: Wanted,
@@ -51,19 +53,29 @@ pub(super) struct Args {
     /// Streams that the device keeps apart
     #[arg(long, value_name = "N", default_value_t = 8)]
     handles: usize,
-    /// Spare space as a share of the logical pages
-    #[arg(long, value_name = "SHARE", default_value_t = 0.07)]
-    op: f64,
-    /// Share of the logical pages that hold data
-    #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
-    utilisation: f64,
-    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D
-    #[arg(long, value_name = "POLICY", default_value = "greedy", value_parser = policy)]
-    policy: Policy,
+    /// Spare space as a share of the logical pages; several, as 0.07,0.28
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value = "0.07",
+        value_delimiter = ','
+    )]
+    op: Vec<f64>,
+    /// Share of the logical pages that hold data; several, as 0.7,0.9
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value = "0.9",
+        value_delimiter = ','
+    )]
+    utilisation: Vec<f64>,
+    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D; several
+    #[arg(long, value_name = "POLICY", default_value = "greedy", value_parser = policy, value_delimiter = ',')]
+    policy: Vec<Policy>,
     /// Bytes of a page
     #[arg(long, value_name = "BYTES", default_value_t = 4096)]
     page_bytes: u64,
-    /// Do not tell the device of discards
+    /// Only as if the device were told of no discards; else both count where the trace has some
     #[arg(long)]
     no_trim: bool,
     /// Simulations that may be made; 0: streams are by lifetime only
@@ -120,7 +132,7 @@ fn from_trace(path: &Path, args: &Args) -> anyhow::Result<Suggestion> {
         exit::say(&format!("warning: {holes}"));
     }
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
-    let found = suggest(&trace, args, &|| interrupt.raised());
+    let found = suggestion(&trace, args, &|| interrupt.raised());
     found.with_context(|| format!("{}", path.display()))
 }
 
@@ -133,39 +145,60 @@ fn from_recording(args: &Args) -> anyhow::Result<Suggestion> {
     // Options that cannot be are said now, not in ten minutes.
     try_options(args)?;
     let live = Live::record(&args.wanted, args.keep.as_deref())?;
-    suggest(&live.trace, args, &|| live.is_given_up()).context("the recording")
+    suggestion(&live.trace, args, &|| live.is_given_up()).context("the recording")
 }
 
-fn suggest(
+fn suggestion(
     trace: &Trace,
     args: &Args,
     is_given_up: &dyn Fn() -> bool,
 ) -> anyhow::Result<Suggestion> {
     let footprint = Footprint::of(trace, args.page_bytes)?;
-    Ok(suggested::suggest(
-        trace,
-        &footprint,
-        &device(args),
-        args.page_bytes,
-        args.simulations,
-        is_given_up,
-    )?)
+    let conditions = conditions(args, footprint.totals().discards > 0);
+    let base = device(args);
+    if let Some(few) = few_units(&footprint, &conditions, &base) {
+        exit::say(&format!("note: {few}"));
+    }
+    let options = suggest::Options {
+        conditions,
+        page_bytes: args.page_bytes,
+        simulations: args.simulations,
+    };
+    let replays = &mut Replays::new(&footprint, &base);
+    Ok(suggested::suggest(trace, replays, &options, is_given_up)?)
 }
 
+/// What is to be said of the first device that is too coarse; what cannot be at all, the search
+/// says.
+fn few_units(footprint: &Footprint, conditions: &[Condition], base: &Options) -> Option<String> {
+    conditions.iter().find_map(|condition| {
+        let config = replay::device(footprint, &condition.device(base)).ok()?;
+        outcome::few_units(&Device::new(config).ok()?)
+    })
+}
+
+fn conditions(args: &Args, has_discards: bool) -> Vec<Condition> {
+    let ranges = Ranges {
+        utilisations: &args.utilisation,
+        over_provisionings: &args.op,
+        policies: &args.policy,
+        unit_pages: &[],
+        trim: !args.no_trim,
+    };
+    ranges.conditions(has_discards)
+}
+
+/// The device, but for what conditions say.
 fn device(args: &Args) -> Options {
     Options {
-        utilisation: args.utilisation,
-        over_provisioning: args.op,
-        policy: args.policy,
         handles: args.handles,
-        trim: !args.no_trim,
         seed: args.seed,
         memory_bytes: memory::available_bytes(),
         ..Options::default()
     }
 }
 
-/// Makes the device of the options for a trace of one write.
+/// Makes the devices of the options for a trace of one write.
 fn try_options(args: &Args) -> anyhow::Result<()> {
     let write = Row {
         t_ns: 0,
@@ -179,12 +212,18 @@ fn try_options(args: &Args) -> anyhow::Result<()> {
         ..Trace::default()
     };
     let footprint = Footprint::of(&trace, args.page_bytes)?;
-    Device::new(replay::device(&footprint, &device(args))?)?;
+    for condition in conditions(args, false) {
+        let options = condition.device(&device(args));
+        Device::new(replay::device(&footprint, &options)?)?;
+    }
     Ok(())
 }
 
 fn seen(suggestion: &Suggestion) -> String {
     let mut text = suggested::table(&suggestion.classes, suggestion.seen_s);
+    if let Some(sampling) = suggestion.sampled {
+        let _ = writeln!(text, "\n{}", suggested::sample_words(sampling));
+    }
     if let Some(searched) = &suggestion.searched {
         let _ = writeln!(
             text,

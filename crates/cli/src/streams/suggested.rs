@@ -2,11 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use saiga_ftl::replay::{Footprint, Options};
-use saiga_ftl::trace::Trace;
+use saiga_ftl::trace::{Sampling, Trace};
 use saiga_whatif::measure::Age;
-use saiga_whatif::suggest::{self, Class, SuggestError, Suggestion};
-use saiga_whatif::words;
+use saiga_whatif::suggest::{self, Class, Step, SuggestError, Suggestion};
+use saiga_whatif::{Replays, words};
 use serde_json::{Value, json};
 
 use crate::exit;
@@ -15,8 +14,9 @@ use saiga_document::number;
 
 /// Classes of a table; what is written less is summed up.
 const ROWS: usize = 30;
-/// Simulations between two words about them.
+/// Simulations between two words about them, of a sample and of the whole trace.
 const WORD_EVERY: u32 = 50;
+const COMPARED_EVERY: usize = 10;
 
 /// What a trace with holes is worth; `None` for one of which nothing is known to be lost.
 pub(super) fn holes(trace: &Trace) -> Option<String> {
@@ -29,27 +29,43 @@ pub(super) fn holes(trace: &Trace) -> Option<String> {
     })
 }
 
+/// What a sample is, in a sentence.
+pub(super) fn sample_words(sampling: Sampling) -> String {
+    format!(
+        "a sample: 1/{} of the pages, in granules of {}; bytes are those of all, estimated from it",
+        sampling.one_in(),
+        number::bytes(sampling.granule_bytes())
+    )
+}
+
+/// The same for programs.
+pub(super) fn sampling_json(sampling: Sampling) -> Value {
+    json!({ "one_in": sampling.one_in(), "granule_bytes": sampling.granule_bytes() })
+}
+
 /// Suggests rules, and says on stderr how far it is; `is_given_up` ends it.
 pub(super) fn suggest(
     trace: &Trace,
-    footprint: &Footprint,
-    device: &Options,
-    page_bytes: u64,
-    simulations: u32,
+    replays: &mut Replays<'_>,
+    options: &suggest::Options,
     is_given_up: &dyn Fn() -> bool,
 ) -> Result<Suggestion, SuggestError> {
-    let options = suggest::Options {
-        device: device.clone(),
-        page_bytes,
-        simulations,
-    };
-    let mut said = 0;
-    let report = &mut |made: u32, most: u32| {
-        if made.is_multiple_of(WORD_EVERY) && made != said {
-            said = made;
-            exit::say(&format!(
+    let mut said = None;
+    let report = &mut |step: Step| {
+        let line = match step {
+            Step::Searching { made, most } if made.is_multiple_of(WORD_EVERY) => Some(format!(
                 "looking for streams: {made} simulations of {most} at most"
-            ));
+            )),
+            Step::Comparing { number, count } if (number - 1).is_multiple_of(COMPARED_EVERY) => {
+                Some(format!(
+                    "comparing them with the known sets: simulation {number} of {count} at most"
+                ))
+            }
+            Step::Searching { .. } | Step::Comparing { .. } => None,
+        };
+        if let Some(line) = line.filter(|_| said != Some(step)) {
+            said = Some(step);
+            exit::say(&line);
         }
         if is_given_up() {
             ControlFlow::Break(())
@@ -57,7 +73,7 @@ pub(super) fn suggest(
             ControlFlow::Continue(())
         }
     };
-    suggest::suggest(trace, footprint, &options, report)
+    suggest::suggest(trace, replays, options, report)
 }
 
 /// What was seen of each class.
@@ -148,12 +164,15 @@ pub(super) fn as_json(suggestion: &Suggestion) -> Value {
             "waf_one_stream": whole.none,
             "waf_by_stream": whole.by_stream,
             "waf_by_hint": whole.by_hint,
-            "rules_of": whole.kept,
+            "compared": whole.compared,
+            "rules_of": whole.kept.as_ref().map(|kept| &kept.set),
+            "found_was_worse": whole.kept.as_ref().map(|kept| kept.worse),
         })
     });
     json!({
         "seconds": suggestion.seen_s,
         "lost_events": suggestion.lost,
+        "sampled": suggestion.sampled.map(sampling_json),
         "classes": classes.collect::<Vec<_>>(),
         "search": searched,
         "whole_trace": whole,

@@ -96,18 +96,32 @@ impl Watched {
 /// Bytes of files by hint; that of no hint is a dash.
 struct Accounts(BTreeMap<String, u64>);
 
-/// Most bytes of a file that may come before its hint. The labeller hears of a file once it is
-/// there, and on a busy machine a program may have written and flushed its head by then.
-const FIRST_BYTES: u64 = 64 << 10;
+/// Most files that may come before their hints in one test, and most bytes of all of them: the
+/// labeller hears of a directory once it is there, and its gate is shut later still
+/// (docs/streams.md).
+///
+/// In twenty runs beside two programs that wanted a core each and one that wrote to the disk
+/// without a pause, MariaDB had two files at most, of 8192 bytes together. PostgreSQL had none in
+/// most runs, and one of 786,432 bytes in two: a catalogue, the first file in a directory that it
+/// copies.
+const EARLY_FILES: usize = 8;
+const EARLY_BYTES: u64 = 2 << 20;
 
 impl Accounts {
     fn of(traffic: &Value) -> Self {
-        let mut early = 0;
-        for one in traffic["astray"].as_array().unwrap() {
-            let bytes = one["bytes"].as_u64().unwrap();
-            assert!(one["found"].is_null() && bytes <= FIRST_BYTES, "{one}");
-            early += bytes;
-        }
+        let astray = traffic["astray"].as_array().unwrap();
+        assert!(
+            astray.iter().all(|one| one["found"].is_null()),
+            "{astray:?}"
+        );
+        let early: u64 = astray
+            .iter()
+            .map(|one| one["bytes"].as_u64().unwrap())
+            .sum();
+        assert!(
+            astray.len() <= EARLY_FILES && early <= EARLY_BYTES,
+            "{early} {astray:?}"
+        );
         assert_eq!(traffic["lost_writes"], 0);
         let rows = traffic["written"].as_array().unwrap().iter();
         let rows = rows.map(|row| {

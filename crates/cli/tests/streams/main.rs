@@ -4,6 +4,7 @@
 mod accounted;
 mod astream;
 mod check;
+mod elsewhere;
 mod faults;
 mod files;
 mod gate;
@@ -14,6 +15,7 @@ mod namespaces;
 mod record;
 mod record_ends;
 mod record_loop;
+mod record_part;
 mod record_volume;
 mod redis;
 mod restart;

@@ -110,6 +110,31 @@ const BAD: &[(&[&str], &str)] = &[
     ),
     (&["--trace", "T", "--by", "size"], "invalid value 'size'"),
     (&["--uniform", "--by", "hint"], "cannot be used with"),
+    (&["--uniform", "--without", "a"], "cannot be used with"),
+    (
+        &["--uniform", "--op", "0.07,0.28"],
+        "several values of --op are for --trace; give one",
+    ),
+    (
+        &["--trace", "T", "--op", "0.07,0"],
+        "over-provisioning 0: use a share above 0",
+    ),
+    (
+        &["--trace", "T", "--without", "redo"],
+        "--without redo: no file of the trace matches this, and no rule has such a stream; give a set with --rules",
+    ),
+    (
+        &["--trace", "T", "--rules", "mysql", "--without", "rodo"],
+        "--without rodo: no file of the trace matches this, and no rule has such a stream; streams are doublewrite, redo,",
+    ),
+    (
+        &["--trace", "T", "--rules", "mysql", "--without", "undo"],
+        "--without undo: the trace writes to no file of this stream",
+    ),
+    (
+        &["--trace", "T", "--without", "*", "db/*"],
+        "without *, db/*, the trace: has no writes",
+    ),
     (&["--uniform", "--report", "x"], "cannot be used with"),
     (&["--uniform", "--simulations", "9"], "cannot be used with"),
     (

@@ -9,6 +9,7 @@ use serde_json::Value;
 mod bad_input;
 mod memory;
 mod recorded;
+mod shares;
 #[path = "../support/mod.rs"]
 mod support;
 use support::{Installation, Said, said, text};
@@ -302,9 +303,10 @@ fn units_of_several_sizes_are_several_devices() {
     ];
     let out = must(&saiga, &words);
     for expected in [
-        "\n90 % live, units of 32 pages, greedy victims\n",
-        "\n90 % live, units of 64 pages, greedy victims\n",
+        "\n90 % live, 7 % spare, greedy\n",
+        "reclaim units of 32 pages, greedy victims",
         "reclaim units of 64 pages, greedy victims",
+        "WAF, 32 pages  to flash, 32 pages  WAF, 64 pages  to flash, 64 pages\n",
     ] {
         assert!(out.stdout.contains(expected), "{expected}: {out:?}");
     }
@@ -313,8 +315,23 @@ fn units_of_several_sizes_are_several_devices() {
     let sizes: Vec<_> = devices.iter().map(|device| &device["unit_pages"]).collect();
     assert_eq!(sizes, [32, 64]);
     let cases = found["cases"].as_array().unwrap();
-    let wafs: Vec<_> = cases.iter().map(|case| &case["result"]["waf"]).collect();
-    assert_ne!(wafs[0], wafs[wafs.len() / 2], "another size, another drive");
+    let waf = |case: usize| cases[case]["result"]["waf"].as_f64().unwrap();
+    // Each with its oracle; another size, another drive.
+    assert_eq!((cases.len(), &cases[2]["unit_pages"]), (4, &64.into()));
+    assert_ne!(waf(0), waf(2));
+    let row = |name: &str| {
+        let mut lines = out.stdout.lines();
+        let line = lines.find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let [one, two] = [0, 2].map(|case| format!("{:.3}", waf(case)));
+    assert_eq!(row("none "), ["none", "one", "stream", &one, &two]);
+    let page = saiga.path("page.html");
+    must(&saiga, &[&words[..], &["--report", text(&page)]].concat());
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.contains("WAF, 32 pages") && html.contains("WAF, 64 pages"));
 }
 
 #[test]
@@ -338,8 +355,8 @@ fn several_conditions_are_tabulated_and_reported() {
     ];
     let out = must(&saiga, &words);
     for expected in [
-        "\n70 % live, greedy victims\n",
-        "\n90 % live, fifo victims\n",
+        "\n70 % live, 7 % spare, greedy\n",
+        "\n90 % live, 7 % spare, fifo\n",
         "astream   persistently isolated",
         "streams by stream",
         "streams by hint",
@@ -353,7 +370,7 @@ fn several_conditions_are_tabulated_and_reported() {
     let html = fs::read_to_string(&page).unwrap();
     assert!(html.starts_with("<!DOCTYPE html>"));
     for expected in [
-        "70 % live, fifo",
+        "70 % live, 7 % spare, fifo",
         "What would streams gain? t.csv",
         "db/slow.ibd",
     ] {
@@ -419,8 +436,8 @@ fn what_was_deleted_is_not_live_and_drives_without_discards_are_beside() {
     let out = must(&saiga, &words);
     // 10,000 pages of a table and 2000 of a log; 28,000 pages in all.
     for expected in [
-        "\n90 % live, greedy victims\n",
-        "\n90 % live, greedy victims, no discards\n",
+        "\n90 % live, 7 % spare, greedy\n",
+        "\n90 % live, 7 % spare, greedy, no discards\n",
         "90 % live, 21",
         " % ever written; the trace was repeated",
     ] {

@@ -239,7 +239,7 @@ pub fn device(footprint: &Footprint, options: &Options) -> Result<Config, Replay
     }
     let live = footprint.live();
     let pages = live.most;
-    let logical = (live.mean / utilisation).ceil();
+    let logical = (footprint.sized_by / utilisation).ceil();
     if logical < f64::from(pages) {
         return Err(ReplayError::Full {
             value: utilisation,

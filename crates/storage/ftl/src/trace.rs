@@ -13,12 +13,15 @@ mod kind;
 mod name;
 mod read;
 mod rows;
+mod sampling;
 mod write;
 
 pub use kind::kind_of;
 pub use read::{Fault, ReadError, read};
 pub(crate) use rows::Label;
 pub use rows::Rows;
+pub use sampling::Sampling;
+pub(crate) use sampling::mix;
 pub use write::{WriteError, Writer};
 
 /// The first line; its number is the version.
@@ -31,6 +34,9 @@ pub const SECTOR_BYTES: u64 = 512;
 const DIRECTORY: &str = "# directory ";
 /// How the remark begins that says how long was recorded, and what stands before the events that were lost.
 const RECORDED: [&str; 2] = ["# recorded ", ", lost "];
+/// How the remark begins that says which share of the pages was recorded, and what stands before
+/// the granule.
+const SAMPLED: [&str; 3] = ["# sampled 1/", ", granules of ", " bytes"];
 
 /// All rows of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,6 +49,8 @@ pub struct Trace {
     pub rows: Rows,
     /// The recording as a whole; `None` where the trace does not tell.
     pub recorded: Option<Recorded>,
+    /// Which part of the pages it has; `None` for all.
+    pub sampled: Option<Sampling>,
 }
 
 /// What rows do not tell of a recording: it begins before the first of them, goes on after the last, and may have lost some.
@@ -75,16 +83,36 @@ impl Trace {
         self.recorded.map_or(0, |recorded| recorded.lost)
     }
 
+    /// The bytes of the recorded database that some bytes of the trace stand for.
+    #[must_use]
+    pub fn stand_for(&self, bytes: u64) -> u64 {
+        let weight = self.sampled.map_or(1, Sampling::one_in);
+        bytes.saturating_mul(weight.into())
+    }
+
     /// A file's place below the longest directory that holds it; the whole name where none does.
     #[must_use]
     pub fn place<'a>(&self, name: &'a str) -> &'a str {
-        let below = |directory: &String| {
-            let rest = name.strip_prefix(directory.trim_end_matches('/'))?;
-            rest.strip_prefix('/').filter(|rest| !rest.is_empty())
-        };
-        let places = self.directories.iter().filter_map(below);
+        let places = self.directories.iter();
+        let places = places.filter_map(|directory| below(directory, name));
         places.min_by_key(|place| place.len()).unwrap_or(name)
     }
+
+    /// The number of the longest directory that holds a file.
+    #[must_use]
+    pub fn directory_of(&self, name: &str) -> Option<usize> {
+        let places = self.directories.iter().enumerate();
+        let places =
+            places.filter_map(|(number, directory)| Some((number, below(directory, name)?.len())));
+        let (number, _) = places.min_by_key(|(_, length)| *length)?;
+        Some(number)
+    }
+}
+
+/// The place of a file below a directory that holds it.
+fn below<'a>(directory: &str, name: &'a str) -> Option<&'a str> {
+    let rest = name.strip_prefix(directory.trim_end_matches('/'))?;
+    rest.strip_prefix('/').filter(|rest| !rest.is_empty())
 }
 
 /// One request.
@@ -136,13 +164,16 @@ mod tests {
             directories,
             ..Trace::default()
         };
-        for (name, place) in [
-            ("/db/t.ibd", "t.ibd"),
-            ("/db/logs/bin.1", "bin.1"),
-            ("/dbx/t", "dbx/t"),
-            ("t.ibd", "t.ibd"),
+        for (name, place, directory) in [
+            ("/db/t.ibd", "t.ibd", Some(0)),
+            ("/db/logs/bin.1", "bin.1", Some(1)),
+            ("/dbx/t", "dbx/t", Some(2)),
+            ("t.ibd", "t.ibd", None),
         ] {
-            assert_eq!(trace.place(name), place);
+            assert_eq!(
+                (trace.place(name), trace.directory_of(name)),
+                (place, directory)
+            );
         }
         assert_eq!(Trace::default().place("/db/t"), "/db/t");
     }

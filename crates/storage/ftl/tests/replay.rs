@@ -10,7 +10,7 @@ use saiga_ftl::replay::{
     Case, Footprint, Options, Placement, ReplayError, Rules, device, oracle, replay, silent,
 };
 use saiga_ftl::steady::Length;
-use saiga_ftl::trace::Op;
+use saiga_ftl::trace::{Op, Row, Sampling, Trace};
 use saiga_ftl::{ConfigError, Counting};
 
 fn documented(file: Option<&str>) -> usize {
@@ -230,6 +230,57 @@ fn utilisation_is_of_what_is_live() {
         error.contains("at times 9000 pages hold data") && error.ends_with("use 0.944 or less"),
         "{error}"
     );
+}
+
+/// What `record --sample` keeps: the same mix in an eighth of its pages, on a device and in units
+/// of an eighth.
+#[test]
+fn the_waf_of_a_sample_is_that_of_the_whole() {
+    let maker = mysql(70, [40, 40, 12, 8]);
+    let whole = maker.footprint();
+    let sampling = Sampling::new(8).unwrap();
+    let rows = maker.trace.rows.iter().filter_map(|row| {
+        let kept = sampling.range(&(row.lba..row.lba + row.len));
+        let (lba, len) = (kept.start, kept.end - kept.start);
+        (len > 0).then_some(Row { lba, len, ..row })
+    });
+    let sample = Trace {
+        rows: rows.collect(),
+        sampled: Some(sampling),
+        ..maker.trace.clone()
+    };
+    assert!((sample.rows.len() as u64) * 7 < whole.totals().writes);
+    let sample = Footprint::of(&sample, mix::PAGE).unwrap();
+    let near = |found: u64, expected: u64, percent: u64| {
+        assert!(
+            found.abs_diff(expected) * 100 < percent * expected,
+            "{found} {expected}"
+        );
+    };
+    near(sample.pages().into(), u64::from(whole.pages()) / 8, 1);
+    near(
+        sample.totals().written_bytes,
+        whole.totals().written_bytes,
+        4,
+    );
+    for (rules, placement) in [
+        (&documented as &dyn Rules, Placement::OneStream),
+        (&documented, Placement::PersistentlyIsolated),
+        (&with_doublewrite, Placement::InitiallyIsolated),
+    ] {
+        let waf = |footprint, unit_pages| {
+            let options = Options {
+                unit_pages: Some(unit_pages),
+                ..options(0.07, 0.7)
+            };
+            run(footprint, rules, placement, &options).outcome.waf()
+        };
+        let (whole, sample) = (waf(&whole, 256), waf(&sample, 32));
+        assert!(
+            (sample / whole - 1.0).abs() < 0.04,
+            "{placement:?}: {sample} {whole}"
+        );
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use saiga_blocktrace::{Event, Operation, Tap, TapError, Via};
-use saiga_ftl::trace::{Op, Recorded, WriteError, Writer};
+use saiga_ftl::trace::{Op, Recorded, Sampling, WriteError, Writer};
 
 use crate::clock::now_ns;
 use crate::events::Waiting;
@@ -40,6 +40,8 @@ pub struct Options {
     pub buffer_bytes: u32,
     /// The way by which events come, if only one will do.
     pub via: Option<Via>,
+    /// Which part of the pages the trace is to have; all, if not said.
+    pub sampling: Option<Sampling>,
 }
 
 /// Why there is no recording, or no more of it.
@@ -98,15 +100,44 @@ pub struct Recorder {
 struct Sink {
     writer: Writer<BufWriter<File>>,
     output: Output,
+    sampling: Option<Sampling>,
 }
 
 impl Sink {
-    fn new(output: Output, dirs: &[PathBuf]) -> Result<Self, RecordError> {
+    fn new(
+        output: Output,
+        dirs: &[PathBuf],
+        sampling: Option<Sampling>,
+    ) -> Result<Self, RecordError> {
         let mut writer = Writer::new(BufWriter::with_capacity(BUFFER, output.writer()?))?;
         for dir in dirs {
             writer.directory(&dir.to_string_lossy())?;
         }
-        Ok(Self { writer, output })
+        if let Some(sampling) = sampling {
+            writer.sampled(sampling)?;
+        }
+        Ok(Self {
+            writer,
+            output,
+            sampling,
+        })
+    }
+
+    /// Writes a row of what is kept of a range; whether there is any.
+    fn row(
+        &mut self,
+        t_ns: u64,
+        range: &Range<u64>,
+        op: Op,
+        file: Option<&str>,
+    ) -> Result<bool, RecordError> {
+        let kept = self.sampling.map_or(range.clone(), |it| it.range(range));
+        if kept.is_empty() {
+            return Ok(false);
+        }
+        let bytes = kept.end - kept.start;
+        self.writer.row(t_ns, kept.start, bytes, op, file)?;
+        Ok(true)
     }
 
     fn keep(self, recorded: Recorded) -> Result<(), RecordError> {
@@ -162,7 +193,7 @@ impl Recorder {
             &options.dirs,
             options.buffer_bytes,
             options.via,
-            Some(output),
+            Some((output, options.sampling)),
             is_given_up,
         )
     }
@@ -183,11 +214,12 @@ impl Recorder {
         dirs: &[PathBuf],
         buffer_bytes: u32,
         via: Option<Via>,
-        output: Option<Output>,
+        output: Option<(Output, Option<Sampling>)>,
         is_given_up: &dyn Fn() -> bool,
     ) -> Result<Self, RecordError> {
         let dirs = canonical(dirs)?;
-        let own = output.as_ref().map(Output::writer).transpose()?;
+        let own = output.as_ref().map(|(output, _)| output.writer());
+        let own = own.transpose()?;
         let mut scanner = Scanner::new(dirs.clone(), own)?;
         let mut taps = Taps {
             open: Vec::new(),
@@ -216,7 +248,8 @@ impl Recorder {
             }
         };
         scanner.has_begun = true;
-        let trace = output.map(|output| Sink::new(output, &dirs)).transpose()?;
+        let trace = output.map(|(output, sampling)| Sink::new(output, &dirs, sampling));
+        let trace = trace.transpose()?;
         let mut recorder = Self {
             dirs,
             scanner,
@@ -239,12 +272,10 @@ impl Recorder {
             let Some(name) = self.scanner.name(owned.file) else {
                 continue;
             };
-            let bytes = owned.end - owned.start;
             if let Some(trace) = &mut self.trace {
-                let writer = &mut trace.writer;
-                writer.row(0, owned.start, bytes, Op::Present, Some(&name))?;
+                trace.row(0, &(owned.start..owned.end), Op::Present, Some(&name))?;
             }
-            self.tally.present += bytes;
+            self.tally.present += owned.end - owned.start;
         }
         Ok(())
     }
@@ -420,14 +451,11 @@ impl Recorder {
                 Op::Discard
             }
         };
-        let Some(trace) = &mut self.trace else {
-            return Ok(());
-        };
-        let bytes = range.end - range.start;
-        let name = name.map(|name| &**name);
-        Ok(trace
-            .writer
-            .row(self.last_ns, range.start, bytes, op, name)?)
+        if let Some(trace) = &mut self.trace {
+            let is_kept = trace.row(self.last_ns, range, op, name.map(|name| &**name))?;
+            self.tally.rows += u64::from(is_kept);
+        }
+        Ok(())
     }
 }
 

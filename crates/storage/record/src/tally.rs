@@ -32,7 +32,8 @@ pub struct Tally {
     pub own: Written,
     /// Bytes that held data when the recording began.
     pub present: u64,
-    /// Rows of the trace.
+    /// Rows of the trace, but for what was there before. All else is of what was recorded, also
+    /// where the trace is a sample.
     pub rows: u64,
     /// Events that were lost.
     pub lost: u64,
@@ -89,7 +90,6 @@ impl Tally {
     /// Counts a write.
     pub(crate) fn write(&mut self, range: &Range<u64>, file: Option<&Arc<str>>) {
         let bytes = range.end - range.start;
-        self.rows += 1;
         self.total.written += bytes;
         self.pages.write(range);
         match file {
@@ -101,7 +101,6 @@ impl Tally {
     /// Counts a discard.
     pub(crate) fn discard(&mut self, range: &Range<u64>, is_of_file: bool) {
         let bytes = range.end - range.start;
-        self.rows += 1;
         self.total.discarded += bytes;
         if !is_of_file {
             self.no_file.discarded += bytes;
@@ -147,6 +146,22 @@ impl Tally {
             is_part: *is_part,
             bytes: *bytes,
         })
+    }
+
+    /// Bytes written to each directory's files, in the order of `directories`.
+    #[must_use]
+    pub fn by_directory(&self, directories: &[String]) -> Vec<u64> {
+        let trace = Trace {
+            directories: directories.to_vec(),
+            ..Trace::default()
+        };
+        let mut written = vec![0; directories.len()];
+        for (file, bytes) in &self.files {
+            if let Some(directory) = trace.directory_of(file) {
+                written[directory] += bytes;
+            }
+        }
+        written
     }
 
     /// Bytes written by kind of file (names below `directories`, without their numbers), most first.
@@ -214,5 +229,20 @@ mod tests {
             found,
             [("binlog.N".to_owned(), 1536), ("t.ibd".to_owned(), 1024)]
         );
+    }
+
+    #[test]
+    fn each_directory_has_what_its_files_were_written() {
+        let mut tally = Tally::default();
+        for (name, bytes) in [
+            ("/a/t", 512),
+            ("/a/b/t", 1024),
+            ("/c/t", 2048),
+            ("/a/s", 512),
+        ] {
+            tally.write(&(0..bytes), Some(&name.into()));
+        }
+        let directories = ["/a", "/a/b", "/d"].map(str::to_owned);
+        assert_eq!(tally.by_directory(&directories), [1024, 1024, 0]);
     }
 }

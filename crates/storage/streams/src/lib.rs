@@ -9,6 +9,7 @@
 pub mod check;
 pub mod control;
 pub mod counters;
+pub mod elsewhere;
 mod events;
 mod gate;
 pub mod hint;

@@ -39,7 +39,9 @@ impl Pattern {
         matches!(self, Self::Search { .. })
     }
 
-    fn matches(&self, place: &Place<'_>) -> bool {
+    /// Whether it matches a file.
+    #[must_use]
+    pub fn matches(&self, place: &Place<'_>) -> bool {
         match self {
             Self::Glob(glob) => glob.is_match(place.relative),
             Self::Search { regex, .. } => {

@@ -1,10 +1,12 @@
 //! Rule sets on one trace, under every condition that is asked for.
 
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
-use saiga_ftl::replay::{self, Case, Footprint, Options, Placement, ReplayError};
+use saiga_ftl::replay::{self, Case, Options, Placement, ReplayError};
 use saiga_ftl::{ConfigError, Policy};
 
+use crate::replays::{Key, Replays};
 use crate::sets::{By, Joined};
 
 /// What the device is like, beside what is the same for all.
@@ -12,25 +14,102 @@ use crate::sets::{By, Joined};
 pub struct Condition {
     /// See [`Options::utilisation`].
     pub utilisation: f64,
-    /// See [`Options::unit_pages`].
-    pub unit_pages: Option<u32>,
+    /// See [`Options::over_provisioning`].
+    pub over_provisioning: f64,
     /// See [`Options::policy`].
     pub policy: Policy,
     /// See [`Options::trim`].
     pub trim: bool,
+    /// See [`Options::unit_pages`].
+    pub unit_pages: Option<u32>,
+}
+
+/// Values of which each is combined with each of the others.
+#[derive(Debug, Clone, Copy)]
+pub struct Ranges<'a> {
+    /// See [`Options::utilisation`].
+    pub utilisations: &'a [f64],
+    /// See [`Options::over_provisioning`].
+    pub over_provisionings: &'a [f64],
+    /// See [`Options::policy`].
+    pub policies: &'a [Policy],
+    /// See [`Options::unit_pages`]; none at all is the size that is chosen.
+    pub unit_pages: &'a [u32],
+    /// Whether devices are told of discards; if so, they are also simulated without, where the
+    /// trace has some.
+    pub trim: bool,
+}
+
+impl Ranges<'_> {
+    /// Every condition once, for a trace with or without discards. Those that differ in the size of
+    /// units only stand together.
+    #[must_use]
+    pub fn conditions(&self, has_discards: bool) -> Vec<Condition> {
+        let trims: &[bool] = match (self.trim, has_discards) {
+            (false, _) => &[false],
+            (true, false) => &[true],
+            (true, true) => &[true, false],
+        };
+        let unit_sizes: Vec<Option<u32>> = match self.unit_pages {
+            [] => vec![None],
+            given => given.iter().copied().map(Some).collect(),
+        };
+        let mut all = Vec::new();
+        for &utilisation in self.utilisations {
+            for &over_provisioning in self.over_provisionings {
+                for &policy in self.policies {
+                    for &trim in trims {
+                        all.extend(unit_sizes.iter().map(|&unit_pages| Condition {
+                            utilisation,
+                            over_provisioning,
+                            policy,
+                            trim,
+                            unit_pages,
+                        }));
+                    }
+                }
+            }
+        }
+        let mut each_once: Vec<Condition> = Vec::with_capacity(all.len());
+        for condition in all {
+            if !each_once.contains(&condition) {
+                each_once.push(condition);
+            }
+        }
+        each_once
+    }
 }
 
 impl Condition {
     /// The device under this condition.
     #[must_use]
     pub fn device(&self, base: &Options) -> Options {
+        let Self {
+            utilisation,
+            over_provisioning,
+            policy,
+            trim,
+            unit_pages,
+        } = *self;
         Options {
-            utilisation: self.utilisation,
-            unit_pages: self.unit_pages,
-            policy: self.policy,
-            trim: self.trim,
+            utilisation,
+            over_provisioning,
+            policy,
+            trim,
+            unit_pages,
             ..base.clone()
         }
+    }
+
+    /// Whether only the size of the units is another.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        let unit_pages = self.unit_pages;
+        *self
+            == Self {
+                unit_pages,
+                ..*other
+            }
     }
 }
 
@@ -47,8 +126,10 @@ pub struct Run {
     pub placement: Placement,
     /// Whether this is not a rule set but a placement by known death times.
     pub is_oracle: bool,
+    /// What was left out of the trace.
+    pub without: Option<Rc<str>>,
     /// What was found.
-    pub case: Case,
+    pub case: Rc<Case>,
 }
 
 /// What the placement by known death times is called.
@@ -61,11 +142,42 @@ impl Run {
         self.placement != Placement::OneStream && !self.is_oracle
     }
 
-    /// The set, and what told its streams apart where that is not the `stream` of its rules:
-    /// `mysql, by hint`.
+    /// The set, what told its streams apart where that is not the `stream` of its rules, and what
+    /// was left out of the trace: `mysql, by hint, without doublewrite`.
     #[must_use]
     pub fn label(&self) -> String {
-        label(&self.set, self.by)
+        label(&self.set, self.by, self.without.as_deref())
+    }
+
+    /// The set, and what was left out of the trace.
+    #[must_use]
+    pub fn name(&self) -> String {
+        label(&self.set, By::Stream, self.without.as_deref())
+    }
+
+    /// Whether it is what others are compared with: the whole trace in one stream.
+    #[must_use]
+    pub fn is_base(&self) -> bool {
+        self.placement == Placement::OneStream && self.without.is_none()
+    }
+
+    /// Whether only the condition is another.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        // The oracle has the placement that is best.
+        let is_placed_like = self.placement == other.placement || self.is_oracle;
+        is_placed_like && self.is_oracle == other.is_oracle && self.label() == other.label()
+    }
+
+    /// Pages that one repetition of the trace writes.
+    fn host_pages(&self) -> f64 {
+        let classes = self.case.classes.iter();
+        classes.map(|class| class.written_pages).sum::<u64>() as f64
+    }
+
+    /// Pages that are moved in one repetition.
+    fn moved_pages(&self) -> f64 {
+        (self.case.outcome.waf() - 1.0) * self.host_pages()
     }
 
     /// Half the range of the intervals of the measurement; `None` when there is one only, because a repetition of the trace
@@ -77,13 +189,15 @@ impl Run {
     }
 }
 
-/// A set with what tells its streams apart, where that is not the `stream` of its rules.
-#[must_use]
-pub fn label(set: &str, by: By) -> String {
-    match by {
-        By::Stream => set.to_owned(),
-        By::Hint | By::F2fs => format!("{set}, by {}", by.name()),
+fn label(set: &str, by: By, without: Option<&str>) -> String {
+    let mut label = set.to_owned();
+    if by != By::Stream {
+        label.push_str(&format!(", by {}", by.name()));
     }
+    if let Some(without) = without {
+        label.push_str(&format!(", without {without}"));
+    }
+    label
 }
 
 /// What a placement is called.
@@ -104,114 +218,141 @@ pub trait Watch {
     fn goes_on(&mut self) -> ControlFlow<()>;
 }
 
-/// For each condition one stream, then every set initially and persistently isolated, then the
-/// oracle where it fits. What places every file as another one of the same name does, such as
-/// astream's rules by hint, is simulated once.
+/// A trace, or what is left of it, on devices of the same size.
+#[derive(Debug)]
+pub struct Variant<'a> {
+    /// What was left out; `None` is the whole trace.
+    pub without: Option<Rc<str>>,
+    /// What is left.
+    pub replays: Replays<'a>,
+}
+
+/// For each condition and each variant one stream, then every set initially and persistently
+/// isolated; for the whole trace then the oracle, where it fits.
 ///
 /// # Errors
 /// A device cannot be, or `watch` ended it.
 pub fn compare(
-    footprint: &Footprint,
+    variants: &mut [Variant<'_>],
     none: &Joined,
     sets: &[Joined],
     conditions: &[Condition],
-    base: &Options,
     watch: &mut dyn Watch,
 ) -> Result<Vec<Run>, ReplayError> {
     let wanted = wanted(none, sets);
-    // The last one is the oracle.
-    let each = wanted.iter().filter(|one| one.like.is_none()).count() + 1;
-    let count = each * conditions.len();
-    let mut number = 0;
-    let mut runs: Vec<Run> = Vec::with_capacity(wanted.len() * conditions.len());
-    for condition in conditions {
-        let options = condition.device(base);
-        let first = runs.len();
-        for Wanted {
-            set,
-            placement,
-            like,
-        } in &wanted
-        {
-            let case = match like.and_then(|like| runs.get(first + like)) {
-                Some(run) => run.case.clone(),
-                None => {
-                    number += 1;
-                    watch.begins(number, count, &label(&set.name, set.by), *placement);
-                    let go_on = &mut |_| watch.goes_on();
-                    replay::replay(footprint, *set, *placement, &options, go_on)?
+    let mut left = Progress {
+        number: 0,
+        count: count(variants, &wanted, conditions),
+        watch,
+    };
+    let mut runs: Vec<Run> = Vec::new();
+    for &condition in conditions {
+        for Variant { without, replays } in &mut *variants {
+            for &(set, placement) in &wanted {
+                if !replays.is_known(&Key::new(set, placement, condition)) {
+                    left.begins(&label(&set.name, set.by, without.as_deref()), placement);
                 }
-            };
-            runs.push(Run {
-                condition: *condition,
-                set: set.name.clone(),
-                by: set.by,
-                placement: *placement,
-                is_oracle: false,
-                case,
-            });
-        }
-        number += 1;
-        watch.begins(number, count, ORACLE, Placement::PersistentlyIsolated);
-        match replay::oracle(footprint, &options, &mut |_| watch.goes_on()) {
-            Ok((placement, case)) => runs.push(Run {
-                condition: *condition,
-                set: ORACLE.to_owned(),
-                by: By::Stream,
-                placement,
-                is_oracle: true,
-                case,
-            }),
-            // A device with room for one stream only has none for so many, and deaths take memory,
-            // too.
-            Err(ReplayError::Config(ConfigError::TooSmall { .. } | ConfigError::Memory { .. })) => {
+                let go_on = &mut |_| left.watch.goes_on();
+                runs.push(Run {
+                    condition,
+                    set: set.name.clone(),
+                    by: set.by,
+                    placement,
+                    is_oracle: false,
+                    without: without.clone(),
+                    case: replays.case(set, placement, condition, go_on)?,
+                });
             }
-            Err(error) => return Err(error),
+            if without.is_none() {
+                left.begins(ORACLE, Placement::PersistentlyIsolated);
+                runs.extend(oracle(replays, condition, left.watch)?);
+            }
         }
     }
     Ok(runs)
 }
 
-/// One simulation under each condition.
-struct Wanted<'a> {
-    set: &'a Joined,
-    placement: Placement,
-    /// An earlier one that has the same result.
-    like: Option<usize>,
+/// Every set under every placement; one stream first.
+fn wanted<'a>(none: &'a Joined, sets: &'a [Joined]) -> Vec<(&'a Joined, Placement)> {
+    let placements = [
+        Placement::InitiallyIsolated,
+        Placement::PersistentlyIsolated,
+    ];
+    let sets = sets.iter();
+    let sets = sets.flat_map(|set| placements.map(|placement| (set, placement)));
+    [(none, Placement::OneStream)]
+        .into_iter()
+        .chain(sets)
+        .collect()
 }
 
-fn wanted<'a>(none: &'a Joined, sets: &'a [Joined]) -> Vec<Wanted<'a>> {
-    let mut wanted = vec![Wanted {
-        set: none,
-        placement: Placement::OneStream,
-        like: None,
-    }];
-    for set in sets {
-        for placement in [
-            Placement::InitiallyIsolated,
-            Placement::PersistentlyIsolated,
-        ] {
-            let is_like = |one: &Wanted<'_>| {
-                let is_same = one.placement == placement && one.set.name == set.name;
-                is_same && one.set.is_placed_like(set)
-            };
-            let like = wanted.iter().position(is_like);
-            wanted.push(Wanted {
-                set,
-                placement,
-                like,
-            });
+/// How many simulations there will be: what is placed alike is simulated once, and what is known,
+/// not at all.
+fn count(
+    variants: &[Variant<'_>],
+    wanted: &[(&Joined, Placement)],
+    conditions: &[Condition],
+) -> usize {
+    let mut count = 0;
+    for &condition in conditions {
+        for Variant { without, replays } in variants {
+            let mut keys: Vec<Key> = Vec::new();
+            for &(set, placement) in wanted {
+                let key = Key::new(set, placement, condition);
+                if !replays.is_known(&key) && !keys.contains(&key) {
+                    keys.push(key);
+                }
+            }
+            count += keys.len() + usize::from(without.is_none());
         }
     }
-    wanted
+    count
 }
 
-/// The one stream that a run is compared with.
+/// The simulations that were begun.
+struct Progress<'a> {
+    number: usize,
+    count: usize,
+    watch: &'a mut dyn Watch,
+}
+
+impl Progress<'_> {
+    fn begins(&mut self, label: &str, placement: Placement) {
+        self.number += 1;
+        self.watch.begins(self.number, self.count, label, placement);
+    }
+}
+
+/// `None` where it does not fit: a device with room for one stream has none for so many, and deaths
+/// take memory, too.
+fn oracle(
+    replays: &Replays<'_>,
+    condition: Condition,
+    watch: &mut dyn Watch,
+) -> Result<Option<Run>, ReplayError> {
+    let device = replays.device(&condition);
+    match replay::oracle(replays.footprint(), &device, &mut |_| watch.goes_on()) {
+        Ok((placement, case)) => Ok(Some(Run {
+            condition,
+            set: ORACLE.to_owned(),
+            by: By::Stream,
+            placement,
+            is_oracle: true,
+            without: None,
+            case: Rc::new(case),
+        })),
+        Err(ReplayError::Config(ConfigError::TooSmall { .. } | ConfigError::Memory { .. })) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The one stream that a run is compared with: all of the trace, under the same condition.
 #[must_use]
 pub fn base<'a>(runs: &'a [Run], run: &Run) -> Option<&'a Run> {
-    let is_base =
-        |one: &&Run| one.placement == Placement::OneStream && one.condition == run.condition;
-    runs.iter().find(is_base)
+    runs.iter()
+        .find(|one| one.is_base() && one.condition == run.condition)
 }
 
 /// The most that any placement can save under the condition of a run, as a share of what one stream
@@ -225,12 +366,16 @@ pub fn ceiling(runs: &[Run], run: &Run) -> Option<f64> {
 /// moves none.
 #[must_use]
 pub fn spared(runs: &[Run], run: &Run) -> Option<f64> {
-    let base = base(runs, run)?.case.outcome.waf() - 1.0;
-    (base > 0.0).then(|| 1.0 - (run.case.outcome.waf() - 1.0) / base)
+    let moved = base(runs, run)?.moved_pages();
+    (moved > 0.0).then(|| 1.0 - run.moved_pages() / moved)
 }
 
-/// What a run writes to flash, of what one stream does.
+/// What a run writes to flash, of what one stream does with the whole trace.
 #[must_use]
 pub fn ratio(runs: &[Run], run: &Run) -> Option<f64> {
-    base(runs, run).map(|base| run.case.outcome.waf() / base.case.outcome.waf())
+    let flash = |run: &Run| run.host_pages() + run.moved_pages();
+    base(runs, run).map(|base| flash(run) / flash(base))
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 
 mod assumptions;
 mod comparison;
+mod instances;
 mod lifetimes;
 mod rules;
 mod victims;
@@ -17,8 +18,10 @@ use saiga_ftl::Policy;
 use saiga_ftl::replay::{Options, Placement};
 
 use crate::compare::{Condition, Run, placement_name, ratio};
+use crate::directories::Directories;
 use crate::sets::Joined;
 use crate::suggest::{Class, Suggestion};
+use crate::without::LeftOut;
 use crate::words;
 
 /// A change of less is none: what differs so little may be the size of the units (docs/ftl.md).
@@ -45,6 +48,10 @@ pub struct Content<'a> {
     pub seen_s: f64,
     /// What was suggested, if it was.
     pub suggestion: Option<&'a Suggestion>,
+    /// The directories of the trace, if there are several.
+    pub directories: Option<&'a Directories>,
+    /// The files without which the trace was simulated as well.
+    pub left_out: Option<&'a LeftOut>,
     /// The device.
     pub device: &'a Options,
 }
@@ -55,6 +62,7 @@ pub fn document(content: &Content<'_>) -> Document {
     let sections = [
         comparison::section(content),
         victims::section(content),
+        instances::section(content),
         lifetimes::section(content),
         warm_up::section(content),
         rules::section(content),
@@ -78,7 +86,7 @@ fn best<'a>(content: &Content<'a>) -> Option<&'a Run> {
     let runs = content
         .runs
         .iter()
-        .filter(|run| run.condition == condition && run.is_of_rules());
+        .filter(|run| run.condition == condition && run.is_of_rules() && run.without.is_none());
     runs.min_by(|a, b| a.case.outcome.waf().total_cmp(&b.case.outcome.waf()))
 }
 
@@ -121,15 +129,28 @@ fn verdict(content: &Content<'_>) -> Verdict {
         );
         (tone, lead.replace('`', "\""))
     };
+    let caveat = "This is a simulation that leaves out much of a drive. All rule sets share what it leaves out, so the ratio of \
+                  two figures is better founded than either.";
+    let without = without(content);
     Verdict {
         tone,
         lead,
-        more: vec![
-            "This is a simulation that leaves out much of a drive. All rule sets share what it leaves out, so the ratio of two \
-             figures is better founded than either."
-                .to_owned(),
-        ],
+        more: without.into_iter().chain([caveat.to_owned()]).collect(),
     }
+}
+
+/// What one stream writes to flash when some files are left out, in a sentence.
+fn without(content: &Content<'_>) -> Option<String> {
+    let left_out = content.left_out?;
+    let mut runs = content.runs.iter();
+    let run = runs.find(|run| run.without.is_some() && run.placement == Placement::OneStream)?;
+    Some(format!(
+        "Without {} ({} less from the host), one stream writes {} to flash ({}).",
+        left_out.name,
+        number::bytes(left_out.written_bytes),
+        words::change(ratio(content.runs, run)?),
+        condition_words(run.condition)
+    ))
 }
 
 fn figures(content: &Content<'_>) -> Vec<Figure> {
@@ -139,11 +160,15 @@ fn figures(content: &Content<'_>) -> Vec<Figure> {
         .iter()
         .filter(|run| run.placement == Placement::OneStream)
     {
-        figures.push(figure("WAF of one stream".to_owned(), run, Tone::Neutral));
-        let same = content
-            .runs
-            .iter()
-            .filter(|one| one.condition == run.condition && one.is_of_rules());
+        let label = match &run.without {
+            Some(without) => format!("WAF of one stream, without {without}"),
+            None => "WAF of one stream".to_owned(),
+        };
+        figures.push(figure(label, run, Tone::Neutral));
+        let same = content.runs.iter().filter(|one| {
+            let is_same = (one.condition, &one.without) == (run.condition, &run.without);
+            is_same && one.is_of_rules()
+        });
         let best = same.min_by(|a, b| a.case.outcome.waf().total_cmp(&b.case.outcome.waf()));
         if let Some(best) = best {
             let tone = match ratio(content.runs, best) {
@@ -174,20 +199,25 @@ fn figure(label: String, run: &Run, tone: Tone) -> Figure {
     }
 }
 
-/// `90 % live, greedy`; `90 % live, units of 512 pages, greedy, no discards`.
-fn condition_words(condition: Condition) -> String {
-    let used = format!("{:.2}", condition.utilisation * 100.0);
-    let used = used.trim_end_matches('0').trim_end_matches('.');
-    let discards = if condition.trim { "" } else { ", no discards" };
-    let units = unit_words(condition.unit_pages);
-    let policy = policy_name(condition.policy);
-    format!("{used} % live, {units}{policy}{discards}")
-}
-
-/// `units of 512 pages, `; nothing where their size was not asked for.
+/// `90 % live, 7 % spare, greedy`; `90 % live, 7 % spare, greedy, no discards, units of 512 pages`.
 #[must_use]
-pub fn unit_words(unit_pages: Option<u32>) -> String {
-    unit_pages.map_or_else(String::new, |pages| format!("units of {pages} pages, "))
+pub fn condition_words(condition: Condition) -> String {
+    let Condition {
+        utilisation,
+        over_provisioning,
+        policy,
+        trim,
+        unit_pages,
+    } = condition;
+    let [used, spare] = [utilisation, over_provisioning].map(words::round_percent);
+    let mut text = format!("{used} live, {spare} spare, {}", policy_name(policy));
+    if !trim {
+        text.push_str(", no discards");
+    }
+    if let Some(pages) = unit_pages {
+        text.push_str(&format!(", units of {pages} pages"));
+    }
+    text
 }
 
 /// `greedy`, `choice:10`.

@@ -100,7 +100,7 @@ impl Watcher {
         }
     }
 
-    /// All that a trace says.
+    /// All that a trace says; bytes are those that it stands for.
     #[must_use]
     pub fn of(trace: &Trace, page_bytes: u64) -> Self {
         let mut watcher = Self::new(page_bytes);
@@ -108,6 +108,9 @@ impl Watcher {
             watcher.file(trace.place(name));
         }
         trace.rows.iter().for_each(|row| watcher.row(&row));
+        for file in &mut watcher.files {
+            file.evidence.written_bytes = trace.stand_for(file.evidence.written_bytes);
+        }
         if let Some(span) = trace.span_ns() {
             watcher.spans(span);
         }

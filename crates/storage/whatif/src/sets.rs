@@ -9,6 +9,7 @@ mod plain;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use saiga_ftl::replay::{self, MAX_STREAMS};
 use saiga_ftl::trace::{Op, Trace};
@@ -186,9 +187,16 @@ pub struct Joined {
     pub written_bytes: u64,
     /// That rules of it match nothing is not a surprise.
     pub is_given: bool,
-    /// The stream of each file by its name.
+    /// Where everything goes.
+    pub(crate) placed: Rc<Placed>,
+}
+
+/// The stream of everything in a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Placed {
+    /// Of each file by its name; those that are missing have the default one.
     of_file: HashMap<String, usize>,
-    /// The stream of what belongs to no file.
+    /// Of what belongs to no file.
     no_file: usize,
 }
 
@@ -206,12 +214,6 @@ pub struct Match {
 }
 
 impl Joined {
-    /// Whether both put every file of the trace into the same stream.
-    #[must_use]
-    pub fn is_placed_like(&self, other: &Self) -> bool {
-        self.of_file == other.of_file && self.no_file == other.no_file
-    }
-
     /// Bytes for which a rule decides.
     #[must_use]
     pub fn matched_bytes(&self) -> u64 {
@@ -241,9 +243,8 @@ impl Joined {
 
 impl replay::Rules for Joined {
     fn stream_of(&self, file: Option<&str>) -> usize {
-        file.map_or(self.no_file, |file| {
-            self.of_file.get(file).copied().unwrap_or(0)
-        })
+        let Placed { of_file, no_file } = &*self.placed;
+        file.map_or(*no_file, |file| of_file.get(file).copied().unwrap_or(0))
     }
 }
 
@@ -260,12 +261,13 @@ pub fn known_for(trace: &Trace) -> Vec<Set> {
     sets.map(|(set, _)| set).filter(is_used).collect()
 }
 
-/// Bytes that a trace writes to each file; to no file is last.
-fn written_bytes(trace: &Trace) -> Vec<u64> {
+/// Bytes that a trace writes to each file; to no file is last. Of a sample, those that it stands
+/// for.
+pub(crate) fn written_bytes(trace: &Trace) -> Vec<u64> {
     let mut written = vec![0; trace.files.len() + 1];
     let last = trace.files.len();
     for row in trace.rows.iter().filter(|row| row.op == Op::Write) {
-        written[row.file.map_or(last, |file| file as usize)] += row.len;
+        written[row.file.map_or(last, |file| file as usize)] += trace.stand_for(row.len);
     }
     written
 }
@@ -280,8 +282,7 @@ pub fn none(trace: &Trace) -> Joined {
         matches: Vec::new(),
         written_bytes: written_bytes(trace).iter().sum(),
         is_given: true,
-        of_file: HashMap::new(),
-        no_file: 0,
+        placed: Rc::default(),
     }
 }
 

@@ -3,8 +3,8 @@
 //! Streams are found by trying: the search begins with the known sets and with kinds put together
 //! by the logarithm of their median lifetime (k-means), and moves kinds from stream to stream as
 //! long as simulated write amplification falls. Hints are four such groups in the order of their
-//! lifetimes. What the search finds is compared with the known sets on the whole trace. The same
-//! trace, options and seed give the same rules.
+//! lifetimes. What the search finds is compared with the known sets on the whole trace, under every
+//! condition that is asked for. The same trace, options and seed give the same rules.
 
 mod glob;
 mod group;
@@ -18,12 +18,14 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use saiga_ftl::replay::{self, Footprint, MAX_STREAMS, ReplayError};
-use saiga_ftl::trace::Trace;
+use saiga_ftl::trace::{Sampling, Trace};
 use saiga_ftl::{ConfigError, Device};
 use saiga_streams::Hint;
 use saiga_streams::rules::{Place, Rules};
 
+use crate::compare::Condition;
 use crate::measure::{Conclusion, Evidence, Watcher};
+use crate::replays::Replays;
 use crate::sets::{self, By, Set};
 use crate::words;
 use propose::Label;
@@ -36,8 +38,9 @@ use whole::{Candidate, Judge};
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// The device; its handles are the streams that there may be.
-    pub device: replay::Options,
+    /// What the device may be like, one at least: streams are looked for under the first, and no
+    /// known set may be better under any.
+    pub conditions: Vec<Condition>,
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Simulations that may be made; streams are by lifetime only where these are less than three.
@@ -55,6 +58,8 @@ pub struct Suggestion {
     pub seen_s: f64,
     /// Events that are missing in it; `None` where it does not tell.
     pub lost: Option<u64>,
+    /// Which part of the pages it has; `None` for all. Bytes are those that it stands for.
+    pub sampled: Option<Sampling>,
     /// What the search found; `None` when the trace is too small for a device, or too few simulations may be made.
     pub searched: Option<Searched>,
     /// What the rules come to on the whole trace; `None` when nothing was simulated.
@@ -101,20 +106,44 @@ pub enum SuggestError {
     Interrupted,
 }
 
-/// Told the simulations that are made, and how many may be; may end the search.
-pub type Report<'a> = &'a mut dyn FnMut(u32, u32) -> ControlFlow<()>;
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Simulations of a sample that were made, and how many may be.
+    Searching {
+        /// So many.
+        made: u32,
+        /// At most.
+        most: u32,
+    },
+    /// Simulations of the whole trace by which what was found is compared with the known sets.
+    Comparing {
+        /// The number of this one.
+        number: usize,
+        /// How many there will be.
+        count: usize,
+    },
+}
 
-/// Suggests rules.
+/// Told each step, and again and again during one; may end it.
+pub type Report<'a> = &'a mut dyn FnMut(Step) -> ControlFlow<()>;
+
+/// Suggests rules; what is simulated of the whole trace is added to `replays`.
 ///
 /// # Errors
 /// There is nothing to suggest rules for, the device is none, or `report` ended it.
+///
+/// # Panics
+/// Without a condition.
 pub fn suggest(
     trace: &Trace,
-    footprint: &Footprint,
+    replays: &mut Replays<'_>,
     options: &Options,
     report: Report<'_>,
 ) -> Result<Suggestion, SuggestError> {
-    check_device(footprint, &options.device)?;
+    let footprint = replays.footprint();
+    let device = replays.device(&options.conditions[0]);
+    check_device(footprint, &device)?;
     let watcher = Watcher::of(trace, options.page_bytes);
     let seen_s = watcher.seconds();
     let places: Vec<String> = trace
@@ -131,8 +160,7 @@ pub fn suggest(
         return Err(SuggestError::NoTime);
     }
     let has_rest = !skipped.is_empty() || has_nameless_writes(trace);
-    let most = options
-        .device
+    let most = device
         .handles
         .saturating_sub(usize::from(has_rest))
         .clamp(1, MAX_STREAMS - 1);
@@ -141,7 +169,8 @@ pub fn suggest(
         streams: starts(&known, trace, &subjects, By::Stream),
         hints: starts(&known, trace, &subjects, By::Hint),
     };
-    let mut search = Search::new(trace, footprint, &subjects, options, &mut *report);
+    let limit = options.simulations;
+    let mut search = Search::new(trace, footprint, &subjects, &device, limit, &mut *report);
     let (groups, searched) = match search.find(most, &starts) {
         Ok((groups, searched)) => (groups, Some(searched)),
         Err(Stop::Impossible) => (by_lifetime(&subjects, most), None),
@@ -152,13 +181,12 @@ pub fn suggest(
     let mut labels: Vec<Label> = hints.into_iter().zip(streams).collect();
     let mut rules = propose::rules(&subjects, &labels, &places, seen_s);
     let mut whole = None;
-    if let Some(searched) = &searched {
-        let made = searched.simulations;
+    if searched.is_some() {
         let judge = Judge {
             trace,
-            footprint,
-            device: &options.device,
-            go_on: &mut || report(made, options.simulations),
+            replays,
+            conditions: &options.conditions,
+            report,
         };
         let mut candidates = vec![Candidate { rules, of: None }];
         candidates.extend(fallbacks(&known, trace, &subjects, &places, seen_s));
@@ -178,6 +206,7 @@ pub fn suggest(
             .collect(),
         seen_s,
         lost: trace.recorded.map(|recorded| recorded.lost),
+        sampled: trace.sampled,
         searched,
         whole,
         skipped,
@@ -187,7 +216,7 @@ pub fn suggest(
 /// The number of the best candidate, and what it comes to; the first where nothing can be
 /// simulated.
 fn chosen(
-    mut judge: Judge<'_>,
+    mut judge: Judge<'_, '_>,
     candidates: &[Candidate],
     known: &[Set],
 ) -> Result<(usize, Option<Whole>), SuggestError> {
@@ -325,12 +354,19 @@ fn about(trace: &Trace, seen_s: f64, searched: Option<&Searched>, whole: Option<
         .filter(|row| row.op == saiga_ftl::trace::Op::Write)
         .map(|row| row.len)
         .sum();
+    let written = trace.stand_for(written);
     let mut text = format!(
         "Suggested by saiga streams suggest from a trace of {}, {} written in {} files.",
         words::length(seen_s),
         number::bytes(written),
         trace.files.len()
     );
+    if let Some(sampling) = trace.sampled {
+        let one_in = sampling.one_in();
+        text.push_str(&format!(
+            " The trace was sampled 1/{one_in}; bytes are estimated from it."
+        ));
+    }
     if trace.lost() > 0 {
         let lost = trace.lost();
         text.push_str(&format!(" The trace has holes: {lost} events were lost."));

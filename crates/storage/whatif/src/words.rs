@@ -18,6 +18,14 @@ pub(crate) fn length(seconds: f64) -> String {
     number::time(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
+/// A share that was asked for, as it was written: `0.07` as `7 %`, `0.075` as `7.5 %`.
+#[must_use]
+pub fn round_percent(share: f64) -> String {
+    let text = format!("{:.2}", share * 100.0);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text} %")
+}
+
 /// How far a ratio is from one: `-21.3 %`.
 pub(crate) fn change(ratio: f64) -> String {
     format!("{:+.1} %", (ratio - 1.0) * 100.0)
@@ -32,5 +40,6 @@ mod tests {
         assert_eq!(age(Age::MoreThan(600.0)), "more than 600 s");
         assert_eq!(age(Age::Known(0.5)), "500 ms");
         assert_eq!(change(0.9), "-10.0 %");
+        assert_eq!([0.07, 0.075].map(round_percent), ["7 %", "7.5 %"]);
     }
 }

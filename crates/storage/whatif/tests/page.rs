@@ -7,15 +7,17 @@ mod mix;
 mod support;
 
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use saiga_document::{html, text};
 use saiga_ftl::replay::{Options, Placement};
 use saiga_ftl::steady::Length;
 use saiga_ftl::{Counting, Policy};
-use saiga_whatif::compare::{Watch, compare};
+use saiga_whatif::compare::{Variant, Watch, compare};
 use saiga_whatif::document::{Content, document};
 use saiga_whatif::suggest::{self, suggest};
-use saiga_whatif::{By, Condition, Set, sets};
+use saiga_whatif::without::LeftOut;
+use saiga_whatif::{By, Condition, Replays, Set, sets};
 use serde_json::json;
 use support::{Seen, Window, look};
 
@@ -53,7 +55,7 @@ impl Watch for Silent {
 }
 
 /// The report on the model of MySQL's writes: astream's rules and the suggested ones, at 70 and 90
-/// % live.
+/// % live, also without doublewrite.
 fn report() -> saiga_document::Document {
     let maker = mix::mysql(70, [40, 40, 12, 8]);
     let footprint = maker.footprint();
@@ -65,35 +67,42 @@ fn report() -> saiga_document::Document {
         },
         ..Options::default()
     };
+    let conditions = [0.7, 0.9].map(|utilisation| Condition {
+        utilisation,
+        over_provisioning: 0.07,
+        policy: Policy::Greedy,
+        trim: true,
+        unit_pages: None,
+    });
     let options = suggest::Options {
-        device: device.clone(),
+        conditions: conditions.into(),
         page_bytes: mix::PAGE,
         simulations: 20,
     };
-    let go_on = &mut |_, _| ControlFlow::Continue(());
-    let suggestion = suggest(&maker.trace, &footprint, &options, go_on).unwrap();
+    let go_on = &mut |_| ControlFlow::Continue(());
+    let mut replays = Replays::new(&footprint, &device);
+    let suggestion = suggest(&maker.trace, &mut replays, &options, go_on).unwrap();
     let (documented, _) = Set::load("astream").unwrap();
+    let (mysql, _) = Set::load("mysql").unwrap();
     let suggested = Set::of_labels("suggested <&>", suggestion.rules.clone(), true);
     let joined: Vec<_> = [documented, suggested]
         .iter()
         .map(|set| set.join(&maker.trace, By::Stream).unwrap())
         .collect();
-    let conditions = [0.7, 0.9].map(|utilisation| Condition {
-        unit_pages: None,
-        utilisation,
-        policy: Policy::Greedy,
-        trim: true,
-    });
+    let words = ["doublewrite".to_owned()];
+    let left_out = LeftOut::of(&words, &maker.trace, &[&mysql]).unwrap();
+    let rest = footprint.without(&maker.trace, mix::PAGE, &|file| left_out.has(file));
+    let rest = rest.unwrap();
+    let variant = |without: Option<&str>, replays| Variant {
+        without: without.map(Rc::from),
+        replays,
+    };
+    let mut variants = [
+        variant(None, replays),
+        variant(Some(&left_out.name), Replays::new(&rest, &device)),
+    ];
     let none = sets::none(&maker.trace);
-    let runs = compare(
-        &footprint,
-        &none,
-        &joined,
-        &conditions,
-        &device,
-        &mut Silent,
-    )
-    .unwrap();
+    let runs = compare(&mut variants, &none, &joined, &conditions, &mut Silent).unwrap();
     document(&Content {
         name: "mix.csv",
         trace: "a model of what MySQL writes",
@@ -104,6 +113,8 @@ fn report() -> saiga_document::Document {
         classes: &suggestion.classes,
         seen_s: suggestion.seen_s,
         suggestion: Some(&suggestion),
+        directories: None,
+        left_out: Some(&left_out),
         device: &device,
     })
 }
@@ -136,10 +147,14 @@ fn the_page_shows_every_run_and_fits_every_window() {
         assert_eq!(findings["sections"], json!(sections));
         assert_eq!(
             findings["groups"],
-            json!(["70 % live, greedy", "90 % live, greedy"])
+            json!([
+                "70 % live, 7 % spare, greedy",
+                "90 % live, 7 % spare, greedy"
+            ])
         );
-        // One stream, two sets in two placements and the oracle, under two conditions.
-        assert_eq!(findings["bars"], json!(12));
+        // One stream and two sets in two placements, with and without doublewrite, and the oracle,
+        // under two conditions.
+        assert_eq!(findings["bars"], json!(22));
         assert!(findings["dots"].as_u64() >= Some(12), "{findings}");
         // Of the first condition: five runs of rules, of which each placement shows three; the
         // oracle in its own.
@@ -176,6 +191,9 @@ fn the_report_can_be_printed_as_text() {
         "intervals",
         "half dead after",
         "astream, persistently isolated: ",
+        "Without doublewrite (",
+        "astream, without doublewrite",
+        "WAF of one stream, without doublewrite",
         "mysql-bin.N moved",
         "in the first interval",
         "path = \"#ib_[0-9]*_[0-9]*.dblwr\"",

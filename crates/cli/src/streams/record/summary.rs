@@ -1,10 +1,9 @@
 //! A recording in words and numbers.
 
-use std::path::Path;
 use std::time::Duration;
 
 use saiga_ftl::replay::FEW_WRITES_PER_PAGE;
-use saiga_record::Tally;
+use saiga_record::{Options, Tally};
 
 use crate::table::Table;
 use saiga_document::number;
@@ -28,9 +27,17 @@ pub(in crate::streams) fn line(tally: &Tally) -> String {
     )
 }
 
-/// The table in the end.
-pub(super) fn text(out: &Path, directories: &[String], tally: &Tally) -> String {
-    let mut text = format!("{}: {} rows, {}\n", out.display(), tally.rows, line(tally));
+/// The tables in the end.
+pub(super) fn text(options: &Options, directories: &[String], tally: &Tally) -> String {
+    let out = options.out.display();
+    let mut text = format!("{out}: {} rows, {}\n", tally.rows, line(tally));
+    if let Some(sampling) = options.sampling {
+        text.push_str(&format!(
+            "the rows are a sample, 1/{} of the pages in granules of {}; what is said here is of all\n",
+            sampling.one_in(),
+            number::bytes(sampling.granule_bytes()),
+        ));
+    }
     text.push_str(&format!(
         "{} were there before\n",
         number::bytes(tally.present)
@@ -58,7 +65,19 @@ pub(super) fn text(out: &Path, directories: &[String], tally: &Tally) -> String 
         tally.no_file.written,
         "(no file: metadata, journal, what was gone too soon)",
     );
-    text + &table.to_string()
+    text.push_str(&table.to_string());
+    if directories.len() > 1 {
+        let mut table = Table::new(["written", "share", "directory"]);
+        for (name, bytes) in directories.iter().zip(tally.by_directory(directories)) {
+            table.row([
+                number::bytes(bytes),
+                share(bytes, tally.total.written),
+                name.clone(),
+            ]);
+        }
+        text.push_str(&format!("\n{table}"));
+    }
+    text
 }
 
 /// What makes a trace worth less.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::ValueEnum;
 use saiga_blocktrace::Via;
+use saiga_ftl::trace::Sampling;
 use saiga_record::Options;
 
 use super::target::Target;
@@ -29,6 +30,10 @@ pub(in crate::streams) struct Wanted {
     /// Room in the kernel for events that wait: a power of two
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = volume::size)]
     buffer: u64,
+    /// For long recordings: the trace has this share of the pages, as 1/10, drawn by their places
+    /// in granules of 16 KiB
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    sample: Option<Sampling>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -63,6 +68,64 @@ impl Wanted {
                 ViaName::Bpf => Via::Bpf,
                 ViaName::Tracefs => Via::Tracefs,
             }),
+            sampling: self.sample,
         })
+    }
+}
+
+/// `1/10`, or `0.1`.
+fn share(text: &str) -> Result<Sampling, String> {
+    let one_in = match text.split_once('/') {
+        Some(("1", digits)) => digits.parse().ok(),
+        Some(_) => None,
+        None => text.parse().ok().and_then(one_in),
+    };
+    one_in.and_then(Sampling::new).ok_or_else(|| {
+        let most = Sampling::MOST;
+        format!(
+            "use one part in a whole number of them, as 1/10 or 0.1, and not less than 1/{most}"
+        )
+    })
+}
+
+/// The whole number whose part a share is, to half a percent.
+fn one_in(share: f64) -> Option<u32> {
+    let number = (1.0 / share).round();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates, and is too many then"
+    )]
+    let one_in = number as u32;
+    ((share * number - 1.0).abs() < 0.005).then_some(one_in)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_one_part_of_a_whole_number() {
+        for (text, expected) in [
+            ("1/10", Some(10)),
+            ("0.1", Some(10)),
+            ("0.333", Some(3)),
+            ("1", Some(1)),
+            ("1/1024", Some(1024)),
+            ("1/1025", None),
+            ("1/0", None),
+            ("2/10", None),
+            ("0.3", None),
+            ("0", None),
+            ("-0.5", None),
+            ("nan", None),
+            ("1e-9", None),
+            ("10", None),
+            ("1/x", None),
+        ] {
+            let found = share(text).ok().map(Sampling::one_in);
+            assert_eq!(found, expected, "{text}");
+        }
+        assert!(share("0.3").unwrap_err().contains("as 1/10 or 0.1"));
     }
 }

@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use super::super::suggested;
 use super::outcome;
 use super::trace::{Found, devices};
+use super::words;
 
 /// All of it; `device` is that of the first condition.
 pub(super) fn json(found: &Found<'_>, by: &[By]) -> anyhow::Result<Value> {
     let devices = devices(found)?;
-    let runs = found.runs.iter().map(|run| case(run, found.runs));
+    let runs = found.runs.iter().map(|run| case(run, found));
     Ok(json!({
         "trace": trace(found),
         "device": devices.first(),
@@ -21,6 +22,7 @@ pub(super) fn json(found: &Found<'_>, by: &[By]) -> anyhow::Result<Value> {
         "sets": found.sets.iter().map(set).collect::<Vec<_>>(),
         "suggestion": found.suggestion.map(suggested::as_json),
         "cases": runs.collect::<Vec<_>>(),
+        "notes": words::notes(found)?,
     }))
 }
 
@@ -31,6 +33,12 @@ fn trace(found: &Found<'_>) -> Value {
         "path": found.path.display().to_string(),
         "files": found.trace.files.len(),
         "directories": found.trace.directories,
+        "sampled": found.trace.sampled.map(suggested::sampling_json),
+        "without": found.left_out.map(|left_out| json!({
+            "name": left_out.name,
+            "files": left_out.files,
+            "written_bytes": left_out.written_bytes,
+        })),
         "duration_s": totals.duration_ns as f64 / 1e9,
         "lost_events": found.trace.recorded.map(|recorded| recorded.lost),
         "writes": totals.writes,
@@ -67,13 +75,27 @@ fn set(set: &Joined) -> Value {
     })
 }
 
-fn case(run: &Run, runs: &[Run]) -> Value {
-    let case = &run.case;
+fn case(run: &Run, found: &Found<'_>) -> Value {
+    let (case, runs) = (&run.case, found.runs);
+    let directories = found.directories.map(|all| all.parts(case));
+    let directories = directories.unwrap_or_default().into_iter().map(|part| {
+        json!({
+            "directory": part.name,
+            "written_bytes": part.written_bytes,
+            "host_pages": part.host_pages,
+            "moved_pages": part.moved_pages,
+            "waf": part.waf(),
+            "caused_moved_pages": part.caused_pages,
+            "share_of_moved": part.of_caused,
+        })
+    });
     json!({
         "rules": run.set,
         "by": run.by.name(),
         "placement": placement_name(run.placement),
+        "without": run.without.as_deref(),
         "utilisation": run.condition.utilisation,
+        "over_provisioning": run.condition.over_provisioning,
         "unit_pages": run.condition.unit_pages,
         "policy": policy_name(run.condition.policy),
         "trim": run.condition.trim,
@@ -83,6 +105,7 @@ fn case(run: &Run, runs: &[Run]) -> Value {
         "ceiling": ceiling(runs, run),
         "not_moved": spared(runs, run),
         "is_oracle": run.is_oracle,
+        "by_directory": directories.collect::<Vec<_>>(),
         "result": outcome::as_json(&case.outcome, &case.classes),
     })
 }

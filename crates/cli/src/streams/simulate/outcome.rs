@@ -1,12 +1,14 @@
 //! What a run found, in words and as JSON.
 
+use saiga_document::number;
 use saiga_ftl::counters::VALID_STEPS;
 use saiga_ftl::replay::Class;
 use saiga_ftl::steady::{Interval, Outcome};
 use saiga_ftl::{Config, Counting, Device, GcFrontier, Isolation, Quota, Role};
+use saiga_whatif::document::policy_name;
+use saiga_whatif::words::round_percent;
 use serde_json::{Value, json};
 
-use super::{percent, policy_name};
 use crate::table::Table;
 
 /// Pages that were moved, because others in their units had died.
@@ -43,7 +45,18 @@ pub(super) fn charges<'a>(outcome: &Outcome, classes: &'a [Class]) -> Vec<Charge
 /// Below this, results depend on the number of units.
 const FEW_UNITS: u32 = 512;
 
-/// The device in two lines, and a third where it is too coarse.
+/// What is to be said of a device that is too coarse.
+pub(in crate::streams) fn few_units(device: &Device) -> Option<String> {
+    let (units, pages) = (device.units(), device.config().unit_pages);
+    (units < FEW_UNITS).then(|| {
+        format!(
+            "the simulated device has {units} reclaim units of {pages} pages; real drives have more than {FEW_UNITS}, and with \
+             fewer, figures depend on their number: use more data, or smaller --ru-pages"
+        )
+    })
+}
+
+/// The device in two lines.
 pub(super) fn device_lines(config: &Config, device: &Device) -> String {
     let counting = match config.counting {
         Counting::ClosedUnits => "not counting open and reserved units",
@@ -53,22 +66,15 @@ pub(super) fn device_lines(config: &Config, device: &Device) -> String {
         GcFrontier::Own => "moved pages have open units of their own",
         GcFrontier::WithHost => "moved pages share the open units of the host",
     };
-    let note = if device.units() < FEW_UNITS {
-        format!(
-            "note: real drives have more than {FEW_UNITS} units; use smaller --ru-pages or more data\n"
-        )
-    } else {
-        String::new()
-    };
     let quota = match config.quota {
         Quota::None => "",
         Quota::Even => " of the handle with most spare space",
         Quota::Data => " of the handle with most spare space for its data",
     };
     format!(
-        "device: {} logical pages, over-provisioning {}, {counting}\n{} reclaim units of {} pages, {} victims{quota}; {gc}\n{note}",
+        "device: {} logical pages, over-provisioning {}, {counting}\n{} reclaim units of {} pages, {} victims{quota}; {gc}\n",
         config.logical_pages,
-        percent(config.over_provisioning),
+        round_percent(config.over_provisioning),
         device.units(),
         config.unit_pages,
         policy_name(config.policy),
@@ -108,7 +114,7 @@ pub(super) fn frontier_table(outcome: &Outcome, unit_pages: u32) -> String {
             role_name(held.role),
             held.units.to_string(),
             if held.units > 0 {
-                percent_rounded(valid)
+                number::percent(valid)
             } else {
                 "-".to_owned()
             },
@@ -117,11 +123,6 @@ pub(super) fn frontier_table(outcome: &Outcome, unit_pages: u32) -> String {
         ]);
     }
     table.to_string()
-}
-
-/// `21.3 %`.
-pub(super) fn percent_rounded(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }
 
 /// The mean share of a victim's pages that was valid; `None` without victims.

@@ -3,14 +3,16 @@
 use std::fmt::Write as _;
 
 use anyhow::bail;
+use saiga_document::number;
 use saiga_ftl::replay::{Class, silent};
 use saiga_ftl::steady;
 use saiga_ftl::theory::{self, Share};
 use saiga_ftl::workload::{Part, Random, Rings, Workload};
 use saiga_ftl::{Config, Counting, Device, GcFrontier, Isolation, Policy, Quota};
+use saiga_whatif::words::round_percent;
 use serde_json::{Value, json};
 
-use super::{Args, HotCold, outcome, percent};
+use super::{Args, HotCold, outcome};
 use crate::memory;
 
 /// A value that somebody has solved for.
@@ -52,11 +54,14 @@ pub(super) fn simulate(args: &Args) -> anyhow::Result<(String, Value)> {
     let classes = classes(kind, &parts, &config);
     let theories = theories(kind, used, &device);
     let mut text = outcome::device_lines(&config, &device);
+    if let Some(few) = outcome::few_units(&device) {
+        let _ = writeln!(text, "note: {few}");
+    }
     let _ = writeln!(
         text,
         "{}; {} in use\nmeasured: {} host pages, after {} of warm-up\n",
         describe(kind, config.streams.len()),
-        percent(f64::from(used) / f64::from(args.pages)),
+        round_percent(f64::from(used) / f64::from(args.pages)),
         found.measured.host_pages(),
         found.warm_up_pages,
     );
@@ -70,7 +75,7 @@ pub(super) fn simulate(args: &Args) -> anyhow::Result<(String, Value)> {
         let _ = writeln!(text, "theory              {waf:.4} {what}");
     }
     if let Some(share) = outcome::mean_valid(&found, config.unit_pages) {
-        let share = outcome::percent_rounded(share);
+        let share = number::percent(share);
         let _ = writeln!(text, "victims were        {share} valid in the mean");
     }
     let _ = write!(
@@ -154,7 +159,7 @@ fn config(args: &Args, classes: usize) -> anyhow::Result<Config> {
         memory_bytes: memory::available_bytes(),
         ..Config::plain(
             args.pages,
-            device.op,
+            device.one_op()?,
             device.one_unit_size()?.unwrap_or(256),
         )
     };
@@ -179,6 +184,7 @@ fn classes(kind: Kind, parts: &[Part], config: &Config) -> Vec<Class> {
     let class = |(number, &stream): (usize, &usize)| Class {
         name: name(number),
         stream,
+        directory: None,
         written_pages: parts[number].pages.into(),
     };
     streams.map(class).collect()
@@ -246,8 +252,8 @@ fn describe(kind: Kind, streams: usize) -> String {
         Kind::HotCold(HotCold { pages, writes }) => {
             format!(
                 "random writes, {} of the pages get {}",
-                percent(pages),
-                percent(writes)
+                round_percent(pages),
+                round_percent(writes)
             )
         }
         Kind::Sequential => "sequential writes".to_owned(),

@@ -9,10 +9,12 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_ftl::replay::{self, Footprint, Options, Placement, ReplayError};
 use saiga_ftl::trace::Trace;
 use saiga_ftl::{ConfigError, Device};
-use saiga_whatif::compare::{Watch, compare, placement_name};
-use saiga_whatif::document::{Content, document, policy_name, unit_words};
+use saiga_whatif::compare::{Ranges, Variant, Watch, compare, placement_name};
+use saiga_whatif::directories::Directories;
+use saiga_whatif::document::{Content, condition_words, document};
 use saiga_whatif::suggest::{Class, SuggestError};
-use saiga_whatif::{Condition, Joined, Run, Set, Suggestion, sets, suggest};
+use saiga_whatif::without::LeftOut;
+use saiga_whatif::{Condition, Joined, Replays, Run, Set, Suggestion, sets, suggest};
 use serde_json::{Value, json};
 
 use super::super::{suggested, trace_file};
@@ -21,6 +23,8 @@ use crate::{exit, outfile};
 
 /// What the set is called that comes from the trace itself.
 const SUGGESTED: &str = "suggested";
+/// How much of a device holds data, unless it is said.
+const UTILISATION: f64 = 0.9;
 
 /// A word of `--rules`.
 enum Wanted {
@@ -42,6 +46,8 @@ pub(super) struct Found<'a> {
     pub(super) sets: &'a [Joined],
     pub(super) runs: &'a [Run],
     pub(super) suggestion: Option<&'a Suggestion>,
+    pub(super) left_out: Option<&'a LeftOut>,
+    pub(super) directories: Option<&'a Directories>,
 }
 
 /// Answers text and JSON, and writes the report.
@@ -59,7 +65,7 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
     }
     let footprint =
         Footprint::of(&trace, args.page_bytes).with_context(|| path.display().to_string())?;
-    let conditions = conditions(args, &footprint);
+    let conditions = ranges(args).conditions(footprint.totals().discards > 0);
     let device = args.device.options(args.handles);
     // A device that cannot be is said before the work.
     for condition in &conditions {
@@ -70,39 +76,39 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
     if !is_asked {
         wanted = by_default(&trace);
     }
+    let left_out = left_out(&wanted, &trace, args)?;
+    let rest = left_out.as_ref().map(|out| {
+        let rest = footprint.without(&trace, args.page_bytes, &|file| out.has(file));
+        rest.with_context(|| format!("without {}, the trace", out.name))
+    });
+    let rest = rest.transpose()?;
     // What is wrong with the given sets is said before the search for the suggested one.
     let given = given(wanted, &trace, args)?;
-    let mut suggestion = None;
-    if given.iter().any(Option::is_none) {
-        let first = conditions[0].device(&device);
-        let found = suggested::suggest(
-            &trace,
-            &footprint,
-            &first,
-            args.page_bytes,
-            args.simulations,
-            &|| interrupt.raised(),
-        );
-        match found {
-            Err(SuggestError::NoFiles | SuggestError::NoTime) if !is_asked => {}
-            found => suggestion = Some(found.with_context(|| path.display().to_string())?),
-        }
-    }
-    let mut joined = with_suggested(given, suggestion.as_ref(), &trace, args)?;
-    let none = sets::none(&trace);
-    let watch = &mut Progress {
-        interrupt: &interrupt,
+    let mut variants = vec![Variant {
+        without: None,
+        replays: Replays::new(&footprint, &device),
+    }];
+    let suggestion = if given.iter().any(Option::is_none) {
+        let replays = &mut variants[0].replays;
+        suggestion(&trace, replays, &conditions, args, is_asked, &interrupt)
+            .with_context(|| path.display().to_string())?
+    } else {
+        None
     };
-    let runs = match compare(&footprint, &none, &joined, &conditions, &device, watch) {
-        Err(error) if !is_asked && is_too_small(&error) => {
-            exit::say(&format!(
-                "note: one stream only, for the rest does not fit: {error}"
-            ));
-            joined.clear();
-            compare(&footprint, &none, &[], &conditions, &device, watch)
-        }
-        runs => runs,
-    }?;
+    variants.extend(rest.as_ref().map(|rest| Variant {
+        without: left_out.as_ref().map(|out| out.name.as_str().into()),
+        replays: Replays::new(rest, &device),
+    }));
+    let mut joined = with_suggested(given, suggestion.as_ref(), &trace, args)?;
+    let runs = runs(
+        &mut variants,
+        &trace,
+        &mut joined,
+        &conditions,
+        is_asked,
+        &interrupt,
+    )?;
+    let directories = Directories::of(&trace);
     let found = Found {
         path,
         trace: &trace,
@@ -113,11 +119,71 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
         sets: &joined,
         runs: &runs,
         suggestion: suggestion.as_ref(),
+        left_out: left_out.as_ref(),
+        directories: directories.as_ref(),
     };
     if let Some(report) = &args.report {
         outfile::write(report, &page(&found)?)?;
     }
     Ok((words::text(&found)?, values::json(&found, &args.by())?))
+}
+
+/// Rules from the trace; `None` where nothing can be suggested and nobody asked for it.
+fn suggestion(
+    trace: &Trace,
+    replays: &mut Replays<'_>,
+    conditions: &[Condition],
+    args: &Args,
+    is_asked: bool,
+    interrupt: &Interrupt,
+) -> Result<Option<Suggestion>, SuggestError> {
+    let options = suggest::Options {
+        conditions: conditions.to_vec(),
+        page_bytes: args.page_bytes,
+        simulations: args.simulations,
+    };
+    match suggested::suggest(trace, replays, &options, &|| interrupt.raised()) {
+        Err(SuggestError::NoFiles | SuggestError::NoTime) if !is_asked => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// All simulations; with one stream only where sets that nobody asked for do not fit.
+fn runs(
+    variants: &mut [Variant<'_>],
+    trace: &Trace,
+    joined: &mut Vec<Joined>,
+    conditions: &[Condition],
+    is_asked: bool,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Vec<Run>> {
+    let none = sets::none(trace);
+    let watch = &mut Progress { interrupt };
+    let runs = match compare(variants, &none, joined, conditions, watch) {
+        Err(error) if !is_asked && is_too_small(&error) => {
+            exit::say(&format!(
+                "note: one stream only, for the rest does not fit: {error}"
+            ));
+            joined.clear();
+            compare(variants, &none, &[], conditions, watch)
+        }
+        runs => runs,
+    }?;
+    Ok(runs)
+}
+
+/// What is to be left out, by the streams of the given sets and of the set of the trace's database.
+fn left_out(wanted: &[Wanted], trace: &Trace, args: &Args) -> anyhow::Result<Option<LeftOut>> {
+    if args.without.is_empty() {
+        return Ok(None);
+    }
+    let own = sets::database_of(trace).and_then(|name| Set::load(name).ok());
+    let given = wanted.iter().filter_map(|one| match one {
+        Wanted::Set(set) => Some(set),
+        Wanted::None | Wanted::Suggested => None,
+    });
+    let all: Vec<&Set> = given.chain(own.iter().map(|(set, _)| set)).collect();
+    Ok(Some(LeftOut::of(&args.without, trace, &all)?))
 }
 
 /// Whether a trace has too few pages for a device with so many streams.
@@ -149,40 +215,18 @@ fn by_default(trace: &Trace) -> Vec<Wanted> {
     wanted
 }
 
-/// Every utilisation with every size of units and every policy, each once; without discards, too, where the trace has some.
-fn conditions(args: &Args, footprint: &Footprint) -> Vec<Condition> {
-    let utilisations = match &args.device.utilisation[..] {
-        [] => &[Options::default().utilisation],
-        given => given,
-    };
-    let trims = match (args.no_trim, footprint.totals().discards) {
-        (true, _) => &[false][..],
-        (false, 0) => &[true],
-        (false, _) => &[true, false],
-    };
-    let unit_sizes: Vec<Option<u32>> = match &args.device.ru_pages[..] {
-        [] => vec![None],
-        given => given.iter().copied().map(Some).collect(),
-    };
-    let mut conditions = Vec::new();
-    for &utilisation in utilisations {
-        for &unit_pages in &unit_sizes {
-            for &policy in &args.device.policy {
-                for &trim in trims {
-                    let condition = Condition {
-                        utilisation,
-                        unit_pages,
-                        policy,
-                        trim,
-                    };
-                    if !conditions.contains(&condition) {
-                        conditions.push(condition);
-                    }
-                }
-            }
-        }
+fn ranges(args: &Args) -> Ranges<'_> {
+    let device = &args.device;
+    Ranges {
+        utilisations: match &device.utilisation[..] {
+            [] => &[UTILISATION],
+            given => given,
+        },
+        over_provisionings: &device.op,
+        policies: &device.policy,
+        unit_pages: &device.ru_pages,
+        trim: !args.no_trim,
     }
-    conditions
 }
 
 /// The sets on the trace by all that `--by` has, in the order in which they were asked for; `None`
@@ -266,7 +310,7 @@ fn page(found: &Found<'_>) -> anyhow::Result<String> {
         None => suggest::classes(found.trace, found.page_bytes),
     };
     let name = found.path.file_name().unwrap_or(found.path.as_os_str());
-    let notes = words::notes(found);
+    let notes = words::notes(found)?;
     let content = Content {
         name: &name.to_string_lossy(),
         trace: &words::trace(found),
@@ -277,6 +321,8 @@ fn page(found: &Found<'_>) -> anyhow::Result<String> {
         classes: &classes,
         seen_s,
         suggestion: found.suggestion,
+        directories: found.directories,
+        left_out: found.left_out,
         device: found.device,
     };
     Ok(html::render(&document(&content)))
@@ -291,14 +337,8 @@ fn facts(found: &Found<'_>) -> anyhow::Result<Vec<(String, String)>> {
         let config = replay::device(found.footprint, &condition.device(found.device))?;
         let device = Device::new(config.clone())?;
         let lines = outcome::device_lines(&config, &device);
-        let used = super::percent(condition.utilisation);
         facts.push((
-            format!(
-                "device, {used} live, {}{}{}",
-                unit_words(condition.unit_pages),
-                policy_name(condition.policy),
-                words::discards(*condition)
-            ),
+            format!("device, {}", condition_words(*condition)),
             lines.trim_end().replace('\n', "; "),
         ));
     }

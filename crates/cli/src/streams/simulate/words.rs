@@ -3,17 +3,19 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use saiga_ftl::Device;
+use saiga_document::number;
 use saiga_ftl::replay::{self, Placement};
+use saiga_ftl::{Config, Device};
 use saiga_whatif::compare::{ORACLE, ceiling, placement_name, ratio, spared};
-use saiga_whatif::document::{policy_name, unit_words};
+use saiga_whatif::directories::Directories;
+use saiga_whatif::document::condition_words;
+use saiga_whatif::words::round_percent;
 use saiga_whatif::{By, Condition, Joined, Run};
 
 use super::super::suggested;
+use super::outcome;
 use super::trace::Found;
-use super::{outcome, percent};
-use crate::table::Table;
-use saiga_document::number;
+use crate::table::{Grid, Table};
 
 /// Lines of who was whose victim, for each case.
 const CHARGES: usize = 6;
@@ -28,39 +30,56 @@ pub(super) fn text(found: &Found<'_>) -> anyhow::Result<String> {
             named.push(&set.name);
         }
     }
-    for condition in found.conditions {
-        let runs = found.runs.iter().filter(|run| run.condition == *condition);
-        let runs: Vec<&Run> = runs.collect();
-        let config = replay::device(found.footprint, &condition.device(found.device))?;
-        let device = Device::new(config.clone())?;
+    for alike in found.conditions.chunk_by(Condition::is_like) {
         if found.conditions.len() > 1 {
-            let used = percent(condition.utilisation);
-            let _ = writeln!(
-                text,
-                "\n{used} live, {}{} victims{}",
-                unit_words(condition.unit_pages),
-                policy_name(condition.policy),
-                discards(*condition)
-            );
+            let condition = Condition {
+                unit_pages: alike[0].unit_pages.filter(|_| alike.len() == 1),
+                ..alike[0]
+            };
+            let _ = writeln!(text, "\n{}", condition_words(condition));
         }
-        text.push_str(&outcome::device_lines(&config, &device));
-        text.push_str(&steadiness(found, *condition, &runs));
-        text.push_str(&comparison(found, &runs));
-        text.push_str(&most(found, &runs));
+        for condition in alike {
+            let (config, device) = device(found, condition)?;
+            text.push_str(&outcome::device_lines(&config, &device));
+            text.push_str(&steadiness(found, *condition));
+        }
+        match alike {
+            [_] => {
+                let runs: Vec<&Run> = runs_under(found, alike[0]).collect();
+                text.push_str(&comparison(found, &runs));
+                text.push_str(&most(found, &runs));
+            }
+            _ => text.push_str(&by_size(found, alike)),
+        }
     }
     let first = found.conditions.first();
     let by = found.sets.first().map(|set| set.by);
     let is_shown = |run: &&Run| {
         let is_first = run.placement == Placement::OneStream || Some(run.by) == by;
-        Some(&run.condition) == first && is_first && !run.is_oracle
+        Some(&run.condition) == first && is_first && run.without.is_none() && !run.is_oracle
     };
     for run in found.runs.iter().filter(is_shown) {
         text.push_str(&victims(run));
     }
-    for note in notes(found) {
+    if let Some(directories) = found.directories {
+        for run in found.runs.iter().filter(is_shown) {
+            text.push_str(&parts(directories, run));
+        }
+    }
+    for note in notes(found)? {
         let _ = writeln!(text, "\nnote: {note}");
     }
     Ok(text)
+}
+
+fn runs_under<'a>(found: &Found<'a>, condition: Condition) -> impl Iterator<Item = &'a Run> {
+    let runs = found.runs.iter();
+    runs.filter(move |run| run.condition == condition)
+}
+
+fn device(found: &Found<'_>, condition: &Condition) -> anyhow::Result<(Config, Device)> {
+    let config = replay::device(found.footprint, &condition.device(found.device))?;
+    Ok((config.clone(), Device::new(config)?))
 }
 
 /// The trace in one line.
@@ -98,7 +117,21 @@ pub(super) fn head(found: &Found<'_>) -> String {
         let _ = writeln!(
             text,
             "{} of the writes begin or end within a page, which was then written whole",
-            outcome::percent_rounded(share)
+            number::percent(share)
+        );
+    }
+    if let Some(sampling) = found.trace.sampled {
+        let _ = writeln!(text, "{}", suggested::sample_words(sampling));
+    }
+    if let Some(out) = found.left_out {
+        let share = out.written_bytes as f64 / totals.written_bytes.max(1) as f64;
+        let _ = writeln!(
+            text,
+            "without {} ({}), {} ({}) less is written; changes are to all of the trace in one stream",
+            out.name,
+            number::counted(out.files as u64, "file"),
+            number::bytes(out.written_bytes),
+            number::percent(share),
         );
     }
     text
@@ -106,7 +139,7 @@ pub(super) fn head(found: &Found<'_>) -> String {
 
 fn matched(set: &Joined) -> String {
     let (matched, all) = (set.matched_bytes(), set.written_bytes);
-    let share = outcome::percent_rounded(matched as f64 / all.max(1) as f64);
+    let share = number::percent(matched as f64 / all.max(1) as f64);
     let (matched, all) = (number::bytes(matched), number::bytes(all));
     format!(
         "{}: its rules match {matched} of {all} written, {share}\n",
@@ -114,14 +147,9 @@ fn matched(set: &Joined) -> String {
     )
 }
 
-/// What a condition without discards is called beside others.
-pub(super) fn discards(condition: Condition) -> &'static str {
-    if condition.trim { "" } else { ", no discards" }
-}
-
 /// How far the steady state was waited for.
-fn steadiness(found: &Found<'_>, condition: Condition, runs: &[&Run]) -> String {
-    let Some(run) = runs.first() else {
+fn steadiness(found: &Found<'_>, condition: Condition) -> String {
+    let Some(run) = runs_under(found, condition).next() else {
         return String::new();
     };
     let [warm_up, measured] = run.case.outcome.repetitions;
@@ -130,8 +158,8 @@ fn steadiness(found: &Found<'_>, condition: Condition, runs: &[&Run]) -> String 
     format!(
         "{} live, {} ever written; the trace was repeated {warm_up} times as warm-up ({:.1} device sizes) and {measured} times \
          measured\n\n",
-        percent(condition.utilisation),
-        percent(f64::from(found.footprint.pages()) / size),
+        round_percent(condition.utilisation),
+        round_percent(f64::from(found.footprint.pages()) / size),
         (pages / size * 10.0).floor() / 10.0,
     )
 }
@@ -144,39 +172,52 @@ fn comparison(found: &Found<'_>, runs: &[&Run]) -> String {
             bys.push(set.by);
         }
     }
-    match bys[..] {
-        [] => table::<7>(found, runs, &[By::Stream]),
-        [_] => table::<7>(found, runs, &bys),
-        [_, _] => table::<12>(found, runs, &bys),
-        _ => table::<17>(found, runs, &bys),
+    if bys.is_empty() {
+        bys.push(By::Stream);
     }
-}
-
-/// Two columns of names, and five for each of `bys`.
-fn table<const N: usize>(found: &Found<'_>, runs: &[&Run], bys: &[By]) -> String {
     let mut header = vec!["rules".to_owned(), "placement".to_owned()];
-    for by in bys {
+    for by in &bys {
         header.push(match bys.len() {
             1 => "streams".to_owned(),
             _ => format!("streams by {}", by.name()),
         });
         header.extend(["WAF", "half range", "writes to flash", "not moved"].map(str::to_owned));
     }
-    let header: [String; N] = cells(&header);
-    let mut table = Table::new(header.each_ref().map(String::as_str));
-    let shown =
-        |run: &&&Run| run.placement == Placement::OneStream || run.is_oracle || run.by == bys[0];
+    let mut table = Grid::new(header);
+    let is_of_all = |run: &Run| run.placement == Placement::OneStream || run.is_oracle;
+    let shown = |run: &&&Run| is_of_all(run) || run.by == bys[0];
     for run in runs.iter().filter(shown) {
-        let mut row = vec![run.set.clone(), placement_name(run.placement).to_owned()];
-        for by in bys {
+        let mut row = vec![run.name(), placement_name(run.placement).to_owned()];
+        for by in &bys {
             let is_same = |other: &&&Run| {
                 let is_by = other.placement == Placement::OneStream || other.by == *by;
-                is_by && (&other.set, other.placement) == (&run.set, run.placement)
+                is_by && (other.name(), other.placement) == (run.name(), run.placement)
             };
             let other = runs.iter().find(is_same);
             row.extend(other.map_or_else(blank, |run| figures(run, found.runs)));
         }
-        table.row(cells(&row));
+        table.row(row);
+    }
+    table.to_string()
+}
+
+/// The same for several sizes of units, which have the columns; what tells streams apart is a row
+/// each.
+fn by_size(found: &Found<'_>, alike: &[Condition]) -> String {
+    let mut header = vec!["rules".to_owned(), "placement".to_owned()];
+    for condition in alike {
+        let pages = condition.unit_pages.unwrap_or_default();
+        header.extend(["WAF", "to flash"].map(|title| format!("{title}, {pages} pages")));
+    }
+    let mut table = Grid::new(header);
+    for run in runs_under(found, alike[0]) {
+        let mut row = vec![run.label(), placement_name(run.placement).to_owned()];
+        for condition in alike {
+            let other = runs_under(found, *condition).find(|other| other.is_like(run));
+            let [_, waf, _, change, _] = other.map_or_else(blank, |run| figures(run, found.runs));
+            row.extend([waf, change]);
+        }
+        table.row(row);
     }
     table.to_string()
 }
@@ -192,7 +233,7 @@ fn most(found: &Found<'_>, runs: &[&Run]) -> String {
     ceiling.map_or(String::new(), |ceiling| {
         format!(
             "no placement saves more than {} of what is written to flash; {ORACLE} knows when each page dies\n",
-            outcome::percent_rounded(ceiling)
+            number::percent(ceiling)
         )
     })
 }
@@ -206,21 +247,16 @@ fn figures(run: &Run, all: &[Run]) -> [String; 5] {
         format!("{:.3}", run.case.outcome.waf()),
         run.half_range()
             .map_or("-".to_owned(), |half| format!("{half:.3}")),
-        if run.placement == Placement::OneStream {
+        if run.is_base() {
             String::new()
         } else {
             format!("{change:+.1} %")
         },
         match spared(all, run) {
-            Some(share) if run.placement != Placement::OneStream => outcome::percent_rounded(share),
+            Some(share) if !run.is_base() => number::percent(share),
             Some(_) | None => String::new(),
         },
     ]
-}
-
-/// As many of them as a table has columns.
-fn cells<const N: usize>(all: &[String]) -> [String; N] {
-    std::array::from_fn(|column| all.get(column).cloned().unwrap_or_default())
 }
 
 /// Whose pages were moved because of whom.
@@ -243,15 +279,50 @@ fn victims(run: &Run) -> String {
         table.row([
             charge.moved.to_owned(),
             charge.died.to_owned(),
-            outcome::percent_rounded(charge.share),
+            number::percent(charge.share),
         ]);
     }
     format!("{title}{moved} pages were moved\n{table}")
 }
 
+/// Which directory had which part in it.
+fn parts(directories: &Directories, run: &Run) -> String {
+    let parts = directories.parts(&run.case);
+    if parts.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new([
+        "directory",
+        "written",
+        "of all",
+        "pages moved",
+        "WAF",
+        "moved because of it",
+        "of all moved",
+    ]);
+    for part in parts {
+        table.row([
+            part.name.clone(),
+            number::bytes(part.written_bytes),
+            number::percent(part.of_written),
+            part.moved_pages.to_string(),
+            part.waf().map_or("-".to_owned(), |waf| format!("{waf:.3}")),
+            format!("{:.0}", part.caused_pages),
+            part.of_caused.map_or("-".to_owned(), number::percent),
+        ]);
+    }
+    let placement = placement_name(run.placement);
+    format!("\n{}, {placement}, by directory:\n{table}", run.label())
+}
+
 /// What is to be said of this trace and these sets.
-pub(super) fn notes(found: &Found<'_>) -> Vec<String> {
+pub(super) fn notes(found: &Found<'_>) -> anyhow::Result<Vec<String>> {
     let mut notes: Vec<String> = suggested::holes(found.trace).into_iter().collect();
+    for condition in found.conditions {
+        let (_, device) = device(found, condition)?;
+        let few = outcome::few_units(&device);
+        notes.extend(few.filter(|few| !notes.contains(few)));
+    }
     let writes = found.footprint.writes_per_page();
     if writes < replay::FEW_WRITES_PER_PAGE {
         notes.push(format!(
@@ -285,5 +356,5 @@ pub(super) fn notes(found: &Found<'_>) -> Vec<String> {
              says which"
         ));
     }
-    notes
+    Ok(notes)
 }

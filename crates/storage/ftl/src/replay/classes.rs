@@ -4,7 +4,7 @@
 //! many files, those whose names differ in digits only are one class; with still too many, the
 //! ones that are written least are joined.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Rules;
 use super::footprint::{Footprint, Request};
@@ -14,6 +14,9 @@ use crate::trace::{Op, kind_of};
 const MAX_NAMES: usize = 48;
 /// More kinds than this are joined by their streams.
 const MAX_KINDS: usize = 160;
+/// Streams, each in every directory, beyond which directories are not told apart: what is joined is
+/// a class for each, and a device has 255.
+const MAX_OTHERS: usize = u8::MAX as usize - MAX_KINDS;
 /// Streams that are told apart; higher numbers are the last one. No device has as many handles.
 pub const MAX_STREAMS: usize = 64;
 /// What belongs to no file.
@@ -22,10 +25,14 @@ const NO_FILE: &str = "(no file)";
 /// Pages that are accounted together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
-    /// A file's place, or that of many with `N` for digits.
+    /// A file's place, or that of many with `N` for digits; with the directory before it where the
+    /// trace has several.
     pub name: String,
     /// The stream that the rules gave it.
     pub stream: usize,
+    /// The directory of the trace that it is of; `None` where there is one only, and for what is of
+    /// none.
+    pub directory: Option<usize>,
     /// Pages that one repetition of the trace writes.
     pub written_pages: u64,
 }
@@ -47,17 +54,33 @@ impl Classes {
         let has_nameless = footprint.requests.iter().any(is_nameless);
         let places = footprint.places.iter().map(String::as_str).chain([NO_FILE]);
         let written = written(footprint);
-        let files: Vec<Class> = names
+        let directories = footprint.directory_of.iter().copied().chain([None]);
+        let mut files: Vec<Class> = names
             .chain(has_nameless.then_some(None))
             .zip(places)
             .zip(written)
-            .map(|((name, place), written_pages)| Class {
+            .zip(directories)
+            .map(|(((name, place), written_pages), directory)| Class {
                 name: place.to_owned(),
                 stream: rules.stream_of(name).min(MAX_STREAMS - 1),
+                directory,
                 written_pages,
             })
             .collect();
-        Self::join(&files)
+        let others: BTreeSet<_> = files
+            .iter()
+            .map(|file| (file.stream, file.directory))
+            .collect();
+        if others.len() > MAX_OTHERS {
+            files.iter_mut().for_each(|file| file.directory = None);
+        }
+        let mut classes = Self::join(&files);
+        for class in &mut classes.list {
+            if let Some(directory) = class.directory {
+                class.name = format!("{}/{}", footprint.directories[directory], class.name);
+            }
+        }
+        classes
     }
 
     /// Joins files to no more classes than a device can tell apart.
@@ -75,7 +98,7 @@ impl Classes {
         kinds.truncate(MAX_KINDS);
         kinds.sort();
         let name_of = |file: &Class| {
-            let key = (name_or_kind(file), file.stream);
+            let key = (name_or_kind(file), file.stream, file.directory);
             if kinds.binary_search_by(|(kind, _)| kind.cmp(&key)).is_ok() {
                 key.0
             } else {
@@ -84,7 +107,7 @@ impl Classes {
         };
         let classes = sums(files, name_of);
         let number = |file: &Class| {
-            let key = (name_of(file), file.stream);
+            let key = (name_of(file), file.stream, file.directory);
             classes.keys().position(|class| *class == key)
         };
         let of_file = files.iter().map(|file| {
@@ -96,9 +119,10 @@ impl Classes {
         let of_file = of_file.collect();
         let list = classes
             .into_iter()
-            .map(|((name, stream), written_pages)| Class {
+            .map(|((name, stream, directory), written_pages)| Class {
                 name,
                 stream,
+                directory,
                 written_pages,
             });
         Self {
@@ -139,14 +163,15 @@ impl Classes {
     }
 }
 
-/// A name and a stream.
-type Key = (String, usize);
+/// A name, a stream and a directory.
+type Key = (String, usize, Option<usize>);
 
-/// Pages written by name and stream.
+/// Pages written by name, stream and directory.
 fn sums(files: &[Class], name: impl Fn(&Class) -> String) -> BTreeMap<Key, u64> {
     let mut sums = BTreeMap::new();
     for file in files {
-        *sums.entry((name(file), file.stream)).or_default() += file.written_pages;
+        let key = (name(file), file.stream, file.directory);
+        *sums.entry(key).or_default() += file.written_pages;
     }
     sums
 }
@@ -174,8 +199,53 @@ mod tests {
         Class {
             name,
             stream,
+            directory: None,
             written_pages,
         }
+    }
+
+    /// Of three directories, numbers in the last two are streams.
+    #[test]
+    fn directories_are_told_apart_while_there_is_room() {
+        use crate::trace::{Row, Trace};
+        let classes = |streams: usize| {
+            let mut trace = Trace {
+                directories: ["/a", "/b", "/c"].map(str::to_owned).into(),
+                files: ["/a/t1", "/b/t1"].map(str::to_owned).into(),
+                ..Trace::default()
+            };
+            let numbers = (0..streams).flat_map(|i| [format!("/b/{i}"), format!("/c/{i}")]);
+            trace.files.extend(numbers);
+            for file in 0..u32::try_from(trace.files.len()).unwrap() {
+                trace.rows.push(Row {
+                    t_ns: 0,
+                    lba: u64::from(file) * 4096,
+                    len: 4096,
+                    op: Op::Write,
+                    file: Some(file),
+                });
+            }
+            let rules = |file: Option<&str>| {
+                let number = file.and_then(|name| name[3..].parse().ok());
+                number.unwrap_or(0)
+            };
+            Classes::of(&Footprint::of(&trace, 4096).unwrap(), &rules).list
+        };
+        let found = classes(1);
+        let names = found.iter().map(|it| (it.name.as_str(), it.directory));
+        let expected = [
+            ("/b/0", Some(1)),
+            ("/c/0", Some(2)),
+            ("/a/t1", Some(0)),
+            ("/b/t1", Some(1)),
+        ];
+        assert_eq!(names.collect::<Vec<_>>(), expected);
+        // As kinds they are still two.
+        let kinds = classes(40);
+        let has = |name: &str| kinds.iter().any(|class| class.name == name);
+        assert!(has("/a/tN") && has("/b/tN") && !has("/b/t1"));
+        assert!(classes(47).iter().all(|class| class.directory.is_some()));
+        assert!(classes(48).iter().all(|class| class.directory.is_none()));
     }
 
     #[test]

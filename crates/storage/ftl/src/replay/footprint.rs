@@ -1,7 +1,7 @@
 //! The pages that a trace touches, numbered without gaps, and its requests in such pages.
 
 use super::live::LivePages;
-use crate::trace::{Label, Op, Row, Rows, Trace};
+use crate::trace::{Label, Op, Row, Sampling, Trace};
 
 /// A trace in pages of a device that holds nothing else.
 #[derive(Debug, Clone)]
@@ -9,10 +9,16 @@ pub struct Footprint {
     pub(super) files: Vec<String>,
     /// Where each is below the directories of the trace.
     pub(super) places: Vec<String>,
+    /// The directories of the trace, if there are several, and the one of each file.
+    pub(super) directories: Vec<String>,
+    pub(super) directory_of: Vec<Option<usize>>,
     pub(super) requests: Vec<Request>,
     pub(super) pages: u32,
     pub(super) totals: Totals,
     pub(super) live: LivePages,
+    /// The pages by which a device is sized: those that are live in the mean, unless it is another
+    /// trace's device.
+    pub(super) sized_by: f64,
 }
 
 /// What a trace consists of.
@@ -20,7 +26,7 @@ pub struct Footprint {
 pub struct Totals {
     /// Writes.
     pub writes: u64,
-    /// Bytes of them.
+    /// Bytes of them; of a sample, those that it stands for.
     pub written_bytes: u64,
     /// Pages of them: what one repetition writes to the device.
     pub written_pages: u64,
@@ -30,7 +36,7 @@ pub struct Totals {
     pub partial_writes: u64,
     /// Discards.
     pub discards: u64,
-    /// Bytes of them.
+    /// Bytes of them; of a sample, those that it stands for.
     pub discarded_bytes: u64,
     /// Pages that held data when the recording began.
     pub present_pages: u64,
@@ -81,6 +87,17 @@ pub enum FootprintError {
         /// How large they are.
         page_bytes: u64,
     },
+    /// A page would have bytes of several places.
+    #[error(
+        "pages of {page_bytes} bytes: the trace is a sample in granules of {granule_bytes} bytes; use pages of that size \
+         or less"
+    )]
+    Granule {
+        /// What was asked for.
+        page_bytes: u64,
+        /// What follows each other in the sample.
+        granule_bytes: u64,
+    },
     /// A page is made of sectors.
     #[error("pages of {page_bytes} bytes: use a power of two from 512 to 1048576")]
     PageBytes {
@@ -103,10 +120,44 @@ impl Footprint {
     /// # Errors
     /// The trace has no writes or too many pages.
     pub fn of(trace: &Trace, page_bytes: u64) -> Result<Self, FootprintError> {
+        Self::of_files(trace, page_bytes, &|_| true)
+    }
+
+    /// The same trace without some files (`None` is what belongs to no file): as if they had never
+    /// been there, on the device that this one is replayed on.
+    ///
+    /// # Errors
+    /// Nothing is left that is written.
+    pub fn without(
+        &self,
+        trace: &Trace,
+        page_bytes: u64,
+        is_left_out: &dyn Fn(Option<u32>) -> bool,
+    ) -> Result<Self, FootprintError> {
+        let rest = Self::of_files(trace, page_bytes, &|file| !is_left_out(file))?;
+        Ok(Self {
+            sized_by: self.sized_by,
+            ..rest
+        })
+    }
+
+    fn of_files(
+        trace: &Trace,
+        page_bytes: u64,
+        is_in: &dyn Fn(Option<u32>) -> bool,
+    ) -> Result<Self, FootprintError> {
+        let rows = || trace.rows.iter().filter(|row| is_in(row.file));
         if !page_bytes.is_power_of_two() || !(512..=1 << 20).contains(&page_bytes) {
             return Err(FootprintError::PageBytes { page_bytes });
         }
-        let extents = merged(&trace.rows, &[Op::Write, Op::Present], page_bytes);
+        let granule = trace.sampled.map(Sampling::granule_bytes);
+        if let Some(granule_bytes) = granule.filter(|bytes| page_bytes > *bytes) {
+            return Err(FootprintError::Granule {
+                page_bytes,
+                granule_bytes,
+            });
+        }
+        let extents = merged(rows(), &[Op::Write, Op::Present], page_bytes);
         let pages = length(&extents);
         let count = u32::try_from(pages)
             .ok()
@@ -119,24 +170,39 @@ impl Footprint {
                 .iter()
                 .map(|name| trace.place(name).to_owned())
                 .collect(),
+            directories: Vec::new(),
+            directory_of: vec![None; trace.files.len()],
             requests: Vec::with_capacity(trace.rows.len()),
             pages: count,
             totals: Totals::default(),
             live: LivePages::default(),
+            sized_by: 0.0,
         };
-        for row in trace.rows.iter() {
+        if trace.directories.len() > 1 {
+            footprint.directories.clone_from(&trace.directories);
+            let names = trace.files.iter();
+            footprint.directory_of = names.map(|name| trace.directory_of(name)).collect();
+        }
+        for row in rows() {
             footprint.enter(&row, page_bytes, &extents);
         }
         if footprint.totals.writes == 0 {
             return Err(FootprintError::NoWrites);
         }
-        let written = merged(&trace.rows, &[Op::Write], page_bytes);
+        let written = merged(rows(), &[Op::Write], page_bytes);
         footprint.totals.distinct_written_pages = length(&written);
-        let present = merged(&trace.rows, &[Op::Present], page_bytes);
+        let present = merged(rows(), &[Op::Present], page_bytes);
         footprint.totals.present_pages = length(&present);
+        for bytes in [
+            &mut footprint.totals.written_bytes,
+            &mut footprint.totals.discarded_bytes,
+        ] {
+            *bytes = trace.stand_for(*bytes);
+        }
         let span = trace.span_ns();
         footprint.totals.duration_ns = span.map_or(0, |[begin, end]| end - begin);
         footprint.live = LivePages::of(&footprint.requests);
+        footprint.sized_by = footprint.live.mean;
         Ok(footprint)
     }
 
@@ -219,8 +285,8 @@ fn length(extents: &[Extent]) -> u64 {
 }
 
 /// The pages of some operations, merged where they meet.
-fn merged(rows: &Rows, ops: &[Op], page_bytes: u64) -> Vec<Extent> {
-    let spans = rows.iter().filter(|row| ops.contains(&row.op));
+fn merged(rows: impl Iterator<Item = Row>, ops: &[Op], page_bytes: u64) -> Vec<Extent> {
+    let spans = rows.filter(|row| ops.contains(&row.op));
     let spans = condensed(spans.map(|row| span(&row, page_bytes)), |spans| {
         spans.sort_unstable();
         spans.dedup_by(|next, last| {
@@ -262,6 +328,7 @@ pub(super) fn condensed<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replay::{Options, device};
     use crate::trace::Recorded;
 
     fn row(op: Op, lba: u64, len: u64) -> Row {
@@ -356,6 +423,72 @@ mod tests {
             lost: 0,
         });
         assert_eq!(found(&trace), 20);
+    }
+
+    /// The table stays on the same device, of which the log left some more free.
+    #[test]
+    fn without_a_file_it_is_the_same_device() {
+        let of = |t_ns, op, first: u64, pages: u64, file| Row {
+            t_ns,
+            lba: first * 4096,
+            len: pages * 4096,
+            op,
+            file: Some(file),
+        };
+        let rows = [
+            of(0, Op::Present, 0, 100, 0),
+            of(0, Op::Present, 100, 60, 1),
+            of(1, Op::Write, 100, 60, 1),
+            of(2, Op::Write, 0, 100, 0),
+            of(3, Op::Discard, 200, 60, 1),
+        ];
+        let trace = Trace {
+            files: vec!["table".to_owned(), "log".to_owned()],
+            rows: rows.into_iter().collect(),
+            ..Trace::default()
+        };
+        let whole = Footprint::of(&trace, 4096).unwrap();
+        let rest = whole.without(&trace, 4096, &|file| file == Some(1));
+        let rest = rest.unwrap();
+        assert_eq!((whole.pages(), rest.pages()), (160, 100));
+        let found = [rest.totals().written_bytes, rest.totals().discards];
+        assert_eq!(found, [100 * 4096, 0]);
+        let options = Options {
+            unit_pages: Some(8),
+            utilisation: 0.8,
+            ..Options::default()
+        };
+        let of = |footprint| device(footprint, &options).unwrap().logical_pages;
+        assert_eq!((whole.live().mean, of(&whole)), (160.0, 200));
+        assert_eq!((rest.live().mean, of(&rest)), (100.0, 200));
+        // So is a sample of it.
+        assert!((90..110).contains(&of(&rest.sampled(50))));
+        let all = whole.without(&trace, 4096, &|_| true).unwrap_err();
+        assert_eq!(all, FootprintError::NoWrites);
+    }
+
+    #[test]
+    fn of_a_sample_bytes_are_those_that_it_stands_for() {
+        let mut trace = Trace {
+            rows: [row(Op::Write, 0, 8192), row(Op::Discard, 8192, 4096)]
+                .into_iter()
+                .collect(),
+            sampled: Sampling::new(10),
+            ..Trace::default()
+        };
+        let found = Footprint::of(&trace, 4096).unwrap();
+        let Totals {
+            written_bytes,
+            written_pages,
+            discarded_bytes,
+            ..
+        } = *found.totals();
+        assert_eq!((written_bytes, written_pages), (81_920, 2));
+        assert_eq!(discarded_bytes, 40_960);
+        let error = Footprint::of(&trace, 32_768).unwrap_err().to_string();
+        assert!(error.contains("granules of 16384 bytes"), "{error}");
+        trace.sampled = None;
+        Footprint::of(&trace, 32_768).unwrap();
     }
 
     /// Two logs of four pages take turns, beside a table of ten: each is deleted before it is

@@ -102,6 +102,7 @@ fn play(
     let classes = written.iter().enumerate().map(|(stream, pages)| Class {
         name: format!("life {} of {streams}", stream + 1),
         stream,
+        directory: None,
         written_pages: *pages,
     });
     Ok(Case {

@@ -5,7 +5,7 @@
 
 use super::footprint::{Footprint, Request, Totals, condensed};
 use super::live::LivePages;
-use crate::trace::Op;
+use crate::trace::{Op, mix};
 
 impl Footprint {
     /// About `pages` pages of the trace and their requests; the whole trace when it has no more.
@@ -21,11 +21,14 @@ impl Footprint {
             pages: ranks.before(self.pages()),
             files: self.files.clone(),
             places: self.places.clone(),
+            directories: self.directories.clone(),
+            directory_of: self.directory_of.clone(),
             totals: Totals {
                 duration_ns: self.totals().duration_ns,
                 ..Totals::default()
             },
             live: LivePages::default(),
+            sized_by: 0.0,
         };
         let mut written = Vec::new();
         for request in &self.requests {
@@ -45,6 +48,7 @@ impl Footprint {
         }
         sample.totals.distinct_written_pages = distinct(written);
         sample.live = LivePages::of(&sample.requests);
+        sample.sized_by = sample.live.mean * self.sized_by / self.live.mean;
         if sample.totals.writes == 0 {
             return self.clone();
         }
@@ -113,11 +117,7 @@ fn distinct(mut spans: Vec<(u32, u32)>) -> u64 {
 
 /// Whether a page is in a sample of this share.
 fn stays(page: u32, share: f64) -> bool {
-    // The finaliser of SplitMix64: neighbours have nothing in common.
-    let mut hash = u64::from(page).wrapping_add(0x9E37_79B9_7F4A_7C15);
-    hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    hash ^= hash >> 31;
+    let hash = mix(page.into());
     (hash >> 32) as f64 / 4_294_967_296.0 < share
 }
 

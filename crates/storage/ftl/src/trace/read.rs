@@ -1,10 +1,15 @@
 //! The strict reader: a trace is right from its first line to its last, or it is refused.
 
+mod fault;
+
 use std::io::{self, BufRead, Read as _};
 
 use super::{
-    COLUMNS, DIRECTORY, FIRST_LINE, Label, Op, RECORDED, Recorded, Row, SECTOR_BYTES, Trace, name,
+    COLUMNS, DIRECTORY, FIRST_LINE, Label, Op, RECORDED, Recorded, Row, SAMPLED, SECTOR_BYTES,
+    Sampling, Trace, name,
 };
+
+pub use fault::Fault;
 
 /// Longest line: the longest path with every byte escaped, and numbers.
 const MAX_LINE_BYTES: u64 = 16 * 1024;
@@ -33,115 +38,6 @@ impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
-}
-
-/// What is wrong with a line.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// It is something else, or another version.
-    #[error("{found:?} is not {FIRST_LINE:?}, with which a trace that this version reads begins")]
-    NotATrace {
-        /// The beginning of the first line.
-        found: String,
-    },
-    /// The columns are others.
-    #[error("the second line of a trace is {COLUMNS:?}")]
-    Columns,
-    /// It was cut off.
-    #[error("the file ends within a line; the recording was cut off, or the disk was full")]
-    CutOff,
-    /// It is longer than any row can be.
-    #[error("longer than {MAX_LINE_BYTES} bytes")]
-    TooLong,
-    /// It is binary, or in another encoding.
-    #[error("not UTF-8; bytes of names that are not are written as %XX")]
-    NotUtf8,
-    /// There are too few fields.
-    #[error("{found} fields; a row has five: {COLUMNS}")]
-    Fields {
-        /// How many there are.
-        found: usize,
-    },
-    /// A field is not a number.
-    #[error("{field} {text:?} is not a whole number below 2^64")]
-    Number {
-        /// Its column.
-        field: &'static str,
-        /// What is there.
-        text: String,
-    },
-    /// An address or a length is not one of sectors.
-    #[error("{field} {value} is not a multiple of {SECTOR_BYTES} bytes")]
-    Unaligned {
-        /// Its column.
-        field: &'static str,
-        /// What is there.
-        value: u64,
-    },
-    /// Nothing was written.
-    #[error("len 0: a request has at least one sector")]
-    Nothing,
-    /// It ends beyond the last address.
-    #[error("lba {lba} + len {len} is beyond 2^64")]
-    Beyond {
-        /// Where it begins.
-        lba: u64,
-        /// How long it is.
-        len: u64,
-    },
-    /// It is longer than any drive.
-    #[error("len {len} is more than {MAX_BYTES} bytes (1 PiB), which no request has")]
-    Huge {
-        /// How long it is.
-        len: u64,
-    },
-    /// There is no such operation.
-    #[error("op {text:?}: use W (write), D (discard) or P (present at the beginning)")]
-    Op {
-        /// What is there.
-        text: String,
-    },
-    /// Time goes backwards.
-    #[error("t_ns {now} is before {before} of the row before; sort the rows by time")]
-    Backwards {
-        /// The time of the row before.
-        before: u64,
-        /// Its own.
-        now: u64,
-    },
-    /// It is after the end.
-    #[error("t_ns {now} is after the end of the recording, which lasted {recorded} ns")]
-    AfterTheEnd {
-        /// The time of the last row.
-        now: u64,
-        /// How long was recorded.
-        recorded: u64,
-    },
-    /// There are two lengths.
-    #[error(
-        "how long was recorded is said a second time; traces that were put together have one length"
-    )]
-    RecordedTwice,
-    /// A file has no name yet.
-    #[error("file {number} has no name; its first row must say {number}=NAME")]
-    Unnamed {
-        /// Its number.
-        number: u64,
-    },
-    /// Files are not numbered in turn.
-    #[error("file {number}=... gets a name, but the next new file is number {next}")]
-    Numbering {
-        /// Its number.
-        number: u64,
-        /// What it should be.
-        next: usize,
-    },
-    /// A name is empty, or a `%` in it has no two hexadecimal digits behind it.
-    #[error("file name {text:?}: not empty, and % only as %XX")]
-    Name {
-        /// What is there.
-        text: String,
-    },
 }
 
 /// Reads a whole trace. Lines after the first two that begin with `#` are remarks.
@@ -197,8 +93,26 @@ fn enter(bytes: &[u8], line: u64, trace: &mut Trace) -> Result<(), Fault> {
     }
 }
 
-/// A remark means nothing, unless it names a directory or says how long was recorded.
+/// A remark means nothing, unless it names a directory, or says how long or which share was
+/// recorded.
 fn remark(text: &str, trace: &mut Trace) -> Result<(), Fault> {
+    let [begin, middle, end] = SAMPLED;
+    let sampled = text
+        .strip_prefix(begin)
+        .and_then(|rest| rest.strip_suffix(end));
+    if let Some((one_in, granule)) = sampled.and_then(|rest| rest.split_once(middle)) {
+        let (one_in, granule_bytes) = (number("sampled", one_in)?, number("granules", granule)?);
+        let sampling = u32::try_from(one_in).ok();
+        let sampling = sampling.and_then(|one_in| Sampling::of(one_in, granule_bytes));
+        let sampling = sampling.ok_or(Fault::Sampling {
+            one_in,
+            granule_bytes,
+        })?;
+        return match trace.sampled.replace(sampling) {
+            Some(_) => Err(Fault::SampledTwice),
+            None => Ok(()),
+        };
+    }
     let [begin, middle] = RECORDED;
     let recorded = text.strip_prefix(begin);
     if let Some((duration, lost)) = recorded.and_then(|rest| rest.split_once(middle)) {
@@ -392,6 +306,18 @@ mod tests {
         (
             "1,0,512,W,-\n# recorded 9, lost -1\n",
             "line 4: lost \"-1\" is not a whole number below 2^64",
+        ),
+        (
+            "# sampled 1/x, granules of 16384 bytes\n",
+            "line 3: sampled \"x\" is not a whole number below 2^64",
+        ),
+        (
+            "# sampled 1/0, granules of 16384 bytes\n",
+            "line 3: sampled 1/0 in granules of 16384 bytes: 1/1 to 1/1024, of a power of two from 512",
+        ),
+        (
+            "# sampled 1/4, granules of 16384 bytes\n# sampled 1/4, granules of 16384 bytes\n",
+            "line 4: which share was sampled is said a second time; traces of several samples cannot be put together",
         ),
         (
             "# recorded 9, lost 0\n# recorded 9, lost 0\n",

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::{COLUMNS, DIRECTORY, FIRST_LINE, Op, RECORDED, Recorded, SECTOR_BYTES, name};
+use super::{
+    COLUMNS, DIRECTORY, FIRST_LINE, Op, RECORDED, Recorded, SAMPLED, SECTOR_BYTES, Sampling, name,
+};
 
 /// Why a row was not written.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +74,17 @@ impl<W: Write> Writer<W> {
     /// The output failed.
     pub fn directory(&mut self, path: &str) -> Result<(), WriteError> {
         writeln!(self.out, "{DIRECTORY}{}", name::escape(path))?;
+        Ok(())
+    }
+
+    /// Says which share of the pages the rows are of, once at most.
+    ///
+    /// # Errors
+    /// The output failed.
+    pub fn sampled(&mut self, sampling: Sampling) -> Result<(), WriteError> {
+        let [begin, middle, end] = SAMPLED;
+        let (one_in, granule) = (sampling.one_in(), sampling.granule_bytes());
+        writeln!(self.out, "{begin}{one_in}{middle}{granule}{end}")?;
         Ok(())
     }
 
@@ -174,6 +187,18 @@ mod tests {
         }
         let text = writer.finish(None).unwrap();
         assert_eq!(read(&text[..]).unwrap().directories, ["/db/a\n%", "/é"]);
+    }
+
+    #[test]
+    fn which_share_was_recorded_is_read_again() {
+        let sampling = Sampling::new(10);
+        let mut writer = Writer::new(Vec::new()).unwrap();
+        writer.sampled(sampling.unwrap()).unwrap();
+        let text = writer.finish(None).unwrap();
+        let line = b"# sampled 1/10, granules of 16384 bytes\n";
+        assert!(text.ends_with(line), "{text:?}");
+        let trace = read(&text[..]).unwrap();
+        assert_eq!((trace.sampled, trace.stand_for(7)), (sampling, 70));
     }
 
     #[test]

@@ -7,8 +7,8 @@ use saiga_ftl::replay::Placement;
 use crate::compare::{ceiling, spared};
 
 use super::{
-    Align, Block, Content, Notice, Reach, Run, Section, Table, columns, condition_words,
-    placement_name, ratio, words,
+    Align, Block, Column, Condition, Content, Notice, Reach, Run, Section, Table, columns,
+    condition_words, placement_name, ratio, words,
 };
 
 const PLACEMENTS: [Placement; 3] = [
@@ -61,7 +61,7 @@ fn bars(runs: &[Run]) -> Bars {
             .first()
             .map_or(String::new(), |run| condition_words(run.condition)),
         groups: runs
-            .chunk_by(|a, b| (&a.set, a.by) == (&b.set, b.by))
+            .chunk_by(|a, b| a.label() == b.label())
             .map(group)
             .collect(),
     });
@@ -97,49 +97,87 @@ fn group(runs: &[Run]) -> BarGroup {
     }
 }
 
+/// Runs that differ in the size of units only are one row.
 fn table(runs: &[Run]) -> Table {
-    let mut rows = Vec::new();
-    for runs_of_one in by_condition(runs) {
-        if let Some(first) = runs_of_one.first() {
-            let ceiling = ceiling(runs, first).unwrap_or(0.0);
-            rows.push(Row::Group(format!(
-                "{}: no placement saves more than {}",
-                condition_words(first.condition),
-                number::percent(ceiling)
-            )));
+    let mut sizes: Vec<Option<u32>> = Vec::new();
+    for run in runs {
+        if !sizes.contains(&run.condition.unit_pages) {
+            sizes.push(run.condition.unit_pages);
         }
-        for run in runs_of_one {
-            let change = match ratio(runs, run) {
-                Some(ratio) if run.placement != Placement::OneStream => words::change(ratio),
-                Some(_) | None => "–".to_owned(),
-            };
-            let cells = [
+    }
+    let mut rows = Vec::new();
+    for runs_of_one in runs.chunk_by(|a, b| a.condition.is_like(&b.condition)) {
+        let first = &runs_of_one[0];
+        rows.push(title(runs, first, sizes.len()));
+        let is_first = |run: &&Run| run.condition == first.condition;
+        for run in runs_of_one.iter().filter(is_first) {
+            let names = [
                 run.label(),
                 placement_name(run.placement).to_owned(),
                 run.case.streams.len().to_string(),
-                format!("{:.3}", run.case.outcome.waf()),
-                run.half_range()
-                    .map_or("–".to_owned(), |half| format!("{half:.3}")),
-                change,
-                match spared(runs, run) {
-                    Some(share) if run.placement != Placement::OneStream => number::percent(share),
-                    Some(_) | None => "–".to_owned(),
-                },
             ];
-            rows.push(Row::Cells(cells.map(Cell::new).into()));
+            let mut cells: Vec<Cell> = names.map(Cell::new).into();
+            for size in &sizes {
+                let is_it = |one: &&Run| one.condition.unit_pages == *size && one.is_like(run);
+                let found = runs_of_one.iter().find(is_it);
+                let texts = found.map_or(["–"; 4].map(str::to_owned), |run| figures(runs, run));
+                cells.extend(texts.map(Cell::new));
+            }
+            rows.push(Row::Cells(cells));
         }
     }
     Table {
         caption: "Every rule set under every placement".to_owned(),
-        columns: columns(&[
-            ("rules", Align::Left),
-            ("placement", Align::Left),
-            ("streams", Align::Right),
-            ("WAF", Align::Right),
-            ("±", Align::Right),
-            ("writes to flash", Align::Right),
-            ("moved pages that went", Align::Right),
-        ]),
+        columns: heading(&sizes),
         rows,
     }
+}
+
+/// The condition, and what no placement can exceed, unless the size of units changes that from
+/// column to column.
+fn title(runs: &[Run], first: &Run, sizes: usize) -> Row {
+    let condition = Condition {
+        unit_pages: first.condition.unit_pages.filter(|_| sizes == 1),
+        ..first.condition
+    };
+    let mut text = condition_words(condition);
+    if sizes == 1 {
+        let ceiling = number::percent(ceiling(runs, first).unwrap_or(0.0));
+        text.push_str(&format!(": no placement saves more than {ceiling}"));
+    }
+    Row::Group(text)
+}
+
+/// Write amplification, half its range, what is written to flash, and what is not moved any more.
+fn figures(runs: &[Run], run: &Run) -> [String; 4] {
+    let unless_base = |text: Option<String>| {
+        let text = text.filter(|_| !run.is_base());
+        text.unwrap_or("–".to_owned())
+    };
+    [
+        format!("{:.3}", run.case.outcome.waf()),
+        run.half_range()
+            .map_or("–".to_owned(), |half| format!("{half:.3}")),
+        unless_base(ratio(runs, run).map(words::change)),
+        unless_base(spared(runs, run).map(number::percent)),
+    ]
+}
+
+fn heading(sizes: &[Option<u32>]) -> Vec<Column> {
+    let mut columns = columns(&[
+        ("rules", Align::Left),
+        ("placement", Align::Left),
+        ("streams", Align::Right),
+    ]);
+    for size in sizes {
+        let size = size.filter(|_| sizes.len() > 1);
+        let size = size.map_or(String::new(), |pages| format!(", {pages} pages"));
+        for title in ["WAF", "±", "writes to flash", "moved pages that went"] {
+            columns.push(Column {
+                title: format!("{title}{size}"),
+                align: Align::Right,
+            });
+        }
+    }
+    columns
 }

@@ -23,7 +23,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     let by = content.sets.first().map(|set| set.by);
     let is_shown = |run: &&Run| {
         let is_first = run.placement == Placement::OneStream || Some(run.by) == by;
-        run.condition == condition && is_first && !run.is_oracle
+        run.condition == condition && is_first && run.without.is_none() && !run.is_oracle
     };
     for run in content.runs.iter().filter(is_shown) {
         let moved = run.case.outcome.measured.moved_pages();

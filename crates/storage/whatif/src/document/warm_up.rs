@@ -13,7 +13,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     let runs: Vec<&Run> = content
         .runs
         .iter()
-        .filter(|run| run.condition == condition)
+        .filter(|run| run.condition == condition && run.without.is_none())
         .collect();
     let placements = [
         Placement::InitiallyIsolated,

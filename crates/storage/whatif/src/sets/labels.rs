@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::rc::Rc;
 
 use saiga_ftl::trace::Trace;
 use saiga_streams::Hint;
 use saiga_streams::rules::{Place, Rule, Rules};
 
-use super::{By, Joined, Match};
+use super::{By, Joined, Match, Placed};
 
 /// Where hints begin to tell streams apart; below is the default stream.
 const FIRST_HINT: u64 = 2;
@@ -60,8 +61,10 @@ pub(super) fn join(rules: &Rules, trace: &Trace, written: &[u64], by: By) -> Joi
         matches,
         written_bytes: 0,
         is_given: false,
-        of_file,
-        no_file: 0,
+        placed: Rc::new(Placed {
+            of_file,
+            no_file: 0,
+        }),
     }
 }
 

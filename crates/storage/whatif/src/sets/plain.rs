@@ -10,13 +10,14 @@
 //! ```
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use regex::Regex;
 use saiga_ftl::replay::MAX_STREAMS;
 use saiga_ftl::trace::Trace;
 use serde::Deserialize;
 
-use super::{By, Joined, Match};
+use super::{By, Joined, Match, Placed};
 
 /// Which stream files go to.
 #[derive(Debug)]
@@ -143,8 +144,10 @@ impl Plain {
             matches,
             written_bytes: 0,
             is_given: false,
-            of_file,
-            no_file: self.no_file,
+            placed: Rc::new(Placed {
+                of_file,
+                no_file: self.no_file,
+            }),
         }
     }
 }

@@ -18,7 +18,7 @@ fn trace(files: &[(&str, u64)], directories: &[&str]) -> Trace {
         files: files.iter().map(|(name, _)| (*name).to_owned()).collect(),
         directories: directories.iter().map(|path| (*path).to_owned()).collect(),
         rows: (0..).zip(files).map(row).collect(),
-        recorded: None,
+        ..Trace::default()
     }
 }
 

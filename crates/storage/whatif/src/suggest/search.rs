@@ -11,7 +11,7 @@ use saiga_ftl::trace::Trace;
 
 use super::group::HINTS;
 use super::subjects::Subject;
-use super::{Options, Report, group};
+use super::{Report, Step, group};
 
 /// Pages of the sample, at most and at least, and the page writes that one repetition of it should have.
 const MOST_PAGES: f64 = 65_536.0;
@@ -22,7 +22,7 @@ const LENGTH: Length = Length {
     measured: 2,
 };
 /// A move is one that lowers write amplification by this share: less is not a difference (docs/ftl.md).
-const GAIN: f64 = 0.005;
+pub(super) const GAIN: f64 = 0.005;
 /// A stream is given up if that raises it by less.
 const LOSS: f64 = 0.001;
 /// What is written less than this share of all bytes is not moved by itself.
@@ -97,7 +97,8 @@ impl<'a> Search<'a> {
         trace: &'a Trace,
         footprint: &Footprint,
         subjects: &'a [Subject],
-        options: &Options,
+        device: &replay::Options,
+        simulations: u32,
         report: Report<'a>,
     ) -> Self {
         let mut subject_of = HashMap::new();
@@ -114,13 +115,13 @@ impl<'a> Search<'a> {
             device: replay::Options {
                 unit_pages: None,
                 length: LENGTH,
-                ..options.device.clone()
+                ..device.clone()
             },
-            most: options.simulations,
-            limit: options.simulations,
+            most: simulations,
+            limit: simulations,
             made: 0,
             known: HashMap::new(),
-            rng: fastrand::Rng::with_seed(options.device.seed),
+            rng: fastrand::Rng::with_seed(device.seed),
             report,
         }
     }
@@ -311,7 +312,11 @@ impl<'a> Search<'a> {
             &mut replay::silent,
         );
         self.made += 1;
-        if (self.report)(self.made, self.most).is_break() {
+        let step = Step::Searching {
+            made: self.made,
+            most: self.most,
+        };
+        if (self.report)(step).is_break() {
             return Err(Stop::Interrupted);
         }
         match case {

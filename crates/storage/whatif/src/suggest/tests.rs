@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use proptest::prelude::*;
+use saiga_ftl::Policy;
 use saiga_ftl::replay::{Placement, Rules as _, silent};
 use saiga_ftl::trace::{Op, Row};
 use saiga_streams::Hint;
@@ -13,6 +14,13 @@ use crate::measure::Behaviour;
 use crate::sets::{By, Set};
 
 const PAGE: u64 = 4096;
+const DEFAULT: Condition = Condition {
+    utilisation: 0.9,
+    over_provisioning: 0.07,
+    policy: Policy::Greedy,
+    trim: true,
+    unit_pages: None,
+};
 
 #[derive(Default)]
 struct Maker {
@@ -38,14 +46,35 @@ impl Maker {
     }
 
     fn suggest(&self, simulations: u32) -> Suggestion {
+        let device = replay::Options::default();
+        self.suggest_for(&device, &[DEFAULT], simulations).unwrap()
+    }
+
+    fn suggest_for(
+        &self,
+        device: &replay::Options,
+        conditions: &[Condition],
+        simulations: u32,
+    ) -> Result<Suggestion, SuggestError> {
+        let go_on = &mut |_| ControlFlow::Continue(());
+        self.suggest_until(device, conditions, simulations, go_on)
+    }
+
+    fn suggest_until(
+        &self,
+        device: &replay::Options,
+        conditions: &[Condition],
+        simulations: u32,
+        report: Report<'_>,
+    ) -> Result<Suggestion, SuggestError> {
         let footprint = Footprint::of(&self.trace, PAGE).unwrap();
         let options = Options {
-            device: replay::Options::default(),
+            conditions: conditions.to_vec(),
             page_bytes: PAGE,
             simulations,
         };
-        let go_on = &mut |_, _| ControlFlow::Continue(());
-        suggest(&self.trace, &footprint, &options, go_on).unwrap()
+        let replays = &mut Replays::new(&footprint, device);
+        suggest(&self.trace, replays, &options, report)
     }
 }
 
@@ -166,17 +195,11 @@ fn there_are_no_more_streams_than_a_set_may_have() {
             maker.now_ns += pause_ns;
         }
     }
-    let footprint = Footprint::of(&maker.trace, PAGE).unwrap();
-    let options = Options {
-        device: replay::Options {
-            handles: 128,
-            ..replay::Options::default()
-        },
-        page_bytes: PAGE,
-        simulations: 0,
+    let device = replay::Options {
+        handles: 128,
+        ..replay::Options::default()
     };
-    let go_on = &mut |_, _| ControlFlow::Continue(());
-    let suggestion = suggest(&maker.trace, &footprint, &options, go_on).unwrap();
+    let suggestion = maker.suggest_for(&device, &[DEFAULT], 0).unwrap();
     let set = Set::of_labels("suggested", suggestion.rules, true);
     set.join(&maker.trace, By::Stream).unwrap();
 }
@@ -304,14 +327,8 @@ fn what_no_rule_can_name_is_said() {
         op: Op::Write,
         file: None,
     });
-    let footprint = Footprint::of(&nameless.trace, PAGE).unwrap();
-    let options = Options {
-        device: replay::Options::default(),
-        page_bytes: PAGE,
-        simulations: 1,
-    };
-    let go_on = &mut |_, _| ControlFlow::Continue(());
-    let error = suggest(&nameless.trace, &footprint, &options, go_on).unwrap_err();
+    let device = replay::Options::default();
+    let error = nameless.suggest_for(&device, &[DEFAULT], 1).unwrap_err();
     assert!(matches!(error, SuggestError::NoFiles), "{error}");
 }
 
@@ -340,36 +357,32 @@ fn a_trace_of_one_moment_says_nothing_of_lifetimes() {
         maker.row(Op::Write, page, 1, file);
         maker.now_ns = 0;
     }
-    let footprint = Footprint::of(&maker.trace, PAGE).unwrap();
-    let options = Options {
-        device: replay::Options::default(),
-        page_bytes: PAGE,
-        simulations: 8,
-    };
-    let go_on = &mut |_, _| ControlFlow::Continue(());
-    let error = suggest(&maker.trace, &footprint, &options, go_on).unwrap_err();
+    let device = replay::Options::default();
+    let error = maker.suggest_for(&device, &[DEFAULT], 8).unwrap_err();
     assert!(matches!(error, SuggestError::NoTime), "{error}");
 }
 
 #[test]
 fn a_search_can_be_ended() {
     let maker = mix();
-    let footprint = Footprint::of(&maker.trace, PAGE).unwrap();
-    let options = Options {
-        device: replay::Options::default(),
-        page_bytes: PAGE,
-        simulations: 50,
-    };
     let mut made = 0;
-    let stop = &mut |now, _| {
-        made = now;
-        if now == 3 {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
+    let stop = &mut |step| match step {
+        Step::Searching {
+            made: now,
+            most: 50,
+        } => {
+            made = now;
+            if now == 3 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         }
+        Step::Searching { .. } | Step::Comparing { .. } => panic!("{step:?}"),
     };
-    let error = suggest(&maker.trace, &footprint, &options, stop).unwrap_err();
+    let device = replay::Options::default();
+    let error = maker.suggest_until(&device, &[DEFAULT], 50, stop);
+    let error = error.unwrap_err();
     assert!(matches!(error, SuggestError::Interrupted), "{error}");
     assert_eq!(made, 3);
 }
@@ -410,10 +423,8 @@ proptest! {
             maker.now_ns += pause_s * 1_000_000_000;
         }
         prop_assume!(maker.trace.rows.iter().any(|row| row.op == Op::Write));
-        let footprint = Footprint::of(&maker.trace, PAGE).unwrap();
-        let options = Options { device: replay::Options::default(), page_bytes: PAGE, simulations: 8 };
-        let go_on = &mut |_, _| ControlFlow::Continue(());
-        let Ok(suggestion) = suggest(&maker.trace, &footprint, &options, go_on) else {
+        let device = replay::Options::default();
+        let Ok(suggestion) = maker.suggest_for(&device, &[DEFAULT], 8) else {
             return Ok(());
         };
         let rules = file::parse(Path::new("again.toml"), &suggestion.rules.to_toml()).unwrap();

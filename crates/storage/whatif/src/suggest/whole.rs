@@ -1,30 +1,49 @@
-//! What is suggested, beside the known sets on the whole trace: a search on a sample may end in
+//! What is suggested, beside the known sets on the whole trace: a search on a sample, under one
+//! condition, may end in
 //! something worse.
 //!
-//! Write amplification is the mean of both isolations, by the streams of the rules and by their
-//! hints, as `simulate` finds it.
+//! They are compared as `simulate` shows them: under every condition, initially and persistently
+//! isolated, by the streams of the rules and by their hints.
 
 use std::ops::ControlFlow;
 
-use saiga_ftl::replay::{self, Footprint, Placement, ReplayError};
+use saiga_document::number;
+use saiga_ftl::replay::{Placement, ReplayError};
 use saiga_ftl::trace::Trace;
 use saiga_streams::rules::Rules;
 
-use super::search::Stop;
+use super::search::{GAIN, Stop};
+use super::{Report, Step};
+use crate::compare::Condition;
+use crate::replays::Replays;
 use crate::sets::{self, By, Joined, Kind, Set};
 
 /// What the suggested rules come to on the whole trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Whole {
-    /// Write amplification of one stream.
+    /// Write amplification of one stream under the first condition.
     pub none: f64,
     /// That of the rules by their streams: the mean of both isolations.
     pub by_stream: f64,
     /// That of the rules by their hints.
     pub by_hint: f64,
+    /// Write amplifications that were compared with those of each known set.
+    pub compared: usize,
     /// The known set whose files, streams and hints these are, because it was better than what the
     /// search found.
-    pub kept: Option<String>,
+    pub kept: Option<Kept>,
+}
+
+/// A known set in the place of what the search found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept {
+    /// The set.
+    pub set: String,
+    /// In so many of the comparisons, what the search found was worse than a known set.
+    pub worse: usize,
+    /// By so much at most, as a share; infinite where it has too many streams for a device that the
+    /// set fits on.
+    pub most: f64,
 }
 
 impl Whole {
@@ -35,16 +54,30 @@ impl Whole {
             none,
             by_stream,
             by_hint,
+            compared,
             kept,
         } = self;
         let mut text = format!(
             "On the whole trace, write amplification is {none:.3} with one stream, {by_stream:.3} with the streams of these \
              rules, and {by_hint:.3} with their hints alone."
         );
-        if let Some(set) = kept {
-            text.push_str(&format!(
-                " The rules are those of the set {set}: the search found nothing better."
-            ));
+        match kept {
+            Some(Kept { set, worse, most }) => {
+                let most = if most.is_finite() {
+                    format!("by {} at most", number::percent(*most))
+                } else {
+                    "or does not fit".to_owned()
+                };
+                text.push_str(&format!(
+                    " The rules are those of the set {set}: what the search found is worse than a known set in {worse} of \
+                     {compared} comparisons, {most}."
+                ));
+            }
+            None if *compared > 0 => text.push_str(&format!(
+                " No known set is better in the mean, or by {} or more in any of {compared} comparisons.",
+                number::percent(GAIN)
+            )),
+            None => {}
         }
         text
     }
@@ -54,91 +87,116 @@ impl Whole {
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) rules: Rules,
-    /// The known set that they are.
+    /// The known set that they are; `None` for what the search found.
     pub(super) of: Option<String>,
 }
 
 /// Simulations of the whole trace.
-pub(super) struct Judge<'a> {
+pub(super) struct Judge<'a, 'b> {
     pub(super) trace: &'a Trace,
-    pub(super) footprint: &'a Footprint,
-    pub(super) device: &'a replay::Options,
-    pub(super) go_on: &'a mut dyn FnMut() -> ControlFlow<()>,
+    pub(super) replays: &'a mut Replays<'b>,
+    pub(super) conditions: &'a [Condition],
+    pub(super) report: Report<'a>,
 }
 
-/// By streams, and by hints.
-type Both = [f64; 2];
+/// Write amplifications in the order of [`Judge::cells`].
+type Cells = Vec<f64>;
+/// Of one condition: two isolations by streams, and two by hints.
+const EACH: usize = 4;
 
-impl Judge<'_> {
-    /// The first candidate that is worse than no known set by streams and by hints; else the one
-    /// with the least write amplification by hints, which are all that the labeller sets. The
-    /// number of the candidate, and what it comes to.
+impl Judge<'_, '_> {
+    /// The first candidate, unless a known set is better (see [`is_beaten`]). Then the first of the
+    /// others of which that cannot be said; else that of them with the least write amplification by
+    /// hints, which are all that the labeller sets. The number of the candidate, and what it comes
+    /// to.
     pub(super) fn choose(
         &mut self,
         candidates: &[Candidate],
         known: &[Set],
     ) -> Result<(usize, Whole), Stop> {
-        let none = self.simulate(&sets::none(self.trace), Placement::OneStream)?;
-        let mut limit: Both = [f64::INFINITY; 2];
-        for set in known {
-            let found = self.both(set)?;
-            limit = [limit[0].min(found[0]), limit[1].min(found[1])];
-        }
-        let mut best: Option<(usize, Both)> = None;
-        for (number, candidate) in candidates.iter().enumerate() {
+        let mut step = Comparing {
+            number: 0,
+            count: 1 + (candidates.len() + known.len()) * EACH * self.conditions.len(),
+        };
+        let first = self.conditions[0];
+        let none = sets::none(self.trace);
+        let none = self.simulate(&none, Placement::OneStream, first, &mut step)?;
+        let known = known.iter().map(|set| self.cells(set, &mut step));
+        let known: Vec<Cells> = known.collect::<Result<_, _>>()?;
+        let mut all: Vec<Cells> = Vec::new();
+        for candidate in candidates {
             let set = Set::of_labels("candidate", candidate.rules.clone(), true);
-            let found = self.both(&set)?;
-            let is_good = found[0] <= limit[0] && found[1] <= limit[1];
-            if is_good || best.is_none_or(|(_, known)| found[1] < known[1]) {
-                best = Some((number, found));
-            }
-            if is_good {
+            all.push(self.cells(&set, &mut step)?);
+            if !is_beaten(&all[0], &known) {
                 break;
             }
         }
-        let is_found = |(_, found): &(usize, Both)| found.iter().all(|waf| waf.is_finite());
-        let (number, [by_stream, by_hint]) = best.filter(is_found).ok_or(Stop::Impossible)?;
-        let kept = candidates
-            .get(number)
-            .and_then(|candidate| candidate.of.clone());
+        let rank = |number: &usize| {
+            let [_, by_hint] = sums(&all[*number]);
+            (is_beaten(&all[*number], &known), by_hint)
+        };
+        let number = (1..all.len()).min_by(|a, b| {
+            let (a, b) = (rank(a), rank(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        });
+        let number = number.unwrap_or(0);
+        let [by_stream, by_hint] = sums(&all[number][..EACH]).map(|sum| sum / 2.0);
+        if !(by_stream.is_finite() && by_hint.is_finite()) {
+            return Err(Stop::Impossible);
+        }
         let whole = Whole {
             none,
             by_stream,
             by_hint,
-            kept,
+            compared: known.first().map_or(0, Vec::len),
+            kept: candidates[number].of.as_ref().map(|set| {
+                let (worse, most) = excess(&all[0], &known);
+                let set = set.clone();
+                Kept { set, worse, most }
+            }),
         };
         Ok((number, whole))
     }
 
-    fn both(&mut self, set: &Set) -> Result<Both, Stop> {
-        let mut both = [f64::INFINITY; 2];
-        for (found, by) in both.iter_mut().zip([By::Stream, By::Hint]) {
-            // A set with more streams than can be told apart is refused where it is asked for.
-            let Ok(joined) = set.join(self.trace, by) else {
-                continue;
-            };
-            let mut isolations = [f64::INFINITY; 2];
-            let placements = [
-                Placement::InitiallyIsolated,
-                Placement::PersistentlyIsolated,
-            ];
-            for (waf, placement) in isolations.iter_mut().zip(placements) {
-                match self.simulate(&joined, placement) {
-                    Err(Stop::Impossible) => {}
-                    simulated => *waf = simulated?,
+    /// For each condition write amplification by streams, initially and persistently isolated, and
+    /// by hints; infinite where it does not fit.
+    fn cells(&mut self, set: &Set, step: &mut Comparing) -> Result<Cells, Stop> {
+        let mut cells = Vec::new();
+        // A set with more streams than can be told apart is refused where it is asked for.
+        let joined = [By::Stream, By::Hint].map(|by| set.join(self.trace, by).ok());
+        for &condition in self.conditions {
+            for joined in &joined {
+                for placement in [
+                    Placement::InitiallyIsolated,
+                    Placement::PersistentlyIsolated,
+                ] {
+                    let waf = joined.as_ref().map_or(Err(Stop::Impossible), |joined| {
+                        self.simulate(joined, placement, condition, step)
+                    });
+                    cells.push(match waf {
+                        Err(Stop::Impossible) => f64::INFINITY,
+                        waf => waf?,
+                    });
                 }
             }
-            *found = f64::midpoint(isolations[0], isolations[1]);
         }
-        Ok(both)
+        Ok(cells)
     }
 
-    fn simulate(&mut self, set: &Joined, placement: Placement) -> Result<f64, Stop> {
-        let go_on = &mut self.go_on;
-        let case = replay::replay(self.footprint, set, placement, self.device, &mut |_| {
-            go_on()
-        });
-        match case {
+    fn simulate(
+        &mut self,
+        set: &Joined,
+        placement: Placement,
+        condition: Condition,
+        step: &mut Comparing,
+    ) -> Result<f64, Stop> {
+        let Self {
+            replays, report, ..
+        } = self;
+        step.number += 1;
+        let Comparing { number, count } = *step;
+        let mut go_on = |_| -> ControlFlow<()> { report(Step::Comparing { number, count }) };
+        match replays.case(set, placement, condition, &mut go_on) {
             Ok(case) => Ok(case.outcome.waf()),
             Err(ReplayError::Interrupted) => Err(Stop::Interrupted),
             Err(
@@ -150,6 +208,47 @@ impl Judge<'_> {
             ) => Err(Stop::Impossible),
         }
     }
+}
+
+/// See [`Step::Comparing`].
+struct Comparing {
+    number: usize,
+    count: usize,
+}
+
+/// Whether a known set is better: in the mean by streams, in the mean by hints, or anywhere by
+/// [`GAIN`] or more.
+fn is_beaten(cells: &[f64], known: &[Cells]) -> bool {
+    known.iter().any(|known| {
+        let means = sums(cells).into_iter().zip(sums(known));
+        let mut all = cells.iter().zip(known);
+        means.into_iter().any(|(own, other)| own > other)
+            || all.any(|(own, other)| *own >= other * (1.0 + GAIN))
+    })
+}
+
+/// By streams, and by hints.
+fn sums(cells: &[f64]) -> [f64; 2] {
+    let of = |from: usize| {
+        let each = cells.chunks(EACH).map(|one| one[from] + one[from + 1]);
+        each.sum()
+    };
+    [of(0), of(2)]
+}
+
+/// In how many cells a known set is better, and by which share at most.
+fn excess(cells: &[f64], known: &[Cells]) -> (usize, f64) {
+    let best = |cell: usize| {
+        let all = known.iter().map(|known| known[cell]);
+        all.fold(f64::INFINITY, f64::min)
+    };
+    let above = cells
+        .iter()
+        .enumerate()
+        .map(|(cell, waf)| (waf, best(cell)));
+    let above = above.filter(|(waf, best)| *waf > best);
+    let most = above.clone().map(|(waf, best)| waf / best - 1.0);
+    (above.count(), most.fold(0.0, f64::max))
 }
 
 /// The rules of a set, if it has the labeller's.

@@ -1,0 +1,221 @@
+//! Files of a MySQL or MariaDB server that lie outside the labelled directories: logs, undo tablespaces, doublewrite files.
+//!
+//! The indexes of binary logs in the data directory tell, and the options of the server that works there: those of its
+//! command line and of its option files. Where no server works, the default option files tell, if they are of this
+//! directory. What none of them says is not found, and neither is what SET PERSIST has moved.
+
+use std::fmt;
+use std::fs::{self, File, Metadata};
+use std::io::Read as _;
+use std::ops::ControlFlow;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::links;
+use crate::route::System;
+use crate::tree::{self, Found};
+
+/// Longest index that is read.
+const INDEX_BYTES: u64 = 1 << 20;
+/// Where the servers of distributions have their data, unless they are told otherwise.
+const DEFAULT_DIR: &str = "/var/lib/mysql";
+const BINARY_LOGS: &str = "binary logs";
+const RELAY_LOGS: &str = "relay logs";
+
+/// Options, what they move, and whether they name files instead of a directory.
+const OPTIONS: [(&str, &str, bool); 5] = [
+    ("log-bin", BINARY_LOGS, true),
+    ("relay-log", RELAY_LOGS, true),
+    ("innodb-undo-directory", "undo tablespaces", false),
+    ("innodb-log-group-home-dir", "redo logs", false),
+    ("innodb-doublewrite-dir", "doublewrite files", false),
+];
+/// Options that say which option files are read.
+const OF_FILES: [&str; 3] = [
+    "--defaults-file=/",
+    "--defaults-extra-file=/",
+    "--defaults-group-suffix=",
+];
+
+/// Files outside the labelled directories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// What they are, in the plural.
+    pub what: &'static str,
+    /// The directory that they lie in.
+    pub dir: PathBuf,
+}
+
+impl fmt::Display for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, dir } = self;
+        let dir = dir.display();
+        write!(
+            f,
+            "{what} lie in {dir}, which is not labelled; give this directory, too"
+        )
+    }
+}
+
+/// What lies elsewhere, each directory once. `defaults` answers what option files say to a server, one option each, when it
+/// is started with some options of its own.
+pub fn find(
+    dirs: &[PathBuf],
+    system: &System,
+    defaults: &dyn Fn(&[String]) -> Vec<String>,
+) -> Vec<Elsewhere> {
+    let mut all: Vec<Elsewhere> = Vec::new();
+    for dir in dirs.iter().filter(|dir| is_data(dir)) {
+        let options = options(dir, system, defaults);
+        let configured = OPTIONS.iter().filter_map(|(option, what, is_file)| {
+            let value = value(&options, option).filter(|value| !value.is_empty())?;
+            let path = dir.join(value);
+            let dir = if *is_file {
+                path.parent()?.to_owned()
+            } else {
+                path
+            };
+            Some(Elsewhere { what, dir })
+        });
+        for mut found in indexed(dir).into_iter().chain(configured) {
+            found.dir = real(&found.dir);
+            if !all.contains(&found) && !is_labelled(&found.dir, dirs) {
+                all.push(found);
+            }
+        }
+    }
+    all
+}
+
+/// Whether a server of the two keeps its data in a directory.
+fn is_data(dir: &Path) -> bool {
+    dir.join("ibdata1").exists() || dir.join("mysql").is_dir()
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Where the logs lie that the indexes in a directory name.
+fn indexed(dir: &Path) -> Vec<Elsewhere> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let indexes = entries.map(|entry| entry.path());
+    let indexes = indexes.filter(|path| path.extension().is_some_and(|ending| ending == "index"));
+    let mut found = Vec::new();
+    for index in indexes.filter(|path| path.is_file()) {
+        let mut text = String::new();
+        let file = File::open(&index);
+        let read = file.and_then(|file| file.take(INDEX_BYTES).read_to_string(&mut text));
+        if read.is_err() {
+            continue;
+        }
+        for log in text.lines().map(Path::new) {
+            let is_numbered = log.extension().is_some_and(|ending| {
+                ending.len() >= 6 && ending.as_encoded_bytes().iter().all(u8::is_ascii_digit)
+            });
+            let name = log.file_name().unwrap_or_default().to_string_lossy();
+            if let Some(parent) = log.parent().filter(|_| is_numbered) {
+                found.push(Elsewhere {
+                    what: if name.contains("relay") {
+                        RELAY_LOGS
+                    } else {
+                        BINARY_LOGS
+                    },
+                    dir: dir.join(parent),
+                });
+            }
+        }
+    }
+    found
+}
+
+/// The options of the server that has its data in a directory; the last one of a name holds.
+fn options(
+    dir: &Path,
+    system: &System,
+    defaults: &dyn Fn(&[String]) -> Vec<String>,
+) -> Vec<String> {
+    if let Some(own) = command_line(dir, system) {
+        let of_files = own.iter().filter(|option| {
+            let mut all = OF_FILES.iter();
+            all.any(|start| option.starts_with(start))
+        });
+        let of_files: Vec<String> = of_files.cloned().collect();
+        let has_files = !own.iter().any(|option| option == "--no-defaults");
+        let mut all = if has_files {
+            defaults(&of_files)
+        } else {
+            Vec::new()
+        };
+        all.extend(own);
+        return all;
+    }
+    let all = defaults(&[]);
+    let data = value(&all, "datadir").unwrap_or(DEFAULT_DIR);
+    if real(Path::new(data)) == real(dir) {
+        all
+    } else {
+        Vec::new()
+    }
+}
+
+/// The value of an option, empty if it has none.
+fn value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
+    options.iter().rev().find_map(|option| {
+        let option = option.strip_prefix("--")?;
+        let option = option.strip_prefix("loose-").unwrap_or(option);
+        let (key, value) = option.split_once('=').unwrap_or((option, ""));
+        (key.replace('_', "-") == name).then_some(value)
+    })
+}
+
+/// The command line of the server that works in a directory.
+fn command_line(dir: &Path, system: &System) -> Option<Vec<String>> {
+    let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    let own = dir.metadata().map(identity).ok()?;
+    let entries = fs::read_dir(system.root().join("proc")).ok()?.flatten();
+    let mut lines = entries.filter_map(|process| {
+        let process = process.path();
+        let cwd = process.join("cwd").metadata().map(identity).ok()?;
+        let line = (cwd == own).then(|| fs::read(process.join("cmdline")).ok())??;
+        let line = String::from_utf8_lossy(&line);
+        let words: Vec<String> = line.split('\0').map(str::to_owned).collect();
+        let program = Path::new(words.first()?).file_name()?.to_string_lossy();
+        let is_server = ["mysqld", "mariadbd"]
+            .iter()
+            .any(|name| program.starts_with(name));
+        (is_server && !program.ends_with("_safe")).then_some(words)
+    });
+    lines.next()
+}
+
+/// Whether a directory is within a labelled one, or a link in one leads to it.
+fn is_labelled(place: &Path, dirs: &[PathBuf]) -> bool {
+    dirs.iter().any(|dir| {
+        let dir = real(dir);
+        place.starts_with(&dir) || leads_to(&dir, place)
+    })
+}
+
+fn leads_to(dir: &Path, place: &Path) -> bool {
+    let Ok(open) = tree::open_dir(dir) else {
+        return false;
+    };
+    let mut is_found = false;
+    tree::walk(open.as_fd(), Path::new(""), &mut |below, found| {
+        if matches!(found, Found::Elsewhere) {
+            let end = links::follow(&dir.join(below));
+            is_found = end.is_ok_and(|end| place.starts_with(end.path));
+        }
+        if is_found {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    is_found
+}
+
+#[cfg(test)]
+mod tests;

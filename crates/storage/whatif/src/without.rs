@@ -1,0 +1,240 @@
+//! What a trace is without some of its files: what would be gained by not writing them at all.
+
+use std::path::Path;
+
+use saiga_ftl::trace::Trace;
+use saiga_streams::rules::file::glob;
+use saiga_streams::rules::{Place, Problem};
+
+use crate::sets::{Kind, Set, written_bytes};
+
+/// Files that are left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// What they are called.
+    pub name: String,
+    /// How many there are.
+    pub files: usize,
+    /// Bytes that the trace writes to them.
+    pub written_bytes: u64,
+    /// By the number of the file.
+    is_out: Vec<bool>,
+}
+
+/// Why a word names no files.
+#[derive(Debug, thiserror::Error)]
+pub enum WithoutError {
+    /// It is the stream of rules that match nothing.
+    #[error("--without {word}: the trace writes to no file of this stream")]
+    Stream {
+        /// The word.
+        word: String,
+    },
+    /// It is neither a stream nor the glob of a file.
+    #[error(
+        "--without {word}: no file of the trace matches this, and no rule has such a stream; {}",
+        match &streams[..] {
+            [] => "give a set with --rules".to_owned(),
+            streams => format!("streams are {}", streams.join(", ")),
+        }
+    )]
+    Unknown {
+        /// The word.
+        word: String,
+        /// The streams that there are.
+        streams: Vec<String>,
+    },
+    /// It is not even a glob.
+    #[error("--without {word}: {problem}")]
+    Glob {
+        /// The word.
+        word: String,
+        /// What is wrong with it.
+        problem: Problem,
+    },
+}
+
+impl LeftOut {
+    /// The files that some words name: each a `stream` of the rules in `sets`, else a glob of
+    /// places.
+    ///
+    /// # Errors
+    /// A word names no file that is written.
+    pub fn of(words: &[String], trace: &Trace, sets: &[&Set]) -> Result<Self, WithoutError> {
+        let written = written_bytes(trace);
+        let mut is_out = vec![false; trace.files.len()];
+        for word in words {
+            let is_named = named(word, trace, sets)?;
+            let bytes = |file: usize| if is_named[file] { written[file] } else { 0 };
+            if (0..is_out.len()).map(bytes).sum::<u64>() == 0 {
+                return Err(nothing(word, sets));
+            }
+            for (out, named) in is_out.iter_mut().zip(is_named) {
+                *out |= named;
+            }
+        }
+        let out = is_out.iter().zip(&written).filter(|(out, _)| **out);
+        Ok(Self {
+            name: words.join(", "),
+            files: out.clone().count(),
+            written_bytes: out.map(|(_, bytes)| bytes).sum(),
+            is_out,
+        })
+    }
+
+    /// Whether a file is left out; what belongs to no file is not.
+    #[must_use]
+    pub fn has(&self, file: Option<u32>) -> bool {
+        file.is_some_and(|file| self.is_out.get(file as usize) == Some(&true))
+    }
+}
+
+/// The streams that rules name, each once.
+fn streams<'a>(sets: &[&'a Set]) -> Vec<&'a str> {
+    let mut streams: Vec<&str> = Vec::new();
+    for set in sets {
+        let Kind::Labels(rules) = &set.rules else {
+            continue;
+        };
+        for stream in rules.rules.iter().filter_map(|rule| rule.stream.as_deref()) {
+            if !streams.contains(&stream) {
+                streams.push(stream);
+            }
+        }
+    }
+    streams
+}
+
+/// Whether each file is one that a word names.
+fn named(word: &str, trace: &Trace, sets: &[&Set]) -> Result<Vec<bool>, WithoutError> {
+    if streams(sets).contains(&word) {
+        let is_of_stream = |name: &String| {
+            sets.iter().any(|set| match &set.rules {
+                Kind::Labels(rules) => {
+                    let rule = rules.find(&place(trace, name));
+                    rule.is_some_and(|(_, rule)| rule.stream.as_deref() == Some(word))
+                }
+                Kind::Plain(_) => false,
+            })
+        };
+        return Ok(trace.files.iter().map(is_of_stream).collect());
+    }
+    let pattern = glob(word).map_err(|problem| WithoutError::Glob {
+        word: word.to_owned(),
+        problem,
+    })?;
+    let matches = |name: &String| pattern.matches(&place(trace, name));
+    Ok(trace.files.iter().map(matches).collect())
+}
+
+fn place<'a>(trace: &Trace, name: &'a str) -> Place<'a> {
+    Place {
+        relative: Path::new(trace.place(name)),
+        absolute: Path::new(name),
+    }
+}
+
+fn nothing(word: &str, sets: &[&Set]) -> WithoutError {
+    let word = word.to_owned();
+    let streams = streams(sets);
+    if streams.contains(&word.as_str()) {
+        return WithoutError::Stream { word };
+    }
+    WithoutError::Unknown {
+        word,
+        streams: streams.into_iter().map(str::to_owned).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use saiga_ftl::trace::{Op, Row};
+
+    use super::*;
+
+    fn trace() -> Trace {
+        let names = [
+            "/db/#ib_16384_0.dblwr",
+            "/db/shop/t1.ibd",
+            "/db/shop/t2.ibd",
+            "/db/binlog.000001",
+            "/db/ibtmp1",
+        ];
+        let mut trace = Trace {
+            files: names.map(str::to_owned).into(),
+            directories: vec!["/db".to_owned()],
+            ..Trace::default()
+        };
+        // Nothing is written to the last one.
+        for file in 0..4 {
+            trace.rows.push(Row {
+                t_ns: 0,
+                lba: 0,
+                len: 512 << file,
+                op: Op::Write,
+                file: Some(file),
+            });
+        }
+        trace
+    }
+
+    fn left_out(words: &[&str]) -> Result<LeftOut, String> {
+        let (mysql, _) = Set::load("mysql").unwrap();
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        LeftOut::of(&words, &trace(), &[&mysql]).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_word_is_a_stream_or_a_glob() {
+        for (words, expected) in [
+            (&["doublewrite"][..], &[0][..]),
+            (&["data"], &[1, 2]),
+            (&["**/t2.ibd"], &[2]),
+            (&["doublewrite", "binlog.*", "#ib_*"], &[0, 3]),
+        ] {
+            let found = left_out(words).unwrap();
+            let files: Vec<u32> = (0..5).filter(|file| found.has(Some(*file))).collect();
+            assert_eq!(files, expected, "{words:?}");
+            let bytes: u64 = expected.iter().map(|file| 512 << file).sum();
+            assert_eq!(
+                (found.files, found.written_bytes),
+                (expected.len(), bytes),
+                "{words:?}"
+            );
+            assert_eq!(found.name, words.join(", "));
+            assert!(!found.has(None) && !found.has(Some(9)));
+        }
+    }
+
+    #[test]
+    fn a_word_that_names_nothing_is_refused() {
+        for (word, expected) in [
+            (
+                "temporary",
+                "--without temporary: the trace writes to no file of this stream",
+            ),
+            (
+                "doublewrit",
+                "--without doublewrit: no file of the trace matches this, and no rule has such a stream; streams are \
+                 doublewrite, redo,",
+            ),
+            (
+                "a[",
+                "--without a[: cannot read the glob `a[`: unclosed character class",
+            ),
+            (
+                "/db/ibtmp1",
+                "--without /db/ibtmp1: `/db/ibtmp1` can match nothing",
+            ),
+        ] {
+            let found = left_out(&[word]).unwrap_err();
+            assert!(found.starts_with(expected), "{found}");
+        }
+        let words = ["redo".to_owned()];
+        let found = LeftOut::of(&words, &trace(), &[]).unwrap_err().to_string();
+        assert!(
+            found.ends_with("no rule has such a stream; give a set with --rules"),
+            "{found}"
+        );
+    }
+}
