@@ -1,5 +1,5 @@
 //! O_NONBLOCK of a connection, which every receive and send that would wait must know, and
-//! whether a program that does not block there waits where a hook sees it.
+//! whether a program that does not wait in these calls waits where a hook sees it.
 //!
 //! The flag belongs to the open file description: another process that has the
 //! connection by fork changes it for us, too. Its hook counts that in memory of the
@@ -23,6 +23,19 @@ pub(crate) struct NonBlock {
     opened: AtomicU32,
     /// A hook has seen a wait: poll, select, or epoll_wait on a set that had the connection.
     waited: AtomicBool,
+    /// What receives say about the waits of a program whose descriptor blocks.
+    receives: AtomicU8,
+}
+
+/// Values of `NonBlock::receives`.
+mod receives {
+    /// None with MSG_DONTWAIT has found nothing.
+    pub(super) const ORDINARY: u8 = 0;
+    /// One with MSG_DONTWAIT has found nothing, and none without that flag followed: the program
+    /// waits in another call.
+    pub(super) const HURRIED: u8 = 1;
+    /// One without the flag followed: the program waits by receiving.
+    pub(super) const WAITED: u8 = 2;
 }
 
 impl NonBlock {
@@ -33,11 +46,35 @@ impl NonBlock {
             learnt_at,
             opened,
             waited,
+            receives,
         } = self;
         known.store(0, Ordering::Relaxed);
         learnt_at.store(family::flag_changes(), Ordering::Relaxed);
         opened.store(fork::forks(), Ordering::Relaxed);
         waited.store(false, Ordering::Relaxed);
+        receives.store(receives::ORDINARY, Ordering::Relaxed);
+    }
+
+    /// The program is about to receive. After a receive that would not wait this one shows that the
+    /// program waits here after all.
+    pub(crate) fn note_receive(&self, fd: Fd, flags: i32) {
+        let hurried = self.receives.load(Ordering::Relaxed) == receives::HURRIED;
+        if hurried && flags & libc::MSG_DONTWAIT == 0 && !self.is_set(fd) {
+            self.receives.store(receives::WAITED, Ordering::Relaxed);
+        }
+    }
+
+    /// A receive with these flags has found nothing.
+    pub(crate) fn note_nothing(&self, flags: i32) {
+        let ordinary = self.receives.load(Ordering::Relaxed) == receives::ORDINARY;
+        if ordinary && flags & libc::MSG_DONTWAIT != 0 {
+            self.receives.store(receives::HURRIED, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the program waits by other calls than those that receive and send.
+    pub(crate) fn waits_elsewhere(&self, fd: Fd) -> bool {
+        self.receives.load(Ordering::Relaxed) == receives::HURRIED || self.is_set(fd)
     }
 
     /// The flag is known from the call that opened the connection.
@@ -108,6 +145,7 @@ mod tests {
             learnt_at: AtomicU32::new(0),
             opened: AtomicU32::new(0),
             waited: AtomicBool::new(false),
+            receives: AtomicU8::new(receives::ORDINARY),
         };
         flag.forget();
         flag
@@ -140,5 +178,32 @@ mod tests {
             flag.is_set(fd),
             "a process that has both may have changed it"
         );
+    }
+
+    #[test]
+    fn receives_that_do_not_wait_show_no_wait_until_one_that_may() {
+        family::begin();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let stream = TcpStream::connect(address).expect("it listens");
+        let (fd, flag) = (stream.as_raw_fd(), new());
+        let receive = |flags| {
+            flag.note_receive(fd, flags);
+            flag.note_nothing(flags);
+            flag.waits_elsewhere(fd)
+        };
+        assert!(!receive(0), "with a time-out, which has passed");
+        assert!(receive(libc::MSG_DONTWAIT | libc::MSG_PEEK));
+        assert!(receive(libc::MSG_DONTWAIT));
+        assert!(!receive(0));
+        assert!(!receive(libc::MSG_DONTWAIT), "it has been seen to wait");
+
+        let other = new();
+        stream.set_nonblocking(true).expect("a socket option");
+        other.note_nothing(libc::MSG_DONTWAIT);
+        other.note_receive(fd, 0);
+        stream.set_nonblocking(false).expect("a socket option");
+        other.note_change();
+        assert!(other.waits_elsewhere(fd), "none of them could wait");
     }
 }
