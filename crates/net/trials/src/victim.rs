@@ -16,8 +16,9 @@ use std::{
 
 use saiga_channel::{
     diag,
-    layout::{DATA_AT, START_SHIFT},
+    layout::{DATA_AT, START_SHIFT, STRIDE_SHIFT},
     rendezvous::{self, Proposal, Refusal},
+    ring::Ring,
     segment::Segment,
     sys as kernel,
     tuple::Tuple,
@@ -178,6 +179,12 @@ impl Victim {
         }
         None
     }
+}
+
+/// Takes every byte out of a ring that the victim writes, unseen.
+pub fn drain(ring: &Ring) {
+    let unread = ring.pending(STRIDE_SHIFT).unwrap_or(0);
+    ring.skip(ring.tail(), unread);
 }
 
 /// The memory behind a descriptor, to be written without a mapping.

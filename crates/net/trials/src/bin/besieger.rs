@@ -16,14 +16,14 @@ use std::{
 
 use saiga_channel::{
     bell::Ringer,
-    layout::{DATA_AT, PLACES, STRIDE_SHIFT, Side},
+    layout::{DATA_AT, PLACES, Side},
     ring::Ring,
     segment::Segment,
     sys as kernel,
 };
 use saiga_trials::{
     scale::Dice,
-    victim::{FLOOR, Victim, open_memory, write_word},
+    victim::{FLOOR, Victim, drain, open_memory, write_word},
 };
 
 /// Rounds with a channel go on for this long unless the server ends them.
@@ -228,7 +228,7 @@ fn exchange(victim: &mut Victim, ring: &Ring) -> bool {
     while !ring.readable() && begin.elapsed() < Duration::from_millis(1) {
         thread::yield_now();
     }
-    ring.skip(STRIDE_SHIFT, u64::MAX);
+    drain(ring);
     served
 }
 

@@ -28,7 +28,7 @@ use saiga_channel::{
 use saiga_trials::{
     scale::Dice,
     sys,
-    victim::{FLOOR, LARGEST_SHIFT, Victim, open_memory, write_word},
+    victim::{FLOOR, LARGEST_SHIFT, Victim, drain, open_memory, write_word},
 };
 
 /// Segments that no peer with so few connections needs.
@@ -277,7 +277,7 @@ impl Attack {
             }
             ring.arm();
             self.0.chat(1);
-            ring.skip(STRIDE_SHIFT, u64::MAX);
+            drain(ring);
             if ring.frozen() {
                 return self.talk_on();
             }
