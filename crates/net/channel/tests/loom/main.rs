@@ -21,6 +21,7 @@ use saiga_channel::place::Place;
 use saiga_channel::ring::{Got, Put, Ring, Storage};
 
 mod recall;
+mod sleepers;
 
 /// Bytes whose unordered use loom reports.
 struct Cells(Vec<UnsafeCell<u8>>);
