@@ -548,3 +548,6 @@ pub(crate) fn delivered_by_kernel(fd: Fd) -> Option<u64> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,6 +34,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "witness.h"
 
@@ -593,6 +594,13 @@ SHARED bool join_sleeper(struct sleeper *sleeper)
 }
 
 /* ---- tools ------------------------------------------------------------- */
+SHARED uint64_t now_ns(void)
+{
+    struct timespec now;
+    MUST(clock_gettime(CLOCK_MONOTONIC, &now));
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /* Calls `order` with the number in each line of stdin, by `format`. Returns 2 at another line. */
 SHARED int obey(const char *format, void (*order)(long number))
 {
