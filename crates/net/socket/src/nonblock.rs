@@ -27,15 +27,18 @@ pub(crate) struct NonBlock {
     receives: AtomicU8,
 }
 
-/// Values of `NonBlock::receives`.
+/// Values of `NonBlock::receives`. A receive may wait if neither O_NONBLOCK nor MSG_DONTWAIT is set.
 mod receives {
-    /// None with MSG_DONTWAIT has found nothing.
-    pub(super) const ORDINARY: u8 = 0;
-    /// One with MSG_DONTWAIT has found nothing, and none without that flag followed: the program
-    /// waits in another call.
-    pub(super) const HURRIED: u8 = 1;
-    /// One without the flag followed: the program waits by receiving.
-    pub(super) const WAITED: u8 = 2;
+    /// None has found nothing, and none could have waited.
+    pub(super) const NONE: u8 = 0;
+    /// One could have waited.
+    pub(super) const MAY_WAIT: u8 = 1;
+    /// Then one with MSG_DONTWAIT has found nothing: the program waits in another call by now.
+    pub(super) const HURRIED: u8 = 2;
+    /// The same, and none could have waited before.
+    pub(super) const ONLY_HURRIED: u8 = 3;
+    /// After such a one, one could have waited: the program does both.
+    pub(super) const BOTH: u8 = 4;
 }
 
 impl NonBlock {
@@ -52,29 +55,44 @@ impl NonBlock {
         learnt_at.store(family::flag_changes(), Ordering::Relaxed);
         opened.store(fork::forks(), Ordering::Relaxed);
         waited.store(false, Ordering::Relaxed);
-        receives.store(receives::ORDINARY, Ordering::Relaxed);
+        receives.store(receives::NONE, Ordering::Relaxed);
     }
 
-    /// The program is about to receive. After a receive that would not wait this one shows that the
-    /// program waits here after all.
+    /// The program is about to receive.
     pub(crate) fn note_receive(&self, fd: Fd, flags: i32) {
-        let hurried = self.receives.load(Ordering::Relaxed) == receives::HURRIED;
-        if hurried && flags & libc::MSG_DONTWAIT == 0 && !self.is_set(fd) {
-            self.receives.store(receives::WAITED, Ordering::Relaxed);
+        let before = self.receives.load(Ordering::Relaxed);
+        let after = match before {
+            _ if self.is_waited_for() || flags & libc::MSG_DONTWAIT != 0 => return,
+            receives::NONE => receives::MAY_WAIT,
+            receives::HURRIED | receives::ONLY_HURRIED => receives::BOTH,
+            _ => return,
+        };
+        if !self.is_set(fd) {
+            self.receives.store(after, Ordering::Relaxed);
         }
     }
 
     /// A receive with these flags has found nothing.
     pub(crate) fn note_nothing(&self, flags: i32) {
-        let ordinary = self.receives.load(Ordering::Relaxed) == receives::ORDINARY;
-        if ordinary && flags & libc::MSG_DONTWAIT != 0 {
-            self.receives.store(receives::HURRIED, Ordering::Relaxed);
-        }
+        let after = match self.receives.load(Ordering::Relaxed) {
+            _ if flags & libc::MSG_DONTWAIT == 0 => return,
+            receives::NONE => receives::ONLY_HURRIED,
+            receives::MAY_WAIT => receives::HURRIED,
+            _ => return,
+        };
+        self.receives.store(after, Ordering::Relaxed);
     }
 
     /// Whether the program waits by other calls than those that receive and send.
     pub(crate) fn waits_elsewhere(&self, fd: Fd) -> bool {
-        self.receives.load(Ordering::Relaxed) == receives::HURRIED || self.is_set(fd)
+        let receives = self.receives.load(Ordering::Relaxed);
+        matches!(receives, receives::HURRIED | receives::ONLY_HURRIED) || self.is_set(fd)
+    }
+
+    /// Whether neither a receive that may wait nor another wait was ever seen.
+    pub(crate) fn has_never_waited(&self) -> bool {
+        let receives = self.receives.load(Ordering::Relaxed);
+        matches!(receives, receives::NONE | receives::ONLY_HURRIED) && !self.is_waited_for()
     }
 
     /// The flag is known from the call that opened the connection.
@@ -145,7 +163,7 @@ mod tests {
             learnt_at: AtomicU32::new(0),
             opened: AtomicU32::new(0),
             waited: AtomicBool::new(false),
-            receives: AtomicU8::new(receives::ORDINARY),
+            receives: AtomicU8::new(receives::NONE),
         };
         flag.forget();
         flag
@@ -192,11 +210,13 @@ mod tests {
             flag.note_nothing(flags);
             flag.waits_elsewhere(fd)
         };
+        assert!(flag.has_never_waited());
         assert!(!receive(0), "with a time-out, which has passed");
+        assert!(!flag.has_never_waited());
         assert!(receive(libc::MSG_DONTWAIT | libc::MSG_PEEK));
         assert!(receive(libc::MSG_DONTWAIT));
         assert!(!receive(0));
-        assert!(!receive(libc::MSG_DONTWAIT), "it has been seen to wait");
+        assert!(!receive(libc::MSG_DONTWAIT), "it does both");
 
         let other = new();
         stream.set_nonblocking(true).expect("a socket option");
@@ -204,6 +224,11 @@ mod tests {
         other.note_receive(fd, 0);
         stream.set_nonblocking(false).expect("a socket option");
         other.note_change();
-        assert!(other.waits_elsewhere(fd), "none of them could wait");
+        assert!(
+            other.waits_elsewhere(fd) && other.has_never_waited(),
+            "none could"
+        );
+        other.note_wait();
+        assert!(!other.has_never_waited());
     }
 }

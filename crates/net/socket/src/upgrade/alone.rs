@@ -30,15 +30,15 @@ pub(super) fn waits_unseen(fd: Fd, socket: &Socket) -> bool {
     socket.nonblock.waits_elsewhere(fd) && !epoll::is_waited_for(socket)
 }
 
-/// A receive on a channel finds nothing. True when the program is about to wait where no hook sees
-/// it: the rings have ended then, and what has come in the meantime is there to be received.
+/// A receive on a channel finds nothing. True when the program has never been seen to wait and is
+/// about to, where no hook sees it: the rings have ended then, and what has come in the meantime is
+/// there to be received.
 pub(crate) fn leave_for_unseen_wait(fd: Fd, socket: &Socket, flags: i32) -> bool {
-    if socket.nonblock.is_waited_for() {
+    socket.nonblock.note_nothing(flags);
+    if !socket.nonblock.has_never_waited() {
         return false;
     }
-    socket.nonblock.note_nothing(flags);
-    let unseen = socket.nonblock.waits_elsewhere(fd)
-        && (socket.state_lock.try_lock()).is_some_and(|_state| waits_unseen(fd, socket));
+    let unseen = (socket.state_lock.try_lock()).is_some_and(|_state| waits_unseen(fd, socket));
     let chan = Chan::of(socket).filter(|chan| unseen && !chan.rx_ring().frozen());
     chan.is_some_and(|chan| {
         socket.note_end(Reason::WaitsUnseen);
