@@ -1,5 +1,5 @@
 //! Fault injection for tests: `SAIGA_CHAOS=SEED` makes the library upgrade at random messages,
-//! end rings at random calls, give their memory back, and get neither memory nor room in epoll sets.
+//! end rings at random calls, give their memory back, and get none, nor room in epoll sets.
 //!
 //! Everything is something that could happen anyway (a freeze by either side, a recall, a quiet
 //! second, a full memory), only far more often, so data must survive it. Without the feature

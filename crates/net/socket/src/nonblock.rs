@@ -27,9 +27,9 @@ pub(crate) struct NonBlock {
     receives: AtomicU8,
 }
 
-/// Values of `NonBlock::receives`. A receive may wait if neither O_NONBLOCK nor MSG_DONTWAIT is set.
+/// Values of `NonBlock::receives`. A receive may wait unless O_NONBLOCK or MSG_DONTWAIT is set.
 mod receives {
-    /// None has found nothing, and none could have waited.
+    /// None with MSG_DONTWAIT has found nothing, and none could have waited.
     pub(super) const NONE: u8 = 0;
     /// One could have waited.
     pub(super) const MAY_WAIT: u8 = 1;

@@ -16,7 +16,6 @@ pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     let found = events_soon(fd, socket, chan);
     let overtaken = found & OUT == 0
         && send::overtakes_slowly(socket, chan)
-        && !socket.tx_shut.load(Ordering::Relaxed)
         && send::overtake(fd, socket, chan);
     if overtaken {
         return events_soon(fd, socket, chan);

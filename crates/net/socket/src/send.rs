@@ -425,9 +425,11 @@ pub(crate) fn order(chan: &Chan) -> Sys<()> {
     }
 }
 
-/// Whether [`overtake`] would begin with a barrier, and may then take as long as its looks.
+/// Whether [`overtake`] is due and would begin with a barrier: it may take as long as its looks.
 pub(crate) fn overtakes_slowly(socket: &Socket, chan: &Chan) -> bool {
-    awaits_notice(chan) && !socket.switch_ordered.load(Ordering::SeqCst)
+    awaits_notice(chan)
+        && !socket.switch_ordered.load(Ordering::SeqCst)
+        && !socket.tx_shut.load(Ordering::Relaxed)
 }
 
 /// A ring has ended, and the peer has not noticed the switch to it: it makes no call. On TCP that

@@ -416,7 +416,9 @@ fn return_to_kernel(epfd: Fd, interest: &Interest, active: bool) -> bool {
     interest.parked.store(false, Ordering::Relaxed);
     let (events, data) = asked_for(interest);
     if events & EXCLUSIVE != 0 {
-        let watch = (ANCHOR, core::ptr::from_ref(interest) as u64);
+        // With room to send: nothing asks for that later.
+        let all = ANCHOR | libc::EPOLLOUT.cast_unsigned();
+        let watch = (all, core::ptr::from_ref(interest) as u64);
         return make_anew(epfd, fd, watch, (events, data)).is_ok();
     }
     let _ = sys::epoll_ctl(epfd, libc::EPOLL_CTL_MOD, fd, events, data);

@@ -71,7 +71,7 @@ fn ends_in_a_reset(again: impl Fn(&Chan, &File) + Sync) -> bool {
     (0..50).any(attempt)
 }
 
-/// Says that as many bytes are published as the largest ring holds, and that this one is that large.
+/// Says that the ring is as large as any, and full.
 fn refill(chan: &Chan, memory: &File) {
     let words = offset_of!(Header, slots) + offset_of!(Slot, rings); // The ring's first two.
     let head = (1 << 63) | (chan.tx_ring().tail() + (1 << STRIDE_SHIFT));
