@@ -7,7 +7,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use saiga_channel::ring::{Got, Put, Ring, Storage};
+use saiga_channel::ring::{Got, LARGEST_SHIFT, Put, Ring, Storage};
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -85,13 +85,13 @@ impl World<'_> {
         match self.input.byte() % 12 {
             0..3 => self.write(ring, lengths),
             3..6 => self.read(ring, lengths),
-            6 => assert!(ring.skip(MAX_SHIFT, lengths[0] as u64) <= lengths[0] as u64),
+            6 => drop(ring.skip(ring.tail(), lengths[0] as u64)),
             7 => {
                 let pending = ring.pending(MAX_SHIFT).unwrap_or(0);
                 assert!(pending <= 1 << MAX_SHIFT);
-                assert!(ring.room(MAX_SHIFT) <= 1 << MAX_SHIFT);
+                assert!(ring.room(MAX_SHIFT) <= 1 << LARGEST_SHIFT);
             }
-            8 => drop(ring.shrink(MAX_SHIFT, u32::from(self.input.byte() % 16))),
+            8 => drop(ring.sleep(MAX_SHIFT)),
             9 => {
                 ring.arm();
                 ring.arm_space(MAX_SHIFT);
@@ -99,7 +99,6 @@ impl World<'_> {
             10 => {
                 ring.writable(MAX_SHIFT);
                 ring.readable();
-                ring.is_large(5);
                 ring.switched();
             }
             _ => ring.freeze(),
@@ -122,8 +121,14 @@ impl World<'_> {
     fn read(&self, ring: &Ring, lengths: [usize; 2]) {
         let mut parts = lengths.map(|n| vec![0u8; n]);
         let [a, b] = &mut parts;
-        let peek = self.input.byte() % 2 > 0;
-        if let Got::Bytes { n, .. } = ring.read(self, &mut [a, b], peek) {
+        let (kind, parts) = (self.input.byte(), &mut [&mut a[..], &mut b[..]]);
+        let peek = kind % 2 > 0;
+        let got = if kind % 4 < 2 {
+            ring.read(self, parts, peek)
+        } else {
+            ring.read_recalled(self, parts, peek)
+        };
+        if let Got::Bytes { n, .. } = got {
             assert!(n <= lengths.iter().sum());
         }
     }

@@ -165,7 +165,7 @@ fn what_takes_a_connection_back_is_counted_and_named() {
         ("SO_OOBINLINE", "socket-option"),
         ("SO_TIMESTAMPING", "socket-option"),
         ("SO_RCVLOWAT", "socket-option"),
-        ("TCP_ULP", "socket-option"),
+        ("TCP_ULP", "unsupported-call"),
         ("O_ASYNC", "socket-option"),
         ("FIOASYNC", "socket-option"),
         ("epoll", "epoll-unknown"),

@@ -4,10 +4,11 @@
 //! Nothing here knows descriptor tables or POSIX calls, waits, or starts a thread.
 //! Everything read from shared memory is treated as hostile.
 
-pub mod ring;
-mod sync;
-
+pub mod crowd;
 pub mod place;
+pub mod ring;
+pub mod sleepers;
+mod sync;
 
 #[cfg(not(loom))]
 pub mod agreement;

@@ -373,12 +373,39 @@ impl Ring {
         true
     }
 
-    /// Delivers bytes into `parts`, taken in order; `peek` leaves them in the ring.
+    /// Delivers bytes into `parts`, taken in order; `peek` leaves them in the ring. For the
+    /// consumer, to which a ring that it has recalled has ended.
     pub fn read(&self, storage: &impl Storage, parts: &mut [&mut [u8]], peek: bool) -> Got {
+        self.deliver(storage, parts, peek, || self.recalled())
+    }
+
+    /// As [`read`](Self::read), of what a recall has left in the ring: for the producer, and for
+    /// the consumer of a producer that has gone.
+    pub fn read_recalled(
+        &self,
+        storage: &impl Storage,
+        parts: &mut [&mut [u8]],
+        peek: bool,
+    ) -> Got {
+        self.deliver(storage, parts, peek, || false)
+    }
+
+    fn deliver(
+        &self,
+        storage: &impl Storage,
+        parts: &mut [&mut [u8]],
+        peek: bool,
+        is_over: impl Fn() -> bool,
+    ) -> Got {
         for _ in 0..READS {
             let Some(view) = self.view(storage.max_shift()) else {
                 return Got::Corrupt;
             };
+            // Asked behind the view: a signal handler of this thread that recalls the ring later
+            // moves the tail, or leaves these bytes to this read.
+            if is_over() {
+                return Got::Ended;
+            }
             if view.used() == 0 {
                 return if view.frozen { Got::Ended } else { Got::Empty };
             }
@@ -410,19 +437,13 @@ impl Ring {
         Got::Corrupt // Only the peer can have moved our cursor so often.
     }
 
-    /// Drops up to `n` bytes unread; returns how many. For `MSG_TRUNC` on TCP.
-    pub fn skip(&self, max_shift: u32, n: u64) -> u64 {
-        let Some(view) = self.view(max_shift) else {
-            return 0;
-        };
-        let n = n.min(view.used());
-        let moved = self.consumer.tail.compare_exchange(
-            view.tail,
-            view.tail + n,
-            Ordering::SeqCst,
-            Ordering::Relaxed,
-        );
-        if moved.is_ok() { n } else { 0 }
+    /// Drops `n` bytes, which were peeked at while the [tail](Self::tail) was at `from`. False,
+    /// and nothing is dropped, when the tail has moved since.
+    pub fn skip(&self, from: u64, n: u64) -> bool {
+        let end = from.wrapping_add(n);
+        let tail = &self.consumer.tail;
+        tail.compare_exchange(from, end, Ordering::SeqCst, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// After a publication: whether the consumer had asked to be told. Clears the request.

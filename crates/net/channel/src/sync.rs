@@ -46,7 +46,7 @@ mod model {
             pub(crate) struct $name(loom::sync::atomic::$name);
 
             #[expect(clippy::allow_attributes, reason = "one list for two words")]
-            #[allow(dead_code, reason = "flags are never compared, cursors never swapped")]
+            #[allow(dead_code, reason = "no word needs every operation")]
             impl $name {
                 pub(crate) fn new(value: $word) -> Self {
                     Self(loom::sync::atomic::$name::new(value))
@@ -67,6 +67,12 @@ mod model {
                 }
                 pub(crate) fn fetch_or(&self, value: $word, order: Ordering) -> $word {
                     self.around(order, || self.0.fetch_or(value, order))
+                }
+                pub(crate) fn fetch_add(&self, value: $word, order: Ordering) -> $word {
+                    self.around(order, || self.0.fetch_add(value, order))
+                }
+                pub(crate) fn fetch_sub(&self, value: $word, order: Ordering) -> $word {
+                    self.around(order, || self.0.fetch_sub(value, order))
                 }
                 pub(crate) fn compare_exchange(
                     &self,

@@ -255,11 +255,15 @@ impl Handle {
             return next();
         };
         let by_kernel = |n| {
+            if n < 0 {
+                socket.nonblock.note_nothing(flags);
+            }
             if flags & (libc::MSG_PEEK | libc::MSG_ERRQUEUE) == 0 {
                 by_tcp::counted(socket, n, &socket.received);
             }
             n
         };
+        socket.nonblock.note_receive(fd, flags);
         if !enter(fd, socket) {
             return by_kernel(asleep::inside(socket, next));
         }
@@ -267,7 +271,11 @@ impl Handle {
             return asleep::inside(socket, next);
         }
         // SAFETY: promised by our caller.
-        let result = unsafe { receive_bound(fd, socket, iov, flags) };
+        let mut result = unsafe { receive_bound(fd, socket, iov, flags) };
+        if result == Err(Errno(libc::EAGAIN)) && upgrade::leave_for_unseen_wait(fd, socket, flags) {
+            // SAFETY: as above.
+            result = unsafe { receive_bound(fd, socket, iov, flags) };
+        }
         if result == Err(NOT_BOUND) {
             return by_kernel(asleep::inside(socket, next));
         }

@@ -1,5 +1,5 @@
 //! Fault injection for tests: `SAIGA_CHAOS=SEED` makes the library upgrade at random messages,
-//! end rings at random calls, give their memory back, and get none.
+//! end rings at random calls, give their memory back, and get none, nor room in epoll sets.
 //!
 //! Everything is something that could happen anyway (a freeze by either side, a recall, a quiet
 //! second, a full memory), only far more often, so data must survive it. Without the feature
@@ -76,6 +76,11 @@ pub(crate) fn evidence(asked: u32) -> u32 {
 /// Whether a ring that wants memory gets none; one time in sixteen.
 pub(crate) fn starves() -> bool {
     is_on() && dice().is_multiple_of(16)
+}
+
+/// Whether the kernel has no room for another registration in an epoll set; one time in four.
+pub(crate) fn refuses_watches() -> bool {
+    is_on() && dice().is_multiple_of(4)
 }
 
 /// Ends a ring of the channel now and then; gives its memory back more often.

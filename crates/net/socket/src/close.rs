@@ -268,6 +268,9 @@ fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
         return;
     }
     let too_late = chan.rx_ring().frozen() && chan.peer_sends_tcp() && chan.rx_ring().readable();
+    if too_late && reason == Reason::SocketOption {
+        return; // The application reads the rest of the ring by our hooks, and then TCP.
+    }
     if too_late {
         // The peer is on TCP again already: ring bytes cannot come before what it sent there.
         let _: sys::Sys<()> = sever::reset(fd, socket, reason);

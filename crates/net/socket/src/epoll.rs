@@ -8,7 +8,6 @@
 #![expect(unsafe_code, reason = "lists of pool records")]
 
 mod closing;
-mod crowd;
 mod hot;
 mod kernel_view;
 mod order;
@@ -16,14 +15,12 @@ mod registration;
 mod shared;
 
 pub(crate) use closing::{close, close_stale, left};
-pub(crate) use crowd::Ticket;
 pub(crate) use registration::{
     arm, bind_all, control, forget, is_locked_below, is_waited_for, look_again, orphan, unbind_all,
     wanted, watch_edges_for_room, watch_for_room,
 };
 pub(crate) use shared::hand_on;
 
-use self::crowd::Crowd;
 use self::hot::Hot;
 use crate::links::{self, Link};
 use crate::lock::{self, Lock};
@@ -33,7 +30,9 @@ use crate::sock::Socket;
 use crate::{rt, table};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::bell::Bell;
+use saiga_channel::crowd::Crowd;
 use saiga_channel::layout::SLOTS;
+use saiga_channel::sleepers::Sleepers;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 
 /// Epoll registrations that one process can have noted.
@@ -76,6 +75,9 @@ pub(crate) struct Interest {
     pub(crate) active: AtomicBool,
     /// See `is_orphan`.
     orphan: AtomicBool,
+    /// Not bound, and the kernel's registration is the watch of the anchor all the same: it could
+    /// not be made the application's again. Ours to report.
+    pub(crate) kept: AtomicBool,
     /// One-shot and fired.
     pub(crate) spent: AtomicBool,
     /// Spent, and taken out of the kernel's set, which would go on to report HUP and ERR of it.
@@ -243,8 +245,8 @@ pub(crate) struct EpollSet {
     waited: AtomicU32,
     /// Threads inside an emulated wait; changes under the lock.
     pub(crate) waiters: Crowd,
-    /// Threads that sleep in the kernel, emulated or not.
-    pub(crate) sleepers: Crowd,
+    /// Threads that sleep in the kernel, emulated or not, and the name of their bell.
+    pub(crate) sleepers: Sleepers,
     /// Closed by the application, and not over yet.
     closing: AtomicBool,
     /// Stands for the application's descriptors once they are closed; -1: none.
@@ -256,7 +258,6 @@ pub(crate) struct EpollSet {
     /// A segment has lost its last member.
     stale: AtomicBool,
     bell_fd: AtomicI32,
-    bell_name: AtomicU64,
     pub(crate) first_ready: AtomicPtr<Interest>,
     pub(crate) last_ready: AtomicPtr<Interest>,
     /// Counter value of the last look at the kernel.
@@ -273,8 +274,6 @@ pub(crate) struct EpollSet {
     asked: AtomicU64,
     /// CPU of the peer that told us something last.
     pub(crate) peer_cpu: AtomicU32,
-    /// Polled by something else: the bell must ring whenever something is ready.
-    pub(crate) latched: AtomicBool,
     /// Next of the sets that are polled by something else.
     next_latched: AtomicPtr<EpollSet>,
     /// Holds other sets.
@@ -302,14 +301,12 @@ pub(crate) fn open(fd: Fd) {
     for none in [&set.bell_fd, &set.own_copy] {
         none.store(-1, Ordering::Relaxed);
     }
-    set.bell_name.store(0, Ordering::Relaxed);
     for none in [&set.first_ready, &set.last_ready] {
         none.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
     for no in [
         &set.stale,
         &set.closing,
-        &set.latched,
         &set.outer,
         &set.kernel_first,
         &set.settled,
@@ -340,7 +337,7 @@ pub(crate) fn note_latched(set: &'static EpollSet) {
     let Some(_guard) = LATCHED_LOCK.lock() else {
         return;
     };
-    if set.latched.swap(true, Ordering::SeqCst) || latched().any(|s| core::ptr::eq(s, set)) {
+    if set.sleepers.latch() || latched().any(|s| core::ptr::eq(s, set)) {
         return;
     }
     set.next_latched
@@ -378,16 +375,11 @@ impl EpollSet {
         }
     }
 
-    /// Whether some connection in it is, or was, bound: waits are emulated then.
-    pub(crate) fn has_bell(&self) -> bool {
-        self.bell_fd.load(Ordering::SeqCst) >= 0
-    }
-
-    pub(crate) fn bell(&self) -> Bell {
-        Bell {
-            fd: self.bell_fd.load(Ordering::Relaxed),
-            name: self.bell_name.load(Ordering::Relaxed),
-        }
+    /// The set's bell, if some connection in it is, or was, bound: waits are emulated then.
+    pub(crate) fn bell(&self) -> Option<Bell> {
+        let name = self.sleepers.bell()?;
+        let fd = self.bell_fd.load(Ordering::Relaxed);
+        Some(Bell { fd, name })
     }
 
     /// The segments that hold its channels; some may be empty.
@@ -459,7 +451,7 @@ impl EpollSet {
 
     /// Releases segments without members. Caller holds the lock; no thread may be waiting.
     pub(crate) fn sweep(&self) {
-        if !self.waiters.is_empty() || !self.stale.swap(false, Ordering::Relaxed) {
+        if !self.waiters.is_empty(lock::epoch()) || !self.stale.swap(false, Ordering::Relaxed) {
             return;
         }
         for s in self
@@ -502,7 +494,8 @@ impl EpollSet {
         if let Some(index) = self.segments().iter().position(same) {
             return Ok(index);
         }
-        let place = link.segment().and_then(|s| s.claim_place(self.bell().name));
+        let bell = self.sleepers.bell().ok_or(Errno(libc::ENOENT))?;
+        let place = link.segment().and_then(|s| s.claim_place(bell));
         let place = place.ok_or(Errno(libc::ENOSPC))?;
         let empty = |s: &SetSegment| s.link.load(Ordering::Relaxed).is_null();
         let index = self.segments().iter().position(empty);
@@ -527,7 +520,7 @@ impl EpollSet {
 
     /// Makes the set's bell and puts it into the kernel's set, so sleepers hear it at once.
     fn ensure_bell(&self, epfd: Fd) -> Sys<()> {
-        if self.has_bell() {
+        if self.bell().is_some() {
             return Ok(());
         }
         let bell = Bell::create(rt::floor())?;
@@ -537,8 +530,8 @@ impl EpollSet {
             rt::unhide_and_close(bell.fd);
             return Err(e);
         }
-        self.bell_name.store(bell.name, Ordering::Relaxed);
-        self.bell_fd.store(bell.fd, Ordering::SeqCst); // Then look for sleepers: see `plain`.
+        self.bell_fd.store(bell.fd, Ordering::Relaxed);
+        self.sleepers.hang_bell(bell.name); // Then look for sleepers: see `plain`.
         Ok(())
     }
 }

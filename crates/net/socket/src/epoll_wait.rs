@@ -13,13 +13,14 @@
 
 mod examine;
 
-use self::examine::examine;
+use self::examine::{Overdue, examine};
 use crate::asleep::{Asleep, Thing};
-use crate::epoll::{self, BELL_DATA, EpollSet, SetSegment, Ticket};
+use crate::epoll::{self, BELL_DATA, EpollSet, SetSegment};
 use crate::links::Link;
-use crate::lock::Guard;
-use crate::{clock, idle, policy, wakeups};
+use crate::lock::{self, Guard};
+use crate::{clock, idle, policy, rt, wakeups};
 use core::sync::atomic::Ordering;
+use saiga_channel::crowd::Ticket;
 use saiga_channel::place::Place;
 use saiga_channel::sys::{Errno, Fd, Sys};
 
@@ -110,7 +111,7 @@ pub(crate) fn wait(call: &Call<'_>) -> Sys<usize> {
     let deadline = call
         .timeout_ns
         .map(|t| clock::monotonic_ns().saturating_add(t));
-    let entered = if call.set.has_bell() {
+    let entered = if call.set.bell().is_some() {
         enter(call)
     } else {
         match plain(call)? {
@@ -141,25 +142,25 @@ enum Plain {
 #[inline(never)] // Its frame lies below the call's then.
 fn plain(call: &Call<'_>) -> Sys<Plain> {
     let set = call.set;
-    let ticket = set.sleepers.join();
+    let ticket = set.sleepers.join(lock::epoch());
     let asleep = Asleep::begin(call);
     asleep.hold(Thing::Sleeper(set, ticket.epoch()));
     let open = set.is_at(call.epfd);
-    let slept = match open && set.has_bell() {
+    let slept = match open && set.bell().is_some() {
         true => Ok(0),
         false if open => call.kernel(call.timeout_ns),
         false => call.kernel_at_number(),
     };
     if !asleep.end() {
-        let _ = set.sleepers.join(); // Which it leaves below.
+        let _ = set.sleepers.join(lock::epoch()); // Which it leaves below.
     }
-    if !open || !set.has_bell() {
-        set.sleepers.part(ticket);
+    if !open || set.bell().is_none() {
+        set.sleepers.part(ticket, lock::epoch());
         epoll::left(set);
         return slept.map(Plain::Over);
     }
     let inside = join(set);
-    set.sleepers.part(ticket);
+    set.sleepers.part(ticket, lock::epoch());
     match slept.map(|n| sift(call, n).kept) {
         Ok(0) => Ok(Plain::Bell(inside)),
         result => {
@@ -173,7 +174,7 @@ fn plain(call: &Call<'_>) -> Sys<Plain> {
 fn join(set: &'static EpollSet) -> Ticket {
     let _guard = set.lock.lock();
     set.sweep();
-    set.waiters.join()
+    set.waiters.join(lock::epoch())
 }
 
 /// The same, unless the application has closed the set.
@@ -188,7 +189,7 @@ fn enter(call: &Call<'_>) -> Option<Ticket> {
 
 fn leave(set: &'static EpollSet, ticket: Ticket) {
     let over = set.lock.lock().is_some_and(|guard| {
-        set.waiters.part(ticket);
+        set.waiters.part(ticket, lock::epoch());
         hand_over(set, &guard);
         set.is_over()
     });
@@ -198,14 +199,13 @@ fn leave(set: &'static EpollSet, ticket: Ticket) {
 }
 
 /// Leaves the set so that others are told of news: sleepers in it, or pollers of it.
-fn hand_over(set: &'static EpollSet, guard: &Guard<'_>) {
-    let watched = !set.sleepers.is_empty() || set.latched.load(Ordering::Relaxed);
-    if !watched {
-        return;
-    }
+fn hand_over(set: &'static EpollSet, _guard: &Guard<'_>) {
     let ready = !set.first_ready.load(Ordering::Relaxed).is_null();
-    if announce_sleep(set) || ready {
-        set.tell_others(guard);
+    let bell = set
+        .sleepers
+        .hand_over(lock::epoch(), || announce_sleep(set) || ready);
+    if let Some(bell) = bell {
+        rt::ring(bell);
     }
 }
 
@@ -213,17 +213,20 @@ fn emulate(call: &Call<'_>, deadline: Option<u64>) -> Sys<usize> {
     let set = call.set;
     loop {
         let due = kernel_due(set);
-        let (mut n, asked) = serve(call, due, false)?;
+        let mut served = serve(call, due, false)?;
         if due {
             set.hot.turn(set.segments().len());
         }
-        let over = n == 0 && left_of(deadline) == Some(0);
-        if over && !asked {
+        let over = served.events == 0 && left_of(deadline) == Some(0);
+        if over && !served.asked {
             // Who goes on to wait hears of the kernel's descriptors when it goes to sleep.
-            (n, _) = serve(call, true, true)?;
+            served = serve(call, true, true)?;
         }
-        if n > 0 || over {
-            return Ok(n);
+        if served.look_again {
+            continue;
+        }
+        if served.events > 0 || over {
+            return Ok(served.events);
         }
         let link = set.segments().iter().find_map(SetSegment::link);
         let peer_cpu = set.peer_cpu.load(Ordering::Relaxed);
@@ -247,10 +250,20 @@ fn kernel_due(set: &EpollSet) -> bool {
     now.wrapping_sub(set.looked.load(Ordering::Relaxed)) > clock::us(LOOK_US)
 }
 
-/// Stores what there is to report; how many events, and whether the kernel was asked. It is, if
-/// `must`, when it is `due` and has its turn, and when a channel with news says that its peer
-/// used TCP before: after the look at the channels, so that it knows what came before their news.
-fn serve(call: &Call<'_>, due: bool, must: bool) -> Sys<(usize, bool)> {
+/// What came of a look at the channels and the kernel.
+struct Served {
+    /// Events stored.
+    events: usize,
+    /// The kernel was asked.
+    asked: bool,
+    /// There were none, and there may be one now.
+    look_again: bool,
+}
+
+/// Stores what there is to report. The kernel is asked if `must`, when it is `due` and has its
+/// turn, and when a channel with news says that its peer used TCP before: after the look at the
+/// channels, so that it knows what came before their news.
+fn serve(call: &Call<'_>, due: bool, must: bool) -> Sys<Served> {
     let set = call.set;
     let mut guard = set.lock.lock();
     if guard.is_some() {
@@ -272,11 +285,19 @@ fn serve(call: &Call<'_>, due: bool, must: bool) -> Sys<(usize, bool)> {
         guard = set.lock.lock();
         set.asked_at(now);
     }
-    let n = guard.map_or(from_kernel.kept, |guard| collect(call, from_kernel, &guard));
-    if due && !ask && n > 0 {
+    let mut overdue = None;
+    let events = guard.map_or(from_kernel.kept, |guard| {
+        collect(call, from_kernel, &mut overdue, &guard)
+    });
+    if due && !ask && events > 0 {
         set.kernel_first.store(true, Ordering::Relaxed);
     }
-    Ok((n, ask))
+    let overtaken = overdue.is_some_and(Overdue::overtake);
+    Ok(Served {
+        events,
+        asked: ask,
+        look_again: overtaken && events == 0,
+    })
 }
 
 /// Sleeps in the kernel's set. `Some(n)`: return with so many events; `None`: look again.
@@ -284,24 +305,27 @@ fn serve(call: &Call<'_>, due: bool, must: bool) -> Sys<(usize, bool)> {
 fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
     let set = call.set;
     let nap = idle::nap(set);
-    let ticket = set.sleepers.join();
+    let ticket = set.sleepers.join(lock::epoch());
     let asleep = Asleep::begin(call);
     asleep.hold(Thing::Waiter(set, ticket.epoch())); // Our caller's.
     asleep.hold(Thing::Sleeper(set, ticket.epoch()));
     let now = clock::ticks();
-    let slept = if announce_sleep(set) || has_ready(set) {
+    let slept = if announce_sleep(set) || has_ready(set, ticket) {
         Ok(None)
     } else {
         rest(call, nap, deadline).map(Some)
     };
     if !asleep.end() {
-        let _ = (set.waiters.join(), set.sleepers.join()); // Which it leaves below.
+        let _ = (
+            set.waiters.join(lock::epoch()),
+            set.sleepers.join(lock::epoch()),
+        ); // Which it leaves below.
     }
     end_sleep(set, ticket);
     set.looked.store(clock::ticks(), Ordering::Relaxed);
     match slept? {
         None => Ok(None),
-        Some(0) => serve(call, true, false).map(|(n, _)| Some(n)),
+        Some(0) => serve(call, true, false).map(|s| (!s.look_again).then_some(s.events)),
         Some(n) => Ok(woken(call, n, now)),
     }
 }
@@ -310,20 +334,23 @@ fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
 /// `None` where all of them were the library's own.
 fn woken(call: &Call<'_>, n: usize, since: u64) -> Option<usize> {
     let from_kernel = sift(call, n);
-    let kept = from_kernel.kept;
+    let (kept, mut overdue) = (from_kernel.kept, None);
     let all = call.set.lock.lock().map_or(kept, |guard| {
         absorb(call.set, true);
         call.set.asked_at(since);
         if call.set.must_ask() {
             return kept; // The channels wait for the next look at the kernel.
         }
-        collect(call, from_kernel, &guard)
+        collect(call, from_kernel, &mut overdue, &guard)
     });
+    if let Some(overdue) = overdue {
+        overdue.overtake();
+    }
     (all > 0).then_some(all)
 }
 
 fn end_sleep(set: &'static EpollSet, ticket: Ticket) {
-    set.sleepers.part(ticket);
+    set.sleepers.part(ticket, lock::epoch());
     for place in set.segments().iter().filter_map(SetSegment::place) {
         wakeups::end_sleep(place);
     }
@@ -340,15 +367,10 @@ pub(crate) fn give_back_waiter(set: &'static EpollSet, epoch: u32) {
     leave(set, Ticket::of(epoch));
 }
 
-/// Whether the ready list has an entry. For a caller that counts as a sleeper already.
-///
-/// The lock orders this against `EpollSet::tell_others`, which runs under the same lock as the
-/// change of the list before it. If that section comes first, the entry is found here; if it
-/// comes later, it finds the sleeper and rings. Without the lock, the store to the list could
-/// become visible only after the load of `sleepers` behind it, and neither side would see the
-/// other. In a signal handler above the lock's holder there is no lock to take and none needed:
-/// the list can change only after the handler, or has changed on this thread.
-fn has_ready(set: &EpollSet) -> bool {
+/// Whether the ready list has an entry, for a caller that has joined the sleepers (`sleepers.rs`).
+/// In a signal handler above the lock's holder there is no lock to take and none needed: the list
+/// can change only after the handler, or has changed on this thread.
+fn has_ready(set: &EpollSet, _asleep: Ticket) -> bool {
     let _guard = set.lock.lock();
     !set.first_ready.load(Ordering::Relaxed).is_null()
 }
@@ -397,7 +419,7 @@ fn sift(call: &Call<'_>, n: usize) -> Sifted {
         let event = call.get(at);
         let data = event.u64;
         if data == BELL_DATA {
-            let _ = call.set.bell().drain();
+            let _ = call.set.bell().is_some_and(|bell| bell.drain());
             bell_at = Some(kept);
         } else if let Some(interest) = epoll::by_data(data) {
             if let Some(socket) = interest.socket() {
@@ -423,7 +445,12 @@ fn sift(call: &Call<'_>, n: usize) -> Sifted {
 
 /// Stores events of bound connections of the ready list beside those of the kernel; how many
 /// there are in all.
-fn collect(call: &Call<'_>, from_kernel: Sifted, _guard: &Guard<'_>) -> usize {
+fn collect(
+    call: &Call<'_>,
+    from_kernel: Sifted,
+    overdue: &mut Option<Overdue>,
+    _guard: &Guard<'_>,
+) -> usize {
     let Sifted { kept, before } = from_kernel;
     let (mut n, last) = (kept, call.set.last_ready.load(Ordering::Relaxed));
     while n < call.room {
@@ -431,7 +458,7 @@ fn collect(call: &Call<'_>, from_kernel: Sifted, _guard: &Guard<'_>) -> usize {
             break;
         };
         let was_last = core::ptr::eq(interest, last);
-        if let Some(events) = examine(call.set, interest) {
+        if let Some(events) = examine(call.set, interest, overdue) {
             call.put(n, events, interest.data.load(Ordering::Relaxed));
             n += 1;
         }
@@ -484,6 +511,15 @@ fn absorb_one(set: &'static EpollSet, index: usize) -> u32 {
 
 /// Whether the set has something to report now; for those who poll the set itself.
 pub(crate) fn ready_now(set: &'static EpollSet) -> bool {
+    let mut overdue = None;
+    let ready = is_ready(set, &mut overdue);
+    if let Some(overdue) = overdue {
+        overdue.overtake();
+    }
+    ready
+}
+
+fn is_ready(set: &'static EpollSet, overdue: &mut Option<Overdue>) -> bool {
     let Some(_guard) = set.lock.lock() else {
         return false;
     };
@@ -492,7 +528,7 @@ pub(crate) fn ready_now(set: &'static EpollSet) -> bool {
     while let Some(interest) = set.unqueue() {
         let was_last = core::ptr::eq(interest, last);
         let spent = interest.spent.load(Ordering::Relaxed);
-        if examine(set, interest).is_some() {
+        if examine(set, interest, overdue).is_some() {
             interest.spent.store(spent, Ordering::Relaxed);
             set.queue(interest);
             return true;
@@ -512,16 +548,14 @@ pub(crate) fn latch(set: &'static EpollSet) {
 
 /// Makes the bells of all polled sets tell the truth, before something polls them.
 pub(crate) fn refresh_latched() {
-    for set in epoll::latched().filter(|s| s.has_bell()) {
+    for set in epoll::latched() {
         refresh(set);
     }
 }
 
 fn refresh(set: &'static EpollSet) {
-    if !set.has_bell() {
-        return;
-    }
-    set.bell().drain_all();
+    let Some(bell) = set.bell() else { return };
+    bell.drain_all();
     let ready = ready_now(set);
     if let Some(guard) = set.lock.lock()
         && (announce_sleep(set) || ready)

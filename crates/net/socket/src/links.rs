@@ -267,21 +267,43 @@ pub(crate) fn peers_with_turns(since: u64, until: u64) -> usize {
 /// process fills its segments: it needs a new one for every [`SLOTS`] connections, or after a fork.
 /// Segments from before our own last fork do not count, for that fork is why they are not filled.
 pub(crate) fn may_adopt(peer: Credentials) -> bool {
-    let Some(_guard) = LOCK.lock() else {
-        return false;
-    };
-    let (mut of_user, mut of_process, mut uses) = (0, 0, 0);
-    let given = |l: &&Link| l.segment().is_some_and(|s| s.side == Side(1));
-    for link in iter().filter(given) {
-        of_user += usize::from(link.peer_uid.load(Ordering::Relaxed) == peer.uid);
+    LOCK.lock().is_some_and(|_guard| given(peer).may_grow(peer))
+}
+
+/// Segments that we have mapped because others sent them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Given {
+    by_user: usize,
+    by_process: usize,
+    /// Uses of those that the process has given.
+    uses: usize,
+}
+
+impl Given {
+    fn may_grow(self, peer: Credentials) -> bool {
+        let Given {
+            by_user,
+            by_process,
+            uses,
+        } = self;
+        // Behind the number 0 stand all processes of PID namespaces that we do not see.
+        let unseen = peer.pid == 0;
+        by_user < LINKS / 2 && (unseen || by_process < UNFILLED + uses / USES)
+    }
+}
+
+/// What the process behind `peer`, and its user, have given us. Caller holds LOCK.
+fn given(peer: Credentials) -> Given {
+    let mut given = Given::default();
+    let theirs = |l: &&Link| l.segment().is_some_and(|s| s.side == Side(1));
+    for link in iter().filter(theirs) {
+        given.by_user += usize::from(link.peer_uid.load(Ordering::Relaxed) == peer.uid);
         if link.peer_pid() == peer.pid && link.is_private() {
-            of_process += 1;
-            uses += link.users.load(Ordering::Relaxed) as usize;
+            given.by_process += 1;
+            given.uses += link.users.load(Ordering::Relaxed) as usize;
         }
     }
-    // Behind the number 0 stand all processes of PID namespaces that we do not see.
-    let unseen = peer.pid == 0;
-    of_user < LINKS / 2 && (unseen || of_process < UNFILLED + uses / USES)
+    given
 }
 
 /// Registers a segment that the process behind `peer` has sent, unless another connection has
@@ -410,5 +432,53 @@ mod tests {
         assert_eq!(one.users.load(Ordering::SeqCst), 2);
         leave(one);
         leave(one);
+    }
+
+    #[test]
+    fn what_a_user_has_given_is_bounded_whichever_process_it_was() {
+        let peer = |pid, uid| Credentials { pid, uid };
+        let of_user = |by_user| Given {
+            by_user,
+            ..Given::default()
+        };
+        for pid in [0, 7] {
+            assert!(of_user(LINKS / 2 - 1).may_grow(peer(pid, 5)));
+            assert!(!of_user(LINKS / 2).may_grow(peer(pid, 5)));
+        }
+        let mut given_here = Given {
+            by_process: UNFILLED,
+            ..of_user(UNFILLED)
+        };
+        assert!(!given_here.may_grow(peer(7, 5)));
+        assert!(
+            given_here.may_grow(peer(0, 5)),
+            "they may be many processes"
+        );
+        given_here.uses = USES;
+        assert!(given_here.may_grow(peer(7, 5)));
+
+        assert!(table::init());
+        let bring = |peer| {
+            let made = Segment::create(3).expect("memory");
+            let again = sys::fcntl(made.fd(), libc::F_DUPFD_CLOEXEC, 3).expect("a descriptor");
+            let brought = Segment::adopt(again, 3).expect("it is sealed");
+            let Known::Ours(link) = adopt(brought, peer) else {
+                panic!("it is new")
+            };
+            link
+        };
+        let links = [peer(7, 5), peer(8, 5), peer(8, 5), peer(8, 6)].map(bring);
+        let counted = |peer| {
+            let _guard = LOCK.lock();
+            let Given {
+                by_user,
+                by_process,
+                uses,
+            } = given(peer);
+            (by_user, by_process, uses)
+        };
+        assert_eq!(counted(peer(8, 5)), (3, 3, 3));
+        assert_eq!(counted(peer(9, 5)), (3, 0, 0));
+        links.into_iter().for_each(leave);
     }
 }

@@ -1,5 +1,5 @@
 //! O_NONBLOCK of a connection, which every receive and send that would wait must know, and
-//! whether a program that does not block there waits where a hook sees it.
+//! whether a program that does not wait in these calls waits where a hook sees it.
 //!
 //! The flag belongs to the open file description: another process that has the
 //! connection by fork changes it for us, too. Its hook counts that in memory of the
@@ -23,6 +23,22 @@ pub(crate) struct NonBlock {
     opened: AtomicU32,
     /// A hook has seen a wait: poll, select, or epoll_wait on a set that had the connection.
     waited: AtomicBool,
+    /// What receives say about the waits of a program whose descriptor blocks.
+    receives: AtomicU8,
+}
+
+/// Values of `NonBlock::receives`. A receive may wait unless O_NONBLOCK or MSG_DONTWAIT is set.
+mod receives {
+    /// None with MSG_DONTWAIT has found nothing, and none could have waited.
+    pub(super) const NONE: u8 = 0;
+    /// One could have waited.
+    pub(super) const MAY_WAIT: u8 = 1;
+    /// Then one with MSG_DONTWAIT has found nothing: the program waits in another call by now.
+    pub(super) const HURRIED: u8 = 2;
+    /// The same, and none could have waited before.
+    pub(super) const ONLY_HURRIED: u8 = 3;
+    /// After such a one, one could have waited: the program does both.
+    pub(super) const BOTH: u8 = 4;
 }
 
 impl NonBlock {
@@ -33,11 +49,50 @@ impl NonBlock {
             learnt_at,
             opened,
             waited,
+            receives,
         } = self;
         known.store(0, Ordering::Relaxed);
         learnt_at.store(family::flag_changes(), Ordering::Relaxed);
         opened.store(fork::forks(), Ordering::Relaxed);
         waited.store(false, Ordering::Relaxed);
+        receives.store(receives::NONE, Ordering::Relaxed);
+    }
+
+    /// The program is about to receive.
+    pub(crate) fn note_receive(&self, fd: Fd, flags: i32) {
+        let before = self.receives.load(Ordering::Relaxed);
+        let after = match before {
+            _ if self.is_waited_for() || flags & libc::MSG_DONTWAIT != 0 => return,
+            receives::NONE => receives::MAY_WAIT,
+            receives::HURRIED | receives::ONLY_HURRIED => receives::BOTH,
+            _ => return,
+        };
+        if !self.is_set(fd) {
+            self.receives.store(after, Ordering::Relaxed);
+        }
+    }
+
+    /// A receive with these flags has found nothing.
+    pub(crate) fn note_nothing(&self, flags: i32) {
+        let after = match self.receives.load(Ordering::Relaxed) {
+            _ if flags & libc::MSG_DONTWAIT == 0 => return,
+            receives::NONE => receives::ONLY_HURRIED,
+            receives::MAY_WAIT => receives::HURRIED,
+            _ => return,
+        };
+        self.receives.store(after, Ordering::Relaxed);
+    }
+
+    /// Whether the program waits by other calls than those that receive and send.
+    pub(crate) fn waits_elsewhere(&self, fd: Fd) -> bool {
+        let receives = self.receives.load(Ordering::Relaxed);
+        matches!(receives, receives::HURRIED | receives::ONLY_HURRIED) || self.is_set(fd)
+    }
+
+    /// Whether neither a receive that may wait nor another wait was ever seen.
+    pub(crate) fn has_never_waited(&self) -> bool {
+        let receives = self.receives.load(Ordering::Relaxed);
+        matches!(receives, receives::NONE | receives::ONLY_HURRIED) && !self.is_waited_for()
     }
 
     /// The flag is known from the call that opened the connection.
@@ -108,6 +163,7 @@ mod tests {
             learnt_at: AtomicU32::new(0),
             opened: AtomicU32::new(0),
             waited: AtomicBool::new(false),
+            receives: AtomicU8::new(receives::NONE),
         };
         flag.forget();
         flag
@@ -140,5 +196,39 @@ mod tests {
             flag.is_set(fd),
             "a process that has both may have changed it"
         );
+    }
+
+    #[test]
+    fn receives_that_do_not_wait_show_no_wait_until_one_that_may() {
+        family::begin();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let stream = TcpStream::connect(address).expect("it listens");
+        let (fd, flag) = (stream.as_raw_fd(), new());
+        let receive = |flags| {
+            flag.note_receive(fd, flags);
+            flag.note_nothing(flags);
+            flag.waits_elsewhere(fd)
+        };
+        assert!(flag.has_never_waited());
+        assert!(!receive(0), "with a time-out, which has passed");
+        assert!(!flag.has_never_waited());
+        assert!(receive(libc::MSG_DONTWAIT | libc::MSG_PEEK));
+        assert!(receive(libc::MSG_DONTWAIT));
+        assert!(!receive(0));
+        assert!(!receive(libc::MSG_DONTWAIT), "it does both");
+
+        let other = new();
+        stream.set_nonblocking(true).expect("a socket option");
+        other.note_nothing(libc::MSG_DONTWAIT);
+        other.note_receive(fd, 0);
+        stream.set_nonblocking(false).expect("a socket option");
+        other.note_change();
+        assert!(
+            other.waits_elsewhere(fd) && other.has_never_waited(),
+            "none could"
+        );
+        other.note_wait();
+        assert!(!other.has_never_waited());
     }
 }

@@ -13,6 +13,19 @@ const ENDED: i16 = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
 
 /// Events of a bound, pinned socket as `poll(2)` names them (epoll's have the same values).
 pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
+    let found = events_soon(fd, socket, chan);
+    let overtaken = found & OUT == 0
+        && send::overtakes_slowly(socket, chan)
+        && send::overtake(fd, socket, chan);
+    if overtaken {
+        return events_soon(fd, socket, chan);
+    }
+    found
+}
+
+/// The same for the holder of a set's lock: without room to send where only
+/// [`send::overtake`] could make some, which would take too long.
+pub(crate) fn events_soon(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     if socket.is_reset() {
         return of_reset(socket);
     }
@@ -88,7 +101,7 @@ fn outgoing(fd: Fd, socket: &'static Socket, chan: &Chan, tx_mode: u32, seen: i1
         tx::RING => 0,
         tx::ENDED if socket.tx_shut.load(Ordering::Relaxed) => seen & OUT,
         tx::ENDED if !chan.tx_ring().acknowledged() && seen & ENDED == 0 => {
-            if send::overtake(fd, socket, chan) {
+            if !send::overtakes_slowly(socket, chan) && send::overtake(fd, socket, chan) {
                 seen & OUT
             } else {
                 0

@@ -167,7 +167,11 @@ fn after_ring(
     let got = from_tcp(fd, socket, parts, skip, flags, u64::MAX)?;
     if got == Try::Bytes(0) && chan.rx_ring().readable() {
         let peek = flags & libc::MSG_PEEK != 0;
-        if let Got::Bytes { n, .. } = read_ring(chan, parts, skip, peek) {
+        let left = read_behind(parts, skip, |parts| {
+            let bytes = chan.rx_bytes();
+            chan.rx_ring().read_recalled(&bytes, parts, peek)
+        });
+        if let Got::Bytes { n, .. } = left {
             return Ok(Try::Bytes(n));
         }
     }
@@ -324,7 +328,10 @@ fn from_ring(
     let peek = flags & libc::MSG_PEEK != 0;
     let mut eof = false;
     for _ in 0..LOOKS {
-        match read_ring(chan, parts, skip, peek) {
+        let got = read_behind(parts, skip, |parts| {
+            chan.rx_ring().read(&chan.rx_bytes(), parts, peek)
+        });
+        match got {
             Got::Bytes { n, notify } => {
                 socket.empty_reads.store(0, Ordering::Relaxed);
                 if notify {
@@ -366,15 +373,18 @@ fn from_ring(
     sever::reset(fd, socket, Reason::CorruptMemory)
 }
 
-/// Reads into the parts behind the first `skip` bytes.
-fn read_ring(chan: &Chan, parts: Parts<'_, '_>, mut skip: usize, peek: bool) -> Got {
-    let bytes = chan.rx_bytes();
+/// Reads from a ring into the parts behind the first `skip` bytes.
+fn read_behind(
+    parts: Parts<'_, '_>,
+    mut skip: usize,
+    read: impl FnOnce(Parts<'_, '_>) -> Got,
+) -> Got {
     if skip == 0 {
-        return chan.rx_ring().read(&bytes, parts, peek);
+        return read(parts);
     }
     for part in parts {
         if skip < part.len() {
-            return chan.rx_ring().read(&bytes, &mut [&mut part[skip..]], peek);
+            return read(&mut [&mut part[skip..]]);
         }
         skip -= part.len();
     }

@@ -291,11 +291,12 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
     }
     // A peer that writes our word of what is published would have bytes for ever.
     let mut allowed = 1usize << STRIDE_SHIFT;
+    let ring = chan.tx_ring();
     while chan.recall_due() {
         let mut bytes = [0u8; 2048]; // A thread may have 16 KiB of stack.
+        let from = ring.tail();
         let Got::Bytes { n, .. } =
-            chan.tx_ring()
-                .read(&chan.tx_bytes_all(), &mut [&mut bytes], true)
+            ring.read_recalled(&chan.tx_bytes_all(), &mut [&mut bytes], true)
         else {
             return sever::reset(fd, socket, Reason::CorruptMemory);
         };
@@ -306,9 +307,11 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
         ) {
             Ok(sent) => {
                 socket.sent.fetch_add(sent as u64, Ordering::Relaxed);
-                chan.tx_ring().skip(STRIDE_SHIFT, sent as u64);
                 allowed = allowed.saturating_sub(sent);
-                if allowed == 0 && chan.recall_due() {
+                // A receive that a signal handler of the peer's interrupted for the recall may have
+                // taken the same bytes from the ring.
+                let doubled = !ring.skip(from, sent as u64);
+                if doubled || (allowed == 0 && chan.recall_due()) {
                     return sever::reset(fd, socket, Reason::CorruptMemory);
                 }
             }
@@ -422,8 +425,16 @@ pub(crate) fn order(chan: &Chan) -> Sys<()> {
     }
 }
 
+/// Whether [`overtake`] is due and would begin with a barrier: it may take as long as its looks.
+pub(crate) fn overtakes_slowly(socket: &Socket, chan: &Chan) -> bool {
+    awaits_notice(chan)
+        && !socket.switch_ordered.load(Ordering::SeqCst)
+        && !socket.tx_shut.load(Ordering::Relaxed)
+}
+
 /// A ring has ended, and the peer has not noticed the switch to it: it makes no call. On TCP that
-/// would not keep a sender from sending, so it must not here. True when TCP may go on.
+/// would not keep a sender from sending, so it must not here. True when TCP may go on. Not for a
+/// holder of a set's lock where it [is slow](overtakes_slowly).
 ///
 /// One barrier is enough for a switch: a receive that is seen to be over at any time after it has
 /// either seen the switch or read nothing since. A peer that stays inside is looked at again.
@@ -539,3 +550,6 @@ pub(crate) fn delivered_by_kernel(fd: Fd) -> Option<u64> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,8 @@
 
 mod alone;
 
-pub(crate) use alone::waits_for_more_than_a_byte;
 use alone::{is_tcp, may_wait, waits_unseen};
+pub(crate) use alone::{leave_for_unseen_wait, waits_for_more_than_a_byte};
 
 use crate::chan::{Chan, rx, tx};
 use crate::links::{self, Known, Link};

@@ -73,7 +73,7 @@ reasons! {
     39 FileSizeLimit "file-size-limit" "the limit on file sizes (RLIMIT_FSIZE, ulimit -f) is below the size of a segment";
     40 PeerExcess "peer-excess" "peer asked for more segments or wake-ups than its connections need";
     41 PeerStalled "peer-stalled" "peer took nothing of what had to be sent before the connection ended";
-    42 WaitsUnseen "waits-unseen" "socket does not block, and Saiga has seen no wait on it (the program has not waited yet, or waits by system calls of its own)";
+    42 WaitsUnseen "waits-unseen" "receives do not wait, and Saiga has seen no other wait (the program has not waited yet, or waits by system calls of its own)";
 }
 
 impl Reason {

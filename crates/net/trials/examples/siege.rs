@@ -18,9 +18,11 @@ use saiga_trials::{
     redis::Server,
 };
 
-const ATTACKS: [&str; 7] = [
+const ATTACKS: [&str; 9] = [
     "words-made",
     "words-given",
+    "storm-made",
+    "storm-given",
     "many-bells",
     "bell-flood",
     "offers",

@@ -11,13 +11,16 @@ use std::{
         fd::{AsRawFd as _, RawFd},
         unix::fs::FileExt as _,
     },
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
     time::Duration,
 };
 
 use saiga_channel::{
     diag,
-    layout::{DATA_AT, START_SHIFT},
+    layout::{DATA_AT, START_SHIFT, STRIDE_SHIFT},
     rendezvous::{self, Proposal, Refusal},
+    ring::Ring,
     segment::Segment,
     sys as kernel,
     tuple::Tuple,
@@ -180,6 +183,12 @@ impl Victim {
     }
 }
 
+/// Takes every byte out of a ring that the victim writes, unseen.
+pub fn drain(ring: &Ring) {
+    let unread = ring.pending(STRIDE_SHIFT).unwrap_or(0);
+    ring.skip(ring.tail(), unread);
+}
+
 /// The memory behind a descriptor, to be written without a mapping.
 ///
 /// # Panics
@@ -205,6 +214,10 @@ pub fn write_word(file: &File, dice: &mut Dice) {
         header
     };
     let at = dice.below(reach / 8) * 8;
+    write_value(file, at, dice);
+}
+
+fn write_value(file: &File, at: u64, dice: &mut Dice) {
     let value = match dice.below(7) {
         0 => 0,
         1 => 1,
@@ -216,4 +229,40 @@ pub fn write_word(file: &File, dice: &mut Dice) {
     };
     file.write_all_at(&value.to_le_bytes(), at)
         .expect("sealed against size only");
+}
+
+/// Does something while another thread writes over every word of the header without a pause.
+///
+/// # Panics
+/// When the memory cannot be written.
+pub fn amid_a_storm<T>(memory: RawFd, seed: u64, act: impl FnOnce() -> T) -> T {
+    let (file, mut dice) = (open_memory(memory), Dice::new(seed));
+    let mut words = (0..u64::try_from(DATA_AT).expect("small"))
+        .step_by(8)
+        .cycle();
+    beside(act, || {
+        write_word(&file, &mut dice);
+        write_value(&file, words.next().unwrap_or(0), &mut dice);
+    })
+}
+
+/// Does something while another thread does something else again and again.
+pub fn beside<T>(act: impl FnOnce() -> T, mut again: impl FnMut() + Send) -> T {
+    /// Ends the other thread, whatever ends the caller's part.
+    struct Until<'a>(&'a AtomicBool);
+    impl Drop for Until<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _until = Until(&over);
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                again();
+            }
+        });
+        act()
+    })
 }

@@ -2,7 +2,7 @@
 //! hand-shake, and one of another user that squats on a control name. The victim
 //! keeps serving others and keeps nothing; the squatter gets nothing.
 
-use std::{path::PathBuf, process::Command, time::Duration};
+use std::{panic::resume_unwind, path::PathBuf, process::Command, thread, time::Duration};
 
 use saiga_channel::tuple::{Endpoint, Tuple};
 use saiga_status::Reason;
@@ -17,7 +17,11 @@ use saiga_trials::{
 
 /// An echo server under the library.
 fn echo_server() -> (Peer, String) {
-    let mut server = Peer::start(compile::tool("crowd"), &["listen"], Arm::Library);
+    server_that(&["listen"])
+}
+
+fn server_that(words: &[&str]) -> (Peer, String) {
+    let mut server = Peer::start(compile::tool("crowd"), words, Arm::Library);
     let port = server.expect("port");
     (server, port)
 }
@@ -36,9 +40,22 @@ impl Bystander {
         Self(peer)
     }
 
+    /// Within a second, each time: longer is a hang.
     fn is_served(&mut self) {
         self.0.tell("active 4 60");
-        self.0.expect("done");
+        let slowest_us: u64 = self.0.expect("done").parse().expect("a number");
+        assert!(slowest_us < 1_000_000, "a trip took {slowest_us} µs");
+    }
+
+    /// All the while that `act` takes.
+    fn is_served_beside<T: Send>(&mut self, act: impl FnOnce() -> T + Send) -> T {
+        thread::scope(|scope| {
+            let acting = scope.spawn(act);
+            while !acting.is_finished() {
+                self.is_served();
+            }
+            acting.join().unwrap_or_else(|panic| resume_unwind(panic))
+        })
     }
 }
 
@@ -56,19 +73,38 @@ fn attack(mode: &str, port: &str, seed: u64) -> String {
 }
 
 fn survives(mode: &str, step: &str, own_seed: u64) {
-    survives_rounds(mode, step, own_seed, (by_scale(15, 100), 1));
+    outlives(echo_server(), (mode, step), own_seed, LASTING);
 }
 
-/// Attacks in rounds, after which the server holds no more than so many further links.
-fn survives_rounds(mode: &str, step: &str, own_seed: u64, (rounds, links): (u32, usize)) {
+/// How long a server is attacked, and what it may hold beyond what it held after a few rounds.
+#[derive(Clone, Copy)]
+struct Siege {
+    rounds: (u32, u32),
+    links: usize,
+    kib: u64,
+}
+
+/// One segment may be left of the last attack.
+const LASTING: Siege = Siege {
+    rounds: (15, 100),
+    links: 1,
+    kib: 512,
+};
+
+fn outlives(
+    (server, port): (Peer, String),
+    (mode, step): (&str, &str),
+    own_seed: u64,
+    siege: Siege,
+) {
+    let rounds = by_scale(siege.rounds.0, siege.rounds.1);
     let mut dice = Dice::new(seed(own_seed));
-    let (server, port) = echo_server();
     let mut bystander = Bystander::start(&port);
     bystander.is_served();
     let mut before = None;
     for round in 0..rounds {
         let seed = dice.below(1 << 40);
-        let reached = attack(mode, &port, seed);
+        let reached = bystander.is_served_beside(|| attack(mode, &port, seed));
         // Without this the test would pass against a library that never upgrades.
         assert_eq!(
             reached,
@@ -81,7 +117,8 @@ fn survives_rounds(mode: &str, step: &str, own_seed: u64, (rounds, links): (u32,
         }
     }
     let before = before.expect("there were rounds");
-    before.assert_no_growth(&server.census(), links, 512, &format!("attacks by {mode}"));
+    let what = format!("attacks by {mode}");
+    before.assert_no_growth(&server.census(), siege.links, siege.kib, &what);
 }
 
 #[test]
@@ -110,9 +147,23 @@ fn corruption_of_a_segment_that_the_peer_made_is_survived() {
 }
 
 #[test]
+fn a_segment_that_the_peer_made_may_change_at_any_moment() {
+    survives("storm-made", "the segment", 33);
+}
+
+#[test]
+fn a_segment_that_the_victim_made_may_change_at_any_moment() {
+    survives("storm-given", "the segment", 34);
+}
+
+#[test]
 fn a_peer_with_a_segment_for_each_connection_is_declined_in_time() {
-    let spare = 4; // Unused segments that are kept for the next connection.
-    survives_rounds("segments", "a refusal", 29, (by_scale(6, 30), spare));
+    let siege = Siege {
+        rounds: (6, 30),
+        links: 4, // Unused ones that are kept for the next connection.
+        ..LASTING
+    };
+    outlives(echo_server(), ("segments", "a refusal"), 29, siege);
 }
 
 #[test]
@@ -154,7 +205,29 @@ fn a_peer_outside_the_barriers_gets_none() {
 /// The thread that ends the connection waits for the peer for a limited time, then resets it.
 #[test]
 fn a_peer_that_recalls_and_takes_nothing_is_reset() {
-    survives("stalled", "the end", 31);
+    for end in ["close", "shutdown"] {
+        let server = server_that(&["listen", "epoll", end]);
+        outlives(server, ("stalled", "the end"), 31, LASTING);
+    }
+}
+
+#[test]
+fn a_process_ends_beside_a_peer_that_recalls_and_takes_nothing() {
+    for seed in 0..by_scale(3, 20) {
+        let (server, port) = server_that(&["listen", "epoll", "exit"]);
+        assert_eq!(attack("stalled", &port, seed), "reached the server's end");
+        assert!(server.finish().1.success());
+    }
+}
+
+/// What one call sends by TCP for a recall has a bound.
+#[test]
+fn a_peer_that_recalls_without_end_is_reset() {
+    let siege = Siege {
+        kib: 512 + (4 << 10), // The attacker's ring, if its segment is left.
+        ..LASTING
+    };
+    outlives(echo_server(), ("endless", "the end"), 32, siege);
 }
 
 /// A peer of another version, whichever of the two offers: both stay on TCP, and say why.

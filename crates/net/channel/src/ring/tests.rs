@@ -281,7 +281,7 @@ enum Op {
     Write(Vec<u8>),
     Read(usize),
     Peek(usize),
-    Skip(u64),
+    Skip(usize),
     Sleep,
 }
 
@@ -290,7 +290,7 @@ fn op() -> impl Strategy<Value = Op> {
         proptest::collection::vec(any::<u8>(), 1..40).prop_map(Op::Write),
         (1usize..40).prop_map(Op::Read),
         (1usize..40).prop_map(Op::Peek),
-        (1u64..10).prop_map(Op::Skip),
+        (1usize..10).prop_map(Op::Skip),
         Just(Op::Sleep),
     ]
 }
@@ -325,8 +325,9 @@ proptest! {
                     if !peek { model.drain(..got); }
                 }
                 Op::Skip(n) => {
-                    let n = r.skip(5, n);
-                    model.drain(..usize::try_from(n).unwrap());
+                    let n = n.min(model.len());
+                    prop_assert!(r.skip(r.tail(), n as u64));
+                    model.drain(..n);
                 }
                 Op::Sleep => if r.sleep(5) {
                     prop_assert!(model.is_empty());
@@ -494,4 +495,71 @@ fn a_ring_of_plenty_that_has_gone_around_waits_for_its_reader_when_it_may_grow_a
     while put() != Put::Full {}
     let high = storage(1 << LARGEST_SHIFT);
     assert_eq!(r.write(&high, &[&part], |_| true), Put::Full);
+}
+
+/// Memory whose reader is interrupted once, behind its copy, by a signal handler that recalls the
+/// ring. The producer then sends `by_tcp`, as much as TCP takes, and drops it.
+struct Interrupted<'a> {
+    ring: &'a Ring,
+    bytes: Bytes,
+    by_tcp: RefCell<Vec<u8>>,
+}
+
+impl Storage for Interrupted<'_> {
+    fn max_shift(&self) -> u32 {
+        self.bytes.max_shift()
+    }
+    fn put(&self, offset: usize, bytes: &[u8]) {
+        self.bytes.put(offset, bytes);
+    }
+    fn take(&self, offset: usize, bytes: &mut [u8]) {
+        self.bytes.take(offset, bytes);
+        if self.ring.recalled() {
+            return;
+        }
+        self.ring.recall();
+        let (mut sent, from) = ([0; 4], self.ring.tail());
+        let got = self.ring.read_recalled(&self.bytes, &mut [&mut sent], true);
+        assert!(matches!(got, Got::Bytes { n: 4, .. }));
+        self.by_tcp.borrow_mut().extend(sent);
+        assert!(self.ring.skip(from, 4));
+    }
+}
+
+#[test]
+fn a_read_that_a_recall_interrupts_delivers_nothing_behind_what_goes_by_tcp() {
+    for peek in [false, true] {
+        let r = ring(4);
+        let s = Interrupted {
+            ring: &r,
+            bytes: storage(16),
+            by_tcp: RefCell::default(),
+        };
+        let put = r.write(&s, &[b"0123456789"], |_| false);
+        assert!(matches!(put, Put::Bytes { n: 10, .. }));
+        let mut out = [0; 16];
+        assert_eq!(r.read(&s, &mut [&mut out], peek), Got::Ended, "{out:?}");
+        assert_eq!(r.read(&s, &mut [&mut out], peek), Got::Ended, "later, too");
+        assert_eq!(*s.by_tcp.borrow(), b"0123");
+        let rest = r.read_recalled(&s, &mut [&mut out], false);
+        assert!(matches!(rest, Got::Bytes { n: 6, .. }) && out.starts_with(b"456789"));
+    }
+}
+
+#[test]
+fn bytes_that_were_peeked_at_are_not_dropped_once_another_has_taken_them() {
+    let (r, s) = (ring(3), storage(8));
+    r.write(&s, &[b"abcd"], |_| false);
+    let (from, mut out) = (r.tail(), [0; 8]);
+    assert!(matches!(
+        r.read(&s, &mut [&mut out], true),
+        Got::Bytes { n: 4, .. }
+    ));
+    assert!(matches!(
+        r.read(&s, &mut [&mut out[..1]], false),
+        Got::Bytes { n: 1, .. }
+    ));
+    assert!(!r.skip(from, 2));
+    assert_eq!(r.pending(3), Some(3));
+    assert!(r.skip(r.tail(), 3) && !r.readable());
 }

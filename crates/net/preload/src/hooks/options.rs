@@ -33,25 +33,27 @@ pub(crate) unsafe extern "C" fn setsockopt(
     value: *const c_void,
     len: socklen_t,
 ) -> c_int {
-    let stays = matches!(
-        (level, name),
+    let mut reason = match (level, name) {
         (
             libc::SOL_SOCKET,
             libc::SO_ZEROCOPY
-                | libc::SO_OOBINLINE
-                | libc::SO_PEEK_OFF
-                | libc::SO_TIMESTAMP
-                | libc::SO_TIMESTAMPNS
-                | libc::SO_TIMESTAMPING
-        ) | (
-            libc::IPPROTO_TCP,
-            libc::TCP_ULP | libc::TCP_REPAIR | libc::TCP_INQ
+            | libc::SO_OOBINLINE
+            | libc::SO_PEEK_OFF
+            | libc::SO_TIMESTAMP
+            | libc::SO_TIMESTAMPNS
+            | libc::SO_TIMESTAMPING,
         )
-    );
+        | (libc::IPPROTO_TCP, libc::TCP_INQ) => Some(Reason::SocketOption),
+        // The kernel itself reads what has come, and not from a ring.
+        (libc::IPPROTO_TCP, libc::TCP_ULP | libc::TCP_REPAIR) => Some(Reason::UnsupportedCall),
+        _ => None,
+    };
     // SAFETY: as our caller promises.
-    let stays = stays || unsafe { is_no_time(level, name, value, len) };
-    if stays && let Some(handle) = lookup(fd) {
-        handle.stay_on_tcp(fd, Reason::SocketOption);
+    if unsafe { is_no_time(level, name, value, len) } {
+        reason = Some(Reason::SocketOption);
+    }
+    if let (Some(reason), Some(handle)) = (reason, lookup(fd)) {
+        handle.stay_on_tcp(fd, reason);
     }
     // SAFETY: arguments pass unchanged.
     let result = unsafe { next::setsockopt(fd, level, name, value, len) };

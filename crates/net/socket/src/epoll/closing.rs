@@ -5,7 +5,7 @@
 //! file's by now: they turn to a copy of the descriptor.
 
 use super::{EpollSet, SET_POOL};
-use crate::{asleep, rt, table};
+use crate::{asleep, lock, rt, table};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Fd};
 
@@ -77,14 +77,15 @@ impl EpollSet {
     /// calls `end` without it.
     pub(crate) fn is_over(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
-            && self.waiters.is_empty()
-            && self.sleepers.is_empty()
+            && self.waiters.is_empty(lock::epoch())
+            && self.sleepers.are_none(lock::epoch())
             && self.closing.swap(false, Ordering::SeqCst)
     }
 
     /// Closes our descriptors of the set and gives its entry back to the pool.
     pub(crate) fn end(&'static self) {
         self.retire();
+        self.sleepers.clear();
         for own in [&self.bell_fd, &self.own_copy] {
             rt::unhide_and_close(own.swap(-1, Ordering::SeqCst));
         }

@@ -9,9 +9,9 @@ use super::{
     ANCHOR, EDGE, EXCLUSIVE, EXCLUSIVE_MAY, EpollSet, Interest, NO_SEGMENT, ONESHOT, POOL,
 };
 use crate::chan::Chan;
-use crate::lock::Guard;
+use crate::lock::{self, Guard};
 use crate::sock::Socket;
-use crate::{readiness, rt};
+use crate::{chaos, readiness, rt};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
@@ -100,6 +100,7 @@ fn note(interest: &Interest, events: u32, data: u64) {
     interest.events.store(events, Ordering::Relaxed);
     interest.data.store(data, Ordering::Relaxed);
     interest.spent.store(false, Ordering::Relaxed);
+    interest.kept.store(false, Ordering::Relaxed);
     interest.active.store(true, Ordering::Relaxed);
 }
 
@@ -119,6 +120,7 @@ fn add(set: &'static EpollSet, fd: Fd, socket: &'static Socket) -> Option<&'stat
     interest.handed_on.store(0, Ordering::Relaxed);
     interest.active.store(false, Ordering::Relaxed);
     interest.orphan.store(false, Ordering::Relaxed);
+    interest.kept.store(false, Ordering::Relaxed);
     interest.parked.store(false, Ordering::Relaxed);
     interest.segment.store(NO_SEGMENT, Ordering::Relaxed);
     let first = socket.interests.load(Ordering::Relaxed);
@@ -234,8 +236,8 @@ impl EpollSet {
     /// must hear of it. Caller holds the lock, which a thread that goes to sleep takes to look
     /// at the ready list, after it has counted as a sleeper.
     pub(crate) fn tell_others(&self, _guard: &Guard<'_>) {
-        if !self.sleepers.is_empty() || self.latched.load(Ordering::Relaxed) {
-            rt::ring(self.bell().name);
+        if let Some(bell) = self.sleepers.to_ring(lock::epoch()) {
+            rt::ring(bell);
         }
     }
 }
@@ -261,6 +263,7 @@ fn bind_one(
     let data = core::ptr::from_ref(interest) as u64;
     watch_anchor(epfd, interest, op, data)?;
     interest.parked.store(false, Ordering::Relaxed);
+    interest.kept.store(false, Ordering::Relaxed);
     let entry = &set.segments()[index];
     entry.put(chan.index, interest);
     interest.segment.store(
@@ -294,21 +297,38 @@ fn take_one_shot(epfd: Fd, interest: &Interest) -> Sys<()> {
 
 /// Makes the kernel's registration the watch of the anchor.
 fn watch_anchor(epfd: Fd, interest: &Interest, op: i32, data: u64) -> Sys<()> {
-    let (fd, events) = (
-        interest.fd.load(Ordering::Relaxed),
-        interest.events.load(Ordering::Relaxed),
-    );
+    let fd = interest.fd.load(Ordering::Relaxed);
+    let (asked, asked_data) = asked_for(interest);
     interest.for_room.store(false, Ordering::Relaxed);
-    register(epfd, op, fd, ANCHOR, data, events & EXCLUSIVE != 0)
+    let kept = interest.kept.load(Ordering::Relaxed);
+    if op == libc::EPOLL_CTL_MOD && asked & EXCLUSIVE != 0 && !kept {
+        return make_anew(epfd, fd, (asked, asked_data), (ANCHOR, data));
+    }
+    sys::epoll_ctl(epfd, op, fd, ANCHOR, data)
 }
 
-/// `epoll_ctl(2)`; an exclusive registration cannot be modified, so it is made anew.
-fn register(epfd: Fd, op: i32, fd: Fd, events: u32, data: u64, exclusive: bool) -> Sys<()> {
-    if exclusive && op == libc::EPOLL_CTL_MOD {
-        sys::epoll_ctl(epfd, libc::EPOLL_CTL_DEL, fd, 0, 0)?;
-        return sys::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, fd, events, data);
-    }
-    sys::epoll_ctl(epfd, op, fd, events, data)
+/// The events and the data of the application.
+fn asked_for(interest: &Interest) -> (u32, u64) {
+    (
+        interest.events.load(Ordering::Relaxed),
+        interest.data.load(Ordering::Relaxed),
+    )
+}
+
+/// An exclusive registration cannot be modified, nor one be made exclusive. The former one stays
+/// where the new one is refused: for want of memory, or when other processes of the user have
+/// taken the last of their watches.
+fn make_anew(epfd: Fd, fd: Fd, former: (u32, u64), new: (u32, u64)) -> Sys<()> {
+    let add = |(events, data)| sys::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, fd, events, data);
+    sys::epoll_ctl(epfd, libc::EPOLL_CTL_DEL, fd, 0, 0)?;
+    let added = if chaos::refuses_watches() {
+        Err(Errno(libc::ENOSPC))
+    } else {
+        add(new)
+    };
+    added.inspect_err(|_| {
+        let _ = add(former);
+    })
 }
 
 /// Moves every registration of a socket to us. False, with all of them back in the kernel,
@@ -351,18 +371,16 @@ pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
             continue;
         }
         detach(set, interest, chan);
-        let fd = interest.fd.load(Ordering::Relaxed);
         let active = interest.active.load(Ordering::Relaxed);
-        if interest.is_orphan() {
-            // The kernel's registration stays what it is: its number may be another connection's.
+        // The number of an orphan may be another connection's.
+        let keeps = interest.is_orphan()
+            || set
+                .any_number()
+                .is_some_and(|epfd| !return_to_kernel(epfd, interest, active));
+        interest.kept.store(keeps, Ordering::Relaxed);
+        if keeps {
             set.queue(interest);
-            set.tell_others(&guard);
-            continue;
-        }
-        if let Some(epfd) = set.any_number() {
-            return_to_kernel(epfd, interest, fd, active);
-        }
-        if active {
+        } else if active {
             set.remove_from_queue(interest);
         } else {
             remove(set, socket, interest);
@@ -385,20 +403,26 @@ pub(crate) fn look_again(socket: &Socket) {
 
 /// Makes the kernel's registration what the application asked for. One that has fired is taken
 /// out until it is asked for anew: the kernel reports HUP and ERR even of an empty mask, and an
-/// application that gets a second event of a one-shot serves the connection twice.
-fn return_to_kernel(epfd: Fd, interest: &Interest, fd: Fd, active: bool) {
+/// application that gets a second event of a one-shot serves the connection twice. False when it
+/// still is the watch of the anchor.
+fn return_to_kernel(epfd: Fd, interest: &Interest, active: bool) -> bool {
+    let fd = interest.fd.load(Ordering::Relaxed);
     let spent = active && interest.spent.load(Ordering::Relaxed);
-    let events = interest.events.load(Ordering::Relaxed);
-    let op = if active && !spent {
-        libc::EPOLL_CTL_MOD
-    } else {
-        libc::EPOLL_CTL_DEL
-    };
-    let data = interest.data.load(Ordering::Relaxed);
-    let done = register(epfd, op, fd, events, data, events & EXCLUSIVE != 0);
-    interest
-        .parked
-        .store(spent && done.is_ok(), Ordering::Relaxed);
+    if !active || spent {
+        let gone = sys::epoll_ctl(epfd, libc::EPOLL_CTL_DEL, fd, 0, 0).is_ok();
+        interest.parked.store(spent && gone, Ordering::Relaxed);
+        return true;
+    }
+    interest.parked.store(false, Ordering::Relaxed);
+    let (events, data) = asked_for(interest);
+    if events & EXCLUSIVE != 0 {
+        // With room to send: nothing asks for that later.
+        let all = ANCHOR | libc::EPOLLOUT.cast_unsigned();
+        let watch = (all, core::ptr::from_ref(interest) as u64);
+        return make_anew(epfd, fd, watch, (events, data)).is_ok();
+    }
+    let _ = sys::epoll_ctl(epfd, libc::EPOLL_CTL_MOD, fd, events, data);
+    true
 }
 
 /// Takes a registration out of its set's segment. Caller holds both locks.
@@ -461,6 +485,11 @@ fn forget_where(socket: &'static Socket, chan: Option<&Chan>, which: impl Fn(&In
             continue;
         };
         let Some(_guard) = set.lock.lock() else {
+            // In a signal handler above the lock's holder. The record stays in the set and must
+            // not speak for the connection that gets the socket's record next.
+            interest
+                .socket
+                .store(core::ptr::null_mut(), Ordering::Relaxed);
             continue;
         };
         if let Some(chan) = chan.filter(|_| interest.is_bound()) {

@@ -1,9 +1,11 @@
 //! What one end checks by itself before it looks for the other.
 
+use crate::chan::Chan;
 use crate::epoll;
 use crate::sock::Socket;
 use core::sync::atomic::{AtomicBool, Ordering};
 use saiga_channel::sys::{self, Fd};
+use saiga_status::Reason;
 
 /// Whether the process may use the call in which bound sockets wait: a filter that came over exec
 /// may have allowed the application's own calls only. Asked once.
@@ -22,9 +24,28 @@ pub(super) fn may_wait() -> bool {
 }
 
 /// Whether the program seems to wait for the connection where no hook sees it: then a ring could
-/// not wake it. A socket that blocks is waited for by receiving and sending.
+/// not wake it. A socket that blocks is waited for by receiving and sending, unless receives with
+/// MSG_DONTWAIT are all that is seen.
 pub(super) fn waits_unseen(fd: Fd, socket: &Socket) -> bool {
-    socket.nonblock.is_set(fd) && !epoll::is_waited_for(socket)
+    socket.nonblock.waits_elsewhere(fd) && !epoll::is_waited_for(socket)
+}
+
+/// A receive on a channel finds nothing. True when the program has never been seen to wait and is
+/// about to, where no hook sees it: the rings have ended then, and what has come in the meantime is
+/// there to be received.
+pub(crate) fn leave_for_unseen_wait(fd: Fd, socket: &Socket, flags: i32) -> bool {
+    socket.nonblock.note_nothing(flags);
+    if !socket.nonblock.has_never_waited() {
+        return false;
+    }
+    let unseen = (socket.state_lock.try_lock()).is_some_and(|_state| waits_unseen(fd, socket));
+    let chan = Chan::of(socket).filter(|chan| unseen && !chan.rx_ring().frozen());
+    chan.is_some_and(|chan| {
+        socket.note_end(Reason::WaitsUnseen);
+        chan.freeze_tx();
+        chan.freeze_rx();
+        true
+    })
 }
 
 pub(super) fn is_tcp(fd: Fd) -> bool {

@@ -1,31 +1,53 @@
-/* Waits whose system calls pass no function of libc, for programs that move bytes through libc. */
+/* Waits whose system calls pass no function of libc, or pass libc behind the library's back, for
+ * programs that move bytes through libc. */
 #ifndef RAW_WAITS_H
 #define RAW_WAITS_H
 #include "trial.h"
+#include <dlfcn.h>
 
-enum way { RAW_PPOLL, RAW_EPOLL, LIBC_CTL, LIBC_POLL, LIBC_EPOLL };
+/* DEEP_POLL: in an object whose symbols are bound past the library (RTLD_DEEPBIND).
+ * LIBC_RECV: in a receive that waits, for descriptors that block. */
+enum way { RAW_PPOLL, RAW_EPOLL, DEEP_POLL, LIBC_CTL, LIBC_POLL, LIBC_EPOLL, LIBC_RECV };
 
 static int raw_set = -1;
+/* Descriptors block, and receives say MSG_DONTWAIT. */
+static bool raw_hurried;
+
+static int (*deep_poll)(struct pollfd *fds, nfds_t count, int timeout);
+
+SHARED void bind_deeply(void)
+{
+    void *object = dlopen(getenv("TRIAL_WITNESS"), RTLD_NOW | RTLD_DEEPBIND);
+    if (object == NULL || (*(void **)&deep_poll = dlsym(object, "trial_poll")) == NULL)
+        give_up("%s", dlerror());
+}
 
 /* Must come before the first wait in `way`. */
 SHARED void watch(int fd, enum way way)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    MUST(fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK));
+    if (way == DEEP_POLL && deep_poll == NULL)
+        bind_deeply();
     raw_set = (int)MUST(epoll_create1(0));
     if (way == RAW_EPOLL)
         MUST(witness_call(SYS_epoll_ctl, raw_set, EPOLL_CTL_ADD, fd, (long)&event, 0));
     else if (way == LIBC_CTL || way == LIBC_EPOLL)
         MUST(epoll_ctl(raw_set, EPOLL_CTL_ADD, fd, &event));
+    if (!raw_hurried)
+        MUST(fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK));
 }
 
 SHARED void wait_readable(int fd, enum way way)
 {
+    char byte;
     struct epoll_event event;
     struct pollfd entry = {.fd = fd, .events = POLLIN};
     switch (way) {
     case RAW_PPOLL:
         MUST(witness_call(SYS_ppoll, (long)&entry, 1, 0, 0, 0));
+        break;
+    case DEEP_POLL:
+        MUST(deep_poll(&entry, 1, -1));
         break;
     case RAW_EPOLL:
     case LIBC_CTL:
@@ -37,6 +59,9 @@ SHARED void wait_readable(int fd, enum way way)
     case LIBC_EPOLL:
         MUST(epoll_wait(raw_set, &event, 1, -1));
         break;
+    case LIBC_RECV:
+        MUST(recv(fd, &byte, 1, MSG_PEEK));
+        break;
     }
 }
 
@@ -44,7 +69,7 @@ SHARED void recv_waiting(int fd, void *data, size_t length, enum way way)
 {
     char *at = data;
     while (length > 0) {
-        ssize_t got = recv(fd, at, length, 0);
+        ssize_t got = recv(fd, at, length, raw_hurried ? MSG_DONTWAIT : 0);
         if (got < 0 && errno == EAGAIN) {
             wait_readable(fd, way);
             continue;
@@ -84,6 +109,34 @@ SHARED void prove_waiting(int fd, enum role role, const char *name, enum way way
     note_proof(name, witness_received(fd) - before);
     if (role == SERVER)
         MUST(send(fd, out, sizeof out, 0));
+}
+
+/* All waits of one end of connection number `pair` are in `way`. */
+SHARED void trips_in_one_way(int fd, enum role role, int pair, enum way way)
+{
+    watch(fd, way);
+    trips_waiting(fd, role, 200, 64, way);
+    prove_waiting(fd, role, role == SERVER ? "server" : "client", way);
+    say("%d: done", pair);
+    MUST(close(raw_set));
+    MUST(close(fd));
+}
+
+/* Its waits are in the way `first`, which is not seen, and later in the way `then`, which is. */
+SHARED void trips_seen_late(int fd, enum role role, int pair, enum way first, enum way then)
+{
+    watch(fd, first);
+    trips_waiting(fd, role, 200, 64, first);
+    say("%d: by TCP %d", pair, witness_received(fd) >= 199 * 64);
+    if (then == LIBC_EPOLL && first != LIBC_CTL) {
+        struct epoll_event event = {.events = EPOLLIN};
+        MUST(epoll_ctl(raw_set, EPOLL_CTL_ADD, fd, &event));
+    }
+    trips_waiting(fd, role, 2000, 64, then);
+    prove_waiting(fd, role, role == SERVER ? "server" : "client", then);
+    say("%d: done", pair);
+    MUST(close(raw_set));
+    MUST(close(fd));
 }
 
 /* Both ends of connection number `pair`. */

@@ -1,9 +1,12 @@
 /* Many open connections, half of them active.
  *
- * crowd listen [HOW]    prints "port N", echoes on every connection it accepts; waits in
- *                       epoll, poll or recv (a thread for each connection)
+ * crowd listen [HOW [END]]
+ *                       prints "port N", echoes on every connection it accepts; waits in
+ *                       epoll, poll or recv (a thread for each connection). END is what an epoll
+ *                       server does about a peer that takes no echo: close, shutdown or exit
  * crowd connect PORT N  opens N, then obeys stdin: "active K TURNS" makes TURNS round
- *                       trips on each of the first K and prints "done"
+ *                       trips on each of the first K and prints "done", and the microseconds of
+ *                       the slowest one
  *                       ("open N" tells how many could be opened); "wait HOW" waits for
  *                       bytes that do not come until the next command does, or, when
  *                       HOW is recv, for ever. */
@@ -65,7 +68,16 @@ static void serve_by_poll(int listener)
     }
 }
 
-static void serve_by_epoll(int listener)
+static void drop(int fd, const char *end)
+{
+    if (strcmp(end, "exit") == 0)
+        exit(0);
+    if (strcmp(end, "shutdown") == 0)
+        shutdown(fd, SHUT_WR); /* which fails on one that has been reset */
+    MUST(close(fd));
+}
+
+static void serve_by_epoll(int listener, const char *end)
 {
     int set = (int)MUST(epoll_create1(0));
     struct epoll_event want = {.events = EPOLLIN, .data.fd = listener}, events[64];
@@ -84,12 +96,12 @@ static void serve_by_epoll(int listener)
                 continue;
             }
             if (!echo(fd))
-                MUST(close(fd));
+                drop(fd, end);
         }
     }
 }
 
-static void serve(const char *how)
+static void serve(const char *how, const char *end)
 {
     int listener = listen_at("0.0.0.0");
     printf("port %d\n", port_of(listener));
@@ -99,7 +111,7 @@ static void serve(const char *how)
     else if (strcmp(how, "poll") == 0)
         serve_by_poll(listener);
     else
-        serve_by_epoll(listener);
+        serve_by_epoll(listener, end);
 }
 
 /* Waits for bytes on all connections, and for the next command. */
@@ -134,8 +146,10 @@ int main(int argc, char **argv)
     long count, active, turns;
     MUST(prctl(PR_SET_PDEATHSIG, SIGKILL));
     raise_limit();
-    if (argc < 4)
-        serve(argc > 2 ? argv[2] : "epoll");
+    if (argc < 2 || (strcmp(argv[1], "connect") == 0 && argc != 4))
+        return 2;
+    if (strcmp(argv[1], "listen") == 0)
+        serve(argc > 2 ? argv[2] : "epoll", argc > 3 ? argv[3] : "close");
     setvbuf(stdin, NULL, _IONBF, 0); /* what has come and is not read yet shows in a poll */
     count = atol(argv[3]);
     int *fds = calloc((size_t)count, sizeof *fds);
@@ -157,16 +171,20 @@ int main(int argc, char **argv)
         }
         if (sscanf(line, "active %ld %ld", &active, &turns) != 2)
             return 2;
+        uint64_t slowest = 0;
         for (long turn = 0; turn < turns; turn++)
             for (long i = 0; i < active; i++) {
                 char text[32], back[32];
                 int length = snprintf(text, sizeof text, "%ld of %ld", i, turn);
+                uint64_t begin = now_ns();
                 send_all(fds[i], text, (size_t)length);
                 recv_all(fds[i], back, (size_t)length);
                 if (memcmp(text, back, (size_t)length) != 0)
                     give_up("wrong echo");
+                uint64_t took = now_ns() - begin;
+                slowest = took > slowest ? took : slowest;
             }
-        printf("done\n");
+        printf("done %llu\n", (unsigned long long)slowest / 1000);
         fflush(stdout);
     }
     return 0;

@@ -10,13 +10,6 @@
 static int fd;
 static uint32_t times[MOST];
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    MUST(clock_gettime(CLOCK_MONOTONIC, &t));
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static void trip(void)
 {
     char answer[7];

@@ -16,14 +16,14 @@ use std::{
 
 use saiga_channel::{
     bell::Ringer,
-    layout::{DATA_AT, PLACES, STRIDE_SHIFT, Side},
+    layout::{DATA_AT, PLACES, Side},
     ring::Ring,
     segment::Segment,
     sys as kernel,
 };
 use saiga_trials::{
     scale::Dice,
-    victim::{FLOOR, Victim, open_memory, write_word},
+    victim::{FLOOR, Victim, amid_a_storm, drain, open_memory, write_word},
 };
 
 /// Rounds with a channel go on for this long unless the server ends them.
@@ -46,6 +46,8 @@ fn main() {
         "equal-load" => Siege::equal_load,
         "words-made" => Siege::words_of_own_segment,
         "words-given" => Siege::words_of_given_segment,
+        "storm-made" => Siege::storm_over_own_segment,
+        "storm-given" => Siege::storm_over_given_segment,
         "many-bells" => Siege::many_bells,
         "bell-flood" => Siege::bell_flood,
         "offers" => Siege::offers,
@@ -92,20 +94,49 @@ impl Siege {
         kernel::close(private);
     }
 
-    /// Any word of the header of a segment that we made, at any time.
+    /// Any word of the header of a segment that we made, between messages.
     fn words_of_own_segment(&mut self) {
-        let mut victim = self.meet();
-        if let Ok(segment) = victim.share_own_segment() {
-            self.write_words(&mut victim, &open_memory(segment.fd()));
-            release(segment);
-        }
+        self.with_own_segment(|siege, victim, segment| {
+            siege.write_words(victim, &open_memory(segment.fd()));
+        });
     }
 
     /// The same in a segment that the server made.
     fn words_of_given_segment(&mut self) {
+        self.with_given_segment(|siege, victim, segment| {
+            siege.write_words(victim, &open_memory(segment.fd()));
+        });
+    }
+
+    /// Every word of the header of a segment that we made, without a pause.
+    fn storm_over_own_segment(&mut self) {
+        self.with_own_segment(Self::storm);
+    }
+
+    /// The same in a segment that the server made.
+    fn storm_over_given_segment(&mut self) {
+        self.with_given_segment(Self::storm);
+    }
+
+    fn storm(&mut self, victim: &mut Victim, segment: &Segment) {
+        let (begin, seed) = (Instant::now(), self.dice.roll());
+        amid_a_storm(segment.fd(), seed, || {
+            while self.goes_on(begin) && victim.is_served() {}
+        });
+    }
+
+    fn with_own_segment(&mut self, act: impl FnOnce(&mut Self, &mut Victim, &Segment)) {
+        let mut victim = self.meet();
+        if let Ok(segment) = victim.share_own_segment() {
+            act(self, &mut victim, &segment);
+            release(segment);
+        }
+    }
+
+    fn with_given_segment(&mut self, act: impl FnOnce(&mut Self, &mut Victim, &Segment)) {
         let mut victim = Victim::meet([127, 0, 0, 1], [127, 0, 0, 2], self.port);
         if let Ok((segment, _)) = victim.take_given_segment() {
-            self.write_words(&mut victim, &open_memory(segment.fd()));
+            act(self, &mut victim, &segment);
             release(segment);
         }
     }
@@ -228,7 +259,7 @@ fn exchange(victim: &mut Victim, ring: &Ring) -> bool {
     while !ring.readable() && begin.elapsed() < Duration::from_millis(1) {
         thread::yield_now();
     }
-    ring.skip(STRIDE_SHIFT, u64::MAX);
+    drain(ring);
     served
 }
 

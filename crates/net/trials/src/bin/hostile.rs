@@ -8,7 +8,7 @@
 
 use std::{
     fs::File,
-    io::{Read as _, Write as _},
+    io::{ErrorKind, Read as _, Write as _},
     mem::offset_of,
     os::{
         fd::{AsRawFd as _, RawFd},
@@ -22,17 +22,27 @@ use saiga_channel::{
     barriers,
     layout::{DATA_AT, Header, PLACES, STRIDE_SHIFT, Side, SideBlock, Slot},
     rendezvous::{self, Proposal, Refusal},
+    ring::Ring,
+    segment::Segment,
     sys as kernel,
     tuple::Tuple,
 };
 use saiga_trials::{
     scale::Dice,
     sys,
-    victim::{FLOOR, LARGEST_SHIFT, Victim, open_memory, write_word},
+    victim::{FLOOR, LARGEST_SHIFT, Victim, amid_a_storm, drain, open_memory, write_word},
 };
 
 /// Segments that no peer with so few connections needs.
 const MANY_SEGMENTS: usize = 200;
+/// A server that answers nobody for so long counts as hung.
+const HANG: Duration = Duration::from_secs(1);
+/// Bytes that a peer does not get by recalls: one call of the server's sends at most 4 MiB.
+const MORE_THAN_CALLS: usize = 1 << 30;
+/// The bit of a producer's word that ends its ring, and the place of its capacity's logarithm in
+/// the word behind that.
+const FROZEN: u64 = 1 << 63;
+const SHIFT_AT: u32 = 56;
 
 fn main() {
     let words: Vec<String> = std::env::args().collect();
@@ -45,7 +55,7 @@ fn main() {
         barriers::join(); // Before there are segments, as an honest library does.
     }
     let (low, high) = ([127, 0, 0, 1], [127, 0, 0, 2]);
-    let (source, target) = if matches!(mode.as_str(), "given" | "newer-host") {
+    let (source, target) = if matches!(mode.as_str(), "given" | "storm-given" | "newer-host") {
         (low, high)
     } else {
         (high, low)
@@ -64,13 +74,16 @@ fn main() {
         "newer" => attack.propose_by_another_protocol(),
         "newer-host" => attack.refuse_its_protocol(),
         "made" => attack.corrupt_own_segment(&mut dice),
+        "storm-made" => attack.storm_over_own_segment(&mut dice),
         "locked" => attack.write_its_block(),
         "segments" => attack.give_many_segments(port),
         "bells" => attack.name_many_bells(),
         "dawdling" => attack.leave_without_notice(Duration::from_secs(10)),
         "outside" => attack.leave_without_notice(Duration::from_secs(1)),
         "stalled" => attack.take_nothing_back(target, port),
+        "endless" => attack.take_back_without_end(),
         "given" => attack.corrupt_given_segment(&mut dice),
+        "storm-given" => attack.storm_over_given_segment(&mut dice),
         other => panic!("no mode {other}"),
     };
     println!("reached {step}");
@@ -112,37 +125,86 @@ impl Attack {
     }
 
     /// Lets the server fill a ring, recalls all of it, reads nothing, and stays. The server, which
-    /// must send those bytes by TCP before it ends the connection, has others to serve.
+    /// must send those bytes by TCP before it ends the connection, has others to serve, or ends.
     fn take_nothing_back(&mut self, server: [u8; 4], port: u16) -> &'static str {
+        let mut beside = sys::connect_from(server, server, port).expect("the server accepts");
+        beside
+            .set_read_timeout(Some(HANG))
+            .expect("a socket option");
         let segment = match self.0.share_own_segment() {
             Ok(segment) => segment,
             Err(step) => return step,
         };
-        let ring = &segment.slot(0).rings[1];
-        ring.acknowledge();
-        ring.set_ready();
-        let stream = &mut self.0.stream;
-        let enough = 256 << 10;
-        while ring.pending(STRIDE_SHIFT).is_some_and(|n| n < enough) {
-            if stream.write(&[b'x'; 4096]).is_err() {
-                return "a reset";
-            }
-            std::thread::yield_now();
+        if !self.have_ring_filled(&segment) {
+            return "a reset";
         }
-        ring.recall();
+        segment.slot(0).rings[1].recall();
         // Its answer finds no room, neither there nor by TCP: it drops the connection.
-        let _ = stream.write(b"and one more");
-        let mut beside = sys::connect_from(server, server, port).expect("the server accepts");
-        beside
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .expect("a socket option");
+        let _ = self.0.stream.write(b"and one more");
         for _ in 0..100 {
-            beside.write_all(b"?").expect("a sound connection");
-            if beside.read(&mut [0]).is_err() {
-                return "a frozen server";
+            let answer = beside.write_all(b"?").and_then(|()| beside.read(&mut [0]));
+            match answer {
+                Ok(1) => {}
+                Err(late) if late.kind() == ErrorKind::WouldBlock => return "a frozen server",
+                Ok(_) | Err(_) => return "the server's end",
             }
         }
         "the end"
+    }
+
+    /// Sends until a quarter of a MiB of echo is in the ring; false when the server resets.
+    fn have_ring_filled(&mut self, segment: &Segment) -> bool {
+        let ring = &segment.slot(0).rings[1];
+        ring.acknowledge();
+        ring.set_ready();
+        let enough = 256 << 10;
+        while ring.pending(STRIDE_SHIFT).is_some_and(|n| n < enough) {
+            if self.0.stream.write(&[b'x'; 4096]).is_err() {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
+    }
+
+    /// Recalls a ring, takes by TCP what the server sends, and says all the while that the ring
+    /// has more: a thread of the server's that went on until it is empty would never come back.
+    fn take_back_without_end(&mut self) -> &'static str {
+        let segment = match self.0.share_own_segment() {
+            Ok(segment) => segment,
+            Err(step) => return step,
+        };
+        if !self.have_ring_filled(&segment) {
+            return "a reset";
+        }
+        let (memory, ring) = (open_memory(segment.fd()), &segment.slot(0).rings[1]);
+        let words = offset_of!(Header, slots) + offset_of!(Slot, rings) + size_of::<Ring>();
+        let words = u64::try_from(words).expect("small");
+        let refill = || {
+            let head = (ring.tail() + (1 << STRIDE_SHIFT)) | FROZEN;
+            let geometry = u64::from(STRIDE_SHIFT) << SHIFT_AT;
+            let both = [head.to_le_bytes(), geometry.to_le_bytes()].concat();
+            memory
+                .write_all_at(&both, words)
+                .expect("sealed against size only");
+        };
+        let stream = &mut self.0.stream;
+        stream.set_read_timeout(Some(HANG)).expect("an option");
+        refill();
+        ring.recall();
+        let (mut taken, mut block) = (0, vec![0; 1 << 22]);
+        while taken < MORE_THAN_CALLS {
+            let _ = stream.write(b"?"); // The server comes by.
+            // Dropped unread, so that the server's thread finds room all the time.
+            match kernel::recv(stream.as_raw_fd(), &mut block, libc::MSG_TRUNC) {
+                Err(kernel::Errno(libc::EAGAIN)) => return "silence",
+                // A reset, or an answer: the ring was empty for a moment.
+                Ok(0 | 1) | Err(_) => return "the end",
+                Ok(more) => taken += more,
+            }
+            refill();
+        }
+        "no end"
     }
 
     fn visit_with(&mut self, say: fn(RawFd, (&Tuple, &mut Dice)), dice: &mut Dice) -> &'static str {
@@ -223,6 +285,14 @@ impl Attack {
         "the segment"
     }
 
+    /// The same, while every word of it is overwritten without a pause.
+    fn storm_over_own_segment(&mut self, dice: &mut Dice) -> &'static str {
+        match self.0.share_own_segment() {
+            Ok(segment) => self.talk_amid_a_storm(&segment, dice),
+            Err(step) => step,
+        }
+    }
+
     /// In every word that belongs to the victim's side of the channel stands the id of a living
     /// thread, as if that thread held a lock there. Both ends still talk, by TCP.
     fn write_its_block(&mut self) -> &'static str {
@@ -269,15 +339,14 @@ impl Attack {
         block.rx_places.store(u64::MAX, Ordering::SeqCst);
         ring.acknowledge();
         ring.set_ready();
-        let short = Some(Duration::from_millis(1)); // Most answers come by the ring.
-        self.0.stream.set_read_timeout(short).expect("an option");
+        self.have_short_waits(); // Most answers come by the ring.
         for _ in 0..1000 {
             for index in 0..PLACES {
                 let _ = segment.place(Side(0), index).sleep();
             }
             ring.arm();
             self.0.chat(1);
-            ring.skip(STRIDE_SHIFT, u64::MAX);
+            drain(ring);
             if ring.frozen() {
                 return self.talk_on();
             }
@@ -294,13 +363,29 @@ impl Attack {
         "the segment"
     }
 
+    /// The same, without a pause.
+    fn storm_over_given_segment(&mut self, dice: &mut Dice) -> &'static str {
+        match self.0.take_given_segment() {
+            Ok((segment, _)) => self.talk_amid_a_storm(&segment, dice),
+            Err(step) => step,
+        }
+    }
+
+    fn talk_amid_a_storm(&mut self, segment: &Segment, dice: &mut Dice) -> &'static str {
+        self.have_short_waits();
+        amid_a_storm(segment.fd(), dice.roll(), || self.0.chat(150));
+        "the segment"
+    }
+
+    fn have_short_waits(&self) {
+        let short = Some(Duration::from_millis(1));
+        self.0.stream.set_read_timeout(short).expect("an option");
+    }
+
     /// Overwrites words of the shared header again and again, between messages.
     fn scribble(&mut self, memory: RawFd, dice: &mut Dice) {
         let file = open_memory(memory);
-        self.0
-            .stream
-            .set_read_timeout(Some(Duration::from_millis(1)))
-            .expect("a socket option");
+        self.have_short_waits();
         for _ in 0..150 {
             for _ in 0..dice.below(64) {
                 write_word(&file, dice);

@@ -1,4 +1,4 @@
-//! Rings and waiting places under every interleaving that loom finds.
+//! Rings, waiting places and sleepers under every interleaving that loom finds.
 //!
 //! Run by `tools/loom`; without `--cfg loom` this file is empty. Rings have two to
 //! eight bytes, threads make a few calls each, and preemptions are bounded. The
@@ -19,6 +19,9 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use saiga_channel::place::Place;
 use saiga_channel::ring::{Got, Put, Ring, Storage};
+
+mod recall;
+mod sleepers;
 
 /// Bytes whose unordered use loom reports.
 struct Cells(Vec<UnsafeCell<u8>>);
@@ -116,6 +119,17 @@ impl Channel {
         }
         assert_ne!(got, Got::Corrupt);
         got
+    }
+
+    /// Takes back what a recall has left, at most so many bytes.
+    fn take_back(&self, room: usize) -> Vec<u8> {
+        let mut bytes = vec![0; room];
+        let got = self
+            .ring
+            .read_recalled(&self.bytes, &mut [&mut bytes], false);
+        assert_ne!(got, Got::Corrupt);
+        bytes.truncate(if let Got::Bytes { n, .. } = got { n } else { 0 });
+        bytes
     }
 
     /// Reads to the end of what is there; true when the ring has ended.
@@ -565,36 +579,5 @@ fn the_switch_is_seen_with_its_total_and_before_the_first_byte() {
         assert!(!acknowledged || total.is_some());
         assert!(c.drain(&mut got));
         assert_eq!(c.ring.switched().is_some(), !got.is_empty());
-    });
-}
-
-#[test]
-fn a_recalled_ring_gives_each_byte_to_exactly_one_side() {
-    check(1, || {
-        let c = Channel::new(1, 2);
-        let writer = thread::spawn({
-            let c = c.clone();
-            move || {
-                let (all, mut sent, mut back) = (counting(3), 0, Vec::new());
-                for size in [1, 2] {
-                    match c.write(&all[sent..sent + size]) {
-                        Put::Bytes { n, .. } => sent += n,
-                        other => assert_eq!(other, Put::Frozen),
-                    }
-                }
-                if c.ring.frozen() {
-                    assert!(c.ring.recalled(), "who sees the end sees the recall");
-                    assert!(c.drain(&mut back));
-                }
-                (sent, back)
-            }
-        });
-        let mut got = Vec::new();
-        c.read(1, &mut got);
-        c.ring.recall();
-        let (sent, back) = writer.join().unwrap();
-        got.extend(back);
-        c.drain(&mut got);
-        assert_eq!(got, counting(sent));
     });
 }
