@@ -1,6 +1,8 @@
 //! `saiga compare FILE.toml` with real servers: steps in order, hooks, faults, leftovers.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "compare_file/after_load.rs"]
+mod after_load;
 #[path = "compare_file/figures.rs"]
 mod figures;
 mod marked;

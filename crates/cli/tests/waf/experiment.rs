@@ -113,7 +113,10 @@ fn counters_that_say_too_little_make_no_factor() {
     // An idle drive has no factor, and its runs stand.
     let saiga = Installation::bare();
     let idle = drive(&saiga, 0);
-    let (_, stderr, result) = compared(&saiga, &idle);
+    let (code, stderr, result) = compared(&saiga, &idle);
+    let told = "nothing can be compared: 6 of 6 pairs have no ratio: waf is missing in plain and \
+                streams.";
+    assert!(code == Some(2) && stderr.contains(told), "{stderr}");
     let mut runs = result.runs.iter();
     assert!(
         runs.all(|run| run.rejected.is_none() && !run.metrics.contains_key("waf")),

@@ -125,11 +125,9 @@ pub trait Target {
     fn watches_host(&self) -> bool {
         false
     }
-    /// Stops what was started. The answer has figures of the run that were measured around it.
-    ///
-    /// # Errors
-    /// [`Failure`], when something would not stop.
-    fn teardown(self) -> Result<BTreeMap<String, f64>, Failure>;
+    /// Does what comes after the load, and stops what was started. The answer has figures of the run
+    /// that were measured around it, and how that went: whatever failed, the run keeps its figures.
+    fn teardown(self) -> (BTreeMap<String, f64>, Result<(), Failure>);
 }
 
 /// What surrounds a run.

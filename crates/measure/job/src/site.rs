@@ -131,18 +131,29 @@ impl Site {
         let mut first = Ok(());
         for step in self.steps.after.drain(..rest).collect::<Vec<_>>() {
             let done = match (&step, obstacle) {
-                (Step::Check { side, checked }, Some(why)) => {
-                    let seen = Consistency::missing(side.name(), why.to_owned());
-                    let database = checked.database;
-                    self.looks.push(Look { database, seen });
+                (Step::Check { checked, .. }, Some(why)) => {
+                    self.not_checked(*checked, why.to_owned());
                     Ok(())
                 }
-                (Step::Check { .. }, None) => self.perform(campaign, &step, interrupt),
+                (Step::Check { checked, .. }, None) => {
+                    let done = self.perform(campaign, &step, interrupt);
+                    if let Err(failure) = &done {
+                        self.not_checked(*checked, failure.to_string());
+                    }
+                    done
+                }
                 _ => self.perform(campaign, &step, &Interrupt::never()),
             };
             first = first.and(done);
         }
         first
+    }
+
+    /// Keeps that the tables of a database were not checked after the load.
+    fn not_checked(&mut self, checked: Checked, why: String) {
+        let seen = Consistency::missing(Side::After.name(), why);
+        let database = checked.database;
+        self.looks.push(Look { database, seen });
     }
 
     /// Does everything behind the load that was not done yet, all of it whatever fails; the first
@@ -251,6 +262,9 @@ impl Site {
         checked: Checked,
         interrupt: &Interrupt,
     ) -> Result<(), Failure> {
+        if interrupt.raised() {
+            return Err(Failure::Interrupted);
+        }
         let line = client::check_line(campaign.file, &self.arm, checked, campaign.tool);
         let seen = tables::look(&line, side, &self.log("check"), interrupt)?;
         let fault = seen.fault().filter(|_| side == Side::Before);

@@ -451,6 +451,7 @@ impl Workload for Job {
             arm,
             site,
             test: cell.load.test.clone(),
+            after: Ok(()),
         })))
     }
 }

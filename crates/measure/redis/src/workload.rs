@@ -236,11 +236,13 @@ impl Target for RedisTarget {
         members.map(|server| server.process.child.pid()).collect()
     }
 
-    fn teardown(self) -> Result<BTreeMap<String, f64>, Failure> {
-        self.fleet.stop().map_err(Failure::impossible)?;
-        let stopped = self.idle.map(IdleConnections::stop);
-        stopped.transpose().map_err(Failure::impossible)?;
-        Ok(BTreeMap::new())
+    fn teardown(self) -> (BTreeMap<String, f64>, Result<(), Failure>) {
+        let stopped = self.fleet.stop().map_err(Failure::impossible);
+        let idle = self.idle.map_or(Ok(()), IdleConnections::stop);
+        (
+            BTreeMap::new(),
+            stopped.and(idle.map_err(Failure::impossible)),
+        )
     }
 }
 

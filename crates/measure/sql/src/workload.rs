@@ -331,8 +331,8 @@ impl Target for SqlTarget {
         vec![self.server.process.child.pid()]
     }
 
-    fn teardown(self) -> Result<BTreeMap<String, f64>, Failure> {
-        self.server.stop().map_err(Failure::impossible)?;
-        Ok(BTreeMap::new())
+    fn teardown(self) -> (BTreeMap<String, f64>, Result<(), Failure>) {
+        let stopped = self.server.stop().map_err(Failure::impossible);
+        (BTreeMap::new(), stopped)
     }
 }

@@ -1,5 +1,6 @@
 //! The engine with a workload of the test's own: order, repeats, interruption.
 
+mod after_load;
 mod looking_on;
 mod resume;
 
@@ -12,8 +13,9 @@ use super::*;
 use crate::campaign::{Begin, Campaign, Identity, recorded};
 use crate::cores::{Hog, Placement};
 use crate::host;
+use crate::interrupt::Interrupt;
 use crate::result::{Arm, Warning};
-use crate::workload::Load;
+use crate::workload::{Conditions, Load, Measured, Target};
 
 /// What a run of the fake workload does, given the arm and how often that arm ran before.
 type Script = fn(arm: usize, nth: u32) -> Result<Measured, Failure>;
@@ -29,6 +31,8 @@ struct Fake {
     patience: usize,
     /// Whether its servers do not stop.
     stubborn: bool,
+    /// How what comes after the load of an arm goes.
+    after: fn(arm: usize) -> Result<(), Failure>,
     /// What was measured around each run.
     around: BTreeMap<String, f64>,
     /// Arms whose settings it was told by the record.
@@ -61,6 +65,7 @@ impl Fake {
             record: None,
             patience: usize::MAX,
             stubborn: false,
+            after: |_| Ok(()),
             around: BTreeMap::new(),
             recalled: RefCell::default(),
             ran: RefCell::default(),
@@ -179,11 +184,12 @@ impl Target for FakeTarget<'_> {
     fn devices(&self) -> Vec<String> {
         vec!["nvme7n1".into()]
     }
-    fn teardown(self) -> Result<BTreeMap<String, f64>, Failure> {
-        match self.fake.stubborn {
+    fn teardown(self) -> (BTreeMap<String, f64>, Result<(), Failure>) {
+        let after = match self.fake.stubborn {
             true => Err(Failure::run("the server does not stop")),
-            false => Ok(self.fake.around.clone()),
-        }
+            false => (self.fake.after)(self.arm),
+        };
+        (self.fake.around.clone(), after)
     }
 }
 
