@@ -27,6 +27,9 @@ fish := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 # The binary is documented by itself: it shares its name, and so its folder, with the library.
 doc := --no-deps --document-private-items --locked
 
+# What `saiga --version` and every result say of the build; empty where git does not know it.
+export SAIGA_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 2>/dev/null)
+
 # Tests that are not even compiled for `make test`.
 soak := saiga-trials/soak,saiga-tpcc/soak,saiga-cli/soak
 

@@ -169,6 +169,7 @@ fn hooks_lie_inside_each_other() {
     let wanted = [[a.clone(), b.clone()].concat(), [b, a].concat()];
     assert!(wanted.iter().any(|wanted| *wanted == lines), "{lines:?}");
     let result = test.result();
+    assert_eq!(result.versions["saiga_commit"], env!("SAIGA_COMMIT"));
     assert_eq!(result.own_metrics[0].name, "rate_per_s");
     assert!(
         result

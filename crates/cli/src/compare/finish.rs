@@ -69,7 +69,12 @@ pub(super) fn result<W: Workload>(
     warnings.extend(workload.caveats());
     warnings.extend(cpu::caveat());
     let mut versions = workload.versions();
-    versions.insert("saiga".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    for (name, version) in [
+        ("saiga", env!("CARGO_PKG_VERSION")),
+        ("saiga_commit", env!("SAIGA_COMMIT")),
+    ] {
+        versions.insert(name.to_owned(), version.to_owned());
+    }
     let mut result = ExperimentResult {
         format_version: FORMAT_VERSION,
         experiment: told.experiment,

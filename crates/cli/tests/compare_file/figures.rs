@@ -39,6 +39,11 @@ fn figures_of_hooks_are_compared_and_may_decide() {
     assert_eq!(of("a", "other_files"), [None; 6]);
     assert_eq!(of("b", "other_files"), [Some(3.0); 6]);
     assert_eq!(of("b", "rate_per_s"), [Some(12.5); 6]);
+    // The unit of a figure that is not compared is kept with its run.
+    let detail = result.runs.iter().find(|run| run.arm == "b").unwrap();
+    let units = &detail.detail.as_ref().unwrap().units;
+    assert_eq!(units.len(), 1, "{units:?}");
+    assert_eq!(units["other_files"], "files");
     assert!(
         result.headline[0].contains("moved bytes"),
         "{:?}",

@@ -162,6 +162,7 @@ pub fn execute_with<W: Workload>(
         operations: BTreeMap::new(),
         failures: BTreeMap::new(),
         broken: BTreeSet::new(),
+        units: BTreeMap::new(),
         outcome: Outcome::default(),
     };
     engine.recall();
@@ -223,6 +224,8 @@ struct Engine<'a, 'e, W: Workload> {
     /// Failures in a row by cell and arm.
     failures: BTreeMap<(usize, usize), u32>,
     broken: BTreeSet<(usize, usize)>,
+    /// Units of figures that hooks print, as the first run had them.
+    units: BTreeMap<String, String>,
     outcome: Outcome,
 }
 
@@ -374,6 +377,10 @@ impl<W: Workload> Engine<'_, '_, W> {
                 over
             }
         };
+        let units = run.detail.iter().flat_map(|detail| detail.units.clone());
+        for (name, unit) in units {
+            self.units.entry(name).or_insert(unit);
+        }
         match &run.rejected {
             Some(reason) if failed => self.count_failure(visit.cell, arm, reason),
             Some(_) | None => drop(self.failures.remove(&(visit.cell, arm))),
@@ -438,6 +445,7 @@ impl<W: Workload> Engine<'_, '_, W> {
                 after,
             }) => {
                 judge::refuse_no_numbers(&mut measured);
+                judge::refuse_other_units(&mut measured, &self.units);
                 // The figures stay, marked: a run may have taken half a day.
                 let left = after.as_ref().err().map(ToString::to_string);
                 measured.invalid = measured.invalid.take().or(left);

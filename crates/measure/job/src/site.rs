@@ -1,7 +1,6 @@
 //! One run while it happens: executes steps, and undoes what it began.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +9,7 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::result::Metric;
 use saiga_experiment::secret;
 use saiga_experiment::tool::{self, Undone};
-use saiga_experiment::workload::Failure;
+use saiga_experiment::workload::{Failure, Figures};
 use saiga_redis::remote::Remote;
 use saiga_snapshot::DropError;
 use saiga_tpcc::results::record::Consistency;
@@ -63,7 +62,7 @@ pub(crate) struct Site {
     /// What was seen of the tables so far.
     pub(crate) looks: Vec<Look>,
     /// What hooks printed of the run.
-    pub(crate) figures: BTreeMap<String, f64>,
+    pub(crate) figures: Figures,
     /// Logs.
     dir: TempDir,
 }
@@ -82,7 +81,7 @@ impl Site {
             servers: arm.servers.iter().map(|_| None).collect(),
             begun: Vec::new(),
             looks: Vec::new(),
-            figures: BTreeMap::new(),
+            figures: Figures::default(),
             dir: tempfile::Builder::new()
                 .prefix("saiga-run-")
                 .tempdir()
@@ -243,13 +242,14 @@ impl Site {
     }
 
     /// Keeps what a hook printed, unless another one has printed the same figure.
-    fn keep(&mut self, printed: BTreeMap<String, f64>) -> Result<(), Failure> {
-        for (name, value) in printed {
-            if self.figures.contains_key(&name) {
+    fn keep(&mut self, printed: Figures) -> Result<(), Failure> {
+        for (name, value) in printed.values {
+            if self.figures.values.contains_key(&name) {
                 return Err(Failure::run(format!("two hooks printed {name}")));
             }
-            self.figures.insert(name, value);
+            self.figures.values.insert(name, value);
         }
+        self.figures.units.extend(printed.units);
         Ok(())
     }
 
@@ -309,7 +309,7 @@ pub(crate) fn run_hook(
     declared: &[Metric],
     ignored: &RefCell<Vec<String>>,
     interrupt: &Interrupt,
-) -> Result<BTreeMap<String, f64>, Failure> {
+) -> Result<Figures, Failure> {
     let line = line::hook(hook);
     let done = if hook.measures {
         let said = tool::ask(&line, "dash", log, hook.limit, interrupt)?;
@@ -321,7 +321,7 @@ pub(crate) fn run_hook(
         })
     } else {
         let done = tool::run(&line, "dash", log, hook.limit, interrupt)?;
-        done.map(|()| BTreeMap::new())
+        done.map(|()| Figures::default())
     };
     let Undone { how, said } = match done {
         Ok(figures) => return Ok(figures),
@@ -338,7 +338,7 @@ pub(crate) fn run_hook(
         OnFailure::Reject => Err(Failure::run(error.to_string())),
         OnFailure::Ignore => {
             ignored.borrow_mut().push(error.to_string());
-            Ok(BTreeMap::new())
+            Ok(Figures::default())
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Servers of a file that are ready for a run, and the run.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -10,9 +9,10 @@ use std::time::Duration;
 
 use saiga_experiment::file::{Arm, Kind};
 use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::workload::{Conditions, Failure, Measured, Target};
+use saiga_experiment::workload::{Conditions, Failure, Figures, Measured, Target};
 use saiga_redis::RedisTarget;
 use saiga_redis::remote::{Lookups, Remote};
+use saiga_redis::seed;
 
 use crate::amplification::Amplification;
 use crate::load::{Once, Ran};
@@ -94,7 +94,7 @@ impl Target for JobTarget {
         }
     }
 
-    fn teardown(self) -> (BTreeMap<String, f64>, Result<(), Failure>) {
+    fn teardown(self) -> (Figures, Result<(), Failure>) {
         match self {
             Self::Own(own) => {
                 let OwnTarget {
@@ -105,7 +105,7 @@ impl Target for JobTarget {
                 } = *own;
                 let closed = site.close(core.campaign());
                 let mut declared = core.file.hook_metrics.iter();
-                let missing = declared.find(|one| !site.figures.contains_key(&one.name));
+                let missing = declared.find(|one| !site.figures.values.contains_key(&one.name));
                 let complete = missing.map_or(Ok(()), |missing| {
                     let name = &missing.name;
                     let reason = format!("no hook with metrics = true printed {name}");
@@ -143,7 +143,7 @@ impl OwnTarget {
             servers: &servers,
             devices: &file.metrics.devices,
         });
-        let seed = Some(conditions.seed);
+        let seed = core.takes_seed().then_some(conditions.seed);
         let line = client::line(file, &site.arm, test.as_deref(), &core.tool, seed, told);
         let before = fill::levels(&file.metrics.fill, "before");
         let lookups = lookups(&site.arm, test.as_deref())?;
@@ -207,6 +207,14 @@ impl OwnTarget {
 }
 
 impl Core {
+    /// Whether the load generator can be given a seed.
+    fn takes_seed(&self) -> bool {
+        match self.file.workload.kind {
+            Kind::Redis { .. } => *self.redis_takes_seed.get_or_init(seed::is_taken),
+            Kind::Tpcc { .. } | Kind::Command { .. } => true,
+        }
+    }
+
     /// A new folder for what a run of TPC-C measures, in the order of their names; `None` for
     /// other loads, whose output is all there is.
     pub(crate) fn results_folder(&self, arm: &str) -> Result<Option<PathBuf>, Failure> {

@@ -3,6 +3,7 @@
 mod after_load;
 mod looking_on;
 mod resume;
+mod units;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use crate::cores::{Hog, Placement};
 use crate::host;
 use crate::interrupt::Interrupt;
 use crate::result::{Arm, Warning};
-use crate::workload::{Conditions, Load, Measured, Target};
+use crate::workload::{Conditions, Figures, Load, Measured, Target};
 
 /// What a run of the fake workload does, given the arm and how often that arm ran before.
 type Script = fn(arm: usize, nth: u32) -> Result<Measured, Failure>;
@@ -35,6 +36,8 @@ struct Fake {
     after: fn(arm: usize) -> Result<(), Failure>,
     /// What was measured around each run.
     around: BTreeMap<String, f64>,
+    /// And in which units, after so many runs.
+    units: fn(runs: usize) -> BTreeMap<String, String>,
     /// Arms whose settings it was told by the record.
     recalled: RefCell<Vec<(usize, BTreeMap<String, String>)>>,
     /// Arm and operations of every run, in order.
@@ -67,6 +70,7 @@ impl Fake {
             stubborn: false,
             after: |_| Ok(()),
             around: BTreeMap::new(),
+            units: |_| BTreeMap::new(),
             recalled: RefCell::default(),
             ran: RefCell::default(),
             log: RefCell::default(),
@@ -184,12 +188,17 @@ impl Target for FakeTarget<'_> {
     fn devices(&self) -> Vec<String> {
         vec!["nvme7n1".into()]
     }
-    fn teardown(self) -> (BTreeMap<String, f64>, Result<(), Failure>) {
+    fn teardown(self) -> (Figures, Result<(), Failure>) {
         let after = match self.fake.stubborn {
             true => Err(Failure::run("the server does not stop")),
             false => (self.fake.after)(self.arm),
         };
-        (self.fake.around.clone(), after)
+        let nth = self.fake.log.borrow().len();
+        let figures = Figures {
+            values: self.fake.around.clone(),
+            units: (self.fake.units)(nth),
+        };
+        (figures, after)
     }
 }
 
