@@ -263,8 +263,17 @@ def texts(results, files):
     return lines
 
 
+def host(results):
+    """The machine and the build of the first comparison that is there."""
+    first = next((one for table in TABLES for one in map(results.of, table.names) if one), None)
+    if first is None:
+        return []
+    machine = first["host"]
+    return [f"{machine['cpu']}, {machine['cores']} CPUs, Linux {machine['kernel']}; saiga {first['versions']['saiga']}", ""]
+
+
 def everything(out, files):
     """All tables that can be made from `out`."""
     results = Results(out)
-    lines = [line for table in TABLES for line in markdown(results, table)]
+    lines = host(results) + [line for table in TABLES for line in markdown(results, table)]
     return "\n".join([*lines, *libraries(results), *waiting(results), *texts(results, files)])
