@@ -27,11 +27,14 @@ fish := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 # The binary is documented by itself: it shares its name, and so its folder, with the library.
 doc := --no-deps --document-private-items --locked
 
+# What `saiga --version` and every result say of the build; empty where git does not know it.
+export SAIGA_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 2>/dev/null)
+
 # Tests that are not even compiled for `make test`.
 soak := saiga-trials/soak,saiga-tpcc/soak,saiga-cli/soak
 
-.PHONY: all build chaos demo test loom soak bench bench-wait bench-hostile bench-tpcc lint fmt \
-	install uninstall clean
+.PHONY: all build chaos demo test loom soak bench bench-wait ablation bench-hostile bench-tpcc lint \
+	fmt install uninstall clean
 
 all: build
 
@@ -78,16 +81,19 @@ bench:
 
 # What each part of the wait policy is worth (docs/waiting.md): the library beside builds that lack one part, a quarter of an
 # hour on a quiet machine with two CPUs.
-bench-wait:
+bench-wait: ablation
+	$(release)/saiga compare redis -t set -c 1,50 --arms kernel,saiga $(without) --out $(OUT)/wait/redis
+	$(release)/saiga compare redis -t set -c 50 --hog 0 --arms kernel,saiga $(without) --out $(OUT)/wait/redis-hog
+	$(release)/saiga compare sql --engine mariadb,postgres --only c16-unpinned --only c64-unpinned --hog none,0 --arms kernel,saiga $(without) --out $(OUT)/wait/sql
+
+# The libraries that lack one part.
+ablation:
 	tools/setup test
 	$(MAKE) build
 	for part in $(parts); do \
 		$(CARGO) build --release --locked -p saiga-preload --features without-$$part --target-dir $(ablation) && \
 		cp $(ablation)/release/libsaiga.so $(ablation)/without-$$part.so || exit; \
 	done
-	$(release)/saiga compare redis -t set -c 1,50 --arms kernel,saiga $(without) --out $(OUT)/wait/redis
-	$(release)/saiga compare redis -t set -c 50 --hog 0 --arms kernel,saiga $(without) --out $(OUT)/wait/redis-hog
-	$(release)/saiga compare sql --engine mariadb,postgres --only c16-unpinned --only c64-unpinned --hog none,0 --arms kernel,saiga $(without) --out $(OUT)/wait/sql
 
 # How a bystander of redis-server is served while another client attacks the server
 # (docs/security.md): four minutes on a quiet machine.

@@ -83,6 +83,8 @@ class Server:
 
     Whoever has `detached` it must stop it: by itself, or by `load`ing `state`, which is there as soon as the server is.
     """
+    # What the server is started by, such as `saiga run`.
+    under = []
     # A clean end writes all that is in memory.
     patience_s = 120
     # The kernel may take its time on a busy machine.
@@ -117,10 +119,15 @@ class Server:
             raise Failed(f"{command[0]}: {done.stdout.strip()[-2000:]}")
         return done.stdout
 
+    def start_again(self):
+        """As before, after `stop`."""
+        self.start(*self.started)
+
     def start(self, command, ready):
+        self.started = command, ready
         ends_with_us = [] if self.detached else ["setpriv", "--pdeathsig", "KILL"]
         with open(self.log, "w") as log, unbroken():
-            self.process = subprocess.Popen(ends_with_us + self.as_user + command, cwd=self.folder,
+            self.process = subprocess.Popen(ends_with_us + self.as_user + self.under + command, cwd=self.folder,
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             start_new_session=self.detached)
             self.pid = self.process.pid

@@ -27,7 +27,7 @@ Settings, later ones win:
 
 /// Moves database connections on one host from kernel TCP to shared memory, and proves the gain.
 #[derive(Debug, Parser)]
-#[command(name = "saiga", version, propagate_version = true)]
+#[command(name = "saiga", version = env!("SAIGA_VERSION"), propagate_version = true)]
 #[command(after_help = EXIT_STATUS, after_long_help = FILES_AND_VARIABLES)]
 pub(crate) struct Cli {
     #[command(subcommand)]

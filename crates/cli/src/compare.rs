@@ -272,6 +272,7 @@ fn experiment<W: Workload>(
         experiment: args.workload.clone(),
         goal: None,
         load_file: None,
+        expected: Vec::new(),
     };
     let (_, verdict) = conduct(workload, plan, args, out, told, None)?;
     let expected = args.expect == Some(Expectation::Faster);

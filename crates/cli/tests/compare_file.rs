@@ -1,6 +1,8 @@
 //! `saiga compare FILE.toml` with real servers: steps in order, hooks, faults, leftovers.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "compare_file/after_load.rs"]
+mod after_load;
 #[path = "compare_file/figures.rs"]
 mod figures;
 mod marked;
@@ -167,6 +169,7 @@ fn hooks_lie_inside_each_other() {
     let wanted = [[a.clone(), b.clone()].concat(), [b, a].concat()];
     assert!(wanted.iter().any(|wanted| *wanted == lines), "{lines:?}");
     let result = test.result();
+    assert_eq!(result.versions["saiga_commit"], env!("SAIGA_COMMIT"));
     assert_eq!(result.own_metrics[0].name, "rate_per_s");
     assert!(
         result

@@ -1,6 +1,8 @@
 //! `saiga compare tpcc` and `kind = "tpcc"`: on SQLite, on a private MariaDB, and what is refused.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "compare_tpcc/interrupted.rs"]
+mod interrupted;
 mod marked;
 
 use std::fs;

@@ -101,6 +101,7 @@ pub(super) fn campaign_by(
         experiment: job.file().name.clone(),
         goal: job.file().goal.clone(),
         load_file: job.load_file(),
+        expected: job.file().expectations.clone(),
     };
     let (result, verdict) = conduct(&job, &plan, &args, out, told, prepared.claim)?;
     judge(job.file(), &args, &result, verdict)

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use saiga_document::model::Document;
 use saiga_document::{html, text};
-use saiga_experiment::analysis::{Shortfall, conclude_by};
+use saiga_experiment::analysis::{NO_RATIO, Shortfall, conclude_by};
 use saiga_experiment::cores::Cores;
 use saiga_experiment::engine::{Outcome, REPEATED};
+use saiga_experiment::file::Expectation;
 use saiga_experiment::plan::{self, Plan};
 use saiga_experiment::result::{Cell, CellParams, ExperimentResult, FORMAT_VERSION, Host, Verdict};
 use saiga_experiment::stats::Method;
@@ -28,6 +29,8 @@ pub(super) struct Told {
     pub(super) goal: Option<String>,
     /// Where its load says how it fares, if it does.
     pub(super) load_file: Option<PathBuf>,
+    /// What it must show.
+    pub(super) expected: Vec<Expectation>,
 }
 
 /// Everything that was measured and concluded, and the verdict of the headline.
@@ -66,8 +69,13 @@ pub(super) fn result<W: Workload>(
     warnings.extend(workload.caveats());
     warnings.extend(cpu::caveat());
     let mut versions = workload.versions();
-    versions.insert("saiga".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-    let result = ExperimentResult {
+    for (name, version) in [
+        ("saiga", env!("CARGO_PKG_VERSION")),
+        ("saiga_commit", env!("SAIGA_COMMIT")),
+    ] {
+        versions.insert(name.to_owned(), version.to_owned());
+    }
+    let mut result = ExperimentResult {
         format_version: FORMAT_VERSION,
         experiment: told.experiment,
         goal: told.goal,
@@ -88,6 +96,13 @@ pub(super) fn result<W: Workload>(
         seed: Some(plan.seed),
         versions,
     };
+    let expected = told.expected.iter();
+    let without_ratio: Vec<_> = expected.flat_map(|one| one.left_out(&result)).collect();
+    for warning in without_ratio {
+        if !result.warnings.contains(&warning) {
+            result.warnings.push(warning);
+        }
+    }
     (result, conclusion.verdict)
 }
 
@@ -133,6 +148,13 @@ pub(super) fn check_done(
         );
     }
     if result.headline.is_empty() {
+        let mut warnings = result.warnings.iter();
+        if let Some(without) = warnings.find(|one| one.text.contains(NO_RATIO)) {
+            bail!(
+                "nothing can be compared: {} All runs are in {out}",
+                without.text
+            );
+        }
         let reason = first_cause(result).unwrap_or("none was made");
         bail!("no pair of runs counts ({reason}); all runs are in {out}");
     }

@@ -39,6 +39,11 @@ fn figures_of_hooks_are_compared_and_may_decide() {
     assert_eq!(of("a", "other_files"), [None; 6]);
     assert_eq!(of("b", "other_files"), [Some(3.0); 6]);
     assert_eq!(of("b", "rate_per_s"), [Some(12.5); 6]);
+    // The unit of a figure that is not compared is kept with its run.
+    let detail = result.runs.iter().find(|run| run.arm == "b").unwrap();
+    let units = &detail.detail.as_ref().unwrap().units;
+    assert_eq!(units.len(), 1, "{units:?}");
+    assert_eq!(units["other_files"], "files");
     assert!(
         result.headline[0].contains("moved bytes"),
         "{:?}",
@@ -81,4 +86,69 @@ fn what_a_hook_prints_must_be_figures_with_names_of_their_own() {
         );
         test.assert_nothing_left();
     }
+}
+
+/// Eight pairs of a figure that the hook of each arm prints, by the number of its run.
+fn losing(a: &str, b: &str) -> String {
+    let arm = |name: &str, lost: &str| {
+        let count = format!("echo x >> ${{LOG}}.{name}; n=$(wc -l < ${{LOG}}.{name})");
+        let hook = format!("{count}; echo lost_orders $(({lost})) orders");
+        format!(
+            "name = \"{name}\"\nhooks = {{ after_run = {{ command = \"{hook}\", metrics = true }} }}"
+        )
+    };
+    PLAIN
+        .replace(
+            "[plan]\npairs = 1",
+            "headline = \"lost_orders\"\n[plan]\npairs = 8",
+        )
+        .replace("name = \"a\"", &arm("a", a))
+        .replace("name = \"b\"", &arm("b", b))
+        + "[[metric]]\nname = \"lost_orders\"\nunit = \"orders\"\nbetter = \"lower\"\n"
+}
+
+/// Two of eight runs lose nothing, and six twice as much: the six show nothing about the arm.
+#[test]
+fn a_figure_that_is_0_in_some_runs_shows_no_difference() {
+    let test = Marked::new();
+    let text = losing("4", "n > 2 ? 8 : 0") + "[[expect]]\nratio_above = 1.5\n";
+    let said = run(&test, &text);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let unmet = "not as expected: lost_orders in command: no interval, as it is 0 in some runs";
+    assert!(said.stderr.contains(unmet), "{}", said.stderr);
+    let result = test.result();
+    let wanted = "No difference shown: the median lost orders (orders) is 4 in the a arm and 8 in the \
+                  b arm (8 pairs, of which 6 have a ratio).";
+    assert_eq!(result.headline[0], wanted);
+    let told = "2 of 8 pairs have no ratio: lost_orders is 0 in b.";
+    let warnings = result
+        .warnings
+        .iter()
+        .filter(|one| one.text.starts_with(told));
+    assert_eq!(warnings.count(), 1, "{:?}", result.warnings);
+    assert!(said.stdout.contains(told), "{}", said.stdout);
+}
+
+#[test]
+fn a_figure_that_is_always_0_is_the_reason_why_nothing_is_compared() {
+    let test = Marked::new();
+    let said = run(&test, &losing("4", "0"));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let told = "saiga: nothing can be compared: 8 of 8 pairs have no ratio: lost_orders is 0 in b.";
+    assert!(said.stderr.contains(told), "{}", said.stderr);
+    assert_eq!(test.result().runs.len(), 16);
+}
+
+/// The figure of an expectation, beside that of the headline.
+#[test]
+fn a_missing_figure_that_is_expected_is_told() {
+    let test = Marked::new();
+    let printing = "hooks = { after_run = { command = \"echo moved_bytes 4 B\", metrics = true } }";
+    let text = PLAIN.replace("name = \"a\"", &format!("name = \"a\"\n{printing}"))
+        + "[[expect]]\nmetric = \"moved_bytes\"\nratio_above = 1.5\n";
+    let said = run(&test, &text);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let warnings = test.result().warnings;
+    let told = "1 of 1 pairs has no ratio: moved_bytes is missing in b.";
+    assert!(warnings.iter().any(|one| one.text == told), "{warnings:?}");
 }

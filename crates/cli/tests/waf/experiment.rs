@@ -58,8 +58,16 @@ fn drive(saiga: &Installation, written: u64) -> Drive {
 }
 
 fn compared(saiga: &Installation, drive: &Drive) -> (Option<i32>, String, ExperimentResult) {
+    compared_by(saiga, drive, FILE)
+}
+
+fn compared_by(
+    saiga: &Installation,
+    drive: &Drive,
+    text_of_file: &str,
+) -> (Option<i32>, String, ExperimentResult) {
     let file = saiga.path("e.toml");
-    fs::write(&file, FILE).unwrap();
+    fs::write(&file, text_of_file).unwrap();
     let out = saiga.path("out");
     let set = format!("DRIVE={}", text(&drive.folder));
     let words = ["compare", text(&file), "--set", &set, "--out", text(&out)];
@@ -96,6 +104,40 @@ fn the_factor_of_each_run_is_compared_and_decides() {
     assert_eq!(course.mean, [Some(result.runs[0].metrics["waf"])]);
 }
 
+/// The counters move at the beginning of a load of three seconds, and in its middle.
+#[test]
+fn a_course_has_a_point_for_each_interval() {
+    let saiga = Installation::bare();
+    let drive = drive(&saiga, 1000 * MIB_4K);
+    drive.counts(1000 + 2000 * MIB_4K, 500 + 3000 * MIB_4K);
+    fs::rename(
+        drive.folder.join("log-c0.bin"),
+        drive.folder.join("last.bin"),
+    )
+    .unwrap();
+    fs::copy(
+        drive.folder.join("from.bin"),
+        drive.folder.join("log-c0.bin"),
+    )
+    .unwrap();
+    let once = "cp $PAGE new && mv new log-c0.bin";
+    let twice = format!("{once} && sleep 1.5 && cp last.bin new && mv new log-c0.bin && sleep 1.5");
+    let text = FILE
+        .replace(once, &twice)
+        .replace("pairs = 6", "pairs = 1")
+        .replace(
+            "waf = \"${DRIVE}\"",
+            "waf = \"${DRIVE}\"\nwaf_every = \"1s\"",
+        );
+    let (_, stderr, result) = compared_by(&saiga, &drive, &text);
+    let run = result.runs.iter().find(|run| run.arm == "plain").unwrap();
+    assert_eq!(run.metrics["waf"], 2.5, "{stderr}");
+    let detail = run.detail.as_ref().unwrap();
+    let course = detail.series.iter().find(|one| one.name == "waf").unwrap();
+    assert!(course.at_s.len() >= 2, "{course:?}");
+    assert!(course.is_even() && course.at_s.is_sorted(), "{course:?}");
+}
+
 #[test]
 fn counters_that_say_too_little_make_no_factor() {
     // Each step is 4 KiB.
@@ -113,7 +155,10 @@ fn counters_that_say_too_little_make_no_factor() {
     // An idle drive has no factor, and its runs stand.
     let saiga = Installation::bare();
     let idle = drive(&saiga, 0);
-    let (_, stderr, result) = compared(&saiga, &idle);
+    let (code, stderr, result) = compared(&saiga, &idle);
+    let told = "nothing can be compared: 6 of 6 pairs have no ratio: waf is missing in plain and \
+                streams.";
+    assert!(code == Some(2) && stderr.contains(told), "{stderr}");
     let mut runs = result.runs.iter();
     assert!(
         runs.all(|run| run.rejected.is_none() && !run.metrics.contains_key("waf")),

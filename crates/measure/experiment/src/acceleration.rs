@@ -68,15 +68,6 @@ impl Moved {
         }
     }
 
-    /// The same but for the first `bytes` by TCP.
-    #[must_use]
-    pub fn after_tcp(self, bytes: u64) -> Self {
-        Self {
-            tcp_bytes: self.tcp_bytes.saturating_sub(bytes),
-            ..self
-        }
-    }
-
     /// The share that went by channel; 0 where nothing moved.
     #[must_use]
     pub fn channel_share(self) -> f64 {
@@ -86,17 +77,26 @@ impl Moved {
     }
 
     /// Why a run under Saiga that moved these bytes does not count, in words for people; `None`
-    /// when nearly all of them went by channel. `upgraded` of the client's `connections` were moved
-    /// into channels.
-    fn shortfall(self, upgraded: u64, connections: u32) -> Option<String> {
+    /// when nearly all of them went by channel, but for those that are `excused`. `upgraded` of the
+    /// client's `connections` were moved into channels.
+    fn shortfall(self, excused: u64, upgraded: u64, connections: u32) -> Option<String> {
         let Self {
             channel_bytes,
             tcp_bytes,
         } = self;
-        (self.channel_share() < LEAST_SHARE).then(|| {
+        let excused = excused.min(channel_bytes / 2).min(tcp_bytes);
+        let counted = Self {
+            tcp_bytes: tcp_bytes - excused,
+            ..self
+        };
+        (counted.channel_share() < LEAST_SHARE).then(|| {
+            let without = match excused {
+                0 => String::new(),
+                bytes => format!(" ({bytes} of these before connections can be upgraded)"),
+            };
             format!(
-                "{channel_bytes} bytes went by channel and {tcp_bytes} by TCP, and {upgraded} of \
-                 the client's {connections} connections were upgraded"
+                "{channel_bytes} bytes went by channel and {tcp_bytes} by TCP{without}, and \
+                 {upgraded} of the client's {connections} connections were upgraded"
             )
         })
     }
@@ -175,9 +175,15 @@ impl Looks {
 }
 
 /// Adds to a run under Saiga how many of its client's `connections` were upgraded and which share
-/// of the bytes went by channel. The run does not count where that is not known, or less than
-/// nearly all of them.
-pub fn judge(measured: &mut Measured, moved: Result<(u64, Moved), String>, connections: u32) {
+/// of all bytes went by channel. The run does not count where that is not known, or less than
+/// nearly all of them. Of the bytes by TCP `excused` do not count against it, but no more than half
+/// of what went by channel: a run of which little else was seen proves nothing.
+pub fn judge(
+    measured: &mut Measured,
+    moved: Result<(u64, Moved), String>,
+    excused: u64,
+    connections: u32,
+) {
     let shortfall = match moved {
         Ok((_, moved)) if moved == Moved::default() => Some(STILL.to_owned()),
         Ok((upgraded, moved)) => {
@@ -187,7 +193,7 @@ pub fn judge(measured: &mut Measured, moved: Result<(u64, Moved), String>, conne
             let metrics = [("upgraded_sockets", sockets), ("channel_share", share)];
             let named = metrics.map(|(name, value)| (name.to_owned(), value));
             measured.metrics.extend(named);
-            moved.shortfall(upgraded, connections)
+            moved.shortfall(excused, upgraded, connections)
         }
         Err(why) => Some(why),
     };
@@ -277,7 +283,7 @@ mod tests {
             invalid: None,
             detail: None,
         };
-        judge(&mut measured, moved, 10);
+        judge(&mut measured, moved, 0, 10);
         (measured.invalid, measured.metrics.remove("channel_share"))
     }
 

@@ -129,6 +129,10 @@ enum Entry {
     Made {
         facts: Value,
     },
+    /// What came after the load of the last run ended the experiment, and its visit with so many runs.
+    Cut {
+        runs: usize,
+    },
     /// The last runs are half a visit and do not count.
     Void {
         runs: usize,
@@ -368,21 +372,33 @@ impl Campaign {
         }
     }
 
-    /// A visit of this many runs begins: what the record holds of it is void unless it is whole.
-    pub(crate) fn begin_visit(&mut self, runs: usize) -> Result<(), CampaignError> {
+    /// A visit of this many runs begins: what the record holds of it is void unless it is whole, or
+    /// was cut; of a visit that was cut the answer says how many runs it has.
+    pub(crate) fn begin_visit(&mut self, runs: usize) -> Result<Option<usize>, CampaignError> {
+        let is_run = |(_, entry): &(usize, Entry)| matches!(entry, Entry::Ran(_));
+        let end = self.replay.iter().position(|step| !is_run(step));
+        if let Some((_, Entry::Cut { runs: made })) = end.and_then(|end| self.replay.get(end))
+            && end == Some(*made)
+        {
+            let made = *made;
+            self.replay.remove(made);
+            return Ok(Some(made));
+        }
         let left = self.replay.len();
         if left == 0 || left >= runs {
-            return Ok(());
+            return Ok(None);
         }
-        if let Some((line, _)) = self
-            .replay
-            .iter()
-            .find(|(_, e)| !matches!(e, Entry::Ran(_)))
-        {
+        if let Some((line, _)) = self.replay.iter().find(|step| !is_run(step)) {
             return Err(self.unexpected(*line, "a run"));
         }
         self.replay.clear();
-        self.append(&Entry::Void { runs: left })
+        self.append(&Entry::Void { runs: left })?;
+        Ok(None)
+    }
+
+    /// The visit ends with its run that was kept last, because that ended the experiment.
+    pub(crate) fn cut_visit(&mut self, runs: usize) -> Result<(), CampaignError> {
+        self.append(&Entry::Cut { runs })
     }
 
     /// The recorded run, which must be this one; `None` when the record has ended.
@@ -526,7 +542,9 @@ fn steps(entries: Vec<Entry>) -> Result<Steps, Damage> {
                     };
                 }
             }
-            step @ (Entry::Ran(_) | Entry::Calibrated(_)) => replay.push_back((line, step)),
+            step @ (Entry::Ran(_) | Entry::Calibrated(_) | Entry::Cut { .. }) => {
+                replay.push_back((line, step))
+            }
         }
     }
     Ok(Steps {
@@ -544,6 +562,7 @@ fn runs_of(replay: &VecDeque<(usize, Entry)>) -> Vec<Run> {
         | Entry::Calibrated(_)
         | Entry::Settings { .. }
         | Entry::Made { .. }
+        | Entry::Cut { .. }
         | Entry::Void { .. }
         | Entry::Finished { .. } => None,
     };

@@ -10,22 +10,23 @@
 //! Deliberately absent: conclusions (`analysis`).
 
 mod judge;
+mod once;
 mod pace;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::time::{Duration, SystemTime};
 
-use crate::beside::{self, Begun, Beside};
+use crate::beside::Beside;
 use crate::campaign::{Campaign, CampaignError};
-use crate::cpu::{StealWindow, Stolen};
 use crate::interrupt::Interrupt;
 use crate::plan::{Cell, Plan, RunSize, Visit};
-use crate::process::{Child, CommandLine};
 use crate::result::{Arm, Run};
-use crate::workload::{Conditions, Failure, Load, Measured, Target, Workload};
+use crate::workload::{Failure, Load, Workload};
+
+use once::{Asked, Watched, watched};
 
 pub use judge::{OTHERS, STOLEN};
+pub use once::measure;
 
 /// How often one visit is repeated before its last attempt stands.
 pub const MAX_REPEATS: u32 = 3;
@@ -161,6 +162,7 @@ pub fn execute_with<W: Workload>(
         operations: BTreeMap::new(),
         failures: BTreeMap::new(),
         broken: BTreeSet::new(),
+        units: BTreeMap::new(),
         outcome: Outcome::default(),
     };
     engine.recall();
@@ -197,6 +199,15 @@ enum Visited {
     Repeat,
 }
 
+/// A run that is over.
+struct Over {
+    run: Run,
+    /// Whether it failed, which is more than being disturbed.
+    failed: bool,
+    /// What ends the experiment, although the run is kept.
+    after: Result<(), Failure>,
+}
+
 struct Engine<'a, 'e, W: Workload> {
     workload: &'a W,
     plan: &'a Plan<W::Load>,
@@ -213,6 +224,8 @@ struct Engine<'a, 'e, W: Workload> {
     /// Failures in a row by cell and arm.
     failures: BTreeMap<(usize, usize), u32>,
     broken: BTreeSet<(usize, usize)>,
+    /// Units of figures that hooks print, as the first run had them.
+    units: BTreeMap<String, String>,
     outcome: Outcome,
 }
 
@@ -316,41 +329,63 @@ impl<W: Workload> Engine<'_, '_, W> {
         let mut runs = Vec::new();
         let mut arms = visit.order.clone();
         arms.retain(|&arm| !self.broken.contains(&(visit.cell, arm)));
-        let replayed = self.record(|campaign| {
-            campaign.begin_visit(arms.len())?;
-            Ok(campaign.replays())
+        let (made, replayed) = self.record(|campaign| {
+            let made = campaign.begin_visit(arms.len())?;
+            Ok((made, campaign.replays()))
         })?;
+        arms.truncate(made.unwrap_or(arms.len()));
         for (position, arm) in arms.into_iter().enumerate() {
-            match self.one_run(visit, position, arm) {
-                Ok(run) => runs.push(run),
-                Err(failure) => {
-                    self.outcome.runs.extend(runs);
-                    return Err(failure);
+            let ended = match self.one_run(visit, position, arm) {
+                Ok((run, after)) => {
+                    runs.push(run);
+                    after
                 }
+                Err(failure) => Err(failure),
+            };
+            if let Err(failure) = ended {
+                self.outcome.runs.extend(runs);
+                return Err(failure);
             }
         }
         Ok((runs, replayed))
     }
 
-    /// A run from the record, or a new one, which is recorded.
-    fn one_run(&mut self, visit: &Visit, position: usize, arm: usize) -> Result<Run, Failure> {
+    /// A run from the record, or a new one, which is recorded; and whether the experiment can go on.
+    fn one_run(
+        &mut self,
+        visit: &Visit,
+        position: usize,
+        arm: usize,
+    ) -> Result<(Run, Result<(), Failure>), Failure> {
         let cell = &self.plan.cells[visit.cell].id;
         let name = self.names[arm].clone();
-        let (run, failed) = match self.record(|campaign| campaign.ran(cell, &name, visit.pair))? {
-            Some(ran) => (ran.run, ran.failed),
+        let recorded = self.record(|campaign| campaign.ran(cell, &name, visit.pair))?;
+        let Over { run, failed, after } = match recorded {
+            Some(ran) => Over {
+                run: ran.run,
+                failed: ran.failed,
+                after: Ok(()),
+            },
             None => {
-                let (run, failed) = self.new_run(visit, position, arm)?;
+                let over = self.new_run(visit, position, arm)?;
                 self.keep_settings(arm)?;
-                self.record(|campaign| campaign.add_run(&run, failed))?;
-                (self.progress)(Event::Ran { run: &run });
-                (run, failed)
+                self.record(|campaign| campaign.add_run(&over.run, over.failed))?;
+                if over.after.is_err() {
+                    self.record(|campaign| campaign.cut_visit(position + 1))?;
+                }
+                (self.progress)(Event::Ran { run: &over.run });
+                over
             }
         };
+        let units = run.detail.iter().flat_map(|detail| detail.units.clone());
+        for (name, unit) in units {
+            self.units.entry(name).or_insert(unit);
+        }
         match &run.rejected {
             Some(reason) if failed => self.count_failure(visit.cell, arm, reason),
             Some(_) | None => drop(self.failures.remove(&(visit.cell, arm))),
         }
-        Ok(run)
+        Ok((run, after))
     }
 
     /// Tells the workload what its servers said of their settings in earlier processes.
@@ -375,13 +410,7 @@ impl<W: Workload> Engine<'_, '_, W> {
         })
     }
 
-    /// The run, and whether it failed, which is more than being disturbed.
-    fn new_run(
-        &mut self,
-        visit: &Visit,
-        position: usize,
-        arm: usize,
-    ) -> Result<(Run, bool), Failure> {
+    fn new_run(&mut self, visit: &Visit, position: usize, arm: usize) -> Result<Over, Failure> {
         let plan = self.plan;
         let cell = &plan.cells[visit.cell];
         let started = now();
@@ -413,22 +442,34 @@ impl<W: Workload> Engine<'_, '_, W> {
             Ok(Watched {
                 mut measured,
                 stolen,
-                left,
+                after,
             }) => {
                 judge::refuse_no_numbers(&mut measured);
+                judge::refuse_other_units(&mut measured, &self.units);
                 // The figures stay, marked: a run may have taken half a day.
+                let left = after.as_ref().err().map(ToString::to_string);
                 measured.invalid = measured.invalid.take().or(left);
                 run.rejected = judge::rejection(&measured, stolen, plan.max_foreign_cores);
-                let failed = measured.invalid.is_some();
+                // That the user stops the experiment says nothing about the arm.
+                let stopped = matches!(after, Err(Failure::Interrupted));
+                let failed = measured.invalid.is_some() && !stopped;
                 run.seconds = measured.seconds;
                 run.metrics = measured.metrics;
                 run.foreign_cpu_s = measured.foreign_cpu_s;
                 run.detail = measured.detail;
-                Ok((run, failed))
+                let after = match after {
+                    Err(Failure::Run { .. }) => Ok(()),
+                    other => other,
+                };
+                Ok(Over { run, failed, after })
             }
             Err(Failure::Run { reason }) => {
                 run.rejected = Some(reason);
-                Ok((run, true))
+                Ok(Over {
+                    run,
+                    failed: true,
+                    after: Ok(()),
+                })
             }
             Err(failure) => Err(failure),
         }
@@ -474,125 +515,10 @@ impl<W: Workload> Engine<'_, '_, W> {
     }
 }
 
-/// One run from the start of its servers to their end, which is part of no pair.
-///
-/// # Errors
-/// [`Failure`]; nothing is left running.
-pub fn measure<W: Workload>(
-    workload: &W,
-    arm: usize,
-    cell: &Cell<W::Load>,
-    operations: u64,
-    limit: Duration,
-    interrupt: &Interrupt,
-) -> Result<Measured, Failure> {
-    let asked = Asked {
-        operations,
-        limit,
-        seed: 0,
-    };
-    let Watched { measured, left, .. } = watched(workload, arm, cell, asked, interrupt, None)?;
-    match left {
-        None => Ok(measured),
-        Some(reason) => Err(Failure::run(reason)),
-    }
-}
-
-/// What a run is asked for.
-#[derive(Debug, Clone, Copy)]
-struct Asked {
-    operations: u64,
-    limit: Duration,
-    seed: u64,
-}
-
-/// Who looks on, at which arm, and for how long that is planned to run.
-type Looker<'a, 'e> = (&'a mut (dyn Beside + 'e), &'a str, Option<Duration>);
-
-/// A run and what happened beside it.
-struct Watched {
-    measured: Measured,
-    /// What the hypervisor took while the load ran.
-    stolen: Stolen,
-    /// What could not be undone after it.
-    left: Option<String>,
-}
-
-/// The same, with what happened beside the load.
-fn watched<W: Workload>(
-    workload: &W,
-    arm: usize,
-    cell: &Cell<W::Load>,
-    asked: Asked,
-    interrupt: &Interrupt,
-    mut beside: Option<Looker<'_, '_>>,
-) -> Result<Watched, Failure> {
-    if interrupt.raised() {
-        return Err(Failure::Interrupted);
-    }
-    let mut target = workload.prepare(arm, cell, interrupt)?;
-    let hogs = start_hogs(&cell.hogged)?;
-    match &mut beside {
-        None => {}
-        Some((looker, ..)) if target.watches_host() => looker.stand_back(),
-        Some((looker, arm, planned)) => looker.begin(&Begun {
-            arm,
-            servers: target.servers(),
-            hogs: hogs.iter().map(Child::pid).collect(),
-            devices: target.devices(),
-            planned: *planned,
-        }),
-    }
-    let window = StealWindow::open().map_err(Failure::impossible)?;
-    let measured = target.run(
-        asked.operations,
-        &Conditions {
-            interrupt,
-            hogs: &hogs,
-            seed: asked.seed,
-            limit: asked.limit,
-        },
-    );
-    let stolen = window.stolen().map_err(Failure::impossible)?;
-    let seen = beside.and_then(|(looker, _, _)| looker.end());
-    drop(hogs);
-    // What ended the load is the cause; what then went wrong with its servers follows from it.
-    let torn = target.teardown();
-    let mut measured = measured?;
-    let left = match torn.map(|figures| measured.add_figures(figures)) {
-        Ok(()) => None,
-        Err(Failure::Run { reason }) => Some(reason),
-        Err(failure) => return Err(failure),
-    };
-    measured.detail = beside::joined(measured.detail, seen);
-    Ok(Watched {
-        measured,
-        stolen,
-        left,
-    })
-}
-
 /// This moment as RFC 3339 in UTC.
 #[must_use]
 pub fn now() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
-}
-
-/// One endless loop on each of `cpus`; dropping them ends them.
-fn start_hogs(cpus: &[usize]) -> Result<Vec<Child>, Failure> {
-    let start = |&cpu: &usize| {
-        let mut line = CommandLine::new("sh", ["-c", "while :; do :; done"]);
-        line.cpus = vec![cpu];
-        let null = || {
-            File::options()
-                .write(true)
-                .open("/dev/null")
-                .map_err(Failure::impossible)
-        };
-        line.spawn("dash", null()?, null()?)
-            .map_err(Failure::impossible)
-    };
-    cpus.iter().map(start).collect()
 }
 
 #[cfg(test)]

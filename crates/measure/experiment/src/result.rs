@@ -190,9 +190,9 @@ pub struct Comparison {
     pub unit: String,
     /// Which direction is an improvement.
     pub better: Better,
-    /// Median over the pairs of the reference arm.
+    /// Median of the reference arm over the pairs in which both arms have the metric, zeros included.
     pub a_median: f64,
-    /// Median over the pairs of the judged arm.
+    /// The same of the judged arm.
     pub b_median: f64,
     /// B divided by A.
     pub ratio: Ratio,
@@ -239,14 +239,14 @@ pub struct HeadlineComparison {
 pub struct Ratio {
     /// Median of the ratios of the pairs.
     pub median: f64,
-    /// Its 95 % confidence interval, low then high; `null` with too few pairs: fewer than six,
-    /// or eight by the sequential method.
+    /// Its 95 % confidence interval, low then high; `null` with too few pairs (fewer than six, or
+    /// eight by the sequential method), and where a pair has no ratio because a figure in it is 0.
     pub ci95: Option<[f64; 2]>,
     /// What decided the number of pairs, and so what the interval may be used for; `fixed` in
     /// files from before there was a choice.
     #[serde(default)]
     pub method: Method,
-    /// Pairs in which both runs counted.
+    /// Pairs that have a ratio: both runs count, and both figures are positive.
     pub n_pairs: u32,
 }
 
@@ -283,7 +283,7 @@ pub enum Verdict {
     /// The whole interval is on the worse side of 1.
     #[serde(rename = "slower")]
     Slower,
-    /// The interval contains 1, or there are fewer than six pairs.
+    /// The interval contains 1, or there is none.
     #[serde(rename = "no difference shown")]
     NoDifferenceShown,
 }
@@ -342,6 +342,14 @@ impl Arm {
     pub fn varied<'a>(&self, arms: &'a [Arm]) -> Option<&'a Arm> {
         let name = self.varies.as_ref()?;
         arms.iter().find(|arm| arm.name == *name)
+    }
+}
+
+impl Ratio {
+    /// Whether more pairs are needed for an interval.
+    #[must_use]
+    pub fn has_too_few_pairs(&self) -> bool {
+        usize::try_from(self.n_pairs).is_ok_and(|pairs| pairs < self.method.min_pairs())
     }
 }
 

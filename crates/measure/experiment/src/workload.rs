@@ -125,11 +125,9 @@ pub trait Target {
     fn watches_host(&self) -> bool {
         false
     }
-    /// Stops what was started. The answer has figures of the run that were measured around it.
-    ///
-    /// # Errors
-    /// [`Failure`], when something would not stop.
-    fn teardown(self) -> Result<BTreeMap<String, f64>, Failure>;
+    /// Does what comes after the load, and stops what was started. The answer has figures of the run
+    /// that were measured around it, and how that went: whatever failed, the run keeps its figures.
+    fn teardown(self) -> (Figures, Result<(), Failure>);
 }
 
 /// What surrounds a run.
@@ -140,7 +138,7 @@ pub struct Conditions<'a> {
     /// Busy processes of ours that run beside the load.
     pub hogs: &'a [Child],
     /// From which the load's inputs follow, for loads that draw them: the same for all arms of a
-    /// pair.
+    /// pair. 0 for a run that is part of no pair.
     pub seed: u64,
     /// A run that takes longer is stopped and rejected.
     pub limit: Duration,
@@ -152,6 +150,15 @@ pub struct Meter<'a> {
     window: CpuWindow,
     hogs: &'a [Child],
     hogs_before_s: f64,
+}
+
+/// Figures of a run that were measured around it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Figures {
+    /// Values by name.
+    pub values: BTreeMap<String, f64>,
+    /// Units of those that no metric declares.
+    pub units: BTreeMap<String, String>,
 }
 
 /// What one run measured.
@@ -174,8 +181,11 @@ pub struct Measured {
 impl Measured {
     /// Adds figures that were measured around the run. One whose name the load has already makes
     /// the run invalid.
-    pub(crate) fn add_figures(&mut self, figures: BTreeMap<String, f64>) {
-        for (name, value) in figures {
+    pub(crate) fn add_figures(&mut self, Figures { values, units }: Figures) {
+        if !units.is_empty() {
+            self.detail.get_or_insert_default().units = units;
+        }
+        for (name, value) in values {
             match self.metrics.entry(name) {
                 Entry::Vacant(free) => {
                     free.insert(value);

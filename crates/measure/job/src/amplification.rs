@@ -4,7 +4,7 @@
 //! In: drives, as `saiga waf watch` takes them. Out: one factor for all of them with the bytes of
 //! which it was made, and its course. The samples are kept in the folder of the run and are deleted
 //! with it. A look at the drives never ends a load: one that fails between the first and the last
-//! leaves a gap in the course, and a last one that fails makes the run invalid.
+//! makes an interval of the course longer, and a last one that fails makes the run invalid.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -7,6 +7,7 @@ use saiga_experiment::file::{Arm, Dress, Experiment, Extract, Kind};
 use saiga_experiment::process::CommandLine;
 use saiga_experiment::result::Detail;
 use saiga_redis::remote::Figures;
+use saiga_redis::seed::OPTION as SEED_OF_REDIS;
 
 use crate::record::{self, Times};
 use crate::tables::Checked;
@@ -41,7 +42,8 @@ pub(crate) struct Told<'a> {
 }
 
 /// The line that runs the load of `file` for `arm`; `test` is that of redis-benchmark. The inputs
-/// of TPC-C follow from `seed`, unless the options of the file name another.
+/// of the load follow from `seed`, unless the file names another; those of other programs than TPC-C,
+/// redis-benchmark, sysbench and pgbench do not.
 pub(crate) fn line(
     file: &Experiment,
     arm: &Arm,
@@ -88,11 +90,36 @@ pub(crate) fn line(
                 .map(str::to_owned)
                 .to_vec();
             words.extend(flags.words(test.unwrap_or("set")));
+            if !flags.others.iter().any(|word| word == SEED_OF_REDIS) {
+                let seed = seed.map(|seed| [SEED_OF_REDIS.to_owned(), seed.to_string()]);
+                words.extend(seed.into_iter().flatten());
+            }
             words
         }
-        Kind::Command { line, .. } => line.clone(),
+        Kind::Command { name, line, .. } => seeded(name, line, seed),
     };
     line::dressed(&arm.client, &words, tool)
+}
+
+/// The words of a command with its seed right behind the program; as they are where they have a seed,
+/// or where another program starts the tool.
+fn seeded(name: &str, line: &[String], seed: Option<u64>) -> Vec<String> {
+    let mut words = line.to_vec();
+    let option = match name {
+        "sysbench" => "--rand-seed",
+        "pgbench" => "--random-seed",
+        _ => return words,
+    };
+    let has_one = |word: &String| word.replace('_', "-").starts_with(option);
+    let program = words
+        .iter()
+        .position(|word| Path::new(word).ends_with(name));
+    if let (Some(seed), Some(program)) = (seed, program)
+        && !words.iter().any(has_one)
+    {
+        words.insert(program + 1, format!("{option}={seed}"));
+    }
+    words
 }
 
 /// The line that checks the tables of a database: that of the client, but never under Saiga.
@@ -245,6 +272,62 @@ mod tests {
     fn tpcc_is_given_the_seed_of_its_pair_unless_the_file_has_one() {
         assert_eq!(seeds("\"--think\""), ["4711"]);
         assert_eq!(seeds("\"--seed\", \"3\""), ["3"]);
+    }
+
+    /// The line of a workload for the seed 4711.
+    fn seeded_line(workload: &str) -> String {
+        let text = format!(
+            "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
+             [[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n[workload]\n{workload}"
+        );
+        let file = Experiment::parse(Path::new("/f.toml"), &text, &[]).unwrap();
+        let tool = Path::new("saiga");
+        line(&file, &file.arms[0], Some("set"), tool, Some(4711), None).to_string()
+    }
+
+    #[test]
+    fn load_generators_are_given_the_seed_of_their_pair_unless_their_line_has_one() {
+        for (kind, command, wanted) in [
+            (
+                "sysbench",
+                "sysbench x run",
+                "sysbench --rand-seed=4711 x run",
+            ),
+            (
+                "sysbench",
+                "nice /usr/bin/sysbench x run",
+                "nice /usr/bin/sysbench --rand-seed=4711 x run",
+            ),
+            (
+                "sysbench",
+                "sysbench --rand-seed=3 x run",
+                "sysbench --rand-seed=3 x run",
+            ),
+            (
+                "sysbench",
+                "sysbench --rand_seed=3 x run",
+                "sysbench --rand_seed=3 x run",
+            ),
+            ("sysbench", "sh load.sh", "sh load.sh"),
+            (
+                "pgbench",
+                "pgbench -T 1 db",
+                "pgbench --random-seed=4711 -T 1 db",
+            ),
+            (
+                "pgbench",
+                "pgbench --random-seed time db",
+                "pgbench --random-seed time db",
+            ),
+        ] {
+            let workload = format!("kind = \"{kind}\"\ncommand = \"{command}\"");
+            assert_eq!(seeded_line(&workload), wanted);
+        }
+        for (flags, wanted) in [("-c 9", "--seed 4711"), ("--seed 3", "--seed 3")] {
+            let line = seeded_line(&format!("kind = \"redis-benchmark\"\nflags = \"{flags}\""));
+            assert_eq!(line.matches("--seed").count(), 1, "{line}");
+            assert!(line.contains(wanted), "{line}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use saiga_experiment::file::{Hook, How, Point, Probe, Reflink, Server, Stop, StopHow};
+use saiga_experiment::file::{Hook, How, Kind, Point, Probe, Reflink, Server, Stop, StopHow};
 use saiga_experiment::numbers::ranges;
 use saiga_experiment::plan::{Cell, Plan};
 use saiga_experiment::process::quoted;
@@ -377,6 +377,8 @@ fn stop(server: &Server) -> (String, Vec<String>) {
 fn the_load(job: &Job, arm: usize, load: &JobLoad, seed: Option<u64>) -> (String, Vec<String>) {
     let file = &job.core.file;
     let own = &file.arms[arm];
+    // No program is asked here whether it takes one.
+    let seed = seed.filter(|_| !matches!(file.workload.kind, Kind::Redis { .. }));
     let line = client::line(file, own, load.test.as_deref(), Path::new(TOOL), seed, None);
     let mut words = match file.workload.limit() {
         Some(limit) => format!("run the load, {} at most; record CPU time", length(limit)),

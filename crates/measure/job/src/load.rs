@@ -132,7 +132,7 @@ fn judge(
             Some(times) => course.connections.moved_within(&times.measured),
             None => course.connections.moved(),
         };
-        acceleration::judge(measured, moved, asked.connections);
+        acceleration::judge(measured, moved, 0, asked.connections);
     }
 }
 

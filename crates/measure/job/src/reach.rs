@@ -5,6 +5,8 @@
 //! has its port, one server would be started and restored, and another one measured. Deliberately
 //! absent: workloads of kind `command`, whose options are not known.
 
+mod tools;
+
 use std::net::IpAddr;
 
 use saiga_experiment::file::{Arm, Experiment, Kind, Server};
@@ -12,6 +14,9 @@ use saiga_tpcc::db::options::Options;
 use saiga_tpcc::props::{Engine, Props};
 
 use crate::machine::Machine;
+use tools::{of_pgbench, of_sysbench};
+
+pub(crate) use tools::values;
 
 /// A load that would not reach the servers that are started for it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,6 +66,17 @@ pub enum Astray {
         /// The first arm whose servers it may miss.
         arm: String,
     },
+    /// It says where it goes in a way that is not read here.
+    #[error(
+        "{place} says where the load goes, which is not compared with the servers of arm {arm:?}; \
+         write -h 127.0.0.1 and -p PORT in the command, and the plain name of the database"
+    )]
+    Unread {
+        /// Which word of which file says so.
+        place: String,
+        /// The first arm whose servers it may miss.
+        arm: String,
+    },
 }
 
 /// How TPC-C measures a server on another host.
@@ -70,10 +86,21 @@ const BY_ITSELF: &str = "a server on another host is measured without an experim
 
 /// What a load says of where it goes.
 struct Address {
+    /// Which word of which file says so.
     place: String,
-    host: Option<String>,
-    port: Option<u16>,
+    to: To,
     instead: &'static str,
+}
+
+/// The variables that programs inherit.
+type Inherited<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+enum To {
+    Host(String),
+    Port(u16),
+    Socket(String),
+    /// Something that is not read here.
+    Unread,
 }
 
 /// Checks that the load of `file` goes to the servers of each arm; `props` are its props files.
@@ -85,11 +112,19 @@ pub fn check_reach(
     props: &[Props],
     machine: &dyn Machine,
 ) -> Result<(), Astray> {
+    let inherited = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
+    check_from(file, props, machine, &inherited)
+}
+
+/// The same where programs inherit these variables.
+fn check_from(
+    file: &Experiment,
+    props: &[Props],
+    machine: &dyn Machine,
+    inherited: Inherited<'_>,
+) -> Result<(), Astray> {
     for arm in file.arms.iter().filter(|arm| !arm.servers.is_empty()) {
-        if let Some(astray) = props.iter().find_map(|props| by_socket(props, arm)) {
-            return Err(astray);
-        }
-        for address in addresses(&file.workload.kind, arm, props) {
+        for address in addresses(&file.workload.kind, arm, props, inherited) {
             check(address, arm, machine)?;
         }
     }
@@ -97,32 +132,30 @@ pub fn check_reach(
 }
 
 fn check(address: Address, arm: &Arm, machine: &dyn Machine) -> Result<(), Astray> {
-    let Address {
-        place,
-        host,
-        port,
-        instead,
-    } = address;
-    let elsewhere = host.and_then(|host| is_here(&host, machine).err().map(|why| (host, why)));
-    if let Some((host, why)) = elsewhere {
-        let arm = arm.name.clone();
-        return Err(Astray::Host {
+    let Address { place, to, instead } = address;
+    let has = |port| arm.servers.iter().any(|server| server.port == Some(port));
+    let name = arm.name.clone();
+    match to {
+        To::Host(host) => is_here(&host, machine).map_err(|why| Astray::Host {
             place,
             host,
             why,
-            arm,
+            arm: name,
             instead,
-        });
-    }
-    let has = |port| arm.servers.iter().any(|server| server.port == Some(port));
-    match port.filter(|port| !has(*port)) {
-        Some(port) => Err(Astray::Port {
+        }),
+        To::Port(port) if has(port) => Ok(()),
+        To::Port(port) => Err(Astray::Port {
             place,
             port,
-            arm: arm.name.clone(),
+            arm: name,
             servers: ports(&arm.servers),
         }),
-        None => Ok(()),
+        To::Socket(path) => Err(Astray::Socket {
+            place,
+            path,
+            arm: name,
+        }),
+        To::Unread => Err(Astray::Unread { place, arm: name }),
     }
 }
 
@@ -135,22 +168,21 @@ fn ports(servers: &[Server]) -> String {
     servers.iter().map(said).collect::<Vec<_>>().join(", ")
 }
 
-/// A folder in the place of a host holds a Unix socket, as libpq has it.
 fn is_here(host: &str, machine: &dyn Machine) -> Result<(), String> {
     let address = host.parse::<IpAddr>();
     let is_loopback = address.is_ok_and(|address| address.to_canonical().is_loopback());
-    if is_loopback || host.eq_ignore_ascii_case("localhost") || host.starts_with('/') {
+    if is_loopback || host.eq_ignore_ascii_case("localhost") {
         return Ok(());
     }
     machine.host(host)
 }
 
-fn addresses(kind: &Kind, arm: &Arm, props: &[Props]) -> Vec<Address> {
+fn addresses(kind: &Kind, arm: &Arm, props: &[Props], inherited: Inherited<'_>) -> Vec<Address> {
     match kind {
-        Kind::Tpcc { .. } => props.iter().filter_map(of_props).collect(),
+        Kind::Tpcc { .. } => props.iter().flat_map(of_props).collect(),
         Kind::Command { name, line, .. } => match name.as_str() {
-            "sysbench" => of_sysbench(line),
-            "pgbench" => of_pgbench(line, arm),
+            "sysbench" => of_sysbench(line, &arm.client, inherited),
+            "pgbench" => of_pgbench(line, &arm.client, inherited),
             _ => Vec::new(),
         },
         // Its flags have no address: it is given that of the arm's first server.
@@ -167,100 +199,27 @@ fn place(props: &Props) -> String {
     format!("{}: {key}", props.path.display())
 }
 
-fn by_socket(props: &Props, arm: &Arm) -> Option<Astray> {
-    // Parameters that are wrong are told by the step that connects.
-    let options = Options::of(&props.url).ok()?;
-    options.socket.map(|path| Astray::Socket {
+/// None for SQLite, which has no server.
+fn of_props(props: &Props) -> Vec<Address> {
+    if props.url.engine == Engine::Sqlite {
+        return Vec::new();
+    }
+    let to = |to| Address {
         place: place(props),
-        path: path.display().to_string(),
-        arm: arm.name.clone(),
-    })
-}
-
-/// `None` for SQLite, which has no server.
-fn of_props(props: &Props) -> Option<Address> {
-    (props.url.engine != Engine::Sqlite).then(|| Address {
-        place: place(props),
-        host: Some(props.url.host.clone()),
-        port: Some(props.url.port),
+        to,
         instead: BY_BENCH,
-    })
-}
-
-/// It takes turns among several hosts.
-fn of_sysbench(line: &[String]) -> Vec<Address> {
-    let hosts = values(line, &["--mysql-host", "--pgsql-host"]);
-    let hosts = hosts.flat_map(|(flag, hosts)| {
-        let hosts = hosts.split(',');
-        hosts.map(move |host| host_of(format!("workload.command: {flag}"), host))
-    });
-    let ports = values(line, &["--mysql-port", "--pgsql-port"]);
-    let ports = ports.map(|(flag, port)| port_of(format!("workload.command: {flag}"), port));
-    hosts.chain(ports).collect()
-}
-
-/// What the line does not say, libpq takes from the environment.
-fn of_pgbench(line: &[String], arm: &Arm) -> Vec<Address> {
-    let env = &arm.client.env;
-    let variables = |names: &'static [&'static str]| {
-        let said = move |name: &&'static str| {
-            let value = env.get(*name)?;
-            Some((format!("client.env: {name}"), value.as_str()))
-        };
-        names.iter().filter_map(said)
     };
-    let words = |names: &'static [&'static str]| {
-        let told = |(flag, value)| (format!("workload.command: {flag}"), value);
-        values(line, names).map(told)
-    };
-    let hosts = words(&["-h", "--host"]).chain(variables(&["PGHOST", "PGHOSTADDR"]));
-    let ports = words(&["-p", "--port"]).chain(variables(&["PGPORT"]));
-    let hosts = hosts.map(|(place, host)| host_of(place, host));
-    let ports = ports.map(|(place, port)| port_of(place, port));
-    hosts.chain(ports).collect()
-}
-
-fn host_of(place: String, host: &str) -> Address {
-    Address {
-        place,
-        host: Some(host.to_owned()),
-        port: None,
-        instead: BY_ITSELF,
+    // Parameters that are wrong are told by the step that connects.
+    let socket = Options::of(&props.url)
+        .ok()
+        .and_then(|options| options.socket);
+    match socket {
+        Some(path) => vec![to(To::Socket(path.display().to_string()))],
+        None => vec![
+            to(To::Host(props.url.host.clone())),
+            to(To::Port(props.url.port)),
+        ],
     }
-}
-
-/// The tool itself complains of a port that is none.
-fn port_of(place: String, port: &str) -> Address {
-    Address {
-        place,
-        host: None,
-        port: port.parse().ok(),
-        instead: BY_ITSELF,
-    }
-}
-
-/// The values of options in the forms `--name=value`, `--name value`, `-n value` and `-nvalue`.
-pub(crate) fn values<'a>(
-    line: &'a [String],
-    names: &'a [&'static str],
-) -> impl Iterator<Item = (&'static str, &'a str)> {
-    line.iter().enumerate().flat_map(move |(at, word)| {
-        let value = move |name: &&'static str| {
-            let rest = word.strip_prefix(name)?;
-            let joined = match rest.strip_prefix('=') {
-                Some(value) if name.starts_with("--") => Some(value),
-                None if !name.starts_with("--") => Some(rest),
-                Some(_) | None => None,
-            };
-            let value = if rest.is_empty() {
-                line.get(at + 1).map(String::as_str)
-            } else {
-                joined
-            };
-            Some((*name, value?))
-        };
-        names.iter().filter_map(value)
-    })
 }
 
 #[cfg(test)]
@@ -270,7 +229,7 @@ mod tests {
     use super::*;
     use crate::machine::ThisMachine;
 
-    /// Two arms, of which the second has another port, and a load.
+    /// Two arms and a load.
     fn experiment(workload: &str) -> Experiment {
         let text = format!(
             "[[server]]\nname = \"db\"\ncommand = \"x\"\nport = 3306\n\
@@ -340,62 +299,5 @@ mod tests {
         let told = check_reach(&file, &[props], &ThisMachine).unwrap_err();
         let told = told.to_string();
         assert!(told.contains("arm \"b\" starts no server"), "{told}");
-    }
-
-    #[test]
-    fn the_addresses_of_known_tools_are_looked_at_and_of_others_not() {
-        let of = |kind: &str, command: &str, more: &str| {
-            let text = format!(
-                "{more}\n[workload]\nkind = \"{kind}\"\ncommand = \"{command}\"\n\
-                 [[workload.metric]]\nname = \"x\"\nregex = '(x)'\nunit = \"x\"\nbetter = \"higher\""
-            );
-            let said = check_reach(&experiment(&text), &[], &ThisMachine);
-            said.map_err(|told| told.to_string())
-        };
-        let far = "leads to 192.0.2.10 (";
-        let env = "[client]\nenv = { PGHOST = \"192.0.2.10\" }";
-        for (kind, command, more, told) in [
-            ("sysbench", "sysbench x run", "", None),
-            (
-                "sysbench",
-                "sysbench --mysql-host=127.0.0.1 --mysql-port=3306 x run",
-                "",
-                None,
-            ),
-            (
-                "sysbench",
-                "nice sysbench --mysql-host=localhost,192.0.2.10 x run",
-                "",
-                Some(far),
-            ),
-            (
-                "sysbench",
-                "sysbench --pgsql-port=5432 x run",
-                "",
-                Some("leads to port 5432"),
-            ),
-            ("pgbench", "pgbench -h /run/postgresql -p 3306 db", "", None),
-            ("pgbench", "pgbench -h192.0.2.10 db", "", Some(far)),
-            ("pgbench", "pgbench --host 192.0.2.10 db", "", Some(far)),
-            (
-                "pgbench",
-                "pgbench --port=5432 db",
-                "",
-                Some("leads to port 5432"),
-            ),
-            (
-                "pgbench",
-                "pgbench db",
-                env,
-                Some("client.env: PGHOST leads to 192.0.2.10"),
-            ),
-            ("command", "psql -h 192.0.2.10 db", "", None),
-        ] {
-            let said = of(kind, command, more);
-            match told {
-                None => assert_eq!(said, Ok(()), "{command}"),
-                Some(told) => assert!(said.clone().unwrap_err().contains(told), "{said:?}"),
-            }
-        }
     }
 }

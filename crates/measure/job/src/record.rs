@@ -130,6 +130,7 @@ fn append(all: &mut Detail, one: Detail, number: Option<u32>) {
         mut series,
         mut marks,
         mut histograms,
+        units,
     } = one;
     transactions.iter_mut().for_each(|one| named(&mut one.name));
     checks.iter_mut().for_each(|one| named(&mut one.what));
@@ -145,6 +146,7 @@ fn append(all: &mut Detail, one: Detail, number: Option<u32>) {
     all.series.extend(series);
     all.marks.extend(marks);
     all.histograms.extend(histograms);
+    all.units.extend(units);
 }
 
 /// Whether a course is that of a metric of the host, or of a database's status, whose label is its

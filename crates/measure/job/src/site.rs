@@ -1,7 +1,6 @@
 //! One run while it happens: executes steps, and undoes what it began.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +9,7 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::result::Metric;
 use saiga_experiment::secret;
 use saiga_experiment::tool::{self, Undone};
-use saiga_experiment::workload::Failure;
+use saiga_experiment::workload::{Failure, Figures};
 use saiga_redis::remote::Remote;
 use saiga_snapshot::DropError;
 use saiga_tpcc::results::record::Consistency;
@@ -63,7 +62,7 @@ pub(crate) struct Site {
     /// What was seen of the tables so far.
     pub(crate) looks: Vec<Look>,
     /// What hooks printed of the run.
-    pub(crate) figures: BTreeMap<String, f64>,
+    pub(crate) figures: Figures,
     /// Logs.
     dir: TempDir,
 }
@@ -82,7 +81,7 @@ impl Site {
             servers: arm.servers.iter().map(|_| None).collect(),
             begun: Vec::new(),
             looks: Vec::new(),
-            figures: BTreeMap::new(),
+            figures: Figures::default(),
             dir: tempfile::Builder::new()
                 .prefix("saiga-run-")
                 .tempdir()
@@ -131,18 +130,29 @@ impl Site {
         let mut first = Ok(());
         for step in self.steps.after.drain(..rest).collect::<Vec<_>>() {
             let done = match (&step, obstacle) {
-                (Step::Check { side, checked }, Some(why)) => {
-                    let seen = Consistency::missing(side.name(), why.to_owned());
-                    let database = checked.database;
-                    self.looks.push(Look { database, seen });
+                (Step::Check { checked, .. }, Some(why)) => {
+                    self.not_checked(*checked, why.to_owned());
                     Ok(())
                 }
-                (Step::Check { .. }, None) => self.perform(campaign, &step, interrupt),
+                (Step::Check { checked, .. }, None) => {
+                    let done = self.perform(campaign, &step, interrupt);
+                    if let Err(failure) = &done {
+                        self.not_checked(*checked, failure.to_string());
+                    }
+                    done
+                }
                 _ => self.perform(campaign, &step, &Interrupt::never()),
             };
             first = first.and(done);
         }
         first
+    }
+
+    /// Keeps that the tables of a database were not checked after the load.
+    fn not_checked(&mut self, checked: Checked, why: String) {
+        let seen = Consistency::missing(Side::After.name(), why);
+        let database = checked.database;
+        self.looks.push(Look { database, seen });
     }
 
     /// Does everything behind the load that was not done yet, all of it whatever fails; the first
@@ -232,13 +242,14 @@ impl Site {
     }
 
     /// Keeps what a hook printed, unless another one has printed the same figure.
-    fn keep(&mut self, printed: BTreeMap<String, f64>) -> Result<(), Failure> {
-        for (name, value) in printed {
-            if self.figures.contains_key(&name) {
+    fn keep(&mut self, printed: Figures) -> Result<(), Failure> {
+        for (name, value) in printed.values {
+            if self.figures.values.contains_key(&name) {
                 return Err(Failure::run(format!("two hooks printed {name}")));
             }
-            self.figures.insert(name, value);
+            self.figures.values.insert(name, value);
         }
+        self.figures.units.extend(printed.units);
         Ok(())
     }
 
@@ -251,6 +262,9 @@ impl Site {
         checked: Checked,
         interrupt: &Interrupt,
     ) -> Result<(), Failure> {
+        if interrupt.raised() {
+            return Err(Failure::Interrupted);
+        }
         let line = client::check_line(campaign.file, &self.arm, checked, campaign.tool);
         let seen = tables::look(&line, side, &self.log("check"), interrupt)?;
         let fault = seen.fault().filter(|_| side == Side::Before);
@@ -295,7 +309,7 @@ pub(crate) fn run_hook(
     declared: &[Metric],
     ignored: &RefCell<Vec<String>>,
     interrupt: &Interrupt,
-) -> Result<BTreeMap<String, f64>, Failure> {
+) -> Result<Figures, Failure> {
     let line = line::hook(hook);
     let done = if hook.measures {
         let said = tool::ask(&line, "dash", log, hook.limit, interrupt)?;
@@ -307,7 +321,7 @@ pub(crate) fn run_hook(
         })
     } else {
         let done = tool::run(&line, "dash", log, hook.limit, interrupt)?;
-        done.map(|()| BTreeMap::new())
+        done.map(|()| Figures::default())
     };
     let Undone { how, said } = match done {
         Ok(figures) => return Ok(figures),
@@ -324,7 +338,7 @@ pub(crate) fn run_hook(
         OnFailure::Reject => Err(Failure::run(error.to_string())),
         OnFailure::Ignore => {
             ignored.borrow_mut().push(error.to_string());
-            Ok(BTreeMap::new())
+            Ok(Figures::default())
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Servers of a file that are ready for a run, and the run.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -10,9 +9,10 @@ use std::time::Duration;
 
 use saiga_experiment::file::{Arm, Kind};
 use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::workload::{Conditions, Failure, Measured, Target};
+use saiga_experiment::workload::{Conditions, Failure, Figures, Measured, Target};
 use saiga_redis::RedisTarget;
 use saiga_redis::remote::{Lookups, Remote};
+use saiga_redis::seed;
 
 use crate::amplification::Amplification;
 use crate::load::{Once, Ran};
@@ -43,6 +43,8 @@ pub struct OwnTarget {
     pub(crate) arm: usize,
     pub(crate) site: Site,
     pub(crate) test: Option<String>,
+    /// How the steps between the load and the end of the servers went.
+    pub(crate) after: Result<(), Failure>,
 }
 
 impl fmt::Debug for OwnTarget {
@@ -92,22 +94,24 @@ impl Target for JobTarget {
         }
     }
 
-    fn teardown(self) -> Result<BTreeMap<String, f64>, Failure> {
+    fn teardown(self) -> (Figures, Result<(), Failure>) {
         match self {
             Self::Own(own) => {
-                let OwnTarget { core, mut site, .. } = *own;
-                site.close(core.campaign())?;
-                let declared = &core.file.hook_metrics;
-                match declared
-                    .iter()
-                    .find(|one| !site.figures.contains_key(&one.name))
-                {
-                    Some(missing) => Err(Failure::run(format!(
-                        "no hook with metrics = true printed {}",
-                        missing.name
-                    ))),
-                    None => Ok(site.figures),
-                }
+                let OwnTarget {
+                    core,
+                    mut site,
+                    after,
+                    ..
+                } = *own;
+                let closed = site.close(core.campaign());
+                let mut declared = core.file.hook_metrics.iter();
+                let missing = declared.find(|one| !site.figures.values.contains_key(&one.name));
+                let complete = missing.map_or(Ok(()), |missing| {
+                    let name = &missing.name;
+                    let reason = format!("no hook with metrics = true printed {name}");
+                    Err(Failure::run(reason))
+                });
+                (site.figures, after.and(closed).and(complete))
             }
             Self::Private { target, .. } => target.teardown(),
         }
@@ -127,6 +131,7 @@ impl OwnTarget {
             arm,
             site,
             test,
+            ..
         } = self;
         let file = &core.file;
         core.ask_settings(*arm)?;
@@ -138,7 +143,7 @@ impl OwnTarget {
             servers: &servers,
             devices: &file.metrics.devices,
         });
-        let seed = Some(conditions.seed);
+        let seed = core.takes_seed().then_some(conditions.seed);
         let line = client::line(file, &site.arm, test.as_deref(), &core.tool, seed, told);
         let before = fill::levels(&file.metrics.fill, "before");
         let lookups = lookups(&site.arm, test.as_deref())?;
@@ -166,28 +171,26 @@ impl OwnTarget {
             .metrics
             .extend(fill::levels(&file.metrics.fill, "after"));
         if let Some((remote, before)) = lookups {
-            let after = remote
-                .lookups()
-                .map_err(|error| Failure::run(error.to_string()))?;
-            if let Some(share) = after.share_since(before) {
-                measured.metrics.insert("hit_share".to_owned(), share);
+            let share = remote.lookups().map(|after| after.share_since(before));
+            match share {
+                Ok(share) => {
+                    let named = share.map(|share| ("hit_share".to_owned(), share));
+                    measured.metrics.extend(named);
+                }
+                Err(error) => drop(measured.invalid.get_or_insert(error.to_string())),
             }
         }
         if let Kind::Redis { flags, .. } = &file.workload.kind {
             per_operation(&mut measured, flags.requests);
         }
-        self.end_run(&mut measured, unanswered, conditions.interrupt)?;
+        self.end_run(&mut measured, unanswered, conditions.interrupt);
         Ok(measured)
     }
 
     /// Runs the steps between the load and the end of the servers. From here on the figures stay: a
-    /// failed hook of rule `reject`, and tables that are broken or cannot be checked, mark the run.
-    fn end_run(
-        &mut self,
-        measured: &mut Measured,
-        unanswered: u64,
-        interrupt: &Interrupt,
-    ) -> Result<(), Failure> {
+    /// hook that fails, the user who stops the experiment, and tables that are broken or cannot be
+    /// checked mark the run.
+    fn end_run(&mut self, measured: &mut Measured, unanswered: u64, interrupt: &Interrupt) {
         // What the server still works on would look like a fault.
         let obstacle = (unanswered > 0).then(|| {
             format!(
@@ -196,20 +199,22 @@ impl OwnTarget {
             )
         });
         let campaign = self.core.campaign();
-        match self.site.end_run(campaign, obstacle.as_deref(), interrupt) {
-            Ok(()) => {}
-            Err(Failure::Run { reason }) => {
-                measured.invalid.get_or_insert(reason);
-            }
-            Err(failure) => return Err(failure),
-        }
+        let ended = self.site.end_run(campaign, obstacle.as_deref(), interrupt);
         let looks = std::mem::take(&mut self.site.looks);
         tables::judge(measured, looks, self.core.props.len());
-        Ok(())
+        self.after = ended;
     }
 }
 
 impl Core {
+    /// Whether the load generator can be given a seed.
+    fn takes_seed(&self) -> bool {
+        match self.file.workload.kind {
+            Kind::Redis { .. } => *self.redis_takes_seed.get_or_init(seed::is_taken),
+            Kind::Tpcc { .. } | Kind::Command { .. } => true,
+        }
+    }
+
     /// A new folder for what a run of TPC-C measures, in the order of their names; `None` for
     /// other loads, whose output is all there is.
     pub(crate) fn results_folder(&self, arm: &str) -> Result<Option<PathBuf>, Failure> {

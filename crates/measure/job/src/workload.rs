@@ -1,6 +1,6 @@
 //! [`Job`]: an experiment file as the engine sees it.
 
-use std::cell::{self, RefCell};
+use std::cell::{self, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -57,6 +57,8 @@ pub(crate) struct Core {
     ignored: RefCell<Vec<String>>,
     /// Whether every process makes the data and their snapshot, from a seed, and removes them.
     pub(crate) makes_data_anew: cell::Cell<bool>,
+    /// Whether redis-benchmark can be given a seed, once it was asked.
+    pub(crate) redis_takes_seed: OnceCell<bool>,
 }
 
 impl fmt::Debug for Job {
@@ -111,6 +113,7 @@ impl Job {
             recalled: RefCell::default(),
             ignored: RefCell::default(),
             makes_data_anew: cell::Cell::new(false),
+            redis_takes_seed: OnceCell::new(),
         };
         let core = Rc::new(core);
         Ok(Self {
@@ -451,6 +454,7 @@ impl Workload for Job {
             arm,
             site,
             test: cell.load.test.clone(),
+            after: Ok(()),
         })))
     }
 }

@@ -126,14 +126,10 @@ impl<'a> ChannelWatch<'a> {
 
     /// Adds what was seen of `load` to the run, which does not count unless nearly all bytes went
     /// by channel, but for the beginning: a connection is on TCP until it has earned its channel
-    /// (DESIGN.md). No more than half of what went by channel is taken for that, so that a run of
-    /// which little else was seen does not count.
+    /// (DESIGN.md).
     pub(crate) fn judge(self, measured: &mut Measured, load: &RedisLoad) {
         let beginning = u64::from(self.clients) * load.least_bytes_at_first();
-        let after = |moved: Moved| moved.after_tcp(beginning.min(moved.channel_bytes / 2));
-        let moved = self.moved();
-        let moved = moved.map(|(upgraded, moved)| (upgraded, after(moved)));
-        judge(measured, moved, self.clients);
+        judge(measured, self.moved(), beginning, self.clients);
     }
 }
 
@@ -185,6 +181,10 @@ mod tests {
     /// Why a run with fifty clients is told that it does not count; looks at its one server have
     /// these answers.
     fn invalid_after(looks: &[Answer]) -> Option<String> {
+        judged_after(looks).invalid
+    }
+
+    fn judged_after(looks: &[Answer]) -> Measured {
         let probe = Script::new(looks.to_vec());
         let mut watch = ChannelWatch::new(&probe, &[1], 50, Others::NONE);
         looks.iter().for_each(|_| watch.look());
@@ -197,7 +197,7 @@ mod tests {
             detail: None,
         };
         watch.judge(&mut measured, &RedisLoad::new(Test::Set, 50));
-        measured.invalid
+        measured
     }
 
     #[test]
@@ -205,8 +205,8 @@ mod tests {
         let late = [Ok((25, 0, 120_000)), Ok((25, 10_000, 135_600))];
         assert_eq!(
             invalid_after(&late).unwrap(),
-            "not accelerated: 10000 bytes went by channel and 130600 by TCP, and 25 of the client's \
-             50 connections were upgraded"
+            "not accelerated: 10000 bytes went by channel and 135600 by TCP (5000 of these before \
+             connections can be upgraded), and 25 of the client's 50 connections were upgraded"
         );
         let few = [Ok((5, 0, 105_600)), Ok((5, 300_000, 138_933))];
         assert_eq!(
@@ -216,10 +216,13 @@ mod tests {
         );
     }
 
-    /// 64 requests of 33 bytes at least on each connection.
+    /// 64 requests of 33 bytes at least on each connection. The share that is told is of all bytes.
     #[test]
     fn bytes_by_tcp_before_connections_have_earned_their_channels_do_not_count() {
-        assert_eq!(invalid_after(&[Ok((50, 300_000, 138_933))]), None);
+        let counts = judged_after(&[Ok((50, 300_000, 138_933))]);
+        assert_eq!(counts.invalid, None);
+        let share = counts.metrics["channel_share"];
+        assert!((share - 0.6835).abs() < 0.0001, "{share}");
         assert!(invalid_after(&[Ok((50, 300_000, 138_934))]).is_some());
         let beginning_alone = [(50, 0, 5000), (1, 9000, 105_600), (50, 9000, 9000)];
         for seen in beginning_alone {

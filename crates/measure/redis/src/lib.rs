@@ -22,6 +22,7 @@ mod ports;
 pub mod remote;
 mod resident;
 mod resp;
+pub mod seed;
 mod server;
 mod steps;
 mod topology;

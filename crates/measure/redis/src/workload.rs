@@ -10,7 +10,7 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::Cell;
 use saiga_experiment::result::{Arm, Warning};
 use saiga_experiment::version::{self, ProgramError};
-use saiga_experiment::workload::{Conditions, Failure, Measured, Target, Workload};
+use saiga_experiment::workload::{Conditions, Failure, Figures, Measured, Target, Workload};
 
 use crate::acceleration::{ChannelWatch, Others};
 use crate::arm::RedisArm;
@@ -20,7 +20,7 @@ use crate::load::{RedisLoad, Test};
 use crate::remote::Lookups;
 use crate::server::{PACKAGE, Server};
 use crate::topology::Topology;
-use crate::{benchmark, failover, hits, steps};
+use crate::{benchmark, failover, hits, seed, steps};
 
 /// redis-server under test, redis-benchmark as load.
 pub struct RedisWorkload {
@@ -31,6 +31,8 @@ pub struct RedisWorkload {
     tool: PathBuf,
     probe: Option<Rc<dyn AccelerationProbe>>,
     versions: BTreeMap<String, String>,
+    /// Whether redis-benchmark is given the seed of each pair.
+    takes_seed: bool,
 }
 
 impl fmt::Debug for RedisWorkload {
@@ -65,6 +67,7 @@ impl RedisWorkload {
         Ok(Self {
             probe,
             versions,
+            takes_seed: seed::is_taken(),
             ..Self::without_programs(arms, topology, port, tool)
         })
     }
@@ -84,6 +87,7 @@ impl RedisWorkload {
             tool,
             probe: None,
             versions: BTreeMap::new(),
+            takes_seed: false,
         }
     }
 }
@@ -150,6 +154,7 @@ impl Workload for RedisWorkload {
             load: cell.load.clone(),
             client_cpus: cell.cpus[1].clone(),
             probe,
+            takes_seed: self.takes_seed,
         })
     }
 }
@@ -165,6 +170,7 @@ pub struct RedisTarget {
     client_cpus: Vec<usize>,
     /// Where the run must prove that it is accelerated.
     probe: Option<Rc<dyn AccelerationProbe>>,
+    takes_seed: bool,
 }
 
 impl fmt::Debug for RedisTarget {
@@ -185,6 +191,7 @@ impl Target for RedisTarget {
             load,
             client_cpus,
             probe,
+            takes_seed,
         } = self;
         if load.test == Test::Failover {
             let probe = probe.as_deref();
@@ -195,6 +202,10 @@ impl Target for RedisTarget {
             load,
             &operations.to_string(),
         );
+        if *takes_seed && conditions.seed != 0 {
+            let seed = conditions.seed.to_string();
+            line.args.extend([seed::OPTION.to_owned(), seed]);
+        }
         line.cpus.clone_from(client_cpus);
         let serving = fleet.serving(load.test).map_err(Failure::impossible)?;
         let pids: Vec<u32> = serving
@@ -236,11 +247,13 @@ impl Target for RedisTarget {
         members.map(|server| server.process.child.pid()).collect()
     }
 
-    fn teardown(self) -> Result<BTreeMap<String, f64>, Failure> {
-        self.fleet.stop().map_err(Failure::impossible)?;
-        let stopped = self.idle.map(IdleConnections::stop);
-        stopped.transpose().map_err(Failure::impossible)?;
-        Ok(BTreeMap::new())
+    fn teardown(self) -> (Figures, Result<(), Failure>) {
+        let stopped = self.fleet.stop().map_err(Failure::impossible);
+        let idle = self.idle.map_or(Ok(()), IdleConnections::stop);
+        (
+            Figures::default(),
+            stopped.and(idle.map_err(Failure::impossible)),
+        )
     }
 }
 

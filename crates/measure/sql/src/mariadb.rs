@@ -111,6 +111,11 @@ pub(crate) fn client(site: &Site, endpoint: &Endpoint, load: &SqlLoad) -> Comman
     line
 }
 
+/// Lets the inputs of the load follow from `seed`.
+pub(crate) fn seed(line: &mut CommandLine, seed: &str) {
+    line.args.push(format!("--rand-seed={seed}"));
+}
+
 fn reach(site: &Site, endpoint: &Endpoint) -> Vec<String> {
     let mut args = vec![
         "--mysql-user=sbtest".to_owned(),

@@ -102,6 +102,11 @@ pub(crate) fn client(site: &Site, endpoint: &Endpoint, load: &SqlLoad) -> Comman
     line
 }
 
+/// Lets the inputs of the load follow from `seed`.
+pub(crate) fn seed(line: &mut CommandLine, seed: &str) {
+    line.args.insert(0, format!("--random-seed={seed}"));
+}
+
 fn reach(line: &mut CommandLine, site: &Site, endpoint: &Endpoint) {
     match endpoint {
         Endpoint::Tcp(port) => line

@@ -237,7 +237,7 @@ fn judge(measured: &mut Measured, before: Moment, after: Moment, connections: u3
         let after = after?;
         Ok((after.upgraded_sockets, Moved::between(&before, &after)))
     });
-    acceleration::judge(measured, moved, connections);
+    acceleration::judge(measured, moved, 0, connections);
 }
 
 #[cfg(test)]

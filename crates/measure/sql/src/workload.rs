@@ -17,7 +17,7 @@ use saiga_experiment::plan::Cell;
 use saiga_experiment::process::CommandLine;
 use saiga_experiment::result::{Arm, Warning};
 use saiga_experiment::version::{self, ProgramError};
-use saiga_experiment::workload::{Conditions, Failure, Load, Measured, Target, Workload};
+use saiga_experiment::workload::{Conditions, Failure, Figures, Load, Measured, Target, Workload};
 use tempfile::TempDir;
 
 use crate::engine::Engine;
@@ -27,6 +27,9 @@ use crate::run::Ready;
 use crate::server::{self, Server, server_line};
 use crate::site::{Endpoint, Site};
 use crate::{mariadb, postgres};
+
+/// Stands for a seed that differs from pair to pair.
+const OF_PAIR: &str = "{seed}";
 
 /// MariaDB and PostgreSQL under test, sysbench and pgbench as load.
 pub struct SqlWorkload {
@@ -181,6 +184,20 @@ fn client_line(site: &Site, endpoint: &Endpoint, load: &SqlLoad) -> CommandLine 
     }
 }
 
+/// The same with inputs that follow from `seed`, a number or what stands for it.
+fn seeded_line(site: &Site, endpoint: &Endpoint, load: &SqlLoad, seed: &str) -> CommandLine {
+    let mut line = client_line(site, endpoint, load);
+    seed_line(site.engine, &mut line, seed);
+    line
+}
+
+fn seed_line(engine: Engine, line: &mut CommandLine, seed: &str) {
+    match engine {
+        Engine::MariaDb => mariadb::seed(line, seed),
+        Engine::Postgres => postgres::seed(line, seed),
+    }
+}
+
 impl Workload for SqlWorkload {
     type Load = SqlLoad;
     type Target = SqlTarget;
@@ -205,7 +222,7 @@ impl Workload for SqlWorkload {
             Arm {
                 name,
                 server: sides(&|site, load| server_line(site, &endpoint, load.connections)),
-                client: sides(&|site, load| client_line(site, &endpoint, load)),
+                client: sides(&|site, load| seeded_line(site, &endpoint, load, OF_PAIR)),
                 env: self.kinds[arm].env(),
                 varies: None,
                 configuration: BTreeMap::new(),
@@ -241,7 +258,7 @@ impl Workload for SqlWorkload {
         let mut server = server_line(&site, &endpoint, load.connections);
         server.cpus.clone_from(&cell.cpus[0]);
         server.env.extend(self.kinds[arm].env());
-        let mut client = client_line(&site, &endpoint, load);
+        let mut client = seeded_line(&site, &endpoint, load, OF_PAIR);
         client.cpus.clone_from(&cell.cpus[1]);
         client.env.extend(self.kinds[arm].env());
         let mut steps = vec![server.to_string()];
@@ -312,11 +329,15 @@ impl fmt::Debug for SqlTarget {
 
 impl Target for SqlTarget {
     fn run(&mut self, _operations: u64, conditions: &Conditions<'_>) -> Result<Measured, Failure> {
+        let mut line = self.client.clone();
+        if conditions.seed != 0 {
+            seed_line(self.site.engine, &mut line, &conditions.seed.to_string());
+        }
         let ready = Ready {
             site: &self.site,
             server: &mut self.server,
             load: &self.load,
-            line: &self.client,
+            line: &line,
             window: self.window,
             probe: self.probe.as_deref(),
         };
@@ -331,8 +352,8 @@ impl Target for SqlTarget {
         vec![self.server.process.child.pid()]
     }
 
-    fn teardown(self) -> Result<BTreeMap<String, f64>, Failure> {
-        self.server.stop().map_err(Failure::impossible)?;
-        Ok(BTreeMap::new())
+    fn teardown(self) -> (Figures, Result<(), Failure>) {
+        let stopped = self.server.stop().map_err(Failure::impossible);
+        (Figures::default(), stopped)
     }
 }

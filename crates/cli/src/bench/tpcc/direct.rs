@@ -286,16 +286,20 @@ mod tests {
                 Some("/run"),
                 None,
             ),
-            ("--engine opengauss --tls require", None, Some(Tls::Require)),
+            (
+                "--engine opengauss --tls require",
+                None,
+                Some(Tls::require()),
+            ),
             (
                 "--engine mysql --tls verify-ca --tls-ca /c#a.pem",
                 None,
-                Some(Tls::VerifyCa("/c#a.pem".into())),
+                Some(Tls::verify_ca("/c#a.pem".into())),
             ),
             (
                 "--engine postgres --tls verify-full --tls-ca ca.pem",
                 None,
-                Some(Tls::VerifyFull("ca.pem".into())),
+                Some(Tls::verify_full("ca.pem".into())),
             ),
         ] {
             let options = Options::of(&props(words, "").url).unwrap();

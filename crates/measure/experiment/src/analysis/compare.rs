@@ -85,7 +85,7 @@ pub(super) fn best<'a>(group: &Group<'a>, arm: &'a str, counted: &Counted<'_>) -
             cell: &cell.id,
             arm,
         };
-        let values: Vec<f64> = counted.values(side, metric).into_values().collect();
+        let values: Vec<f64> = counted.counts(side, metric).into_values().collect();
         Some((side, median(&values)?))
     };
     let sides = group.cells.iter().filter_map(median_of);
@@ -106,9 +106,8 @@ fn compare(
     counted: &Counted<'_>,
 ) -> Vec<(Comparison, f64)> {
     let one = |(metric, unit, better): Measure<'_>| {
-        let pairs: Vec<(f64, f64)> = counted.pairs(a, b, metric).into_values().collect();
-        let ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
-        let summary = counted.summary(&ratios)?;
+        let pairs = counted.figures(a, b, metric);
+        let summary = counted.compared(a, b, metric)?;
         let side = |of: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(of).collect::<Vec<_>>());
         let crossed = kind == ComparisonKind::BestAgainstBest;
         let comparison = Comparison {

@@ -12,7 +12,7 @@ use crate::result::{Arm, Better, Comparison, ComparisonKind, HeadlineComparison,
 use crate::stats::{Method, RatioSummary, holm, median};
 
 use super::compare::{FAMILY_ERROR, best, verdict};
-use super::{Counted, Group, Measure, SERVER_CPU, Side, THROUGHPUT, judged, ratio_of};
+use super::{Counted, Group, Measure, SERVER_CPU, Side, THROUGHPUT, judged, left_out, ratio_of};
 
 /// Sentences, and the comparison of the first.
 pub(super) fn write(
@@ -27,30 +27,31 @@ pub(super) fn write(
     };
     let groups = headline_groups(groups);
     let measure = counted.ranked();
-    let sides = |group: &&Group<'_>| {
-        let (a, b) = (
-            best(group, &reference.name, counted)?,
-            best(group, &subject.name, counted)?,
-        );
-        Some(log_ratios(a, b, measure.0, counted))
-    };
-    let throughput: Vec<_> = groups
+    let (a, b) = (&reference.name, &subject.name);
+    let sides = groups
         .iter()
-        .filter_map(sides)
+        .map(|group| (best(group, a, counted), best(group, b, counted)));
+    let sides: Vec<_> = sides.filter_map(|(a, b)| a.zip(b)).collect();
+    let throughput: Vec<_> = sides
+        .iter()
+        .map(|&(a, b)| log_ratios(a, b, measure.0, counted))
         .filter(|s| !s.is_empty())
         .collect();
     let Some(summary) = counted.summary(&combined(&throughput)) else {
         return nothing;
     };
+    let with_zeros = Zeros::of(&sides, measure, counted);
+    let summary = match with_zeros {
+        Some(_) => summary.of_selection(),
+        None => summary,
+    };
     let verdict = verdict(&summary, measure.2);
-    let mut sentences = vec![main_sentence(
-        measure,
-        &summary,
-        verdict,
-        reference,
-        subject,
-        throughput.len(),
-    )];
+    let workloads = throughput.len();
+    let main = match with_zeros {
+        Some(zeros) => zeros.sentence(measure, reference, subject),
+        None => main_sentence(measure, &summary, verdict, reference, subject, workloads),
+    };
+    let mut sentences = vec![main];
     let cpu = CpuTime::of(&groups, reference, subject, counted);
     sentences.extend(cpu.map(|cpu| cpu.sentence(summary.p_value)));
     let ids: Vec<&str> = groups.iter().map(|group| headline_id(group)).collect();
@@ -62,7 +63,7 @@ pub(super) fn write(
         metric: metric.to_owned(),
         unit: unit.to_owned(),
         better,
-        workloads: u32::try_from(throughput.len()).unwrap_or(u32::MAX),
+        workloads: u32::try_from(workloads).unwrap_or(u32::MAX),
         ratio: ratio_of(&summary),
         verdict,
     };
@@ -127,7 +128,6 @@ fn main_sentence(
     subject: &Arm,
     workloads: usize,
 ) -> String {
-    let (metric, unit, _) = measure;
     let how = match workloads {
         1 => "one workload".to_owned(),
         n => format!("geometric mean of {n} workloads"),
@@ -139,8 +139,8 @@ fn main_sentence(
     if subject.repeats(reference) {
         return itself(measure, summary, verdict, reference, subject, &spread);
     }
-    if metric != THROUGHPUT {
-        let what = format!("{} ({unit})", metric.replace('_', " "));
+    if measure.0 != THROUGHPUT {
+        let what = named(measure);
         return own_sentence(&what, summary, verdict, reference, subject, &spread);
     }
     let times = times(summary.median);
@@ -159,6 +159,62 @@ fn main_sentence(
             subject.name
         ),
     }
+}
+
+/// Workloads in which pairs have no ratio of the metric, because a figure in them is 0.
+struct Zeros {
+    /// How many of how many workloads.
+    workloads: [usize; 2],
+    /// All pairs of the first of them, by both sides' figures.
+    figures: Vec<(f64, f64)>,
+}
+
+impl Zeros {
+    /// `None` where all pairs of all workloads have a ratio.
+    fn of(
+        sides: &[(Side<'_>, Side<'_>)],
+        measure: Measure<'_>,
+        counted: &Counted<'_>,
+    ) -> Option<Self> {
+        let has = |(a, b): &&(Side<'_>, Side<'_>)| counted.has_zeros(*a, *b, measure.0);
+        let found: Vec<_> = sides.iter().filter(has).collect();
+        let (a, b) = found.first()?;
+        Some(Self {
+            workloads: [found.len(), sides.len()],
+            figures: counted.figures(*a, *b, measure.0),
+        })
+    }
+
+    fn sentence(&self, measure: Measure<'_>, reference: &Arm, subject: &Arm) -> String {
+        let what = named(measure);
+        let [found, all] = self.workloads;
+        if all > 1 {
+            return format!(
+                "No difference shown: {what} is 0 in runs of {found} of {all} workloads, whose pairs \
+                 have no ratio."
+            );
+        }
+        let middle = |side: fn(&(f64, f64)) -> f64| {
+            let values: Vec<f64> = self.figures.iter().map(side).collect();
+            median(&values).map_or_else(String::new, left_out::shown)
+        };
+        let ratios = self.figures.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0);
+        format!(
+            "No difference shown: the median {what} is {} in the {} arm and {} in the {} arm ({} \
+             pairs, of which {} have a ratio).",
+            middle(|pair| pair.0),
+            reference.name,
+            middle(|pair| pair.1),
+            subject.name,
+            self.figures.len(),
+            ratios.count()
+        )
+    }
+}
+
+/// A metric as sentences call it.
+fn named((metric, unit, _): Measure<'_>) -> String {
+    format!("{} ({unit})", metric.replace('_', " "))
 }
 
 /// The same about a metric of the experiment's own, whose name says what it is.
@@ -230,17 +286,28 @@ impl CpuTime {
         counted: &Counted<'_>,
     ) -> Option<Self> {
         let cells = groups.iter().flat_map(|group| group.cells.iter());
-        let series = cells.map(|cell| {
+        let sides = cells.map(|cell| {
             let side = |arm| Side {
                 cell: &cell.id,
                 arm,
             };
-            let (a, b) = (side(&reference.name), side(&subject.name));
-            log_ratios(a, b, SERVER_CPU, counted)
+            (side(&reference.name), side(&subject.name))
         });
+        let sides: Vec<_> = sides.collect();
+        let series = sides
+            .iter()
+            .map(|&(a, b)| log_ratios(a, b, SERVER_CPU, counted));
         let series: Vec<_> = series.filter(|one| !one.is_empty()).collect();
+        let summary = counted.summary(&combined(&series))?;
+        let has_zeros = sides
+            .iter()
+            .any(|&(a, b)| counted.has_zeros(a, b, SERVER_CPU));
         Some(Self {
-            summary: counted.summary(&combined(&series))?,
+            summary: if has_zeros {
+                summary.of_selection()
+            } else {
+                summary
+            },
             cells: series.len(),
         })
     }
@@ -365,7 +432,10 @@ fn interval(summary: &RatioSummary) -> String {
             times(lo),
             times(hi)
         ),
-        None => format!("{pairs} pairs, too few for an interval"),
+        None if pairs < summary.method.min_pairs() => {
+            format!("{pairs} pairs, too few for an interval")
+        }
+        None => "no interval: the figure is 0 in some runs".to_owned(),
     }
 }
 

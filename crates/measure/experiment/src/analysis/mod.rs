@@ -9,6 +9,7 @@
 mod compare;
 mod headline;
 mod idle;
+mod left_out;
 mod service;
 mod until;
 mod warnings;
@@ -21,6 +22,7 @@ use crate::result::{
 };
 use crate::stats::{Method, RatioSummary};
 
+pub use left_out::{NO_RATIO, left_out};
 pub use until::{Until, Width, percent, widths};
 pub use warnings::Shortfall;
 
@@ -230,6 +232,22 @@ impl<'a> Counted<'a> {
         RatioSummary::by(self.method, ratios)
     }
 
+    /// B/A of `metric`. Where a figure is 0 its pair has no ratio, and the other pairs are a selection.
+    fn compared(&self, a: Side<'_>, b: Side<'_>, metric: &str) -> Option<RatioSummary> {
+        let summary = self.summary(&self.ratios(a, b, metric))?;
+        Some(if self.has_zeros(a, b, metric) {
+            summary.of_selection()
+        } else {
+            summary
+        })
+    }
+
+    /// Whether a pair has no ratio because a figure in it is not positive.
+    fn has_zeros(&self, a: Side<'_>, b: Side<'_>, metric: &str) -> bool {
+        let mut figures = self.figures(a, b, metric).into_iter();
+        figures.any(|(a, b)| a <= 0.0 || b <= 0.0)
+    }
+
     /// Values of `metric` by pair; what is not positive and finite is left out.
     fn values(&self, side: Side<'_>, metric: &str) -> BTreeMap<u32, f64> {
         let mut values = self.counts(side, metric);
@@ -274,6 +292,24 @@ impl<'a> Counted<'a> {
         } else {
             self.ranked().0
         }
+    }
+
+    /// Pairs in which the runs of both sides count, and what these have of `metric`.
+    fn both(&self, a: Side<'_>, b: Side<'_>, metric: &str) -> Vec<(Option<f64>, Option<f64>)> {
+        let places = [(a.cell, a.arm), (b.cell, b.arm)];
+        let [Some(runs_a), Some(runs_b)] = places.map(|place| self.runs.get(&place)) else {
+            return Vec::new();
+        };
+        let (a, b) = (self.counts(a, metric), self.counts(b, metric));
+        let pairs = runs_a.keys().filter(|pair| runs_b.contains_key(pair));
+        let figures = pairs.map(|pair| (a.get(pair).copied(), b.get(pair).copied()));
+        figures.collect()
+    }
+
+    /// Both sides' figures in the pairs that both have, zeros included.
+    fn figures(&self, a: Side<'_>, b: Side<'_>, metric: &str) -> Vec<(f64, f64)> {
+        let both = self.both(a, b, metric).into_iter();
+        both.filter_map(|(a, b)| a.zip(b)).collect()
     }
 
     /// B/A of `metric` in the pairs that both sides have.

@@ -1,5 +1,7 @@
 //! Comparisons and headlines of made-up runs, against literal expectations.
 
+mod left_out;
+
 use super::*;
 use crate::result::{CellParams, ComparisonKind};
 

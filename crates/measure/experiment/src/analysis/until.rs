@@ -44,12 +44,12 @@ pub fn widths(own: &[Metric], arms: &[Arm], cells: &[Cell], runs: &[Run]) -> Vec
             arm,
         };
         let metric = counted.main_metric(cell, arms);
-        let ratios = counted.ratios(side(&reference.name), side(&subject.name), metric);
-        let summary = counted.summary(&ratios);
+        let (a, b) = (side(&reference.name), side(&subject.name));
+        let summary = counted.compared(a, b, metric);
         Width {
             cell: cell.id.clone(),
             half_width: summary.and_then(|summary| summary.half_width()),
-            ratios,
+            ratios: counted.ratios(a, b, metric),
         }
     };
     cells.iter().map(one).collect()

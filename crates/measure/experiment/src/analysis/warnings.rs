@@ -6,7 +6,7 @@ use crate::engine::{OTHERS, REPEATED, STOLEN};
 use crate::result::{Arm, Cell, Comparison, Run, Warning};
 use crate::stats::{Method, median};
 
-use super::{Counted, Side, THROUGHPUT, judged};
+use super::{Counted, Side, THROUGHPUT, judged, left_out};
 
 /// An interval whose ends differ by more than this factor is wide.
 const WIDE: f64 = 1.5;
@@ -39,6 +39,7 @@ pub(super) fn all(
     warnings.extend(stopped(shortfall));
     warnings.extend(given_up(shortfall));
     warnings.extend(rejected(runs));
+    warnings.extend(without_ratio(arms, cells, counted));
     warnings.extend(too_few(arms, cells, counted));
     warnings.extend(wide(arms, comparisons, counted, &shortfall.longer));
     warnings.extend(client_limited(arms, cells, counted));
@@ -146,6 +147,20 @@ fn cells_of(runs: &[&Run]) -> Vec<String> {
     cells
 }
 
+/// Pairs that drop out of what the headline is about.
+fn without_ratio(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Vec<Warning> {
+    let Some((reference, subject)) = judged(arms) else {
+        return Vec::new();
+    };
+    let sides = [reference.name.as_str(), subject.name.as_str()];
+    let of_cell = |cell: &Cell| {
+        let metric = counted.main_metric(cell, arms);
+        left_out::of_cell(counted, &cell.id, sides, metric)
+    };
+    cells.iter().filter_map(of_cell).collect()
+}
+
+/// Pairs without a ratio are told by [`without_ratio`].
 fn too_few(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Option<Warning> {
     let (reference, subject) = judged(arms)?;
     let least = counted.method.min_pairs();
@@ -155,7 +170,7 @@ fn too_few(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Option<Warnin
             arm,
         };
         let metric = counted.main_metric(cell, arms);
-        let pairs = counted.pairs(side(&reference.name), side(&subject.name), metric);
+        let pairs = counted.both(side(&reference.name), side(&subject.name), metric);
         pairs.len() < least
     };
     let cells: Vec<String> = cells

@@ -1,5 +1,7 @@
 //! Whether a run that ended may count: strangers and the hypervisor must have left it its CPUs.
 
+use std::collections::BTreeMap;
+
 use crate::cpu::Stolen;
 use crate::result::Detail;
 use crate::workload::Measured;
@@ -58,6 +60,23 @@ pub(super) fn refuse_no_numbers(measured: &mut Measured) {
     }
     if let Some(first) = wrong.first() {
         let reason = format!("{first} is not a number");
+        measured.invalid.get_or_insert(reason);
+    }
+}
+
+/// Makes a run invalid in which a figure has another unit than in an earlier run; `known` are the units
+/// of these.
+pub(super) fn refuse_other_units(measured: &mut Measured, known: &BTreeMap<String, String>) {
+    let Some(detail) = &measured.detail else {
+        return;
+    };
+    let other = detail.units.iter().find_map(|(name, unit)| {
+        let before = known.get(name).filter(|before| *before != unit)?;
+        Some(format!(
+            "a hook printed {name} in {unit}; an earlier run has it in {before}"
+        ))
+    });
+    if let Some(reason) = other {
         measured.invalid.get_or_insert(reason);
     }
 }

@@ -1,7 +1,9 @@
 //! The engine with a workload of the test's own: order, repeats, interruption.
 
+mod after_load;
 mod looking_on;
 mod resume;
+mod units;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -12,8 +14,9 @@ use super::*;
 use crate::campaign::{Begin, Campaign, Identity, recorded};
 use crate::cores::{Hog, Placement};
 use crate::host;
+use crate::interrupt::Interrupt;
 use crate::result::{Arm, Warning};
-use crate::workload::Load;
+use crate::workload::{Conditions, Figures, Load, Measured, Target};
 
 /// What a run of the fake workload does, given the arm and how often that arm ran before.
 type Script = fn(arm: usize, nth: u32) -> Result<Measured, Failure>;
@@ -29,8 +32,12 @@ struct Fake {
     patience: usize,
     /// Whether its servers do not stop.
     stubborn: bool,
+    /// How what comes after the load of an arm goes.
+    after: fn(arm: usize) -> Result<(), Failure>,
     /// What was measured around each run.
     around: BTreeMap<String, f64>,
+    /// And in which units, after so many runs.
+    units: fn(runs: usize) -> BTreeMap<String, String>,
     /// Arms whose settings it was told by the record.
     recalled: RefCell<Vec<(usize, BTreeMap<String, String>)>>,
     /// Arm and operations of every run, in order.
@@ -61,7 +68,9 @@ impl Fake {
             record: None,
             patience: usize::MAX,
             stubborn: false,
+            after: |_| Ok(()),
             around: BTreeMap::new(),
+            units: |_| BTreeMap::new(),
             recalled: RefCell::default(),
             ran: RefCell::default(),
             log: RefCell::default(),
@@ -179,11 +188,17 @@ impl Target for FakeTarget<'_> {
     fn devices(&self) -> Vec<String> {
         vec!["nvme7n1".into()]
     }
-    fn teardown(self) -> Result<BTreeMap<String, f64>, Failure> {
-        match self.fake.stubborn {
+    fn teardown(self) -> (Figures, Result<(), Failure>) {
+        let after = match self.fake.stubborn {
             true => Err(Failure::run("the server does not stop")),
-            false => Ok(self.fake.around.clone()),
-        }
+            false => (self.fake.after)(self.arm),
+        };
+        let nth = self.fake.log.borrow().len();
+        let figures = Figures {
+            values: self.fake.around.clone(),
+            units: (self.fake.units)(nth),
+        };
+        (figures, after)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::reader::Table;
 use super::tree::Entries;
 use crate::analysis;
-use crate::result::{Comparison, ComparisonKind, ExperimentResult, Verdict};
+use crate::result::{Comparison, ComparisonKind, ExperimentResult, Verdict, Warning};
 
 /// One expectation.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,12 +64,7 @@ impl Expectation {
     /// named it is about that of the headline.
     #[must_use]
     pub fn unmet(&self, result: &ExperimentResult) -> Vec<String> {
-        let main = || analysis::main_metric(&result.own_metrics, &result.runs);
-        let metric = self.metric.as_deref().unwrap_or_else(main);
-        let first = result.arms.first().map_or("", |arm| arm.name.as_str());
-        let last = result.arms.last().map_or("", |arm| arm.name.as_str());
-        let b = self.arm.as_deref().unwrap_or(last);
-        let a = self.against.as_deref().unwrap_or(first);
+        let (metric, [a, b]) = self.about(result);
         let concerned = |one: &&Comparison| {
             one.metric == metric
                 && (one.a.as_str(), one.b.as_str()) == (a, b)
@@ -86,12 +81,36 @@ impl Expectation {
             .collect()
     }
 
+    /// Warns of pairs of `result` that have no ratio of what is expected.
+    #[must_use]
+    pub fn left_out(&self, result: &ExperimentResult) -> Vec<Warning> {
+        let (metric, arms) = self.about(result);
+        let concerned = |cell: &&str| self.cell.as_ref().is_none_or(|wanted| wanted == cell);
+        let cells = result.cells.iter().map(|cell| cell.id.as_str());
+        let cells: Vec<&str> = cells.filter(concerned).collect();
+        analysis::left_out(&result.own_metrics, &result.runs, &cells, arms, metric)
+    }
+
+    /// The metric, and the arms against which and of which it is expected.
+    fn about<'a>(&'a self, result: &'a ExperimentResult) -> (&'a str, [&'a str; 2]) {
+        let main = || analysis::main_metric(&result.own_metrics, &result.runs);
+        let first = result.arms.first().map_or("", |arm| arm.name.as_str());
+        let last = result.arms.last().map_or("", |arm| arm.name.as_str());
+        let arms = [
+            self.against.as_deref().unwrap_or(first),
+            self.arm.as_deref().unwrap_or(last),
+        ];
+        (self.metric.as_deref().unwrap_or_else(main), arms)
+    }
+
     fn unmet_by(&self, one: &Comparison) -> Option<String> {
         let Some([low, high]) = one.ratio.ci95 else {
-            return Some(format!(
-                "{} in {}: too few pairs for an interval",
-                one.metric, one.cell
-            ));
+            let why = if one.ratio.has_too_few_pairs() {
+                "too few pairs for an interval"
+            } else {
+                "no interval, as it is 0 in some runs"
+            };
+            return Some(format!("{} in {}: {why}", one.metric, one.cell));
         };
         let met = self.verdict.is_none_or(|verdict| verdict == one.verdict)
             && self.above.is_none_or(|least| low > least)

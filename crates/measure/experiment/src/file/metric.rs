@@ -1,11 +1,10 @@
 //! Figures that an experiment has beyond those of its load: their names, and the lines of a hook
 //! that give them.
 
-use std::collections::BTreeMap;
-
 use super::reader::Table;
 use super::tree::Entries;
 use crate::result::{Better, Metric};
+use crate::workload::Figures;
 
 /// What `[metrics] waf` adds: bytes that the drives wrote to flash, for each byte of the host.
 pub const WAF: &str = "waf";
@@ -54,8 +53,8 @@ pub(super) fn write_amplification() -> Metric {
 ///
 /// # Errors
 /// A line is not of that form, a name is given twice, or one of `declared` has another unit.
-pub fn printed(text: &str, declared: &[Metric]) -> Result<BTreeMap<String, f64>, String> {
-    let mut figures = BTreeMap::new();
+pub fn printed(text: &str, declared: &[Metric]) -> Result<Figures, String> {
+    let mut figures = Figures::default();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let (name, value, unit) = figure(line).ok_or_else(|| {
             format!(
@@ -69,8 +68,11 @@ pub fn printed(text: &str, declared: &[Metric]) -> Result<BTreeMap<String, f64>,
                 "printed {name} in {unit}; its [[metric]] says {wanted}"
             ));
         }
-        if figures.insert(name.to_owned(), value).is_some() {
+        if figures.values.insert(name.to_owned(), value).is_some() {
             return Err(format!("printed {name} twice"));
+        }
+        if known.is_none() {
+            figures.units.insert(name.to_owned(), unit.to_owned());
         }
     }
     Ok(figures)
@@ -92,6 +94,8 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -99,7 +103,10 @@ mod tests {
         let declared = [write_amplification()];
         let read = printed("moved_bytes 4096 B\n\n  waf 1.5 flash/host\n", &declared).unwrap();
         let wanted = [("moved_bytes".to_owned(), 4096.0), ("waf".to_owned(), 1.5)];
-        assert_eq!(read, BTreeMap::from(wanted));
+        assert_eq!(read.values, BTreeMap::from(wanted));
+        // The unit of the other is that of its metric.
+        let unit = ("moved_bytes".to_owned(), "B".to_owned());
+        assert_eq!(read.units, BTreeMap::from([unit]));
         for (text, wanted) in [
             ("waf 1.5", "is not `name value unit`"),
             ("waf much flash/host", "is not `name value unit`"),

@@ -4,6 +4,8 @@
 //! points, each with the lowest and the highest value of its stretch, so that no peak is lost. The full
 //! samples lie in the run's own folder.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// The details of one run; each part may be missing.
@@ -27,6 +29,9 @@ pub struct Detail {
     /// How response times are distributed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub histograms: Vec<Histogram>,
+    /// Units of figures that hooks printed and no metric declares, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub units: BTreeMap<String, String>,
 }
 
 /// All transactions of one type within the measured interval.
@@ -144,6 +149,7 @@ impl Detail {
             series,
             marks,
             histograms,
+            units: _,
         } = self;
         let of_series = series.iter().flat_map(|one| {
             let values = [&one.mean, &one.low, &one.high].into_iter().flatten();

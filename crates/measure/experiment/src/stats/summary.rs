@@ -40,7 +40,7 @@ impl Method {
 pub struct RatioSummary {
     /// Median over pairs (the geometric middle of two when their number is even).
     pub median: f64,
-    /// Lower and upper end; `None` below [`Method::min_pairs`].
+    /// Lower and upper end; `None` below [`Method::min_pairs`], and of pairs that are a selection.
     pub ci95: Option<[f64; 2]>,
     /// Number of pairs.
     pub n_pairs: usize,
@@ -79,6 +79,16 @@ impl RatioSummary {
             p_value,
             method,
         })
+    }
+
+    /// The same of pairs that are a selection, from which nothing follows about the others.
+    #[must_use]
+    pub fn of_selection(self) -> Self {
+        Self {
+            ci95: None,
+            p_value: 1.0,
+            ..self
+        }
     }
 
     /// Whether the interval lies wholly above (+1) or below (-1) one; 0 when it

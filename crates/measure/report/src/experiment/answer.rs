@@ -4,6 +4,7 @@
 //! a range over all workloads, so that no flattering cell can be picked. What was not better
 //! is listed by itself.
 
+use saiga_experiment::analysis::NO_RATIO;
 use saiga_experiment::result::{Comparison, Verdict as Outcome};
 use saiga_experiment::stats::Method;
 
@@ -30,6 +31,17 @@ pub(super) fn verdict(view: &View) -> Verdict {
             tone,
             lead: lead.clone(),
             more,
+        };
+    }
+    let warnings = view.result.warnings.iter();
+    if let Some(without) = warnings.into_iter().find(|one| one.text.contains(NO_RATIO)) {
+        return Verdict {
+            tone: Tone::Neutral,
+            lead: "No verdict: no pair of runs has a ratio.".to_owned(),
+            more: [without.text.clone()]
+                .into_iter()
+                .chain(cut_short)
+                .collect(),
         };
     }
     let pairs = all

@@ -159,7 +159,7 @@ pub(crate) fn is_uncorrected(comparison: &Comparison) -> bool {
 /// What a comparison concludes, in words and as a tone.
 pub(crate) fn verdict(comparison: &Comparison) -> (String, Tone) {
     let words = metric(&comparison.metric);
-    if comparison.ratio.ci95.is_none() {
+    if comparison.ratio.has_too_few_pairs() {
         return ("too few pairs to tell".to_owned(), Tone::Neutral);
     }
     let (word, tone) = match comparison.verdict {

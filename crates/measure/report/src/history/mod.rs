@@ -183,7 +183,7 @@ fn outcome(stage: &Stage) -> String {
         let verdict = match verdict {
             Shown::Faster => words.better,
             Shown::Slower => words.worse,
-            Shown::NoDifferenceShown if ratio.ci95.is_none() => "too few pairs to tell",
+            Shown::NoDifferenceShown if ratio.has_too_few_pairs() => "too few pairs to tell",
             Shown::NoDifferenceShown => "no difference shown",
         };
         return in_numbers(ratio, verdict);

@@ -44,6 +44,7 @@ pub(crate) fn detail(level: f64) -> Detail {
             bin_ms: 1.0,
             counts: (0..40).map(|bin| 1000 / (1 + bin)).collect(),
         }],
+        ..Detail::default()
     }
 }
 

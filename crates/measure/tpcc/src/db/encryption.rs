@@ -147,7 +147,7 @@ impl Encryption {
             }
             (None, key_store) if check == Check::Nothing => {
                 ignored.extend(key_store);
-                return Ok(Some(Tls::Require));
+                return Ok(Some(Tls::require()));
             }
             (Some((_, path)), key_store) => {
                 ignored.extend(key_store);
@@ -163,8 +163,8 @@ impl Encryption {
             }
         };
         Ok(Some(match check {
-            Check::AuthorityAndName => Tls::VerifyFull(ca),
-            Check::Nothing | Check::Authority => Tls::VerifyCa(ca),
+            Check::AuthorityAndName => Tls::verify_full(ca),
+            Check::Nothing | Check::Authority => Tls::verify_ca(ca),
         }))
     }
 
@@ -232,53 +232,53 @@ mod tests {
             ("mysql://h/t", None),
             ("mysql://h/t?sslMode=DISABLED&useSSL=true", None),
             ("mysql://h/t?useSSL=false", None),
-            ("mysql://h/t?useSSL=true", Some(Tls::Require)),
-            ("mysql://h/t?requireSSL=true", Some(Tls::Require)),
-            ("mysql://h/t?sslMode=REQUIRED", Some(Tls::Require)),
+            ("mysql://h/t?useSSL=true", Some(Tls::require())),
+            ("mysql://h/t?requireSSL=true", Some(Tls::require())),
+            ("mysql://h/t?sslMode=REQUIRED", Some(Tls::require())),
             (
                 "mysql://h/t?serverSslCert=/ca.pem&verifyServerCertificate=true&useSSL=true",
-                Some(Tls::VerifyCa(ca())),
+                Some(Tls::verify_ca(ca())),
             ),
             (
                 "mysql://h/t?sslMode=VERIFY_CA&serverSslCert=/ca.pem",
-                Some(Tls::VerifyCa(ca())),
+                Some(Tls::verify_ca(ca())),
             ),
             (
                 "mysql://h/t?sslMode=VERIFY_IDENTITY&serverSslCert=/ca.pem",
-                Some(Tls::VerifyFull(ca())),
+                Some(Tls::verify_full(ca())),
             ),
-            ("mariadb://h/t?sslMode=trust", Some(Tls::Require)),
+            ("mariadb://h/t?sslMode=trust", Some(Tls::require())),
             (
                 "mariadb://h/t?trustServerCertificate=true&useSsl=true",
-                Some(Tls::Require),
+                Some(Tls::require()),
             ),
             (
                 "mariadb://h/t?useSsl=true&serverSslCert=/ca.pem",
-                Some(Tls::VerifyFull(ca())),
+                Some(Tls::verify_full(ca())),
             ),
             (
                 "mariadb://h/t?useSsl=true&serverSslCert=/ca.pem&\
                  disableSslHostnameVerification=true",
-                Some(Tls::VerifyCa(ca())),
+                Some(Tls::verify_ca(ca())),
             ),
             ("postgresql://h/t?ssl=false", None),
-            ("postgresql://h/t?sslmode=require", Some(Tls::Require)),
+            ("postgresql://h/t?sslmode=require", Some(Tls::require())),
             ("postgresql://h/t?sslmode=disable&ssl=true", None),
             (
                 "mariadb://h/t?sslMode=verify-full&useSsl=true&serverSslCert=/ca.pem",
-                Some(Tls::VerifyFull(ca())),
+                Some(Tls::verify_full(ca())),
             ),
             (
                 "postgresql://h/t?ssl=true&sslfactory=org.postgresql.ssl.NonValidatingFactory",
-                Some(Tls::Require),
+                Some(Tls::require()),
             ),
             (
                 "postgresql://h/t?ssl&sslrootcert=/ca.pem",
-                Some(Tls::VerifyFull(ca())),
+                Some(Tls::verify_full(ca())),
             ),
             (
                 "opengauss://h/t?ssl=true&sslmode=verify-ca&sslrootcert=/ca.pem",
-                Some(Tls::VerifyCa(ca())),
+                Some(Tls::verify_ca(ca())),
             ),
         ] {
             let options = of(url).unwrap();

@@ -16,6 +16,10 @@ mod stream;
 pub mod tls;
 pub mod value;
 
+use std::time::Duration;
+
+use saiga_document::number;
+
 use crate::population::Sink;
 use crate::props::Engine;
 use crate::table::Table;
@@ -152,6 +156,22 @@ pub enum ConnectError {
         address: String,
         /// What the system said.
         error: std::io::Error,
+    },
+    /// It accepts connections, and what is to be done then does not end.
+    #[error(
+        "{engine} at {address} accepts connections, but does not end {step} within {}; is the server \
+         frozen or overloaded, or another program on this port?",
+        number::seconds(.limit.as_secs_f64())
+    )]
+    Stuck {
+        /// By its dialect.
+        engine: Engine,
+        /// Host and port, or a file.
+        address: String,
+        /// The TLS handshake, or the log-in.
+        step: &'static str,
+        /// How much time there was.
+        limit: Duration,
     },
     /// User or password are not accepted.
     #[error(

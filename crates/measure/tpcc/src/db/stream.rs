@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::ClientConnection;
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
@@ -18,8 +18,8 @@ use super::options::Options;
 use super::tls::{Tls, TlsError, shake_hands};
 use crate::props::{Engine, Url};
 
-/// Within this a server must have let us in. Ports of other services may say nothing at all, and a
-/// server that is frozen accepts connections.
+/// Within this a server must have let us in. Ports of other services may say nothing at all, a server
+/// that is frozen accepts connections, and one that is overloaded may send a byte now and then.
 pub(super) const LOGIN_LIMIT: Duration = Duration::from_secs(30);
 /// A host that is gone is noticed within half a minute: while we wait for an answer by probes,
 const PROBE_AFTER: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Stream {
-    socket: Socket,
+    socket: Timed,
     is_local: bool,
     tls: Option<Box<ClientConnection>>,
 }
@@ -46,7 +46,7 @@ impl Stream {
             None => to_host(url, limit)?,
         };
         Ok(Self {
-            socket,
+            socket: Timed::new(socket),
             is_local: options.socket.is_some(),
             tls: None,
         })
@@ -58,11 +58,16 @@ impl Stream {
         self.is_local || self.tls.is_some()
     }
 
+    /// From now on all calls together take no longer, until [`limit_waiting`](Self::limit_waiting).
+    pub(super) fn end_within(&mut self, limit: Duration) {
+        self.socket.deadline = Some(Instant::now() + limit);
+    }
+
     /// From now on no system call waits longer. A server that sends a byte now and then is waited
     /// for.
-    pub(super) fn limit_waiting(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.socket.set_read_timeout(limit)?;
-        self.socket.set_write_timeout(limit)
+    pub(super) fn limit_waiting(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        self.socket.deadline = None;
+        self.socket.limit_waiting(limit)
     }
 
     /// Goes on by TLS, to which the server at `host` has agreed.
@@ -82,7 +87,7 @@ impl Stream {
             }
             let mut byte = [MaybeUninit::uninit()];
             let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-            let come = match self.socket.recv_with_flags(&mut byte, flags) {
+            let come = match self.socket.socket.recv_with_flags(&mut byte, flags) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 come => come?,
             };
@@ -96,14 +101,71 @@ impl Stream {
 
     /// From now on no call waits.
     pub(super) fn never_wait(&self) -> io::Result<()> {
-        self.socket.set_nonblocking(true)
+        self.socket.socket.set_nonblocking(true)
     }
 
     /// Ends the connection in both directions.
     pub(super) fn close(&self) {
         // It may be closed already.
-        let _ = self.socket.shutdown(Shutdown::Both);
+        let _ = self.socket.socket.shutdown(Shutdown::Both);
     }
+}
+
+/// A socket, and by when all that goes on at it must be over.
+#[derive(Debug)]
+struct Timed {
+    socket: Socket,
+    deadline: Option<Instant>,
+}
+
+impl Timed {
+    fn new(socket: Socket) -> Self {
+        Self {
+            socket,
+            deadline: None,
+        }
+    }
+
+    fn limit_waiting(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.socket.set_read_timeout(limit)?;
+        self.socket.set_write_timeout(limit)
+    }
+
+    /// The next system call waits no longer than there is time.
+    fn limit_next(&self) -> io::Result<()> {
+        let Some(deadline) = self.deadline else {
+            return Ok(());
+        };
+        match deadline.saturating_duration_since(Instant::now()) {
+            // Zero would be for ever.
+            Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
+            left => self.limit_waiting(Some(left)),
+        }
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.limit_next()?;
+        self.socket.read(buffer)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.limit_next()?;
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether the time for a call is over: a time-out of the socket says "would block".
+pub(super) fn is_timeout(error: &io::Error) -> bool {
+    use io::ErrorKind::{TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut)
 }
 
 impl Read for Stream {
@@ -200,13 +262,18 @@ fn to_path(path: &Path, url: &Url, limit: Duration) -> io::Result<Socket> {
 impl Stream {
     /// How long a read waits.
     pub(super) fn limit(&self) -> io::Result<Option<Duration>> {
-        self.socket.read_timeout()
+        self.socket.socket.read_timeout()
+    }
+
+    /// By when it must be over.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.socket.deadline
     }
 
     /// One end of a connection that a test has made; `is_local` where it is a Unix socket.
     pub(super) fn of(socket: Socket, is_local: bool) -> Self {
         Self {
-            socket,
+            socket: Timed::new(socket),
             is_local,
             tls: None,
         }
@@ -230,7 +297,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let stream = open("jdbc:mysql://127.0.0.1:PORT/t", port).unwrap();
-        let socket = &stream.socket;
+        let socket = &stream.socket.socket;
         assert_eq!(
             socket.tcp_user_timeout().unwrap(),
             Some(Duration::from_secs(30))

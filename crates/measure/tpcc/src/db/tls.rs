@@ -7,7 +7,8 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier};
@@ -20,18 +21,71 @@ use rustls::{
 };
 
 use super::ConnectError;
+use super::stream::is_timeout;
 use crate::props::Engine;
+
+/// How connections are encrypted. What is read of files for it is read at the first log-in, and kept
+/// for those that follow, of all clones.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    demand: Demand,
+    client: Arc<OnceLock<Arc<ClientConfig>>>,
+}
 
 /// What is asked of a server's certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tls {
-    /// Nothing: the connection is encrypted, and the server may be another than it seems.
-    Require,
+enum Demand {
+    Nothing,
     /// A CA of this PEM file has signed it.
-    VerifyCa(PathBuf),
+    Authority(PathBuf),
     /// The same, and it is for the host that the URL names.
-    VerifyFull(PathBuf),
+    AuthorityAndName(PathBuf),
 }
+
+impl Tls {
+    /// Nothing is asked: the connection is encrypted, and the server may be another than it seems.
+    #[must_use]
+    pub fn require() -> Self {
+        Self::of(Demand::Nothing)
+    }
+
+    /// A CA of this PEM file has signed the server's certificate.
+    #[must_use]
+    pub fn verify_ca(ca: PathBuf) -> Self {
+        Self::of(Demand::Authority(ca))
+    }
+
+    /// The same, and the certificate is for the host that the URL names.
+    #[must_use]
+    pub fn verify_full(ca: PathBuf) -> Self {
+        Self::of(Demand::AuthorityAndName(ca))
+    }
+
+    fn of(demand: Demand) -> Self {
+        Self {
+            demand,
+            client: Arc::default(),
+        }
+    }
+
+    /// What rustls needs, read where no log-in has read it.
+    fn client(&self) -> Result<Arc<ClientConfig>, TlsError> {
+        if let Some(known) = self.client.get() {
+            return Ok(Arc::clone(known));
+        }
+        let read = Arc::new(config(&self.demand)?);
+        Ok(Arc::clone(self.client.get_or_init(|| read)))
+    }
+}
+
+/// What was read does not count.
+impl PartialEq for Tls {
+    fn eq(&self, other: &Self) -> bool {
+        self.demand == other.demand
+    }
+}
+
+impl Eq for Tls {}
 
 /// Why a connection is not encrypted.
 #[derive(Debug, thiserror::Error)]
@@ -74,30 +128,27 @@ impl From<io::Error> for TlsError {
 }
 
 impl TlsError {
-    /// The failed log-in that it makes.
-    pub(super) fn of_login(self, engine: Engine, address: &str) -> ConnectError {
+    /// The failed log-in that it makes, for which there was so much time.
+    pub(super) fn of_login(self, engine: Engine, address: &str, limit: Duration) -> ConnectError {
         let address = address.to_owned();
-        if let Self::Io(error) = self {
-            use io::ErrorKind::{TimedOut, WouldBlock};
-            let error = if matches!(error.kind(), WouldBlock | TimedOut) {
-                io::Error::new(
-                    TimedOut,
-                    "connected, but the TLS handshake does not end in time",
-                )
-            } else {
-                error
-            };
-            return ConnectError::Unreachable {
+        match self {
+            Self::Io(error) if is_timeout(&error) => ConnectError::Stuck {
+                engine,
+                address,
+                step: "the TLS handshake",
+                limit,
+            },
+            Self::Io(error) => ConnectError::Unreachable {
                 engine,
                 address,
                 error,
-            };
-        }
-        ConnectError::Tls {
-            engine,
-            address,
-            said: self.to_string(),
-            instead: self.way_out().to_owned(),
+            },
+            other => ConnectError::Tls {
+                engine,
+                address,
+                said: other.to_string(),
+                instead: other.way_out().to_owned(),
+            },
         }
     }
 
@@ -138,22 +189,22 @@ pub(super) fn shake_hands(
     let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Host {
         host: host.to_owned(),
     })?;
-    let mut connection = ClientConnection::new(Arc::new(config(tls)?), name)?;
+    let mut connection = ClientConnection::new(tls.client()?, name)?;
     while connection.is_handshaking() || connection.wants_write() {
         connection.complete_io(socket)?;
     }
     Ok(Box::new(connection))
 }
 
-fn config(tls: &Tls) -> Result<ClientConfig, TlsError> {
+fn config(demand: &Demand) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
-    let verifier: Arc<dyn ServerCertVerifier> = match tls {
-        Tls::Require => {
+    let verifier: Arc<dyn ServerCertVerifier> = match demand {
+        Demand::Nothing => {
             let algorithms = provider.signature_verification_algorithms;
             Arc::new(AnyCertificate(algorithms.supported_schemes()))
         }
-        Tls::VerifyCa(ca) => Arc::new(AnyName(signed_by(ca, &provider)?)),
-        Tls::VerifyFull(ca) => signed_by(ca, &provider)?,
+        Demand::Authority(ca) => Arc::new(AnyName(signed_by(ca, &provider)?)),
+        Demand::AuthorityAndName(ca) => signed_by(ca, &provider)?,
     };
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?

@@ -1,5 +1,7 @@
 //! A record in the words of an experiment's result, for its report.
 
+use std::collections::BTreeMap;
+
 use saiga_experiment::result::Detail;
 use saiga_experiment::result::detail::{
     Check, CheckVerdict, Histogram, Mark, Series, Transactions,
@@ -36,6 +38,7 @@ pub fn of(record: &Record) -> Detail {
             .iter()
             .filter_map(|name| histogram(record, *name))
             .collect(),
+        units: BTreeMap::new(),
     }
 }
 

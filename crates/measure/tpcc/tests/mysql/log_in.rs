@@ -6,6 +6,7 @@ use std::thread;
 
 use saiga_tpcc::db::ConnectError;
 
+use crate::dribble::dribbling;
 use crate::mariadb::{Server, open, run_sql};
 
 fn refused(url: &str, user: &str, password: &str) -> ConnectError {
@@ -234,9 +235,18 @@ fn a_port_that_says_nothing_does_not_keep_us_for_ever() {
     let port = listener.local_addr().unwrap().port();
     let url = format!("jdbc:mysql://127.0.0.1:{port}/t?connectTimeout=100");
     let error = refused(&url, "u", "p");
-    assert!(
-        matches!(error, ConnectError::Unreachable { .. }),
-        "{error:?}"
-    );
-    says(&error, &["connected, but nothing answers in time"]);
+    assert!(matches!(error, ConnectError::Stuck { .. }), "{error:?}");
+    let said =
+        "accepts connections, but does not end the log-in within 100 ms; is the server frozen";
+    says(&error, &[&format!("mysql at 127.0.0.1:{port} {said}")]);
+}
+
+/// One time for the whole log-in: no byte alone is late. The first packet has 2000 bytes.
+#[test]
+fn a_server_that_dribbles_does_not_keep_us_for_ever() {
+    let (port, server) = dribbling(&[0xd0, 7, 0, 0, 10], b"8");
+    let url = format!("jdbc:mysql://127.0.0.1:{port}/t?connectTimeout=200");
+    let error = refused(&url, "u", "p");
+    server.join().unwrap();
+    says(&error, &["does not end the log-in within 200 ms"]);
 }

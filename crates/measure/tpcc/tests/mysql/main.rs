@@ -10,6 +10,8 @@ mod rows;
 mod secure;
 mod tables;
 
+#[path = "../support/dribble.rs"]
+mod dribble;
 #[path = "../support/mariadb.rs"]
 mod mariadb;
 #[path = "../support/papers.rs"]

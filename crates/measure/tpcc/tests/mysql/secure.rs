@@ -71,6 +71,45 @@ fn a_server_without_tls_is_refused_where_tls_is_asked_for() {
     assert!(said.contains("the server does not offer it"), "{said}");
 }
 
+/// MariaDB tells a user who must use TLS and does not what it tells of a wrong password.
+#[test]
+fn a_user_who_must_use_tls_is_told_how() {
+    let folder = tempfile::tempdir().expect("a folder");
+    papers::make(folder.path());
+    let server = server(folder.path(), "server.pem");
+    let sql = "create user guarded@'%' identified by 'p' require ssl";
+    run_sql(&mut *server.admin(), sql);
+    let said = |params: &str, password: &str| {
+        let session = open(
+            &server.url("information_schema", params),
+            "guarded",
+            password,
+        );
+        session.map(drop).map_err(|error| error.to_string())
+    };
+    let plain = said("", "p").unwrap_err();
+    let way_out = "must use TLS is refused in the same way: ask for it with --tls require, or \
+                   sslMode=REQUIRED in conn=; check user= and password=";
+    assert!(
+        plain.contains("ERROR 1045") && plain.contains(way_out),
+        "{plain}"
+    );
+    assert_eq!(said("sslMode=REQUIRED", "p"), Ok(()));
+    let wrong = said("sslMode=REQUIRED", "q").unwrap_err();
+    assert!(
+        wrong.contains("ERROR 1045") && !wrong.contains("TLS"),
+        "{wrong}"
+    );
+    // Nor where the server has no TLS.
+    let shared = Server::shared();
+    let error = open(&shared.url("information_schema", ""), "nobody", "q");
+    let wrong = error.err().expect("it is not let in").to_string();
+    assert!(
+        wrong.contains("ERROR 1045") && !wrong.contains("TLS"),
+        "{wrong}"
+    );
+}
+
 /// Loads, long answers and long statements fill many of TLS's records. The certificate is one that
 /// rustls would not read.
 #[test]

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bytes;
+#[path = "../support/dribble.rs"]
+mod dribble;
 mod faults;
 mod login;
 mod opengauss;

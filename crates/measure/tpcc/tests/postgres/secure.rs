@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use saiga_tpcc::db::connect::connect;
+use saiga_tpcc::db::options::Options;
 use saiga_tpcc::db::{ConnectError, Session};
 use saiga_tpcc::population::Population;
 use saiga_tpcc::props::Url;
@@ -9,7 +11,7 @@ use saiga_tpcc::script::Step;
 use saiga_tpcc::table::Table;
 
 use crate::papers;
-use crate::server::{ADMIN, Server, TRUST, log_in, own};
+use crate::server::{ADMIN, Server, TRUST, log_in, own, secret};
 use crate::tables::{self, number, run};
 
 fn is_encrypted(session: &mut dyn Session) -> bool {
@@ -66,6 +68,28 @@ fn tls_is_had_as_it_is_asked_for_or_not_at_all() {
     assert!(unknown.contains("UnknownIssuer; name the CA"), "{unknown}");
     let misnamed = refused("127.0.0.1", &server, &format!("sslmode=verify-full&{ca}"));
     assert!(misnamed.contains("not valid for name"), "{misnamed}");
+}
+
+/// A run that lost its connections logs in again whatever became of the file.
+#[test]
+fn a_ca_is_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path(), TRUST);
+    let ca = folder.path().join("ca.pem");
+    let params = format!("sslmode=verify-ca&sslrootcert={}", ca.display());
+    let url = format!(
+        "jdbc:postgresql://127.0.0.1:{}/{ADMIN}?{params}",
+        server.port
+    );
+    let url = Url::parse(&url).unwrap();
+    let options = Options::of(&url).unwrap();
+    let again = |options: &Options| connect(&url, ADMIN, &secret(""), options).map(drop);
+    again(&options).unwrap();
+    std::fs::remove_file(&ca).unwrap();
+    again(&options).unwrap();
+    again(&options.for_another_try()).unwrap();
+    let fresh = again(&Options::of(&url).unwrap()).unwrap_err().to_string();
+    assert!(fresh.contains("ca.pem: No such file"), "{fresh}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Somebody who looks at the host beside runs: what is told, and what becomes of what was seen.
 
 use super::*;
+use crate::beside::Begun;
 use crate::result::Detail;
 
 /// Notes every call, and has something to tell of each run.

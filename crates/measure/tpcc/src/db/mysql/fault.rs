@@ -5,6 +5,7 @@
 use std::io;
 
 use super::parts::Parts;
+use crate::db::stream::is_timeout;
 use crate::db::{SqlError, beginning};
 
 /// Why there is no answer, or which one.
@@ -79,14 +80,6 @@ impl std::fmt::Display for Fault {
             Self::TooLong { length } => write!(f, "{length} bytes do not fit into a packet"),
         }
     }
-}
-
-/// A time-out of the socket says "would block".
-pub(super) fn is_timeout(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-    )
 }
 
 /// What an error in a statement means for its transaction.

@@ -5,7 +5,7 @@
 //! key, which is taken from the server unless that is forbidden (`allowPublicKeyRetrieval=false`).
 //! Deliberately absent: every other plugin, by its name.
 
-use super::fault::Fault;
+use super::fault::{Fault, ServerError};
 use super::greeting::{Agreed, Greeting, Who};
 use super::parts::Parts;
 use super::public_key::PublicKey;
@@ -18,6 +18,9 @@ use crate::db::tls::TlsError;
 pub(super) enum LoginFault {
     /// The server, or the connection to it.
     Fault(Fault),
+    /// The server refuses the user or the password, and could have gone on by TLS, which was not
+    /// asked for.
+    InPlainText(ServerError),
     /// It wants a password in a way that we do not have.
     Plugin(String),
     /// It wants the password by its public key, which is not to be taken from it.
@@ -34,6 +37,8 @@ impl From<Fault> for LoginFault {
     }
 }
 
+/// The server does not know the user, or not so: by this password, from this host, in plain text.
+const ACCESS_DENIED: u16 = 1045;
 /// Turns of the dialogue; a server that wants more is not sane.
 const MOST_TURNS: usize = 10;
 
@@ -44,6 +49,22 @@ pub(super) fn log_in(wire: &mut Wire, who: &Who<'_>) -> Result<(Agreed, u16), Lo
         return Err(Fault::of_error(first).into());
     }
     let greeting = Greeting::parse(first).ok_or(LoginFault::NoGreeting)?;
+    match dialogue(wire, who, &greeting) {
+        Err(LoginFault::Fault(Fault::Server(error)))
+            if error.code == ACCESS_DENIED && greeting.offers_tls() && !wire.is_private() =>
+        {
+            Err(LoginFault::InPlainText(error))
+        }
+        ended => ended,
+    }
+}
+
+/// The same behind the greeting.
+fn dialogue(
+    wire: &mut Wire,
+    who: &Who<'_>,
+    greeting: &Greeting,
+) -> Result<(Agreed, u16), LoginFault> {
     if let Some((tls, host)) = who.tls {
         if !greeting.offers_tls() {
             return Err(LoginFault::Tls(TlsError::NotOffered));

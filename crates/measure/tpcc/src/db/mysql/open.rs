@@ -3,14 +3,14 @@
 use std::io;
 use std::time::Duration;
 
-use super::fault::{self, Fault, ServerError};
+use super::fault::{Fault, ServerError};
 use super::greeting::Who;
 use super::link::Link;
 use super::login::{self, LoginFault};
 use super::wire::Wire;
 use crate::db::options::Options;
 use crate::db::rows::Rows;
-use crate::db::stream::{LOGIN_LIMIT, Stream};
+use crate::db::stream::{LOGIN_LIMIT, Stream, is_timeout};
 use crate::db::{ConnectError, Server};
 use crate::props::{Engine, Url};
 
@@ -29,22 +29,21 @@ pub(super) fn open(
         tls: options.tls.as_ref().map(|tls| (tls, url.host.as_str())),
     };
     let address = options.address(url);
-    let login_limit = options
+    let limit = options
         .connect_timeout_ms
         .map_or(LOGIN_LIMIT, Duration::from_millis);
-    let stream = Stream::open(url, options).and_then(|stream| {
-        stream.limit_waiting(Some(login_limit))?;
-        Ok(stream)
-    });
-    let stream = stream.map_err(|error| unreachable(&address, error))?;
+    let stream = Stream::open(url, options);
+    let mut stream = stream.map_err(|error| unreachable(&address, error))?;
+    stream.end_within(limit);
     let mut wire = Wire::new(stream);
-    let entered = login::log_in(&mut wire, &who).map_err(|fault| refusal(&address, &who, fault))?;
+    let refusal = |fault| refusal(&address, &who, fault, limit);
+    let entered = login::log_in(&mut wire, &who).map_err(refusal)?;
     let mut link = Link::new(wire, entered);
     let settled = settle(
         &mut link,
         options.socket_timeout_ms.map(Duration::from_millis),
     );
-    let server = settled.map_err(|fault| refusal(&address, &who, LoginFault::Fault(fault)))?;
+    let server = settled.map_err(|fault| refusal(LoginFault::Fault(fault)))?;
     Ok((link, server))
 }
 
@@ -91,8 +90,8 @@ fn unreachable(address: &str, error: io::Error) -> ConnectError {
     }
 }
 
-/// Why we are not let in.
-fn refusal(address: &str, who: &Who<'_>, fault: LoginFault) -> ConnectError {
+/// Why we are not let in; there was so much time for it.
+fn refusal(address: &str, who: &Who<'_>, fault: LoginFault, limit: Duration) -> ConnectError {
     let unsupported = |what: String, instead: &str| ConnectError::Unsupported {
         engine: Engine::MySql,
         address: address.to_owned(),
@@ -100,10 +99,26 @@ fn refusal(address: &str, who: &Who<'_>, fault: LoginFault) -> ConnectError {
         instead: instead.to_owned(),
     };
     match fault {
-        LoginFault::Fault(Fault::Server(error)) => refused_by_server(address, who, &error),
-        LoginFault::Fault(Fault::Io(error)) => unreachable(address, silence(error)),
+        LoginFault::Fault(Fault::Server(error)) => {
+            let said = error.with_way_out();
+            refused_by_server(address, who, &error, said)
+        }
+        LoginFault::InPlainText(error) => {
+            let said = format!(
+                "{error}; a user who must use TLS is refused in the same way: ask for it with --tls \
+                 require, or sslMode=REQUIRED in conn="
+            );
+            refused_by_server(address, who, &error, said)
+        }
+        LoginFault::Fault(Fault::Io(error)) if is_timeout(&error) => ConnectError::Stuck {
+            engine: Engine::MySql,
+            address: address.to_owned(),
+            step: "the log-in",
+            limit,
+        },
+        LoginFault::Fault(Fault::Io(error)) => unreachable(address, error),
         LoginFault::Fault(fault) => unreachable(address, io::Error::other(fault.to_string())),
-        LoginFault::Tls(error) => error.of_login(Engine::MySql, address),
+        LoginFault::Tls(error) => error.of_login(Engine::MySql, address, limit),
         LoginFault::NoGreeting => unreachable(
             address,
             io::Error::other("what answers there is no MySQL since 5.7 and no MariaDB"),
@@ -126,17 +141,13 @@ fn refusal(address: &str, who: &Who<'_>, fault: LoginFault) -> ConnectError {
     }
 }
 
-fn silence(error: io::Error) -> io::Error {
-    if fault::is_timeout(&error) {
-        let words = "connected, but nothing answers in time";
-        return io::Error::new(io::ErrorKind::TimedOut, words);
-    }
-    error
-}
-
-fn refused_by_server(address: &str, who: &Who<'_>, error: &ServerError) -> ConnectError {
+fn refused_by_server(
+    address: &str,
+    who: &Who<'_>,
+    error: &ServerError,
+    said: String,
+) -> ConnectError {
     let (engine, address) = (Engine::MySql, address.to_owned());
-    let said = error.with_way_out();
     match error.code {
         // Wrong password, one that has expired, an account that is locked or blocked.
         1045 | 1820 | 1862 | 3118 | 3955 | 4150 | 4151 => ConnectError::Login {

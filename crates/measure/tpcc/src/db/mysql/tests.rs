@@ -267,7 +267,7 @@ fn by_a_unix_socket_the_password_goes_as_it_is() {
 /// A server that says more before TLS than its greeting may not be the one that says it.
 #[test]
 fn tls_begins_with_nothing_in_between_or_not_at_all() {
-    let tls = Tls::Require;
+    let tls = Tls::require();
     let who = Who {
         tls: Some((&tls, "localhost")),
         ..WHO
@@ -314,6 +314,7 @@ fn outcome(script: Vec<Step>) -> String {
         Err(LoginFault::PublicKey) => "a public key".to_owned(),
         Err(LoginFault::Tls(error)) => error.to_string(),
         Err(LoginFault::Fault(fault)) => fault.to_string(),
+        Err(LoginFault::InPlainText(error)) => format!("{error} in plain text"),
     };
     drop(wire);
     server.join().unwrap();

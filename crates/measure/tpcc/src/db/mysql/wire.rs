@@ -46,7 +46,7 @@ impl Wire {
     }
 
     /// From now on neither an answer nor a write takes longer.
-    pub(super) fn limit_waiting(&self, limit: Option<Duration>) -> io::Result<()> {
+    pub(super) fn limit_waiting(&mut self, limit: Option<Duration>) -> io::Result<()> {
         self.stream.limit_waiting(limit)
     }
 

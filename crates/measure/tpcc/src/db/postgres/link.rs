@@ -15,7 +15,7 @@ use postgres_protocol::message::frontend;
 use super::frame::Frame;
 use crate::db::SqlError;
 use crate::db::options::Options;
-use crate::db::stream::{LOGIN_LIMIT, Stream};
+use crate::db::stream::{LOGIN_LIMIT, Stream, is_timeout};
 use crate::db::tls::{Tls, TlsError};
 use crate::props::Url;
 
@@ -97,9 +97,9 @@ impl Link {
             is_broken: false,
         };
         // A log-in is a part of connecting.
-        let limit_ms = options.connect_timeout_ms.or(options.socket_timeout_ms);
-        let usual_ms = u64::try_from(LOGIN_LIMIT.as_millis()).ok();
-        link.limit_waiting(limit_ms.or(usual_ms))?;
+        let limit = login_limit(options);
+        link.stream.end_within(limit);
+        link.limit_ms = u64::try_from(limit.as_millis()).ok();
         Ok(link)
     }
 
@@ -236,27 +236,27 @@ impl Link {
     fn ended_by(&mut self, error: io::Error) -> Broken {
         self.is_broken = true;
         match self.limit_ms {
-            Some(limit_ms) if is_unready(&error) => Broken::Silent { limit_ms },
+            Some(limit_ms) if is_timeout(&error) => Broken::Silent { limit_ms },
             _ => Broken::Io(error),
         }
     }
 }
 
-/// What a socket says that has nothing yet, or whose time is out.
-fn is_unready(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-    )
+/// How much time there is for a log-in.
+pub(super) fn login_limit(options: &Options) -> Duration {
+    let limit_ms = options.connect_timeout_ms.or(options.socket_timeout_ms);
+    limit_ms.map_or(LOGIN_LIMIT, Duration::from_millis)
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
+    use std::time::Instant;
 
     use super::*;
 
-    /// A frozen server, or a host that has vanished, must not hold a terminal for ever.
+    /// A frozen server, or a host that has vanished, must not hold a terminal for ever, nor one that
+    /// sends a byte now and then a log-in.
     #[test]
     fn silence_is_limited_before_the_log_in_and_afterwards() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -266,8 +266,21 @@ mod tests {
             let url = Url::parse(&url).unwrap();
             Link::open(&url, &Options::of(&url).unwrap()).unwrap()
         };
-        let limit = |params| link(params).stream.limit().unwrap();
-        assert_eq!(limit(""), Some(Duration::from_secs(30)));
-        assert_eq!(limit("?connectTimeout=2"), Some(Duration::from_secs(2)));
+        for (params, seconds) in [("", 30), ("?connectTimeout=2", 2), ("?socketTimeout=5", 5)] {
+            let before = Instant::now();
+            let mut link = link(params);
+            let deadline = link.stream.deadline().unwrap();
+            let limit = Duration::from_secs(seconds);
+            assert!(
+                (before + limit..=Instant::now() + limit).contains(&deadline),
+                "{params}"
+            );
+            link.limit_waiting(Some(7000)).unwrap();
+            let limit = link.stream.limit().unwrap();
+            assert_eq!(
+                (link.stream.deadline(), limit),
+                (None, Some(Duration::from_secs(7)))
+            );
+        }
     }
 }

@@ -77,7 +77,14 @@ impl Postgres {
                 isolation: String::new(),
             },
         };
-        session.server = version::ask(&mut session, url.engine, options.address(url))?;
+        let address = options.address(url);
+        session.server = version::ask(&mut session, url.engine, &address)?;
+        let limited = session.link.limit_waiting(options.socket_timeout_ms);
+        limited.map_err(|error| ConnectError::Unreachable {
+            engine: url.engine,
+            address,
+            error,
+        })?;
         Ok(session)
     }
 

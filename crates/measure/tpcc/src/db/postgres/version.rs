@@ -9,12 +9,13 @@ use crate::props::Engine;
 pub(super) fn ask(
     session: &mut Postgres,
     dialect: Engine,
-    address: String,
+    address: &str,
 ) -> Result<Server, ConnectError> {
     let mut rows = Rows::new();
     let sql = "select version(), current_setting('transaction_isolation')";
     let answer = session.simple(sql, &mut rows);
     let answer = answer.and_then(|_| Ok((of(rows.text(0, 0)?), rows.text(0, 1)?.to_owned())));
+    let address = address.to_owned();
     match answer {
         Ok(((engine, version), isolation)) => Ok(Server {
             engine,

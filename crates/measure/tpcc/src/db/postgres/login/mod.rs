@@ -15,7 +15,7 @@ use postgres_protocol::message::frontend;
 use self::exchange::{Exchange, Refusal, Step};
 use super::failure::{Failure, Place};
 use super::frame::take;
-use super::link::{Broken, Link};
+use super::link::{Broken, Link, login_limit};
 use crate::db::ConnectError;
 use crate::db::options::Options;
 use crate::db::tls::TlsError;
@@ -40,7 +40,7 @@ impl From<Broken> for NoEntry {
     }
 }
 
-/// Connects and logs in.
+/// Connects and logs in; what is asked next is still a part of the log-in and its time.
 pub(super) fn enter(
     url: &Url,
     user: &str,
@@ -48,11 +48,7 @@ pub(super) fn enter(
     options: &Options,
 ) -> Result<Link, ConnectError> {
     let address = options.address(url);
-    let unreachable = |error| ConnectError::Unreachable {
-        engine: url.engine,
-        address: address.clone(),
-        error,
-    };
+    let limit = login_limit(options);
     let attempt = |dialect| {
         let mut link = Link::open(url, options).map_err(Broken::from)?;
         if let Some(tls) = &options.tls {
@@ -71,12 +67,19 @@ pub(super) fn enter(
         database: &url.database,
     };
     match entered {
-        Ok(mut link) => {
-            let limited = link.limit_waiting(options.socket_timeout_ms);
-            limited.map(|()| link).map_err(unreachable)
-        }
-        Err(NoEntry::Tls(error)) => Err(error.of_login(url.engine, &address)),
-        Err(NoEntry::Broken(broken)) => Err(unreachable(broken.into())),
+        Ok(link) => Ok(link),
+        Err(NoEntry::Tls(error)) => Err(error.of_login(url.engine, &address, limit)),
+        Err(NoEntry::Broken(Broken::Silent { .. })) => Err(ConnectError::Stuck {
+            engine: url.engine,
+            address,
+            step: "the log-in",
+            limit,
+        }),
+        Err(NoEntry::Broken(broken)) => Err(ConnectError::Unreachable {
+            engine: url.engine,
+            address,
+            error: broken.into(),
+        }),
         Err(NoEntry::Failed(failure)) => Err(failure.of_login(&place)),
         Err(NoEntry::Refused(refusal)) => Err(refusal.of_login(&place)),
     }

@@ -1,0 +1,16 @@
+//! Puts the commit into the program: that of the variable `SAIGA_COMMIT`, which `make` sets where it
+//! finds git. A build without either says that it is unknown.
+
+use std::env;
+
+fn main() {
+    println!("cargo::rerun-if-env-changed=SAIGA_COMMIT");
+    let release = env!("CARGO_PKG_VERSION");
+    let commit = env::var("SAIGA_COMMIT").unwrap_or_default();
+    let (version, commit) = match commit.trim() {
+        "" => (release.to_owned(), "unknown"),
+        commit => (format!("{release} ({commit})"), commit),
+    };
+    println!("cargo::rustc-env=SAIGA_VERSION={version}");
+    println!("cargo::rustc-env=SAIGA_COMMIT={commit}");
+}
