@@ -14,7 +14,6 @@ mod exit;
 mod history;
 mod holder;
 mod host;
-mod library;
 mod load_file;
 mod local_time;
 mod man;
@@ -30,7 +29,6 @@ mod status;
 mod streams;
 mod table;
 mod top;
-mod unit_file;
 mod waf;
 mod writer;
 

@@ -1,27 +1,22 @@
-//! `saiga run -- CMD ARGS`: becomes an unmodified program with the library loaded.
+//! `saiga run -- CMD ARGS`: replaces this process by an unmodified program with the library loaded.
 //!
-//! Says beforehand when the program cannot be accelerated and why, then runs it
-//! on kernel TCP all the same, unless `--require`. The exit code is then CMD's own.
+//! If the program cannot be accelerated, prints the reason and runs the program on kernel TCP, or
+//! with `--require` not at all. The exit code is that of CMD.
 //!
-//! Deliberately absent: a wrapper process. `saiga` replaces itself by execve.
+//! Deliberately absent: a wrapper process.
 
 mod exec;
-mod obstacle;
-pub(crate) mod program;
-mod resolve;
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use saiga_settings::Profile;
+use anyhow::ensure;
+use saiga_program::{Command, library};
+use saiga_settings::{Profile, Settings};
 
 use crate::config;
 use crate::exit;
-use crate::library;
-use obstacle::Obstacle;
-pub(crate) use obstacle::in_library;
-use resolve::Command;
 
 /// Options of `saiga run`.
 #[derive(Debug, clap::Args)]
@@ -43,13 +38,13 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// Replaces this process by the command; returns only when that did not happen.
+/// Replaces this process by the command; returns only if that fails or is refused.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let settings = config::load()?;
     let [name, arguments @ ..] = &args.command[..] else {
         anyhow::bail!("run: no command given");
     };
-    let command = resolve::find(name, std::env::var_os("PATH").as_deref())?;
+    let command = Command::find(name, std::env::var_os("PATH").as_deref())?;
     let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     if let Some(profile) = args.profile {
         set(&mut environment, "SAIGA_PROFILE", profile.name().into());
@@ -64,37 +59,41 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(exit::NO));
         }
         Err(obstacle) => {
-            exit::say(&format!(
-                "{} stays on kernel TCP: {obstacle}",
-                name.to_string_lossy()
-            ));
+            let name = name.to_string_lossy();
+            exit::say(&format!("{name} stays on kernel TCP: {obstacle}"));
         }
     }
     Err(exec::replace(&command, name, arguments, &environment))
 }
 
-/// The value of `LD_PRELOAD` for `command`, or why there is none.
-fn accelerate(
-    command: &Command,
-    settings: &saiga_settings::Settings,
-) -> Result<OsString, Obstacle> {
-    let library = library::find().map_err(|error| Obstacle::NoLibrary(error.to_string()))?;
-    in_library(&library)?;
-    let executed = program::check(&command.program, &library)?;
-    let file_name = executed.file_name().unwrap_or_default();
-    obstacle::in_settings(settings, file_name)?;
-    Ok(library::ld_preload(
-        &library,
-        std::env::var_os("LD_PRELOAD").as_deref(),
-    ))
+/// The value of LD_PRELOAD for `command`. The error is the reason why the command cannot be
+/// accelerated.
+fn accelerate(command: &Command, settings: &Settings) -> anyhow::Result<OsString> {
+    let library = library::find()?;
+    library::check(&library)?;
+    let executed = saiga_program::check(&command.program, &library)?;
+    check_settings(settings, executed.file_name().unwrap_or_default())?;
+    let existing = std::env::var_os("LD_PRELOAD");
+    Ok(library::ld_preload(&library, existing.as_deref()))
+}
+
+/// Fails if the settings exclude the program from acceleration.
+fn check_settings(settings: &Settings, file_name: &OsStr) -> anyhow::Result<()> {
+    let origin = &settings.enabled.origin;
+    ensure!(
+        settings.enabled.value,
+        "Saiga is switched off (enabled, {origin})"
+    );
+    let origin = &settings.programs_off.origin;
+    ensure!(
+        !settings.is_program_off(file_name.as_bytes()),
+        "{} is in programs_off ({origin})",
+        file_name.to_string_lossy()
+    );
+    Ok(())
 }
 
 fn set(environment: &mut Vec<(OsString, OsString)>, name: &str, value: OsString) {
     environment.retain(|(key, _)| key != OsStr::new(name));
     environment.push((name.into(), value));
-}
-
-/// A path as people read it.
-fn shown(path: &Path) -> String {
-    path.display().to_string()
 }

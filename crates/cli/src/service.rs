@@ -1,47 +1,34 @@
-//! `saiga enable UNIT` and `saiga disable UNIT`: systemd starts a service under Saiga.
+//! `saiga enable UNIT` and `saiga disable UNIT`: systemd starts a service under Saiga, or without.
 //!
-//! Before anything is written, everything is looked for that would keep the library out of the
-//! service or its connections on kernel TCP. Deliberately absent: edits of the unit, and restarts.
-
-mod cluster;
-mod dropin;
-mod environment;
-mod file;
-mod obstacle;
-pub(crate) mod own;
-mod plan;
-mod privileges;
-mod reach;
-mod sandbox;
-mod start;
-mod systemd;
-mod unit;
+//! `saiga-service` decides and writes. This module prints what was done, why nothing was done, and
+//! what is left to the user: the restart.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use saiga_program::library;
+use saiga_service::{
+    Change, Cluster, Disabled, Enabled, Enabling, Library, Manager, Obstacle, Root, Service,
+    UnitName,
+};
 
 use crate::exit;
-use obstacle::Obstacle;
-use plan::Plan;
-use reach::Library;
-use systemd::{Change, Manager};
-use unit::Unit;
 
 /// Options of `saiga enable`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Writes /etc/systemd/system/UNIT.d/saiga.conf and edits no unit; restart the service \
-afterwards. A PostgreSQL cluster of Debian's (postgresql@15-main) gets one marked line in its own file \
-/etc/postgresql/15/main/environment instead, for pg_ctlcluster passes nothing else on.\nExit status: 1, and \
-nothing is written, when the service could not be accelerated; 2 when there is no such unit or this user may not."
+    after_help = "Writes /etc/systemd/system/UNIT.d/saiga.conf and edits no unit; restart the \
+service afterwards. For a PostgreSQL cluster of Debian's (postgresql@15-main) it adds one marked \
+line to the cluster's file /etc/postgresql/15/main/environment instead, because pg_ctlcluster \
+passes no other variables to the server.\nExit status: 1 when the service cannot be accelerated, \
+and nothing is written; 2 when there is no such unit or this user may not enable it."
 )]
 pub(crate) struct Enable {
     #[command(flatten)]
-    which: Which,
-    /// Relax the options of its sandbox that are in the way; without this they are only named
+    target: Target,
+    /// Relax the options of the service's sandbox that are in the way; without this they are only
+    /// named
     #[arg(long)]
     relax: bool,
 }
@@ -49,164 +36,150 @@ pub(crate) struct Enable {
 /// Options of `saiga disable`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Removes all that `saiga enable` wrote; restart the service afterwards.\nExit status: 1 when it \
-was not enabled."
+    after_help = "Removes everything that `saiga enable` wrote; restart the service afterwards.\n\
+Exit status: 1 when the service was not enabled."
 )]
 pub(crate) struct Disable {
     #[command(flatten)]
-    which: Which,
+    target: Target,
 }
 
 #[derive(Debug, clap::Args)]
-struct Which {
+struct Target {
     /// The service, such as mariadb.service, redis-server or postgresql@15-main
     #[arg(value_name = "UNIT")]
-    unit: String,
-    /// Work on the system below this folder, whose systemd is not running
+    unit: UnitName,
+    /// Change the system below this folder, whose systemd is not running
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
 }
 
-impl Which {
-    /// The root without links, and the unit's own name.
-    fn resolve(&self) -> anyhow::Result<(PathBuf, String)> {
-        let name = full_name(&self.unit)?;
-        let root = self.root.canonicalize();
-        let root = root.with_context(|| format!("cannot use {}", self.root.display()))?;
-        let name = unit::real_name(&root, &name);
-        Ok((root, name))
-    }
-}
-
-/// Writes what makes the service start under Saiga, unless something stands in the way.
+/// Makes the service start under Saiga, unless there is an obstacle.
 pub(crate) fn enable(args: Enable) -> anyhow::Result<ExitCode> {
-    let (root, name) = args.which.resolve()?;
-    let unit = Unit::read(&root, &name, None)?;
-    let library = Library::find(&root)?;
-    let obstacles = obstacle::all(&root, &name, &unit, &library)?;
-    if obstacles.iter().any(|it| it.relief.is_none()) {
-        return refuse(&name, &obstacles);
+    let root = Root::new(&args.target.root)?;
+    let service = Service::new(root.clone(), &args.target.unit);
+    let library = Library::new(library::find()?, &root);
+    match service.enable(&library, args.relax)? {
+        Enabling::Enabled(Enabled {
+            changes,
+            relaxed,
+            cluster,
+        }) => {
+            let mut lines: Vec<String> = changes.iter().map(Change::to_string).collect();
+            for obstacle in relaxed {
+                let line = obstacle.relaxation().unwrap_or_default();
+                lines.push(format!("  {line}  ({obstacle})"));
+            }
+            let is_running = reload(&root, &changes)?;
+            let name = service.name();
+            lines.push(next_step(name, cluster.as_ref(), is_running, "under Saiga"));
+            print(&lines)
+        }
+        Enabling::AlreadyEnabled(files) => {
+            let files: Vec<_> = files
+                .iter()
+                .map(|file| file.display().to_string())
+                .collect();
+            let files = files.join(", ");
+            print(&[format!("{} is enabled already ({files})", service.name())])
+        }
+        Enabling::Refused(obstacles) => Ok(refuse(service.name(), &obstacles)),
     }
-    let plan = Plan::new(&root, &name, &unit, &library, &obstacles)?;
-    let shortcomings = plan.shortcomings(&root, &name, &library)?;
-    if !shortcomings.is_empty() {
-        return refuse(&name, &shortcomings);
-    }
-    if plan.is_done() {
-        return tell(&format!("{name} is enabled already ({})\n", plan.places()));
-    }
-    if !obstacles.is_empty() && !args.relax {
-        return refuse(&name, &obstacles);
-    }
-    let change = Change {
-        name: &name,
-        drop_in: plan.has_drop_in(),
-        cluster: plan.cluster.as_ref(),
-    };
-    let mut said = plan.carry_out()?;
-    for Obstacle { what, relief } in &obstacles {
-        let line = relief.as_deref().unwrap_or_default();
-        said.push(format!("  {line}  ({what})"));
-    }
-    let manager = Manager::of(&root);
-    said.push(systemd::next_step(
-        manager.as_ref(),
-        change,
-        "start it under Saiga",
-    )?);
-    tell(&(said.join("\n") + "\n"))
 }
 
-/// Says what is in the way, and what `--relax` would do about it.
-fn refuse(name: &str, obstacles: &[Obstacle]) -> anyhow::Result<ExitCode> {
+/// Prints the obstacles, and the lines that `--relax` would write.
+fn refuse(name: &UnitName, obstacles: &[Obstacle]) -> ExitCode {
     exit::say(&format!("{name} was not enabled:"));
-    for Obstacle { what, relief } in obstacles {
-        match relief {
-            Some(line) => exit::say(&format!("  {what}; --relax adds {line}")),
-            None => exit::say(&format!("  {what}")),
+    for obstacle in obstacles {
+        match obstacle.relaxation() {
+            Some(line) => exit::say(&format!("  {obstacle}; --relax adds {line}")),
+            None => exit::say(&format!("  {obstacle}")),
         }
     }
-    if obstacles.iter().all(|it| it.relief.is_some()) {
+    if obstacles.iter().all(|it| it.relaxation().is_some()) {
         exit::say(&format!(
-            "`saiga enable --relax {name}` adds these lines to its own drop-in and `saiga disable` removes them; \
-             the rest of the sandbox stays"
+            "`saiga enable --relax {name}` adds these lines to Saiga's drop-in, and `saiga disable` \
+             removes them; the rest of the sandbox stays"
         ));
     }
-    Ok(ExitCode::from(exit::NO))
+    ExitCode::from(exit::NO)
 }
 
-/// Removes what [`enable`] wrote.
+/// Removes everything that [`enable`] wrote.
 pub(crate) fn disable(args: Disable) -> anyhow::Result<ExitCode> {
-    let (root, name) = args.which.resolve()?;
-    // The unit may be gone meanwhile.
-    let unit = Unit::read(&root, &name, None).ok();
-    let cluster = unit.and_then(|unit| obstacle::cluster_of(&root, &name, &unit));
-    let cluster = cluster.or_else(|| cluster::of_unit(&root, &name));
-    let path = dropin::path(&root, &name);
-    let drop_in = plan::remove_drop_in(&path)?;
-    let line = match &cluster {
-        Some(cluster) => plan::remove_line(cluster)?,
-        None => None,
-    };
-    let change = Change {
-        name: &name,
-        drop_in: drop_in.is_some(),
-        cluster: cluster.as_ref(),
-    };
-    let mut said: Vec<String> = drop_in.into_iter().chain(line).collect();
-    if said.is_empty() {
-        let path = path.display();
+    let root = Root::new(&args.target.root)?;
+    let service = Service::new(root.clone(), &args.target.unit);
+    let Disabled { changes, cluster } = service.disable()?;
+    let name = service.name();
+    if changes.is_empty() {
+        let drop_in = service.drop_in();
+        let missing = format!(
+            "{name} is not enabled: {} does not exist",
+            drop_in.display()
+        );
         exit::say(&match &cluster {
-            None => format!("{name} is not enabled: there is no {path}"),
+            None => missing,
             Some(cluster) => format!(
-                "{name} is not enabled: there is no {path}, and no line of Saiga's in {}",
+                "{missing}, and {} has no line of Saiga's",
                 cluster.environment().display()
             ),
         });
         return Ok(ExitCode::from(exit::NO));
     }
-    let manager = Manager::of(&root);
-    said.push(systemd::next_step(
-        manager.as_ref(),
-        change,
-        "start it without Saiga",
-    )?);
-    tell(&(said.join("\n") + "\n"))
+    let mut lines: Vec<String> = changes.iter().map(Change::to_string).collect();
+    let is_running = reload(&root, &changes)?;
+    lines.push(next_step(
+        name,
+        cluster.as_ref(),
+        is_running,
+        "without Saiga",
+    ));
+    print(&lines)
 }
 
-/// The services that are enabled below `root`, sorted.
-pub(crate) fn enabled(root: &Path) -> Vec<String> {
-    let mut names = dropin::enabled(root);
-    names.extend(cluster::enabled(root));
-    names.sort();
-    names.dedup();
-    names
+/// Makes a running systemd read changed units again. False if systemd does not run.
+fn reload(root: &Root, changes: &[Change]) -> anyhow::Result<bool> {
+    let Some(manager) = Manager::of(root) else {
+        return Ok(false);
+    };
+    if changes.iter().any(Change::is_of_unit) {
+        manager.reload()?;
+    }
+    Ok(true)
 }
 
-fn tell(text: &str) -> anyhow::Result<ExitCode> {
-    std::io::stdout().write_all(text.as_bytes())?;
+/// The step that is left to the user; `how` says how the service starts then.
+fn next_step(name: &UnitName, cluster: Option<&Cluster>, is_running: bool, how: &str) -> String {
+    match cluster {
+        _ if is_running => format!("to start it {how}: systemctl restart {name}"),
+        Some(Cluster { version, name, .. }) => format!(
+            "systemd is not running here; to start it {how}: pg_ctlcluster {version} {name} restart"
+        ),
+        None => {
+            format!("systemd is not running here; it will start {name} {how} once it is running")
+        }
+    }
+}
+
+fn print(lines: &[String]) -> anyhow::Result<ExitCode> {
+    std::io::stdout().write_all((lines.join("\n") + "\n").as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A path of the system below `root`.
-fn below(root: &Path, path: &str) -> PathBuf {
-    root.join(path.trim_start_matches('/'))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// As systemctl: a name without a type is a service's. Nothing that leads out of a folder.
-pub(crate) fn full_name(name: &str) -> anyhow::Result<String> {
-    let may = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
-    if name.is_empty() || name.starts_with('.') || !name.chars().all(may) {
-        bail!("{name:?} is not the name of a unit");
+    #[test]
+    fn the_next_step_depends_on_whether_systemd_runs() {
+        let name = "db".parse().unwrap();
+        assert_eq!(
+            next_step(&name, None, true, "under Saiga"),
+            "to start it under Saiga: systemctl restart db.service"
+        );
+        assert_eq!(
+            next_step(&name, None, false, "without Saiga"),
+            "systemd is not running here; it will start db.service without Saiga once it is running"
+        );
     }
-    if name.ends_with(".service") {
-        return Ok(name.to_owned());
-    }
-    let types = [
-        ".socket", ".target", ".timer", ".mount", ".path", ".slice", ".scope", ".swap",
-    ];
-    if types.iter().any(|kind| name.ends_with(kind)) {
-        bail!("{name} is not a service");
-    }
-    Ok(format!("{name}.service"))
 }

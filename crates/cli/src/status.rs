@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use saiga_service::Root;
 use saiga_status::reader::{self, OpenError, Page};
 use serde_json::json;
 
@@ -18,7 +19,8 @@ use saiga_document::number;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Without PID, lists the accelerated processes of this user; of every user \
-when asked by root; then the services that `saiga enable` has set up.\nExit status: 1 when PID is not accelerated."
+when asked by root; then the services that `saiga enable` has set up.\n\
+Exit status: 1 when PID is not accelerated."
 )]
 pub(crate) struct Args {
     /// The process whose sockets to show
@@ -35,14 +37,14 @@ pub(crate) struct Args {
 /// Prints the list, or one process.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (text, code) = match args.pid {
-        None => (list(args.json, &args.root)?, ExitCode::SUCCESS),
+        None => (list(args.json, &Root::new(&args.root)?)?, ExitCode::SUCCESS),
         Some(pid) => one(pid, args.json)?,
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(code)
 }
 
-fn list(json: bool, root: &Path) -> anyhow::Result<String> {
+fn list(json: bool, root: &Root) -> anyhow::Result<String> {
     let pages = reader::accelerated().context("cannot list processes; is /proc mounted?")?;
     // A process that ends while it is looked at is not in the list.
     let processes: Vec<Process> = pages
@@ -95,8 +97,11 @@ fn list(json: bool, root: &Path) -> anyhow::Result<String> {
 }
 
 /// The services that systemd starts under Saiga; nothing when there is none.
-fn services(root: &Path) -> String {
-    let enabled = crate::service::enabled(root);
+fn services(root: &Root) -> String {
+    let enabled: Vec<String> = saiga_service::enabled(root)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     if enabled.is_empty() {
         return String::new();
     }

@@ -1,4 +1,4 @@
-//! `saiga run`: what reaches the program, and what is said when it cannot be accelerated.
+//! `saiga run`: the state in which a program starts, and why a program cannot be accelerated.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(unsafe_code, reason = "setxattr")]
 
@@ -12,7 +12,7 @@ use support::{Installation, said, text};
 const NOBODY: u32 = 65534;
 
 #[test]
-fn the_program_gets_the_library_its_arguments_and_nothing_else() {
+fn the_program_gets_the_library_and_its_arguments_and_nothing_else() {
     let saiga = Installation::with_library();
     let library = saiga.path("lib/saiga/libsaiga.so");
     let out = said(&mut saiga.saiga(&[
@@ -40,7 +40,7 @@ fn the_program_gets_the_library_its_arguments_and_nothing_else() {
     assert!(lines.contains(&"KEEP=a=b"), "{lines:?}");
     assert!(!out.stdout.contains("SAIGA_"), "{lines:?}");
 
-    // No `--` is needed, the program's own flags are not ours, and its exit code is ours.
+    // Without `--`, the flags after the program are the program's; its exit code is saiga's.
     let script = "echo \"$0|$1|$SAIGA_PROFILE\"; exit 7";
     let arguments = [
         "run",
@@ -83,11 +83,7 @@ fn no_process_stays_between_caller_and_program() {
         let line = stdout.lines().find(|line| line.starts_with(name)).unwrap();
         u64::from_str_radix(line.split_whitespace().nth(1).unwrap(), 16).unwrap()
     };
-    assert_eq!(
-        signals("SigIgn:") & (1 << 12),
-        0,
-        "SIGPIPE is not left ignored"
-    );
+    assert_eq!(signals("SigIgn:") & (1 << 12), 0, "SIGPIPE is not ignored");
     assert_eq!(signals("SigBlk:"), 0);
 }
 
@@ -102,9 +98,9 @@ fn an_ignored_sigpipe_stays_ignored() {
     assert_ne!(mask & (1 << 12), 0, "{out:?}");
 }
 
-/// Each program that cannot be accelerated: runs on the kernel with a reason, and is refused
-/// with `--require`.
-fn cannot(saiga: &Installation, program: &str, expected: &str) {
+/// Asserts that `program` runs on kernel TCP with the reason `expected`, and does not run with
+/// `--require`.
+fn cannot_be_accelerated(saiga: &Installation, program: &str, expected: &str) {
     let out = said(&mut saiga.saiga(&["run", "--", program]));
     assert_eq!(
         (out.code, out.stdout.as_str()),
@@ -133,13 +129,13 @@ const RAN: &str = "#include <stdio.h>\nint main(void) { puts(\"ran\"); return 0;
 fn static_programs_are_named() {
     let saiga = Installation::with_library();
     let fixed = saiga.compile(RAN, &["-static"], "static");
-    cannot(&saiga, text(&fixed), "is statically linked");
+    cannot_be_accelerated(&saiga, text(&fixed), "is statically linked");
     let relocatable = saiga.compile(RAN, &["-static-pie"], "static-pie");
-    cannot(&saiga, text(&relocatable), "is statically linked");
-    // A script is as good as its interpreter, at any depth.
+    cannot_be_accelerated(&saiga, text(&relocatable), "is statically linked");
+    // The interpreter of a script is checked, also if that is a script.
     let inner = saiga.script("inner", &format!("#! {} -x\n", text(&fixed)));
     let outer = saiga.script("outer", &format!("#!{}\n", text(&inner)));
-    cannot(&saiga, text(&outer), "is statically linked");
+    cannot_be_accelerated(&saiga, text(&outer), "is statically linked");
 }
 
 #[test]
@@ -167,21 +163,21 @@ fn privileged_programs_are_named() {
     assert_eq!(
         out.code,
         Some(0),
-        "the bit is void for the owner itself: {out:?}"
+        "the bit has no effect for the owner: {out:?}"
     );
 
     chown(&program, Some(NOBODY), Some(NOBODY)).expect("tests of setuid need root");
     mode(0o4755);
-    cannot(&saiga, text(&program), "is setuid");
+    cannot_be_accelerated(&saiga, text(&program), "is setuid");
     mode(0o2755);
-    cannot(&saiga, text(&program), "is setgid");
+    cannot_be_accelerated(&saiga, text(&program), "is setgid");
     mode(0o755);
     let out = said(&mut saiga.saiga(&["run", "--require", text(&program)]));
     assert_eq!(out.code, Some(0), "{out:?}");
 }
 
 #[test]
-fn file_capabilities_count_for_everybody_but_root() {
+fn file_capabilities_are_an_obstacle_for_every_user_but_root() {
     let saiga = Installation::with_library();
     let program = saiga.compile(RAN, &[], "capable");
     set_capability(&program);
@@ -213,7 +209,7 @@ fn set_capability(file: &std::path::Path) {
 }
 
 #[test]
-fn a_program_for_another_machine_is_named_and_the_kernel_refuses_it() {
+fn a_program_for_another_machine_is_named_and_cannot_run() {
     let saiga = Installation::with_library();
     let program = saiga.compile(RAN, &[], "program");
     let original = fs::read(program).unwrap();
@@ -226,7 +222,7 @@ fn a_program_for_another_machine_is_named_and_the_kernel_refuses_it() {
     let out = said(&mut saiga.saiga(&["run", "--require", text(&narrow)]));
     assert_eq!(out.code, Some(1));
     assert!(
-        out.stderr.contains("not a program of the library's kind"),
+        out.stderr.contains("is not a 64-bit little-endian program"),
         "{out:?}"
     );
 
@@ -240,7 +236,8 @@ fn a_program_for_another_machine_is_named_and_the_kernel_refuses_it() {
     let out = said(&mut saiga.saiga(&["run", text(&foreign)]));
     assert_eq!(out.code, Some(2), "{out:?}");
     assert!(
-        out.stderr.contains("this machine does not know its format"),
+        out.stderr
+            .contains("this machine does not support its format"),
         "{out:?}"
     );
 }
@@ -262,10 +259,10 @@ fn a_program_of_another_c_library_is_named() {
 }
 
 #[test]
-fn a_missing_or_closed_library_is_named() {
+fn a_missing_unreadable_or_damaged_library_is_named() {
     let saiga = Installation::bare();
     let program = saiga.compile(RAN, &[], "program");
-    cannot(&saiga, text(&program), "libsaiga.so is neither at");
+    cannot_be_accelerated(&saiga, text(&program), "libsaiga.so is neither at");
 
     let saiga = Installation::with_library();
     let library = saiga.path("lib/saiga/libsaiga.so");
@@ -279,7 +276,7 @@ fn a_missing_or_closed_library_is_named() {
 
     fs::write(&library, "not an object").unwrap();
     let program = saiga.compile(RAN, &[], "program");
-    cannot(&saiga, text(&program), "is not a shared library");
+    cannot_be_accelerated(&saiga, text(&program), "is not a shared library");
 }
 
 #[test]
@@ -289,7 +286,7 @@ fn settings_that_switch_off_are_named() {
     let file = saiga.path(".config/saiga/saiga.toml");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, "programs_off = [\"program\"]\n").unwrap();
-    cannot(&saiga, text(&program), "program is in programs_off");
+    cannot_be_accelerated(&saiga, text(&program), "program is in programs_off");
     fs::write(&file, "enabled = false\n").unwrap();
-    cannot(&saiga, text(&program), "Saiga is switched off");
+    cannot_be_accelerated(&saiga, text(&program), "Saiga is switched off");
 }

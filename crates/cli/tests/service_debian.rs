@@ -1,5 +1,5 @@
-//! `saiga enable` and `saiga disable` on copies of the units that Debian's packages install
-//! (`tools/setup test`), in a temporary tree in which Saiga is installed, too.
+//! `saiga enable` and `saiga disable` on copies of the units of Debian's packages, which
+//! `tools/setup test` installs. Units and Saiga are below a temporary root.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -27,11 +27,11 @@ const PROGRAMS: [&str; 5] = [
     "usr/sbin/nginx",
     "usr/sbin/sshd",
 ];
-/// As pg_createcluster writes it, and a line of the user's.
+/// The file that pg_createcluster writes, with a line of the user's.
 const ENVIRONMENT: &str = "# environment variables for postgres processes\nLC_MESSAGES = 'C'\n";
 const LINE: &str = "LD_PRELOAD = '/usr/local/lib/saiga/libsaiga.so' # written by `saiga enable`; `saiga disable` removes it\n";
 
-/// A machine in a folder.
+/// A Debian system below a temporary folder.
 struct Debian {
     files: Installation,
 }
@@ -78,14 +78,14 @@ impl Debian {
         self.files.path("system").join(name)
     }
 
-    /// A folder, made if need be.
+    /// A folder, created if it does not exist.
     fn folder(&self, name: impl AsRef<Path>) -> PathBuf {
         let folder = self.path(name);
         fs::create_dir_all(&folder).unwrap();
         folder
     }
 
-    /// A PostgreSQL cluster with the program of its server.
+    /// Adds a PostgreSQL cluster with the program of its server.
     fn cluster(&self, version: &str, name: &str) {
         let folder = self.folder(format!("etc/postgresql/{version}/{name}"));
         fs::write(folder.join("postgresql.conf"), "port = 5432\n").unwrap();
@@ -93,7 +93,7 @@ impl Debian {
         self.stand_in(&format!("usr/lib/postgresql/{version}/bin/postgres"), &[]);
     }
 
-    /// A program that does nothing.
+    /// Compiles a program that does nothing in the place of `name`.
     fn stand_in(&self, name: &str, flags: &[&str]) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -121,7 +121,7 @@ impl Debian {
         fs::read_to_string(self.path(path)).unwrap()
     }
 
-    /// Every file below the root with its permissions and content.
+    /// All files below the root, with permissions and content.
     fn everything(&self) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
         let mut found = BTreeMap::new();
         let mut folders = vec![self.path("")];
@@ -141,10 +141,10 @@ impl Debian {
     }
 }
 
-fn preload(reliefs: &str) -> String {
+fn preload(relaxations: &str) -> String {
     format!(
         "# Written by `saiga enable`; removed by `saiga disable`.\n[Service]\n\
-         Environment=\"LD_PRELOAD=/usr/local/lib/saiga/libsaiga.so\"\n{reliefs}"
+         Environment=\"LD_PRELOAD=/usr/local/lib/saiga/libsaiga.so\"\n{relaxations}"
     )
 }
 
@@ -168,11 +168,11 @@ fn units_without_a_sandbox_get_a_drop_in() {
     for unit in ["mariadb", "nginx", "ssh"] {
         assert_eq!(machine.saiga(&["disable", unit]).code, Some(0), "{unit}");
     }
-    assert_eq!(machine.everything(), before, "all is as it was");
+    assert_eq!(machine.everything(), before, "every file is as before");
 }
 
 #[test]
-fn an_alias_means_the_unit_behind_it() {
+fn an_alias_stands_for_its_unit() {
     let machine = Debian::new();
     assert_eq!(machine.saiga(&["enable", "mysql"]).code, Some(0));
     assert_eq!(machine.drop_in("mariadb.service"), preload(""));
@@ -190,11 +190,13 @@ fn an_alias_means_the_unit_behind_it() {
 }
 
 #[test]
-fn a_sandbox_is_relaxed_only_when_asked_and_only_where_it_is_in_the_way() {
-    let families =
-        "RestrictAddressFamilies= lacks AF_NETLINK, by which the two ends find each other";
-    let users = "PrivateUsers= hides who its clients are: only root's and its own user's would be accelerated";
-    let paths = "NoExecPaths= keeps it from loading /usr/local/lib/saiga/libsaiga.so, and ExecPaths= lacks that";
+fn a_sandbox_is_relaxed_on_request_and_only_as_necessary() {
+    let families = "RestrictAddressFamilies= lacks AF_NETLINK, which the two ends of a connection \
+                    need to find each other";
+    let users = "PrivateUsers= hides the users of its clients: only clients of root and of its own \
+                 user would be accelerated";
+    let paths = "NoExecPaths= prevents the service from loading /usr/local/lib/saiga/libsaiga.so, \
+                 and ExecPaths= does not list it";
     let of_redis = [
         (families, "RestrictAddressFamilies=AF_NETLINK"),
         (users, "PrivateUsers=no"),
@@ -202,31 +204,32 @@ fn a_sandbox_is_relaxed_only_when_asked_and_only_where_it_is_in_the_way() {
     ];
     let machine = Debian::new();
     let before = machine.everything();
-    for (unit, reliefs) in [
+    for (unit, relaxations) in [
         ("redis-server.service", &of_redis[..]),
         ("memcached.service", &of_redis[..1]),
     ] {
         let out = machine.saiga(&["enable", unit]);
         assert_eq!((out.code, out.stdout.as_str()), (Some(1), ""), "{out:?}");
-        let named: String = reliefs
+        let named: String = relaxations
             .iter()
             .map(|(why, line)| format!("saiga:   {why}; --relax adds {line}\n"))
             .collect();
         let expected = format!(
-            "saiga: {unit} was not enabled:\n{named}saiga: `saiga enable --relax {unit}` adds these lines to its own \
-             drop-in and `saiga disable` removes them; the rest of the sandbox stays\n"
+            "saiga: {unit} was not enabled:\n{named}saiga: `saiga enable --relax {unit}` adds these \
+             lines to Saiga's drop-in, and `saiga disable` removes them; the rest of the sandbox \
+             stays\n"
         );
         assert_eq!(out.stderr, expected);
-        assert_eq!(machine.everything(), before, "nothing was written");
+        assert_eq!(machine.everything(), before, "nothing is written");
 
         let out = machine.saiga(&["enable", "--relax", unit]);
         assert_eq!((out.code, out.stderr.as_str()), (Some(0), ""), "{out:?}");
-        let written: String = reliefs
+        let written: String = relaxations
             .iter()
             .map(|(why, line)| format!("# {why}\n{line}\n"))
             .collect();
         assert_eq!(machine.drop_in(unit), preload(&written));
-        for (why, line) in reliefs {
+        for (why, line) in relaxations {
             assert!(
                 out.stdout.contains(&format!("  {line}  ({why})\n")),
                 "{out:?}"
@@ -235,12 +238,12 @@ fn a_sandbox_is_relaxed_only_when_asked_and_only_where_it_is_in_the_way() {
         let again = machine.saiga(&["enable", unit]);
         assert!(again.stdout.contains("is enabled already"), "{again:?}");
         assert_eq!(machine.saiga(&["disable", unit]).code, Some(0));
-        assert_eq!(machine.everything(), before, "all is as it was");
+        assert_eq!(machine.everything(), before, "every file is as before");
     }
 }
 
 #[test]
-fn a_later_drop_in_that_takes_a_relief_back_is_noticed() {
+fn a_later_drop_in_that_overrides_ours_is_an_obstacle() {
     let machine = Debian::new();
     let folder = machine.folder("etc/systemd/system/redis-server.service.d");
     for (text, words) in [
@@ -255,7 +258,7 @@ fn a_later_drop_in_that_takes_a_relief_back_is_noticed() {
             (Some(1), ""),
             "{text}: {out:?}"
         );
-        let expected = "a drop-in that is read after ours says so";
+        let expected = "a drop-in that systemd reads after Saiga's sets this";
         assert!(
             out.stderr.contains(words) && out.stderr.contains(expected),
             "{out:?}"
@@ -265,7 +268,7 @@ fn a_later_drop_in_that_takes_a_relief_back_is_noticed() {
 }
 
 #[test]
-fn mariadbd_is_checked_behind_its_shell() {
+fn mariadbd_is_checked_although_a_shell_starts_it() {
     let machine = Debian::new();
     let program = machine.stand_in("usr/sbin/mariadbd", &["-static"]);
     let out = machine.saiga(&["enable", "mariadb"]);
@@ -277,7 +280,7 @@ fn mariadbd_is_checked_behind_its_shell() {
     machine.stand_in("usr/sbin/mariadbd", &[]);
     fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).unwrap();
     let out = machine.saiga(&["enable", "mariadb"]);
-    // The program belongs to who runs the tests, never to mysql.
+    // The program belongs to the user that runs the tests, not to mysql.
     assert!(out.stderr.contains("sbin/mariadbd is setuid"), "{out:?}");
     fs::remove_file(&program).unwrap();
     let out = machine.saiga(&["enable", "mariadb"]);
@@ -288,7 +291,7 @@ fn mariadbd_is_checked_behind_its_shell() {
 }
 
 #[test]
-fn postgresql_stands_for_the_units_of_its_clusters() {
+fn postgresql_is_refused_with_the_units_of_its_clusters() {
     let machine = Debian::new();
     machine.cluster("14", "old");
     for unit in ["postgresql", "postgresql@", "postgresql@15-none"] {
@@ -305,7 +308,7 @@ fn postgresql_stands_for_the_units_of_its_clusters() {
 }
 
 #[test]
-fn a_cluster_gets_a_line_where_pg_ctlcluster_looks() {
+fn a_cluster_is_enabled_by_a_line_that_pg_ctlcluster_reads() {
     let machine = Debian::new();
     let before = machine.everything();
     let file = machine.path("etc/postgresql/15/main/environment");
@@ -321,7 +324,7 @@ fn a_cluster_gets_a_line_where_pg_ctlcluster_looks() {
     );
     assert!(
         !machine.path("etc/systemd").exists(),
-        "a drop-in would change nothing"
+        "a drop-in would have no effect"
     );
     let again = machine.saiga(&["enable", "postgresql@15-main"]);
     assert!(again.stdout.contains("is enabled already"), "{again:?}");
@@ -336,14 +339,14 @@ fn a_cluster_gets_a_line_where_pg_ctlcluster_looks() {
         machine.saiga(&["disable", "postgresql@15-main"]).code,
         Some(0)
     );
-    assert_eq!(machine.everything(), before, "all is as it was");
+    assert_eq!(machine.everything(), before, "every file is as before");
     let out = machine.saiga(&["disable", "postgresql@15-main"]);
     assert_eq!(out.code, Some(1), "{out:?}");
-    assert!(out.stderr.contains("no line of Saiga's in"), "{out:?}");
+    assert!(out.stderr.contains("has no line of Saiga's"), "{out:?}");
 }
 
 #[test]
-fn a_clusters_own_lines_stay() {
+fn other_lines_of_a_cluster_stay() {
     let machine = Debian::new();
     let file = machine.path("etc/postgresql/15/main/environment");
     let own = "LD_PRELOAD = '/usr/lib/libjemalloc.so'\nTZ = 'UTC'";
@@ -369,7 +372,7 @@ fn a_clusters_own_lines_stay() {
 }
 
 #[test]
-fn a_sandboxed_cluster_gets_both() {
+fn a_sandboxed_cluster_gets_a_line_and_a_drop_in() {
     let machine = Debian::new();
     let folder = machine.folder("etc/systemd/system/postgresql@.service.d");
     let text = "[Service]\nRestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX\n";
@@ -390,11 +393,11 @@ fn a_sandboxed_cluster_gets_both() {
         "{shown:?}"
     );
     assert_eq!(machine.saiga(&["disable", unit]).code, Some(0));
-    assert_eq!(machine.everything(), before, "all is as it was");
+    assert_eq!(machine.everything(), before, "every file is as before");
 }
 
 #[test]
-fn a_cluster_without_a_plain_file_of_variables_is_left_alone() {
+fn a_cluster_without_a_plain_file_of_variables_is_not_changed() {
     let machine = Debian::new();
     let file = machine.path("etc/postgresql/15/main/environment");
     let elsewhere = machine.path("etc/elsewhere");
@@ -409,6 +412,6 @@ fn a_cluster_without_a_plain_file_of_variables_is_left_alone() {
     assert_eq!(out.code, Some(2), "{out:?}");
     assert!(
         !file.exists(),
-        "the file of all clusters counts when there is none"
+        "pg_ctlcluster reads the file of all clusters then"
     );
 }

@@ -1,5 +1,5 @@
-//! A cluster that `saiga enable` has set up, started for real: by Debian's pg_ctlcluster as its
-//! unit does it, with settings and data in a temporary folder.
+//! An enabled PostgreSQL cluster, started by Debian's pg_ctlcluster with the arguments of its unit.
+//! Settings and data are in a temporary folder.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -13,10 +13,10 @@ use saiga_trials::{port, postgres::Account};
 mod support;
 use support::{Installation, Said, said, text};
 
-/// A variable of the user's, in the file that Saiga adds a line to.
+/// A variable of the user's in the file to which Saiga adds a line.
 const OWN: &str = "# mine\nSAIGA_TEST_OWN = 'kept'\n";
 
-/// A machine with one cluster, which is stopped when dropped.
+/// A root with one cluster, which is stopped when this is dropped.
 struct Host {
     files: Installation,
     version: String,
@@ -86,7 +86,7 @@ impl Host {
         assert_eq!(out.code, Some(0), "{out:?}");
     }
 
-    /// A command of the cluster's owner, in the environment of a unit.
+    /// A command that runs as the cluster's owner, with the environment of a unit.
     fn as_owner(&self, program: &str) -> Command {
         let owner = fs::metadata(self.path("data")).unwrap();
         let mut command = Command::new(program);
@@ -101,7 +101,7 @@ impl Host {
         command
     }
 
-    /// As ExecStart= and ExecStop= of the unit.
+    /// Runs pg_ctlcluster as ExecStart= and ExecStop= of the unit do.
     fn pg_ctlcluster(&self, arguments: &[&str]) -> Said {
         let mut command = self.as_owner("/usr/bin/pg_ctlcluster");
         command
@@ -109,7 +109,7 @@ impl Host {
             .args(arguments)
             .env("PG_CLUSTER_CONF_ROOT", self.path("etc/postgresql"))
             .stdout(Stdio::null());
-        // The server keeps standard error: its words are in the log.
+        // The server would keep a pipe open; its messages are in the log.
         command.stderr(Stdio::null());
         said(&mut command)
     }
@@ -123,13 +123,13 @@ impl Host {
         said(&mut self.files.saiga(&[verb, "--root", text(&root), &unit]))
     }
 
-    /// Starts the server, looks at it by `look` and its number, and stops it.
-    fn with_server(&self, look: impl FnOnce(u32)) {
+    /// Starts the server, calls `examine` with its PID, and stops the server.
+    fn with_server(&self, examine: impl FnOnce(u32)) {
         let out = self.pg_ctlcluster(&[&self.instance(), "start"]);
         let log = fs::read_to_string(self.path("run/log")).unwrap();
         assert_eq!(out.code, Some(0), "{out:?}\n{log}");
         let pid = fs::read_to_string(self.path("data/postmaster.pid")).unwrap();
-        look(pid.lines().next().unwrap().parse().unwrap());
+        examine(pid.lines().next().unwrap().parse().unwrap());
         let out = self.pg_ctlcluster(&["-m", "fast", &self.instance(), "stop"]);
         assert_eq!(out.code, Some(0), "{out:?}");
     }
@@ -166,7 +166,7 @@ fn a_cluster_runs_under_saiga_while_it_is_enabled() {
     let out = host.saiga("enable");
     let is_closed = owner(&library).0 != owned_by.0;
     assert_eq!(
-        out.stderr.contains("its user cannot read"),
+        out.stderr.contains("the user of the service cannot read"),
         is_closed,
         "{out:?}"
     );

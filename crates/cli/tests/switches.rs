@@ -1,5 +1,6 @@
-//! The kill switch on running servers: for everything, for one port, for one program. What is
-//! upgraded stays so, what comes later does not become so, and it can be switched on again.
+//! The kill switch on running servers: for all programs, for one port, for one program. Connections
+//! that are upgraded already stay upgraded, later connections stay on kernel TCP, and the switch
+//! can be turned back.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -12,10 +13,11 @@ use saiga_trials::{compile, library, peer::Peer};
 mod support;
 use support::{Installation, said, text};
 
-/// How long a server may take to notice: it looks once a second, when a connection comes.
-const NOTICES_WITHIN: Duration = Duration::from_secs(20);
+/// Limit for a server to read changed settings. It checks the file at most once per second, when a
+/// connection is opened.
+const RELOAD_LIMIT: Duration = Duration::from_secs(20);
 
-/// An installation with the real library, and the settings of the servers in it.
+/// An installation with the real library and the settings of its servers.
 struct Site {
     saiga: Installation,
 }
@@ -27,7 +29,7 @@ struct Server {
 }
 
 impl Server {
-    fn of(mut peer: Peer) -> Self {
+    fn new(mut peer: Peer) -> Self {
         let port = peer.expect("port");
         Self { peer, port }
     }
@@ -66,11 +68,11 @@ impl Site {
 
     fn serve(&self) -> Server {
         let tool = compile::tool("crowd");
-        Server::of(self.run(self.settings(), &[text(&tool), "listen"]))
+        Server::new(self.run(self.settings(), &[text(&tool), "listen"]))
     }
 
-    /// As `serve`, but preloaded whatever the settings say: `saiga run` leaves a program that is
-    /// switched off alone.
+    /// Starts a server with LD_PRELOAD; `saiga run` preloads nothing into a program that the
+    /// settings exclude.
     fn serve_preloaded(&self) -> Server {
         let mut command = Command::new(compile::tool("crowd"));
         command
@@ -78,10 +80,10 @@ impl Site {
             .env("LD_PRELOAD", library::path())
             .env("SAIGA_CONFIG", self.settings())
             .env("SAIGA_EVIDENCE_MESSAGES", "0");
-        Server::of(Peer::spawn(command))
+        Server::new(Peer::spawn(command))
     }
 
-    /// A new connection to the server, from a client whose settings never change.
+    /// Opens a connection to the server from a client with settings that never change.
     fn connect(&self, server: &Server) -> Peer {
         let (tool, settings) = (compile::tool("talker"), self.saiga.path("client.toml"));
         let program = [text(&tool), "127.0.0.1", "127.0.0.1", &server.port];
@@ -90,13 +92,13 @@ impl Site {
         client
     }
 
-    /// Makes new connections until one goes the way that is wanted.
-    fn await_way(&self, server: &Server, wanted: &str) {
+    /// Opens connections until one takes the path `wanted`.
+    fn await_path(&self, server: &Server, wanted: &str) {
         let since = Instant::now();
-        while way(&mut self.connect(server)) != wanted {
+        while path_of(&mut self.connect(server)) != wanted {
             let waited = since.elapsed();
             assert!(
-                waited < NOTICES_WITHIN,
+                waited < RELOAD_LIMIT,
                 "still not '{wanted}' after {waited:?}"
             );
         }
@@ -110,31 +112,33 @@ impl Site {
     }
 }
 
-/// Whether what the connection carries now is "moved" out of TCP, or stays with the "kernel".
-fn way(client: &mut Peer) -> String {
+/// Sends messages through a connection and returns the path that they take: "moved" to shared
+/// memory, or "kernel".
+fn path_of(client: &mut Peer) -> String {
     client.tell("talk 300");
     client.line().unwrap()
 }
 
-/// Off by these settings, on again by others; the connection `old` stays as it is all the time.
-fn switched_off_and_on(site: &Site, server: &Server, off: &str, on: &str, why: &str) {
+/// Writes the settings `off`, then `on`. A connection from before stays upgraded, and in between
+/// the status gives the reason `why`.
+fn switch_off_and_on(site: &Site, server: &Server, off: &str, on: &str, why: &str) {
     let mut old = site.connect(server);
-    assert_eq!(way(&mut old), "moved", "before: {off}");
+    assert_eq!(path_of(&mut old), "moved", "before: {off}");
     site.set(off);
-    site.await_way(server, "kernel");
+    site.await_path(server, "kernel");
     assert_eq!(
-        way(&mut site.connect(server)),
+        path_of(&mut site.connect(server)),
         "kernel",
-        "{off}: another one"
+        "{off}: the next connection"
     );
-    assert_eq!(way(&mut old), "moved", "{off}: it was upgraded before");
+    assert_eq!(path_of(&mut old), "moved", "{off}: it was upgraded before");
     let status = site.status(server);
     assert_eq!(status["enabled"], false, "{off}");
     let said = status["disabled"].as_str().unwrap();
     assert!(said.contains(why), "{off}: {said}");
     site.set(on);
-    site.await_way(server, "moved");
-    assert_eq!(way(&mut old), "moved", "{on}");
+    site.await_path(server, "moved");
+    assert_eq!(path_of(&mut old), "moved", "{on}");
     assert_eq!(site.status(server)["disabled"], serde_json::Value::Null);
 }
 
@@ -143,9 +147,9 @@ fn a_running_server_is_switched_off_and_on() {
     let site = Site::new();
     let server = site.serve();
     let off = "enabled = false\n";
-    switched_off_and_on(&site, &server, off, "enabled = true\n", "enabled = false");
+    switch_off_and_on(&site, &server, off, "enabled = true\n", "enabled = false");
     let off = "programs_off = [\"tool-crowd\"]\n";
-    switched_off_and_on(
+    switch_off_and_on(
         &site,
         &server,
         off,
@@ -153,7 +157,7 @@ fn a_running_server_is_switched_off_and_on() {
         "denied by settings",
     );
     let off = "enabled = perhaps\n";
-    switched_off_and_on(&site, &server, off, "", "settings could not be read");
+    switch_off_and_on(&site, &server, off, "", "settings could not be read");
 }
 
 #[test]
@@ -162,13 +166,13 @@ fn a_server_that_was_started_switched_off_is_switched_on() {
     site.set("enabled = false\n");
     let server = site.serve_preloaded();
     let mut early = site.connect(&server);
-    assert_eq!(way(&mut early), "kernel");
+    assert_eq!(path_of(&mut early), "kernel");
     site.set("enabled = true\n");
-    site.await_way(&server, "moved");
+    site.await_path(&server, "moved");
     assert_eq!(
-        way(&mut early),
+        path_of(&mut early),
         "kernel",
-        "nobody has followed it from its first byte"
+        "its bytes were not counted from the first one"
     );
 }
 
@@ -177,18 +181,22 @@ fn one_port_of_several_is_switched_off_and_on() {
     let site = Site::new();
     let (server, other) = (site.serve(), site.serve());
     let mut old = site.connect(&server);
-    assert_eq!(way(&mut old), "moved");
+    assert_eq!(path_of(&mut old), "moved");
     site.set(&format!("ports_off = [{}]\n", server.port));
-    site.await_way(&server, "kernel");
-    assert_eq!(way(&mut old), "moved", "it was upgraded before");
+    site.await_path(&server, "kernel");
+    assert_eq!(path_of(&mut old), "moved", "it was upgraded before");
     let mut fresh = site.connect(&server);
-    assert_eq!(way(&mut fresh), "kernel");
+    assert_eq!(path_of(&mut fresh), "kernel");
     let status = site.status(&server);
     assert_eq!(status["enabled"], true);
     let sockets = status["sockets"].as_array().unwrap();
     let reasons = |wanted| sockets.iter().filter(|s| s["reason"] == wanted).count();
     assert_eq!(reasons("settings"), 1, "{status}");
-    assert_eq!(way(&mut site.connect(&other)), "moved", "the other server");
+    assert_eq!(
+        path_of(&mut site.connect(&other)),
+        "moved",
+        "the other server"
+    );
     site.set("");
-    site.await_way(&server, "moved");
+    site.await_path(&server, "moved");
 }

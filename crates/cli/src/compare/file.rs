@@ -12,8 +12,9 @@ use saiga_experiment::campaign::Claim;
 use saiga_experiment::file::Experiment;
 use saiga_experiment::result::{ExperimentResult, Verdict};
 use saiga_job::{Job, ThisMachine};
+use saiga_program::library;
 
-use crate::{exit, library};
+use crate::exit;
 
 use super::finish::{self, Told};
 use super::options::{Args, Expectation, TopologyName};

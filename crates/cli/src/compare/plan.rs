@@ -11,12 +11,9 @@ use saiga_experiment::arm::ArmKind;
 use saiga_experiment::cores::{Cores, Hog};
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::workload::{Load, Workload};
+use saiga_program::library;
 use saiga_redis::{RedisArm, RedisLoad, Test, Topology, cells};
 use saiga_sql::{Engine, SqlLoad};
-
-use crate::library;
-use crate::run::in_library;
-use crate::run::program::machine_of;
 
 use super::options::{Args, ArmName, EngineName, HogName, LoadFlags, TestName};
 
@@ -311,7 +308,7 @@ pub(crate) fn arm_kinds(names: &[ArmName]) -> anyhow::Result<Vec<ArmKind>> {
     let kind = |name: &ArmName| match name {
         ArmName::Kernel => Ok(ArmKind::Kernel),
         ArmName::Unix => Ok(ArmKind::Unix),
-        ArmName::Saiga => library::find().map(ArmKind::Saiga),
+        ArmName::Saiga => Ok(ArmKind::Saiga(library::find()?)),
     };
     names.iter().map(kind).collect()
 }
@@ -323,14 +320,14 @@ pub(crate) fn builds(files: &[PathBuf], others: &[ArmKind]) -> anyhow::Result<Ve
         let whole = file
             .canonicalize()
             .with_context(|| format!("--library {}", file.display()))?;
-        if !whole.is_file() || machine_of(&whole).is_err() {
+        if !whole.is_file() || library::machine(&whole).is_err() {
             bail!(
                 "--library {}: not a shared library that can be read; give the libsaiga.so of a \
                  build",
                 file.display()
             );
         }
-        in_library(&whole).with_context(|| format!("--library {}", file.display()))?;
+        library::check(&whole).with_context(|| format!("--library {}", file.display()))?;
         let kind = ArmKind::Saiga(whole);
         let name = kind.name().into_owned();
         if known.contains(&name) {

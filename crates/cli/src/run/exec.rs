@@ -1,7 +1,8 @@
-//! Replaces this process by another program, leaving no trace of itself.
+//! Replaces this process by another program (execve), in the state in which the caller of `saiga`
+//! started this one.
 //!
-//! std's own `exec` would reset the signal mask and the disposition of SIGPIPE;
-//! the program is to find both as our caller left them.
+//! Deliberately absent: `CommandExt::exec` of std, which resets the signal mask and the disposition
+//! of SIGPIPE.
 #![expect(unsafe_code, reason = "execve and signal dispositions")]
 
 use std::ffi::{CString, OsStr, OsString};
@@ -12,10 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::anyhow;
 
-use super::resolve::Command;
+use saiga_program::Command;
 
-/// Whether our caller ignored SIGPIPE (systemd does). Rust's start-up code, which runs after
-/// `.init_array`, ignores it for every program.
+/// Whether the caller of `saiga` ignored SIGPIPE, as systemd does. Read in `.init_array`, because
+/// Rust's start-up code, which runs later, always ignores the signal.
 static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
 #[used]
@@ -24,14 +25,14 @@ static NOTE_SIGNALS: extern "C" fn() = note_signals;
 
 extern "C" fn note_signals() {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: asks only, and `action` is room for the answer.
+    // SAFETY: changes no disposition, and `action` has room for the current one.
     let asked = unsafe { libc::sigaction(libc::SIGPIPE, ptr::null(), action.as_mut_ptr()) };
-    // SAFETY: zeroes are a valid value, should the call have failed.
+    // SAFETY: if the call failed, the zeros are a valid value.
     let action = unsafe { action.assume_init() };
     PIPE_WAS_IGNORED.store(asked == 0 && action.sa_sigaction == libc::SIG_IGN, Relaxed);
 }
 
-/// Becomes `command`; the error says why that did not happen.
+/// Executes `command` in the place of this process. Returns only if that fails, with the reason.
 pub(crate) fn replace(
     command: &Command,
     name: &OsStr,
@@ -57,7 +58,9 @@ pub(crate) fn replace(
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
         Some(libc::ENOENT) => anyhow!("cannot run {shown}: its interpreter or loader is missing"),
-        Some(libc::ENOEXEC) => anyhow!("cannot run {shown}: this machine does not know its format"),
+        Some(libc::ENOEXEC) => {
+            anyhow!("cannot run {shown}: this machine does not support its format")
+        }
         _ => anyhow!("cannot run {shown}: {error}"),
     }
 }

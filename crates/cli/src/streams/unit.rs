@@ -1,108 +1,149 @@
-//! `saiga streams unit`: a systemd service for a labeller, without root and with the rights that it needs and no others.
+//! `saiga streams unit`: a systemd service for a labeller that does not run as root.
 //!
-//! The user is one that systemd makes up (DynamicUser); what it may is CAP_SYS_ADMIN (fanotify), CAP_DAC_READ_SEARCH
-//! (files of others, directories by handle) and CAP_FOWNER (hints on files of others from Linux 7.2 on). Everything is
-//! read-only for it, which hints do not mind.
+//! systemd allocates its user (DynamicUser). Its capabilities are CAP_SYS_ADMIN (fanotify),
+//! CAP_DAC_READ_SEARCH (files of other users, directories by handle) and CAP_FOWNER (hints on files
+//! of other users, from Linux 7.2 on). It sees all file systems read-only, which does not prevent
+//! hints.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use saiga_service::{Manager, OwnUnit, Root, UnitName, absolute, command_word, word};
 use saiga_streams::lock::LOCK_DIR;
 use saiga_streams::rules;
 
 use super::run::ModeName;
-use crate::service::{full_name, own};
-use crate::unit_file::{command_word, word};
+use crate::exit;
 
 /// Options of `saiga streams unit`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Prints the unit and installs nothing, unless --install is given. It tells systemd when everything is \
-labelled, so that what is started after it (--before) has its labels.\nExit status: 1 when there is nothing to --remove."
+    after_help = "Without --install, prints the unit and installs nothing. The service is ready once \
+all files are labelled, and the services in --before start after that.\n\
+Exit status: 1 when there is nothing to --remove."
 )]
 pub(super) struct Args {
     /// Data directories
     #[arg(value_name = "DIR", required_unless_present = "remove")]
     dirs: Vec<PathBuf>,
-    /// Built-in sets or files (see `saiga streams rules`), the first rule that matches decides
+    /// Built-in sets or files (see `saiga streams rules`); the first rule that matches decides
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "remove", num_args = 1..)]
     rules: Vec<String>,
     /// When files are labelled
     #[arg(long, value_enum, default_value = "notify")]
     mode: ModeName,
-    /// The services that write there, which start once everything is labelled
+    /// Services that write to these directories, to be started once all files are labelled
     #[arg(long, value_name = "UNIT")]
-    before: Vec<String>,
+    before: Vec<UnitName>,
     /// Write Prometheus metrics to this file
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
     /// The unit's name
     #[arg(long, value_name = "NAME", default_value = "saiga-streams")]
-    name: String,
-    /// Write it into /etc/systemd/system and make systemd read it; start it yourself
+    name: UnitName,
+    /// Write the unit to /etc/systemd/system and make systemd read it, but do not start it
     #[arg(long)]
     install: bool,
-    /// Remove what --install wrote
+    /// Remove the unit that --install wrote
     #[arg(long, conflicts_with_all = ["install", "dirs", "rules", "before", "metrics"])]
     remove: bool,
-    /// Work on the system below this folder, whose systemd is not running
+    /// Change the system below this folder, whose systemd is not running
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
 }
 
 /// Prints, writes or removes the unit.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let name = full_name(&args.name)?;
-    let root = args.root.canonicalize();
-    let root = root.with_context(|| format!("cannot use {}", args.root.display()))?;
+    let root = Root::new(&args.root)?;
+    let unit = OwnUnit {
+        root: &root,
+        name: &args.name,
+        mark: MARK,
+    };
     if args.remove {
-        return own::remove(&root, &name, MARK);
+        return remove(&unit);
     }
-    let text = text(args, &name)?;
+    let text = text(args)?;
     if args.install {
-        let folder = args.metrics.as_deref().and_then(Path::parent);
-        folder.map_or(Ok(()), |folder| is_there(&root, folder))?;
-        return own::install(&root, &name, MARK, &text);
+        return install(&unit, args.metrics.as_deref(), &text);
     }
-    let text = format!("# /etc/systemd/system/{name}\n{text}");
-    std::io::stdout().write_all(text.as_bytes())?;
+    super::tell(&format!("# /etc/systemd/system/{}\n{text}", args.name))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the folder for metrics is there: the service may write into it only if it was when the service began.
-fn is_there(root: &Path, folder: &Path) -> anyhow::Result<()> {
-    let relative = folder.strip_prefix("/").unwrap_or(folder);
-    if !root.join(relative).is_dir() {
+fn install(unit: &OwnUnit<'_>, metrics: Option<&Path>, text: &str) -> anyhow::Result<ExitCode> {
+    // systemd ignores a folder in ReadWritePaths= that does not exist when the service starts.
+    if let Some(folder) = metrics.and_then(Path::parent)
+        && !unit.root.file(folder).is_dir()
+    {
         bail!(
-            "{} is not a folder, and --metrics needs it; make it first",
+            "{} is not a folder, and --metrics needs it; create it first",
             folder.display()
         );
     }
-    Ok(())
+    let file = unit.install(text)?;
+    let next = format!(
+        "to start it now and at each boot: systemctl enable --now {}",
+        unit.name
+    );
+    let next = reload(unit.root, next)?;
+    super::tell(&format!("wrote {}\n{next}\n", file.display()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
-/// How a unit of ours is known again.
+fn remove(unit: &OwnUnit<'_>) -> anyhow::Result<ExitCode> {
+    let removed = unit.remove()?;
+    if removed.is_empty() {
+        exit::say(&format!("there is no {}", unit.file().display()));
+        return Ok(ExitCode::from(exit::NO));
+    }
+    let mut text = String::new();
+    for file in removed {
+        text.push_str(&format!("removed {}\n", file.display()));
+    }
+    let next = format!("if it is running, stop it: systemctl stop {}", unit.name);
+    super::tell(&(text + &reload(unit.root, next)? + "\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes a running systemd read its units again, and returns the step that is left to the user.
+fn reload(root: &Root, next: String) -> anyhow::Result<String> {
+    let Some(manager) = Manager::of(root) else {
+        return Ok("systemd is not running here; it reads its units when it starts".to_owned());
+    };
+    manager.reload()?;
+    Ok(next)
+}
+
+/// The first line of the unit, by which it is recognised.
 const MARK: &str = "# Made by `saiga streams unit`.";
 
-fn text(args: &Args, name: &str) -> anyhow::Result<String> {
+fn text(args: &Args) -> anyhow::Result<String> {
+    let name = &args.name;
     let dirs = words(&args.dirs)?;
-    if name.contains([':', '\\']) {
+    if name.as_str().contains([':', '\\']) {
         bail!(
-            "{name:?} cannot also be the name of a folder for locks; give a --name without `:` and backslashes"
+            "{:?} cannot also be the name of a folder for locks; give a --name without `:` and \
+             backslashes",
+            name.as_str()
         );
     }
-    let place = format!("saiga/{}", name.trim_end_matches(".service"));
-    let (before, writes) = (befores(&args.before)?, writes(args.metrics.as_deref())?);
+    let runtime = format!("saiga/{}", name.stem());
+    let before: String = args
+        .before
+        .iter()
+        .map(|unit| format!("Before={unit}\n"))
+        .collect();
+    let writable = writable(args.metrics.as_deref())?;
     let capabilities = if args.metrics.is_some() {
-        // That folder is another user's.
+        // The folder for metrics belongs to another user.
         "CAP_SYS_ADMIN CAP_DAC_READ_SEARCH CAP_FOWNER CAP_DAC_OVERRIDE"
     } else {
         "CAP_SYS_ADMIN CAP_DAC_READ_SEARCH CAP_FOWNER"
     };
-    let command = command(args, &place)?;
+    let command = command(args, &runtime)?;
     Ok(format!(
         "{MARK}
 [Unit]
@@ -116,19 +157,20 @@ ExecStart={command}
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-abnormal
 DynamicUser=yes
-RuntimeDirectory={place}
+RuntimeDirectory={runtime}
 FileDescriptorStoreMax=1
 AmbientCapabilities={capabilities}
 CapabilityBoundingSet={capabilities}
-{writes}{SANDBOX}
+{writable}{SANDBOX}
 [Install]
 WantedBy=multi-user.target
 "
     ))
 }
 
-/// Deliberately absent: PrivateUsers, in which capabilities are worth nothing to fanotify, and ProcSubset=pid, which hides
-/// the limits in /proc/sys. Mounts of the host reach the service.
+/// Deliberately absent: PrivateUsers, because fanotify ignores capabilities in a user namespace,
+/// and ProcSubset=pid, which hides the limits in /proc/sys. Later mounts of the host reach the
+/// service.
 const SANDBOX: &str = "\
 NoNewPrivileges=yes
 ProtectSystem=strict
@@ -153,56 +195,48 @@ SystemCallFilter=~@clock @cpu-emulation @debug @keyring @module @mount @obsolete
 SystemCallErrorNumber=EPERM
 ";
 
+/// The directories as words of a setting.
 fn words(dirs: &[PathBuf]) -> anyhow::Result<String> {
     let mut words = Vec::new();
     for dir in dirs {
-        lasting(dir, "the data")?;
+        check_shared(dir, "the data")?;
         words.push(word(dir)?);
     }
     Ok(words.join(" "))
 }
 
-/// Whether a service sees the same under this path.
-fn lasting(path: &Path, what: &str) -> anyhow::Result<()> {
+/// Checks that `path` leads to the same file inside and outside of the service.
+fn check_shared(path: &Path, content: &str) -> anyhow::Result<()> {
     absolute(path)?;
     if ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp)) {
         bail!(
-            "{} is in a folder for temporary files, of which a service has its own; put {what} elsewhere",
+            "{} is in a folder for temporary files, of which a service has its own; put {content} \
+             elsewhere",
             path.display()
         );
     }
     Ok(())
 }
 
-fn absolute(path: &Path) -> anyhow::Result<()> {
-    if !path.is_absolute() {
-        bail!(
-            "{} is not an absolute path, which a unit needs",
-            path.display()
-        );
-    }
-    Ok(())
-}
-
-fn command(args: &Args, place: &str) -> anyhow::Result<String> {
-    let program = std::env::current_exe().context("cannot find this program's own path")?;
+fn command(args: &Args, runtime: &str) -> anyhow::Result<String> {
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let mut words = vec![word(&program)?, "streams run".to_owned()];
     for dir in &args.dirs {
         words.push(command_word(dir)?);
     }
     words.push("--rules".to_owned());
     for name in &args.rules {
-        // A unit that cannot start is of no use to anybody.
+        // Fails now rather than when the service starts.
         rules::load(name)?;
         if rules::builtin::find(name).is_none() {
-            lasting(Path::new(name), "the rules")?;
+            check_shared(Path::new(name), "the rules")?;
         }
         words.push(command_word(Path::new(name))?);
     }
     if args.mode == ModeName::Gate {
         words.push("--mode gate".to_owned());
     }
-    let locks = Path::new(LOCK_DIR).with_file_name(place);
+    let locks = Path::new(LOCK_DIR).with_file_name(runtime);
     words.push(format!("--lock-dir {}", command_word(&locks)?));
     if let Some(metrics) = &args.metrics {
         words.push(format!("--metrics {}", command_word(metrics)?));
@@ -210,31 +244,25 @@ fn command(args: &Args, place: &str) -> anyhow::Result<String> {
     Ok(words.join(" "))
 }
 
-fn befores(units: &[String]) -> anyhow::Result<String> {
-    let mut line = String::new();
-    for unit in units {
-        line.push_str(&format!("Before={}\n", full_name(unit)?));
-    }
-    Ok(line)
-}
-
-fn writes(metrics: Option<&Path>) -> anyhow::Result<String> {
+/// The setting that makes the folder for metrics writable.
+fn writable(metrics: Option<&Path>) -> anyhow::Result<String> {
     let Some(metrics) = metrics else {
         return Ok(String::new());
     };
-    lasting(metrics, "the metrics")?;
+    check_shared(metrics, "the metrics")?;
     if ["/run", "/var/run"]
         .iter()
         .any(|run| metrics.starts_with(run))
     {
         bail!(
-            "{} is in a folder that each start of the machine empties; put the metrics elsewhere",
+            "{} is in a folder that is emptied at each boot; put the metrics elsewhere",
             metrics.display()
         );
     }
     let folder = metrics.parent().context("--metrics names no file")?;
-    // Where it is missing, files are labelled all the same, and the log says what is wrong.
-    let mut lenient = OsString::from("-");
-    lenient.push(folder);
-    Ok(format!("ReadWritePaths={}\n", word(lenient.as_ref())?))
+    // The hyphen lets the service start without the folder: files are labelled, and the log says
+    // why metrics are not written.
+    let mut optional = OsString::from("-");
+    optional.push(folder);
+    Ok(format!("ReadWritePaths={}\n", word(optional.as_ref())?))
 }

@@ -1,17 +1,18 @@
-//! `saiga waf timer`: systemd units as text, for whoever wants a timer instead of a process that waits.
+//! `saiga waf timer`: prints a systemd service that takes one sample and a timer that starts it.
+//!
+//! The alternative to `saiga waf watch`, a process that runs all the time.
 
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
-
-use crate::unit_file::{command_word, word};
+use anyhow::Context as _;
+use saiga_service::{absolute, command_word, word};
 
 /// Options of `saiga waf timer`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Two units, each under the name of its file. Nothing is installed.")]
+#[command(after_help = "Prints two units, each below the path of its file. Nothing is installed.")]
 pub(super) struct Args {
     /// Drives: /dev/nvme0, or names that survive a reboot (/dev/disk/by-id/nvme-...)
     #[arg(value_name = "DEVICE", required = true, value_parser = super::drive_path)]
@@ -26,38 +27,23 @@ pub(super) struct Args {
 
 /// Prints both units.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let program = std::env::current_exe().context("cannot find this program's own path")?;
-    let file = args
-        .file
-        .clone()
-        .unwrap_or_else(|| super::FILE_OF_ROOT.into());
-    if !file.is_absolute() {
-        bail!(
-            "{} is not an absolute path, which a unit needs",
-            file.display()
-        );
-    }
-    let folder = file.parent().context("the sample file has no folder")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
+    let file = args.file.as_deref().unwrap_or(super::FILE_OF_ROOT.as_ref());
+    let folder = absolute(file)?.parent().context("--file names no file")?;
     let mut words = vec![
         command_word(&program)?,
         "waf watch --once --file".to_owned(),
-        command_word(&file)?,
+        command_word(file)?,
     ];
     for drive in &args.drives {
-        if !drive.is_absolute() {
-            bail!(
-                "{} is not an absolute path, which a unit needs",
-                drive.display()
-            );
-        }
-        words.push(command_word(drive)?);
+        words.push(command_word(absolute(drive)?)?);
     }
-    // Only the default's folder is systemd's to make.
+    // systemd creates the folder of the default file only.
     let state = if args.file.is_none() {
         "StateDirectory=saiga\nStateDirectoryMode=0700\nCapabilityBoundingSet=CAP_SYS_ADMIN"
             .to_owned()
     } else {
-        // That folder may be another user's.
+        // The folder may belong to another user.
         format!(
             "ReadWritePaths={}\nCapabilityBoundingSet=CAP_SYS_ADMIN CAP_DAC_OVERRIDE",
             word(folder)?

@@ -1,4 +1,5 @@
-//! `saiga streams unit`: systemd accepts it, what it grants suffices, and it is installed and removed whole.
+//! `saiga streams unit`: systemd accepts the unit, its capabilities suffice, and it is installed
+//! and removed completely.
 
 use std::fs;
 use std::os::unix::fs::{chown, symlink};
@@ -46,9 +47,9 @@ fn systemd_accepts_the_unit() {
 }
 
 #[test]
-fn the_unit_says_what_was_asked_for() {
+fn the_unit_has_the_values_of_the_options() {
     let site = Site::new();
-    // Not in /tmp, of which a service has its own.
+    // A service has a /tmp of its own.
     let folder = tempfile::tempdir_in("/var").unwrap();
     let rules = folder.path().join("my rules.toml");
     let rule = "[[rule]]\npath = \"a\"\nhint = \"long\"\nwhy = \"w\"\n";
@@ -79,7 +80,8 @@ fn the_unit_says_what_was_asked_for() {
     }
 }
 
-/// What the unit runs, as the unit runs it: another user, its capabilities and no more, everything read-only.
+/// Runs the labeller as the unit does: as another user, with the unit's capabilities and no others,
+/// on file systems that are mounted read-only.
 fn as_the_unit(site: &Site, data: &Path, words: &[&str]) -> Labeller {
     let text_of_unit = unit(site, &["/srv/data", "--rules", "mysql"]).stdout;
     let granted = value(&text_of_unit, "AmbientCapabilities").to_lowercase();
@@ -120,7 +122,7 @@ fn its_capabilities_suffice_without_root_and_on_read_only_mounts() {
         let (data, locks, metrics) = (disk.join("data"), site.path("own"), site.path("metrics"));
         fs::create_dir_all(data.join("shop")).unwrap();
         fs::write(data.join("ibdata1"), "").unwrap();
-        // Of a database that keeps everything to itself.
+        // The files of a database that no other user may read.
         for path in [&data, &data.join("shop"), &data.join("ibdata1")] {
             chown(path, Some(4321), Some(4321)).unwrap();
             let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
@@ -166,7 +168,7 @@ fn its_capabilities_suffice_without_root_and_on_read_only_mounts() {
 }
 
 #[test]
-fn whoever_waits_for_it_hears_when_all_is_labelled() {
+fn systemd_is_notified_once_all_files_are_labelled() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     fs::write(data.join("ibdata1"), "").unwrap();
@@ -182,17 +184,17 @@ fn whoever_waits_for_it_hears_when_all_is_labelled() {
         text(&locks),
     ]);
     let mut labeller = Labeller::warning(command.env("NOTIFY_SOCKET", &place));
-    let mut heard = [0; 64];
+    let mut received = [0; 64];
     for expected in ["FDSTORE=1\nFDNAME=labels", "READY=1"] {
-        let len = socket.recv(&mut heard).unwrap();
-        assert_eq!(String::from_utf8_lossy(&heard[..len]), expected);
+        let len = socket.recv(&mut received).unwrap();
+        assert_eq!(String::from_utf8_lossy(&received[..len]), expected);
     }
     assert_eq!(hint(&data.join("ibdata1")), Hint::Long);
     assert_eq!(labeller.end(), Some(0));
 }
 
 #[test]
-fn it_is_installed_and_removed_and_nobody_elses_is_touched() {
+fn it_is_installed_and_removed_and_other_units_are_not_touched() {
     let site = Site::new();
     let root = site.path("system");
     fs::create_dir_all(root.join("etc/systemd/system/multi-user.target.wants")).unwrap();
@@ -209,7 +211,7 @@ fn it_is_installed_and_removed_and_nobody_elses_is_touched() {
     let printed = unit(&site, &words).stdout;
     let printed = printed.split_once('\n').unwrap().1;
     assert_eq!(fs::read_to_string(&file).unwrap(), printed);
-    // As often as one likes, with other words.
+    // A second installation replaces the unit.
     assert_eq!(
         unit(&site, &[&install[..], &["--mode", "gate"]].concat()).code,
         Some(0)
@@ -235,7 +237,7 @@ fn it_is_installed_and_removed_and_nobody_elses_is_touched() {
     }
     assert!(file.exists());
 
-    // A unit of a package would be hidden by one of the same name in /etc.
+    // A unit in /etc would hide a package's unit of the same name.
     let packaged = root.join("usr/lib/systemd/system");
     fs::create_dir_all(&packaged).unwrap();
     fs::write(
@@ -254,7 +256,7 @@ fn it_is_installed_and_removed_and_nobody_elses_is_touched() {
 }
 
 #[test]
-fn what_cannot_become_a_unit_is_named() {
+fn options_that_cannot_become_a_unit_are_named() {
     let site = Site::new();
     for (words, expected) in [
         (
@@ -284,7 +286,7 @@ fn what_cannot_become_a_unit_is_named() {
         ),
         (
             &["/data", "--rules", "mysql", "--metrics", "/run/x/m.prom"],
-            "each start of the machine empties",
+            "emptied at each boot",
         ),
         (
             &[

@@ -18,11 +18,12 @@ use saiga_experiment::file::Experiment;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::port;
 use saiga_experiment::process::{CommandLine, Waited, quoted};
+use saiga_program::library;
 use saiga_snapshot::{Unseen, check_not_running};
 use saiga_sql::{Engine, Private, TPCC_SQL};
 use saiga_tpcc::props;
 
-use crate::{exit, library};
+use crate::exit;
 use saiga_document::number::counted;
 
 use super::super::file::Prepared;

@@ -1,39 +1,37 @@
-//! One ExecStart= line: which program it starts in the end, as far as that can be known.
+//! One ExecStart= line: the program that runs in the end, if that can be read from the line.
 //!
-//! Spec: `man 5 systemd.service` (prefixes), `man 5 systemd.unit` (specifiers). Looks through a
-//! shell's `exec` and through the launchers of Debian's packages. Deliberately absent: variables.
+//! Spec: `man 5 systemd.service` (prefixes), `man 5 systemd.unit` (specifiers). Follows a shell's
+//! `exec` and the launchers of Debian's packages. Deliberately absent: variables.
 
-use super::unit::split;
+use crate::name::UnitName;
+use crate::unit::split;
 
-/// What a line starts.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Target {
-    /// `true`: the unit only stands for others.
+pub(crate) enum Target {
+    /// `true`: the unit only groups others.
     Nothing,
-    /// A program by its path, or by the name by which systemd looks it up.
+    /// A path, or the name of a program that systemd searches.
     Program(String),
     /// The server of a PostgreSQL cluster, such as `15-main`.
     Cluster(String),
 }
 
-/// One line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Start {
-    /// User= does not count (`+`).
-    pub(super) as_root: bool,
-    /// What it starts.
-    pub(super) target: Target,
+pub(crate) struct ExecStart {
+    /// The prefix `+`: User= does not apply.
+    pub(crate) as_root: bool,
+    pub(crate) target: Target,
 }
 
-impl Start {
-    /// Reads a line of the unit `name`; none for an empty one.
-    pub(super) fn read(line: &str, name: &str) -> Option<Self> {
+impl ExecStart {
+    /// Reads a line of the unit `name`; `None` for a line without a program.
+    pub(crate) fn read(line: &str, name: &UnitName) -> Option<Self> {
         let command = line.trim_start_matches(['@', '-', ':', '+', '!', '|']);
         let prefix = &line[..line.len() - command.len()];
         let mut words = split(command).into_iter().map(|word| expand(&word, name));
         let program = words.next()?;
         if prefix.contains('@') {
-            words.next(); // The name that the program is to see.
+            words.next(); // The program's argv[0].
         }
         Some(Self {
             as_root: prefix.contains('+'),
@@ -50,13 +48,14 @@ fn target(program: String, arguments: &[String]) -> Target {
             Target::Program(in_script(script).unwrap_or(program))
         }
         ("pg_ctlcluster", _) => Target::Cluster(cluster(arguments)),
-        // A Perl script that reads /etc/memcached.conf and knows this one path.
+        // A Perl script that reads /etc/memcached.conf and has this path built in.
         ("systemd-memcached-wrapper", _) => Target::Program("/usr/bin/memcached".to_owned()),
         _ => Target::Program(program),
     }
 }
 
-/// The program that a script becomes: behind its last `exec`, else the one that it begins with.
+/// The program that a shell script becomes: the path after its last `exec`, otherwise the path
+/// that it begins with.
 fn in_script(script: &str) -> Option<String> {
     let separators = |c: char| c.is_whitespace() || ";&|()`\"'".contains(c);
     let words: Vec<&str> = script.split(separators).filter(|w| !w.is_empty()).collect();
@@ -68,7 +67,8 @@ fn in_script(script: &str) -> Option<String> {
     found.map(|path| (*path).to_owned())
 }
 
-/// `pg_ctlcluster` takes `15-main start`, `15 main start` and either the other way round.
+/// The cluster in the arguments of `pg_ctlcluster`: `15-main start` or `15 main start`, in either
+/// order.
 fn cluster(arguments: &[String]) -> String {
     let names: Vec<&str> = arguments
         .iter()
@@ -78,19 +78,17 @@ fn cluster(arguments: &[String]) -> String {
     names.join("-")
 }
 
-/// Replaces the specifiers that name the unit.
-fn expand(word: &str, name: &str) -> String {
-    let stem = name.strip_suffix(".service").unwrap_or(name);
-    let (prefix, instance) = stem.split_once('@').unwrap_or((stem, ""));
+/// Replaces the specifiers that stand for the unit's name or a part of it.
+fn expand(word: &str, name: &UnitName) -> String {
     let mut text = String::new();
     let mut chars = word.chars();
     while let Some(c) = chars.next() {
         match (c, chars.clone().next()) {
-            ('%', Some('i')) => text.push_str(instance),
-            ('%', Some('I')) => text.push_str(&instance.replace('-', "/")),
-            ('%', Some('p' | 'P')) => text.push_str(prefix),
-            ('%', Some('n')) => text.push_str(name),
-            ('%', Some('N')) => text.push_str(stem),
+            ('%', Some('i')) => text.push_str(name.instance()),
+            ('%', Some('I')) => text.push_str(&name.instance().replace('-', "/")),
+            ('%', Some('p' | 'P')) => text.push_str(name.prefix()),
+            ('%', Some('n')) => text.push_str(name.as_str()),
+            ('%', Some('N')) => text.push_str(name.stem()),
             ('%', Some('%')) => text.push('%'),
             _ => {
                 text.push(c);
@@ -107,8 +105,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn launchers_are_looked_through() {
+    fn shells_and_launchers_lead_to_the_program() {
         let program = |path: &str| Target::Program(path.to_owned());
+        let name: UnitName = "pg@15-main".parse().unwrap();
         for (line, expected) in [
             ("/usr/bin/db --serve", program("/usr/bin/db")),
             ("-\"/usr/bin/d b\" x", program("/usr/bin/d b")),
@@ -136,10 +135,10 @@ mod tests {
                 program("/usr/bin/memcached"),
             ),
         ] {
-            let start = Start::read(line, "pg@15-main.service").unwrap();
+            let start = ExecStart::read(line, &name).unwrap();
             assert_eq!((start.target, start.as_root), (expected, false), "{line}");
         }
-        assert!(Start::read("+!/bin/db", "a.service").unwrap().as_root);
-        assert_eq!(Start::read("-", "a.service"), None);
+        assert!(ExecStart::read("+!/bin/db", &name).unwrap().as_root);
+        assert_eq!(ExecStart::read("-", &name), None);
     }
 }
