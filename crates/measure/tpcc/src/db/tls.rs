@@ -131,24 +131,27 @@ impl TlsError {
     /// The failed log-in that it makes, for which there was so much time.
     pub(super) fn of_login(self, engine: Engine, address: &str, limit: Duration) -> ConnectError {
         let address = address.to_owned();
-        match self {
-            Self::Io(error) if is_timeout(&error) => ConnectError::Stuck {
+        let (said, instead) = (self.to_string(), self.way_out().to_owned());
+        let Self::Io(error) = self else {
+            return ConnectError::Tls {
+                engine,
+                address,
+                said,
+                instead,
+            };
+        };
+        if is_timeout(&error) {
+            return ConnectError::Stuck {
                 engine,
                 address,
                 step: "the TLS handshake",
                 limit,
-            },
-            Self::Io(error) => ConnectError::Unreachable {
-                engine,
-                address,
-                error,
-            },
-            other => ConnectError::Tls {
-                engine,
-                address,
-                said: other.to_string(),
-                instead: other.way_out().to_owned(),
-            },
+            };
+        }
+        ConnectError::Unreachable {
+            engine,
+            address,
+            error,
         }
     }
 
