@@ -465,7 +465,7 @@ fn what_does_not_fit_is_named_before_anything_is_done() {
         said(command.args(more))
     };
     for (props, more, expected) in [
-        ("bare", &[][..], "one of them says when to end"),
+        ("bare", &[][..], "one of them must be set"),
         (
             "load",
             &[],

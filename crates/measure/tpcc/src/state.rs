@@ -107,7 +107,7 @@ const OTHER_TOOLS: [&str; 9] = [
 ];
 
 /// Advice for tables that seem to be missing: the user may lack rights on them.
-pub const NOT_SHOWN: &str = "if they exist, GRANT the user of user= rights on them; if not, ";
+pub const IF_THEY_EXIST: &str = "if they exist, GRANT the user of user= rights on them; if not, ";
 
 /// Reads the state of a database.
 ///
@@ -263,7 +263,7 @@ impl fmt::Display for State {
             ),
             Self::TablesMissing { missing } => write!(
                 f,
-                "these tables are missing: {}; {NOT_SHOWN}destroy the rest, then build again",
+                "these tables are missing: {}; {IF_THEY_EXIST}destroy the rest, then build again",
                 Table::list(missing)
             ),
             Self::ConfigEmpty => f.write_str(

@@ -8,7 +8,7 @@ use super::owner;
 use super::steps::FailedStatement;
 use crate::db::{ConnectError, SqlError};
 use crate::script::ScriptError;
-use crate::state::{Job, LoadProgress, NOT_SHOWN, Stage};
+use crate::state::{IF_THEY_EXIST, Job, LoadProgress, Stage};
 use crate::table::Table;
 
 /// The reason why a build ended early.
@@ -53,7 +53,7 @@ pub enum BuildError {
          or rename it, or use another database", Table::list(.tables)
     )]
     Unidentified { tables: Vec<Table> },
-    #[error("{} missing; {NOT_SHOWN}destroy the rest, then build again", are(.missing))]
+    #[error("{} missing; {IF_THEY_EXIST}destroy the rest, then build again", are(.missing))]
     TablesMissing { missing: Vec<Table> },
     #[error(
         "the tables exist and bmsql_config is empty: load the CSV files into them, or destroy and \
@@ -141,7 +141,7 @@ pub enum BuildError {
 /// A script that stopped at a failed statement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{file}: statement {} of {of} failed: {}\n  {}\nall statements before it were executed; {way_out}",
+    "{file}: statement {} of {of} failed: {}\n  {}\nall statements before it were executed; {advice}",
     .failed.number, .failed.error, .failed.statement
 )]
 pub struct FailedStep {
@@ -150,7 +150,7 @@ pub struct FailedStep {
     /// Number of statements in the script.
     pub of: usize,
     /// Advice for the user.
-    pub way_out: &'static str,
+    pub advice: &'static str,
 }
 
 /// The progress of the rows of a load.

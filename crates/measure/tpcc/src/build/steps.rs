@@ -133,7 +133,7 @@ impl Build<'_> {
                 file: script.source.clone(),
                 failed,
                 of: script.statements.len(),
-                way_out: if resumable { RESUME } else { DESTROY },
+                advice: if resumable { RESUME } else { DESTROY },
             }))
         })?;
         let statements = script.statements.len().saturating_sub(begin.done());

@@ -189,7 +189,7 @@ pub enum CheckError {
     /// The database holds no complete load; the text says what it holds.
     #[error("{0}")]
     NotThere(String),
-    #[error("stopped before everything was checked")]
+    #[error("stopped before all rules were checked")]
     Stopped,
 }
 

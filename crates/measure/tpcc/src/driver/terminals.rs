@@ -39,7 +39,7 @@ pub enum StartError {
         first: ConnectError,
     },
     /// The system refused to create a thread.
-    #[error("no thread for terminal {number} of {of}: {error}; raise the limit (ulimit -u)")]
+    #[error("cannot create thread {number} of {of}: {error}; raise the limit (ulimit -u)")]
     Thread {
         /// Number of the thread, from 1.
         number: usize,

@@ -211,7 +211,7 @@ fn load_range(reader: &mut Reader) -> Option<(u32, u32)> {
             (None, None) => None,
             (Some(first), Some(last)) if first <= last => Some((first, last)),
             _ => {
-                reader.problem(begin, &format!("goes with {end}, and must not be above it"));
+                reader.problem(begin, &format!("requires {end}, which must not be less"));
                 None
             }
         }
@@ -235,8 +235,8 @@ fn run(reader: &mut Reader, warehouses: Option<u32>) -> Option<Run> {
     let terminals = reader.count("terminals", 1..=u32::MAX);
     if let Some(terminals) = terminals.filter(|terminals| *terminals > most) {
         let text = format!(
-            "{terminals} terminals are too many: ten for each warehouse, which makes {most}; \
-             load more warehouses or take fewer terminals"
+            "{terminals} terminals are too many: the limit is ten for each warehouse, {most} in all; \
+             load more warehouses or use fewer terminals"
         );
         reader.problem("terminals", &text);
     }
@@ -280,8 +280,7 @@ fn mix(reader: &mut Reader) -> Option<Mix> {
         Ok(mix) if f64::from(given) <= mix.share(crate::spec::deck::Kind::NewOrder) => Some(mix),
         Ok(_) | Err(_) => {
             let sum = others.into_iter().flatten().sum::<u32>() + given;
-            let text =
-                format!("and the other weights make {sum}; together they may be 100 at most");
+            let text = format!("and the other weights add up to {sum}; reduce them to at most 100");
             reader.problem("newOrderWeight", &text);
             None
         }
@@ -299,7 +298,7 @@ fn length(reader: &mut Reader) -> Option<Length> {
         (0, 0) => {
             reader.problem(
                 "runMins",
-                "and runTxnsPerTerminal are both zero or missing: one of them says when to end",
+                "and runTxnsPerTerminal are both zero or missing: one of them must be set",
             );
             None
         }

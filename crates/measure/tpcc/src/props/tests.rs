@@ -153,12 +153,12 @@ fn contradictions_are_reported_with_their_lines() {
     assert_eq!(over.len(), 1);
     assert!(
         over[0].ends_with(
-            "newOrderWeight and the other weights make 102; together they may be 100 at most"
+            "newOrderWeight and the other weights add up to 102; reduce them to at most 100"
         ),
         "{over:?}"
     );
     let over = problems(&changed(&["newOrderWeight=46"]));
-    assert!(over[0].contains("make 101"), "{over:?}");
+    assert!(over[0].contains("add up to 101"), "{over:?}");
     let both = problems(&changed(&["runMins=5"]));
     assert!(
         both[0].contains("runMins and runTxnsPerTerminal are both given"),
@@ -168,7 +168,8 @@ fn contradictions_are_reported_with_their_lines() {
     assert!(neither[0].contains("both zero or missing"), "{neither:?}");
     let many = problems(&changed(&["terminals=11"]));
     assert!(
-        many[0].contains("11 terminals are too many: ten for each warehouse, which makes 10"),
+        many[0]
+            .contains("11 terminals are too many: the limit is ten for each warehouse, 10 in all"),
         "{many:?}"
     );
 }

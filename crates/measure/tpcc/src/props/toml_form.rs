@@ -249,7 +249,7 @@ fn shown(value: &DeValue<'_>) -> Result<String, String> {
             Ok(words?.join(" "))
         }
         DeValue::Datetime(time) => Ok(time.to_string()),
-        DeValue::Table(_) => Err("is a table, where a value is wanted".to_owned()),
+        DeValue::Table(_) => Err("is a table instead of a value".to_owned()),
     }
 }
 
@@ -350,7 +350,7 @@ mod tests {
                 "line 3: database.password_env names a variable that the environment does not have; \
                  it takes the variable's name, not the password",
                 "line 5: run.think is \"3\", neither true nor false",
-                "line 6: run.rate is a table, where a value is wanted",
+                "line 6: run.rate is a table instead of a value",
             ]
         );
         let said = parsed("[run\nterminals = 1\n").unwrap_err();

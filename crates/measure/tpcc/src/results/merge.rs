@@ -24,7 +24,7 @@ pub enum MergeError {
     /// No record was found.
     #[error("no worker-N.json in {}", dirs.join(", "))]
     NoFiles { dirs: Vec<String> },
-    #[error("{} and {} are both of worker {index}", a.display(), b.display())]
+    #[error("{} and {} are both records of worker {index}", a.display(), b.display())]
     SameWorker { a: PathBuf, b: PathBuf, index: u32 },
     /// Two records of different conditions.
     #[error(

@@ -146,7 +146,7 @@ fn left_over(record: &Record) -> Vec<Notice> {
             record.backlog,
             "intended starts were never begun: the system did not keep up with the rate",
             None,
-            "their latencies are in no figure; use a lower --rate or more terminals",
+            "their latencies are not in the figures; use a lower --rate or more terminals",
         ),
         (
             record.undelivered,
@@ -157,7 +157,7 @@ fn left_over(record: &Record) -> Vec<Notice> {
         (
             record.unanswered,
             "connections had no answer at the end of the drain",
-            Some("the server hangs, or the path to it"),
+            Some("the server or the network does not respond"),
             "the transactions that they had sent may have been committed; check the tables",
         ),
     ];

@@ -117,11 +117,11 @@ fn answer(record: &Record) -> Answer {
         "done" => of_whole_run(record),
         "interrupted" => (
             Tone::Caution,
-            "Interrupted; this is what was measured until then.".to_owned(),
+            "Interrupted; the figures cover the time until then.".to_owned(),
         ),
         "gave up" => (
             Tone::Worse,
-            "Given up: the server completed no transaction for too long. This is what was measured until then."
+            "Given up: the server completed no transaction for too long. The figures cover the time until then."
                 .to_owned(),
         ),
         _ => (

@@ -264,7 +264,7 @@ fn records_that_do_not_fit_are_refused_by_name() {
     let twice = said(vec![part(1, 2), part(1, 2)]);
     assert_eq!(
         twice,
-        "worker-1.json and worker-1.json are both of worker 1"
+        "worker-1.json and worker-1.json are both records of worker 1"
     );
     let mut other_seed = part(2, 2);
     other_seed.1.conditions.seed = 9;
