@@ -101,7 +101,9 @@ fn is_not_built_over(test: &Marked, file: &Path, props_file: &str) {
     let name = format!("saiga: sqlite file {}: ", file.display());
     assert_eq!(
         said,
-        format!("{name}it is built already (warehouses: 1); destroy it first to build it again")
+        format!(
+            "{name}the database is already built (warehouses: 1); destroy it first to build it again"
+        )
     );
     let text = format!("conn=jdbc:sqlite:{}\nwarehouses=2\n", file.display());
     let more = props(test, "two.conf", &text);
@@ -114,7 +116,7 @@ fn is_not_built_over(test: &Marked, file: &Path, props_file: &str) {
         )
     );
     let said = refused(test, &mut tpcc(test, "build", &more, &["--resume"]));
-    assert!(said.contains("it is built already"), "{said}");
+    assert!(said.contains("the database is already built"), "{said}");
 }
 
 fn is_dropped_when_told_so(test: &Marked, file: &Path, props_file: &str) {
@@ -139,20 +141,21 @@ fn is_dropped_when_told_so(test: &Marked, file: &Path, props_file: &str) {
     let said = refused(test, &mut tpcc(test, "check", props_file, &[]));
     assert_eq!(
         said,
-        format!("saiga: {name}there are no tables; `saiga bench tpcc build` makes and loads them")
+        format!(
+            "saiga: {name}there are no tables; `saiga bench tpcc build` creates and loads them"
+        )
     );
     // Tables of another tool are beside ours, not in our way; one of our names is.
     run(file, "create table warehouse (w_id integer)");
     let said = refused(test, &mut tpcc(test, "check", props_file, &[]));
     assert!(
-        said.contains("it has tables of another TPC-C tool (warehouse)"),
+        said.contains("the database has tables of another TPC-C tool (warehouse)"),
         "{said}"
     );
     run(file, "create table bmsql_stock (s_i_id integer)");
     for step in ["build", "check", "destroy"] {
         let said = refused(test, &mut tpcc(test, step, props_file, &[]));
-        let wanted =
-            "it has bmsql_stock, but no bmsql_config: neither Saiga nor BenchmarkSQL made that";
+        let wanted = "the database has bmsql_stock, but no bmsql_config: neither Saiga nor BenchmarkSQL created it";
         assert!(said.contains(wanted), "{step}: {said}");
     }
 }
@@ -176,28 +179,27 @@ fn a_load_that_is_stopped_says_how_to_go_on() {
     assert!(lines.any(|line| line == "saiga: rows: 500 warehouses, 1 worker, seed 5"));
     send(&child, Signal::INT);
     let wanted = format!(
-        "saiga: sqlite file {}: stopped; what is loaded is kept: go on with --resume, or drop it \
-         with destroy",
+        "saiga: sqlite file {}: stopped; loaded rows are kept: continue with --resume, or drop \
+         them with destroy",
         file.display()
     );
     assert_eq!(lines.last(), Some(wanted));
     assert_eq!(child.wait().unwrap().code(), Some(2));
     let said = refused(&test, &mut tpcc(&test, "check", &props_file, &[]));
     assert!(
-        said.contains("it is half loaded: 0 of 500 warehouses are there; go on with"),
+        said.contains("the load is incomplete: 0 of 500 warehouses are loaded; continue with"),
         "{said}"
     );
     let said = refused(&test, &mut tpcc(&test, "build", &props_file, &[]));
-    assert!(
-        said.contains("a load was begun and is not complete: 0 of 500"),
-        "{said}"
-    );
+    assert!(said.contains("the load is incomplete: 0 of 500"), "{said}");
     let said = refused(
         &test,
         &mut tpcc(&test, "build", &props_file, &["--resume", "--seed", "6"]),
     );
     assert!(
-        said.ends_with("its load has seed 5, not 6; leave --seed out to go on with it"),
+        said.ends_with(
+            "the load in the database has seed 5, not 6; leave --seed out to continue it"
+        ),
         "{said}"
     );
     let said = test.said(&mut tpcc(&test, "destroy", &props_file, &["--yes"]));
@@ -242,7 +244,7 @@ fn a_full_disk_is_named_with_the_table() {
         "{said}"
     );
     assert!(
-        said.ends_with("what was loaded before is kept: go on with --resume"),
+        said.ends_with("rows that were loaded before are kept: continue with --resume"),
         "{said}"
     );
     let files = "conn=jdbc:sqlite:tpcc.db\nwarehouses=1\nfileLocation=./\n";
@@ -288,7 +290,7 @@ fn all_problems_of_a_props_file_are_told_at_once() {
         said,
         format!(
             "saiga: {bad}: conn is missing; line 1: warehouses is \"x\", not a whole number from 1; \
-             line 2: no such key as terminal (did you mean terminals?); line 3: loadWorkers is \
+             line 2: unknown key terminal (did you mean terminals?); line 3: loadWorkers is \
              \"0\", not a whole number from 1 to 10000"
         )
     );
@@ -404,7 +406,7 @@ fn is_let_in_by(test: &Marked, system: &str, user: &str, database: &str) {
     let file = props(test, "server.conf", &text);
     let empty = refused(test, &mut tpcc(test, "check", &file, &[]));
     assert!(
-        empty.ends_with("there are no tables; `saiga bench tpcc build` makes and loads them"),
+        empty.ends_with("there are no tables; `saiga bench tpcc build` creates and loads them"),
         "{empty}"
     );
 }

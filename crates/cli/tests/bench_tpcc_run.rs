@@ -174,7 +174,7 @@ fn the_same_directory_is_refused_and_stays_as_it_was() {
     let before = fs::read_to_string(out.join("result.json")).unwrap();
     let second = said(&mut bench.run(&["--no-check", "--seed", "4", "--out", text(&out)]));
     assert_eq!((second.code, second.stdout.as_str()), (Some(2), ""));
-    assert!(second.stderr.contains("is there already"), "{second:?}");
+    assert!(second.stderr.contains("exists already"), "{second:?}");
     assert_eq!(fs::read_to_string(out.join("result.json")).unwrap(), before);
 }
 
@@ -465,7 +465,7 @@ fn what_does_not_fit_is_named_before_anything_is_done() {
         said(command.args(more))
     };
     for (props, more, expected) in [
-        ("bare", &[][..], "one of them says when to end"),
+        ("bare", &[][..], "one of them must be set"),
         (
             "load",
             &[],

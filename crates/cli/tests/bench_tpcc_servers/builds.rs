@@ -55,7 +55,7 @@ fn is_recognised(bench: &Bench) {
         (
             "check",
             &[][..],
-            "go on with `saiga bench tpcc build --resume`",
+            "continue with `saiga bench tpcc build --resume`",
         ),
         (
             "run",
@@ -70,12 +70,12 @@ fn is_recognised(bench: &Bench) {
         (
             "build",
             &[],
-            "go on with --resume when no other process loads, or destroy it",
+            "continue with --resume when no other process loads",
         ),
         (
             "build",
             &["--only", "finish"],
-            "--resume takes over what a dead process has left",
+            "--resume takes over the jobs of dead processes",
         ),
     ] {
         let said = bench.refused(&mut bench.command(step, more));

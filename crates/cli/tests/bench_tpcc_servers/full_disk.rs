@@ -114,12 +114,13 @@ fn goes_on_when_there_is_room(test: &Marked, server: &Small, conn: &str, user: &
         last.contains("has the disk of the server's data room?"),
         "{last}"
     );
-    let way_out = "what was loaded before is kept: go on with --resume";
+    let way_out = "rows that were loaded before are kept: continue with --resume";
     assert!(last.ends_with(way_out), "{last}");
     let said = tpcc("check", &[]);
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(
-        said.stderr.contains("it is half loaded: 0 of 1 warehouses"),
+        said.stderr
+            .contains("the load is incomplete: 0 of 1 warehouses"),
         "{said:?}"
     );
     server.make_room();

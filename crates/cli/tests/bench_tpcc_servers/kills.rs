@@ -80,7 +80,7 @@ fn is_shown(gaps: &[Gap], said: &str, down: Duration) {
     let wanted = format!("no service for {:.1} s, from ", length.as_secs_f64());
     assert!(said.contains(&wanted), "{said}");
     let unknown = format!(
-        "{TERMINALS} connections were lost; of {TERMINALS} transactions nobody knows whether they were kept"
+        "{TERMINALS} connections were lost; whether {TERMINALS} transactions were committed is unknown"
     );
     assert!(said.contains(&unknown), "{said}");
 }

@@ -1,7 +1,7 @@
-//! What it costs to make the rows of a warehouse: `cargo run --release -p saiga-tpcc --example
-//! population [WAREHOUSES]`.
+//! Measures the time to generate the rows of a warehouse: `cargo run --release -p saiga-tpcc
+//! --example population [WAREHOUSES]`.
 //!
-//! The rows go nowhere, so that no database is measured. Prints milliseconds per warehouse.
+//! The rows are discarded, so that no database is measured. Prints milliseconds per warehouse.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -10,7 +10,7 @@ use std::time::Instant;
 use saiga_tpcc::population::{Population, Sink};
 use saiga_tpcc::table::Table;
 
-/// Looks at every value.
+/// A sink that reads every value and stores none.
 struct Nowhere {
     rows: u64,
     bytes: usize,
@@ -45,7 +45,7 @@ fn main() {
         .unwrap_or(4);
     let population = Population::new(7, warehouses, 1_790_000_000);
     let mut sink = Nowhere { rows: 0, bytes: 0 };
-    // As a load has it: through a pointer to whatever takes the rows.
+    // Through a trait object, as in a load.
     let sink_of_load: &mut dyn Sink<Error = Infallible> = &mut sink;
     for table in Table::OF_WAREHOUSE {
         let before = Instant::now();

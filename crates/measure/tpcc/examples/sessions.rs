@@ -1,7 +1,7 @@
-//! What sessions cost their client: `sessions PROPS build` makes and loads the tables, `sessions
-//! PROPS trips CONNECTIONS ROUNDS` sends New-Order's reads and updates.
+//! Measures the cost of database sessions on the client. `sessions PROPS build` creates and loads
+//! the tables. `sessions PROPS trips CONNECTIONS ROUNDS` sends reads of New-Order and Payment.
 //!
-//! Prints wall time, CPU time of this process, and its memory.
+//! Prints elapsed time, CPU time of this process, and its peak memory.
 
 use std::path::Path;
 use std::time::Instant;
@@ -45,7 +45,7 @@ fn run_step(props: &Props, session: &mut dyn Session, step: Step) -> Result<(), 
     Ok(())
 }
 
-/// All tables; each worker takes every `load_workers`th warehouse.
+/// Builds all tables; worker N of `load_workers` loads every `load_workers`-th warehouse.
 fn build(props: &Props) -> Result<(), Problem> {
     let mut session = open(props)?;
     println!("{:?}", session.server());
@@ -105,7 +105,7 @@ fn trips(props: &Props, connections: u32, rounds: u32) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Reads as New-Order does, without writes, so that nobody waits for a lock.
+/// Sends reads only, so that no session waits for a lock.
 fn read(session: &mut dyn Session, at: i64, rounds: u32) -> Result<u64, Problem> {
     let (mut rows, mut sent) = (Rows::new(), 0);
     for round in 0..i64::from(rounds) {
@@ -133,7 +133,7 @@ fn read(session: &mut dyn Session, at: i64, rounds: u32) -> Result<u64, Problem>
     Ok(sent + 1)
 }
 
-/// Wall and CPU time since a moment.
+/// Elapsed time and CPU time since the start.
 struct Clock {
     wall: Instant,
     cpu_s: f64,
@@ -157,7 +157,7 @@ impl Clock {
     }
 }
 
-/// User and system time of this process (`man 5 proc_pid_stat`), in hundredths of seconds.
+/// User and system time of this process in seconds (`man 5 proc_pid_stat`).
 fn cpu_s() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat

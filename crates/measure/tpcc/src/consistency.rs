@@ -1,30 +1,30 @@
-//! The twelve consistency conditions of TPC-C §3.3.2, each as one statement that selects what
-//! breaks it.
+//! The twelve consistency conditions of TPC-C §3.3.2. Each is a SELECT statement that returns the
+//! rows which violate it.
 //!
-//! They compare whole tables, grouped once and joined: a subquery for each row, as other tools
-//! have it, takes minutes for a warehouse. The text is the same for all systems; sums of money
-//! are rounded to cents, because SQLite adds in floating point.
+//! The statements compare whole tables, grouped once and joined. A subquery for each row, as in
+//! other tools, takes minutes per warehouse. The text is the same for all database systems; sums
+//! of money are rounded to cents, because SQLite adds in floating point.
 
 use std::fmt;
 
-/// One condition.
+/// A consistency condition and the statement that finds its violations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Condition {
-    /// Its number in §3.3.2.
+    /// Number of the condition in §3.3.2.
     pub number: u32,
-    /// What must hold.
+    /// The condition as a formula.
     pub rule: &'static str,
-    /// Selects what breaks it: first a key, then what was found.
+    /// Selects the violations: first the key, then the compared values.
     pub breaches: &'static str,
-    /// The columns of that.
+    /// Column names of `breaches`, for messages.
     pub shows: &'static [&'static str],
-    /// Counts it: one row, one column.
+    /// Counts the violations: one row, one column.
     pub violations: &'static str,
-    /// It holds after a load only: deliveries change it.
+    /// Holds only after a load, because deliveries change it.
     pub after_load_only: bool,
 }
 
-/// A condition from the statement that selects what breaks it.
+/// Builds a [`Condition`] from the statement that selects its violations.
 macro_rules! condition {
     ($number:literal, $rule:literal, $shows:expr, $breaches:expr, $after_load_only:literal) => {
         Condition {
@@ -38,7 +38,7 @@ macro_rules! condition {
     };
 }
 
-/// Customers, each with the sum of its delivered order lines.
+/// A SELECT over customers, each with the sum of its delivered order lines.
 macro_rules! with_delivered {
     ($columns:literal, $rest:literal) => {
         concat!(
@@ -55,7 +55,7 @@ macro_rules! with_delivered {
     };
 }
 
-/// All of them, in their order.
+/// All conditions, in the order of their numbers.
 pub const CONDITIONS: [Condition; 12] = [
     condition!(
         1,
@@ -193,8 +193,8 @@ where round(c_balance + c_ytd_payment - coalesce(delivered, 0), 2) <> 0"
     ),
 ];
 
-/// Tables whose keys begin with the warehouse, and the column's name. HISTORY is not among them:
-/// its rows name two warehouses (of the payment, and of the customer), and its key has neither.
+/// Tables whose keys begin with the warehouse, with the name of that column. HISTORY is missing:
+/// its rows name two warehouses (of the payment and of the customer), and its key contains neither.
 const OF_WAREHOUSE: [(&str, &str); 6] = [
     ("bmsql_warehouse", "w_id"),
     ("bmsql_district", "d_w_id"),
@@ -204,12 +204,11 @@ const OF_WAREHOUSE: [(&str, &str); 6] = [
     ("bmsql_order_line", "ol_w_id"),
 ];
 
-/// Some of the warehouses.
+/// A subset of the warehouses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Warehouses {
-    /// Those with these numbers.
     Each(Vec<u32>),
-    /// From the first to the last.
+    /// From the first to the last number, inclusive.
     Between(u32, u32),
 }
 
@@ -225,10 +224,10 @@ impl fmt::Display for Warehouses {
     }
 }
 
-/// Restricts `statement` to some warehouses: only their rows of each table are read, but HISTORY as
-/// a whole.
+/// Restricts `statement` to some warehouses: of each table with a warehouse key, only their rows
+/// are read.
 #[must_use]
-pub fn of_warehouses(statement: &str, warehouses: &Warehouses) -> String {
+pub fn restricted_to(statement: &str, warehouses: &Warehouses) -> String {
     let mut text = String::with_capacity(statement.len() * 2);
     let mut rest = statement;
     while let Some(at) = rest.find("bmsql_") {
@@ -260,7 +259,7 @@ mod tests {
     use crate::script::{self, Step};
     use crate::table::Table;
 
-    /// A loaded database of one warehouse.
+    /// A database of one warehouse after its load.
     fn loaded() -> Sqlite {
         let mut session = Sqlite::open(&Url::parse("jdbc:sqlite::memory:").unwrap()).unwrap();
         let run = |session: &mut Sqlite, step| {
@@ -283,7 +282,7 @@ mod tests {
         session
     }
 
-    /// How many rows break each condition.
+    /// The violated conditions, each with the number of violations.
     fn violations(session: &mut Sqlite) -> Vec<(u32, i64)> {
         let mut rows = Rows::new();
         let mut count = |condition: &Condition| {
@@ -294,7 +293,7 @@ mod tests {
         all.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Faults, each with the conditions that it breaks and by how many rows.
+    /// Updates that break conditions, with the conditions and the number of violations of each.
     const FAULTS: [(&str, &[(u32, i64)]); 13] = [
         (
             "update bmsql_warehouse set w_ytd = w_ytd + 0.01",
@@ -354,9 +353,9 @@ mod tests {
     ];
 
     #[test]
-    fn a_statement_is_narrowed_at_every_table() {
+    fn a_statement_is_restricted_at_every_table() {
         assert_eq!(
-            of_warehouses(
+            restricted_to(
                 "select 1 from bmsql_oorder join bmsql_order_line\n  on o_id = ol_o_id",
                 &Warehouses::Each(vec![3, 7])
             ),
@@ -367,15 +366,15 @@ mod tests {
         let without_history = |one: &&Condition| !one.breaches.contains("bmsql_history");
         for condition in CONDITIONS.iter().filter(without_history) {
             let tables = condition.breaches.matches("bmsql_").count();
-            let narrowed = of_warehouses(condition.breaches, &Warehouses::Between(2, 9));
-            let narrow = narrowed.matches("_id between 2 and 9) bmsql_").count();
-            assert_eq!(narrow, tables, "{narrowed}");
+            let restricted = restricted_to(condition.breaches, &Warehouses::Between(2, 9));
+            let count = restricted.matches("_id between 2 and 9) bmsql_").count();
+            assert_eq!(count, tables, "{restricted}");
         }
     }
 
-    /// A fault of the only warehouse is found in a sample with it, and in no other.
+    /// The only warehouse has a fault: statements restricted to other warehouses do not find it.
     #[test]
-    fn a_fault_is_found_where_its_warehouse_is_looked_at() {
+    fn a_fault_is_found_only_in_its_own_warehouse() {
         let mut session = loaded();
         let mut rows = Rows::new();
         session
@@ -390,7 +389,7 @@ mod tests {
             (Warehouses::Between(1, 50), 1),
             (Warehouses::Between(51, 100), 0),
         ] {
-            let statement = of_warehouses(CONDITIONS[1].violations, &warehouses);
+            let statement = restricted_to(CONDITIONS[1].violations, &warehouses);
             session.run(&statement, &mut rows).unwrap();
             assert_eq!(rows.int(0, 0), Ok(wanted), "{statement}");
         }
@@ -405,7 +404,8 @@ mod tests {
             run(&mut session, "savepoint whole").unwrap();
             assert_eq!(run(&mut session, fault), Ok(1), "{fault}");
             let mut found = violations(&mut session);
-            // An order that is taken for delivered breaks it by each of its lines.
+            // The changed order violates condition 7 with each of its lines; their number is
+            // random.
             let lines = |(number, count): &mut (u32, i64)| {
                 if *number == 7 && wanted.contains(&(7, 0)) && (5..=15).contains(count) {
                     *count = 0;

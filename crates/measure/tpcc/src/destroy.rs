@@ -1,100 +1,87 @@
-//! Drops the tables, when they are ours or BenchmarkSQL's.
+//! Drops the tables of a database, if Saiga or BenchmarkSQL made them.
+//!
+//! [`plan`] inspects the database and refuses foreign tables and running loads;
+//! [`DropPlan::drop_all`] executes `tableDrops.sql` and verifies that nothing is left.
 
 use std::path::Path;
 
-use crate::build::{self, Begin, BuildError};
+use crate::build::{self, BuildError, StartAt};
 use crate::db::{ConnectError, Session, SqlError};
 use crate::script::{self, Script, ScriptError, Step};
 use crate::state::{self, State};
 use crate::table::Table;
 
-/// What is to be dropped, seen and not yet touched.
+/// The tables that will be dropped.
 #[derive(Debug)]
-pub struct Doomed {
-    /// What is there.
+pub struct DropPlan {
+    /// The state of the database before the tables are dropped.
     pub state: State,
     script: Script,
 }
 
-/// Why nothing, or not everything, was dropped.
+/// The tables, or some of them, were not dropped.
 #[derive(Debug, thiserror::Error)]
 pub enum DestroyError {
-    /// There is no session.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// A file of statements cannot be read.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// The database could not be asked for its state.
+    /// The state of the database could not be read.
     #[error("bmsql_config: {0}")]
     Config(#[from] SqlError),
-    /// It is not ours, or somebody loads it.
+    /// The origin of the tables is unknown, or a process loads them.
     #[error("{0}")]
     Refused(BuildError),
-    /// A statement failed.
-    #[error("{file}: statement {number} failed: {error}; what comes before it is dropped")]
+    #[error("{file}: statement {number} failed: {error}; the statements before it were executed")]
     Statement {
-        /// The file.
         file: String,
-        /// From one.
+        /// Number of the statement, from 1.
         number: usize,
-        /// The server's words.
         error: SqlError,
     },
-    /// The file forgets some of them.
-    #[error("{file} does not drop {}; correct it, or drop them by hand", Table::list(.left))]
-    Left {
-        /// The file.
-        file: String,
-        /// Those.
-        left: Vec<Table>,
-    },
+    /// The script does not drop all tables.
+    #[error("{file} does not drop {}; correct the file, or drop the tables by hand", Table::list(.left))]
+    NotDropped { file: String, left: Vec<Table> },
 }
 
-/// Looks at what would be dropped; `None` when nothing is there. `own_sql` and `db` are as for a
-/// build, `who` is the mark of this host and process.
-///
-/// # Errors
-/// [`DestroyError`].
-pub fn look(
+/// Inspects the database; `None` if there are no tables. `own_sql` and `db` are as for a build;
+/// `owner` identifies this host and process.
+pub fn plan(
     session: &mut dyn Session,
     own_sql: Option<&Path>,
     db: &str,
-    who: &str,
-) -> Result<Option<Doomed>, DestroyError> {
+    owner: &str,
+) -> Result<Option<DropPlan>, DestroyError> {
     let state = state::look(session)?;
     match &state {
         State::Empty { .. } => return Ok(None),
-        State::NotOurs { tables } => {
+        State::Unidentified { tables } => {
             let tables = tables.clone();
-            return Err(DestroyError::Refused(BuildError::NotOurs { tables }));
+            return Err(DestroyError::Refused(BuildError::Unidentified { tables }));
         }
-        State::Begun(ledger) => {
-            build::check_nobody_loads(ledger, who).map_err(DestroyError::Refused)?;
-            let jobs = ledger.jobs(|_| true);
-            build::check_nobody_holds(session, ledger, &jobs, who)
+        State::InProgress(progress) => {
+            build::check_no_local_loader(progress, owner).map_err(DestroyError::Refused)?;
+            let jobs = progress.jobs(|_| true);
+            build::check_not_locked(session, progress, &jobs, owner)
                 .map_err(DestroyError::Refused)?;
         }
-        State::Torn { .. } | State::Blank | State::Complete(_) => {}
+        State::TablesMissing { .. } | State::ConfigEmpty | State::Complete(_) => {}
     }
     let script = script::find(own_sql, db, Step::TableDrops)?;
-    Ok(Some(Doomed { state, script }))
+    Ok(Some(DropPlan { state, script }))
 }
 
-impl Doomed {
-    /// The file of the statements that drop it.
+impl DropPlan {
+    /// The file of the DROP statements.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.script.source
     }
 
-    /// Drops it.
-    ///
-    /// # Errors
-    /// [`DestroyError`].
+    /// Drops the tables. Stops at the first statement that fails.
     pub fn drop_all(&self, session: &mut dyn Session) -> Result<(), DestroyError> {
         let file = || self.script.source.clone();
-        build::run_script(session, &self.script, Begin::AtFirst, &mut |_, _| Ok(())).map_err(
+        build::run_script(session, &self.script, StartAt::First, &mut |_, _| Ok(())).map_err(
             |failed| {
                 let (number, error) = (failed.number, failed.error);
                 DestroyError::Statement {
@@ -106,13 +93,13 @@ impl Doomed {
         )?;
         let left = match state::look(session)? {
             State::Empty { .. } => return Ok(()),
-            State::NotOurs { tables } => tables,
-            State::Torn { missing } => Table::ALL
+            State::Unidentified { tables } => tables,
+            State::TablesMissing { missing } => Table::ALL
                 .into_iter()
                 .filter(|table| !missing.contains(table))
                 .collect(),
-            State::Blank | State::Begun(_) | State::Complete(_) => Table::ALL.to_vec(),
+            State::ConfigEmpty | State::InProgress(_) | State::Complete(_) => Table::ALL.to_vec(),
         };
-        Err(DestroyError::Left { file: file(), left })
+        Err(DestroyError::NotDropped { file: file(), left })
     }
 }

@@ -1,4 +1,5 @@
-//! TPC-C: population, load, transactions and checks, on BenchmarkSQL 5's schema and props files.
+//! TPC-C on BenchmarkSQL 5's schema and props files: population, load, transactions, driver,
+//! checks and results.
 
 pub mod build;
 pub mod check;

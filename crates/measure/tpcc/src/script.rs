@@ -1,33 +1,30 @@
-//! The statements that make, finish and drop the tables: files that a user can replace.
+//! The SQL scripts that create, complete and drop the tables. Users can replace them.
 //!
-//! As with BenchmarkSQL's `runSQL.sh`, a step is looked for in `sql.DB/STEP.sql`, then in
-//! `sql.common/STEP.sql`; first in the user's own folder, then among those built in. In a file
-//! `;` at the end of a line ends a statement, `\;` stands for a semicolon inside one, and a line
-//! that begins with `--` is a comment. A file without a statement is a step that does nothing.
+//! As with BenchmarkSQL's `runSQL.sh`, the script of a step is `sql.DB/STEP.sql`, or else
+//! `sql.common/STEP.sql`; the user's folder is searched before the built-in files. In a file, `;`
+//! at the end of a line ends a statement, `\;` is a semicolon inside a statement, and a line that
+//! begins with `--` is a comment. An empty file is a step that does nothing.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A step of making or dropping the database.
+/// A step of creating or dropping the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Before the load.
+    /// Before the load; all others but `TableDrops` come after it.
     TableCreates,
-    /// After it, as the next ones.
     IndexCreates,
-    /// References between tables.
     ForeignKeys,
-    /// Numbers for rows that runs add to HISTORY.
+    /// Numbers for the rows that runs add to HISTORY.
     ExtraHistId,
-    /// Statistics for the planner.
+    /// Statistics for the query planner.
     BuildFinish,
-    /// The end of everything.
     TableDrops,
 }
 
 impl Step {
-    /// Those after a load, in their order.
+    /// The steps after a load, in their order.
     pub const AFTER_LOAD: [Self; 4] = [
         Self::IndexCreates,
         Self::ForeignKeys,
@@ -35,7 +32,7 @@ impl Step {
         Self::BuildFinish,
     ];
 
-    /// Its file's name without `.sql`.
+    /// The name of the script without `.sql`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -49,29 +46,23 @@ impl Step {
     }
 }
 
-/// A step's statements and where they come from.
+/// The statements of a step and their origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// The user's file, or the name of one that is built in.
+    /// The path of the user's file, or the name of a built-in one.
     pub source: String,
-    /// In their order, without the semicolons that end them.
+    /// Without the semicolons that end them.
     pub statements: Vec<String>,
 }
 
-/// A step that cannot be had.
+/// A script that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// The user's file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
+    Unreadable { path: PathBuf, error: io::Error },
 }
 
-/// The files that are built in: folder, step, text.
+/// The built-in files as folder, step and text.
 macro_rules! built_in {
     ($($folder:literal / $step:literal),* $(,)?) => {
         [$((
@@ -103,10 +94,8 @@ const BUILT_IN: [(&str, &str, &str); 18] = built_in![
     "sql.sqlite" / "tableDrops",
 ];
 
-/// Finds a step for the database system that `db=` names; `own` is the user's folder.
-///
-/// # Errors
-/// [`ScriptError`], when a file is there and cannot be read.
+/// Finds the script of a step for the database system `db`; `own` is the user's folder. Fails if
+/// the user's file exists and cannot be read.
 pub fn find(own: Option<&Path>, db: &str, step: Step) -> Result<Script, ScriptError> {
     let folders = [format!("sql.{db}"), "sql.common".to_owned()];
     for folder in own
@@ -127,7 +116,7 @@ pub fn find(own: Option<&Path>, db: &str, step: Step) -> Result<Script, ScriptEr
     Ok(built_in(&folders, step))
 }
 
-/// `sql.common` has every step.
+/// Finds a built-in script; `sql.common` has one for every step.
 fn built_in(folders: &[String], step: Step) -> Script {
     let known = |folder: &&String| {
         let mut all = BUILT_IN.into_iter();
@@ -141,10 +130,9 @@ fn built_in(folders: &[String], step: Step) -> Script {
     }
 }
 
-/// Splits a file into its statements.
 fn statements(text: &str) -> Vec<String> {
     let (mut all, mut one) = (Vec::new(), String::new());
-    // Some editors begin a file with the mark of its encoding.
+    // Some editors begin a file with a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for line in text.lines().map(str::trim_end) {
         if line.trim_start().starts_with("--") || (line.is_empty() && one.is_empty()) {
@@ -162,19 +150,18 @@ fn statements(text: &str) -> Vec<String> {
             all.push(std::mem::take(&mut one));
         }
     }
-    all.push(one); // The last one may lack its end.
+    all.push(one); // The last statement may lack its semicolon.
     all.retain(|statement| !is_empty(statement));
     all
 }
 
-/// Whether a statement consists of comments only. Comments of MySQL that begin with `!` are
-/// executed.
+/// Whether a statement consists only of comments. MySQL executes comments that begin with `!`.
 fn is_empty(statement: &str) -> bool {
     let mut rest = statement.trim_start();
     while let Some(comment) = rest.strip_prefix("/*") {
         let is_run = ["!", "M!"].iter().any(|mark| comment.starts_with(mark));
         match comment.split_once("*/") {
-            Some((_, behind)) if !is_run => rest = behind.trim_start(),
+            Some((_, after)) if !is_run => rest = after.trim_start(),
             Some(_) | None => return false,
         }
     }
@@ -201,7 +188,7 @@ mod tests {
         );
     }
 
-    /// Servers refuse an empty query, and a mark of the encoding.
+    /// Servers refuse an empty query and a byte order mark.
     #[test]
     fn a_file_without_a_statement_is_a_step_that_does_nothing() {
         for text in [
@@ -215,7 +202,7 @@ mod tests {
         ] {
             assert_eq!(statements(text), [""; 0], "{text:?}");
         }
-        // MySQL runs what stands in these; and the server says what is wrong with the last.
+        // MySQL executes the first two. The third is sent, so that the server reports the error.
         for text in [
             "/*!40000 select 1 */",
             "/*M!100000 select 1 */",
@@ -258,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_users_file_replaces_ours_and_its_own_database_comes_first() {
+    fn a_users_file_replaces_a_built_in_one_and_its_own_system_comes_first() {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path();
         let put = |path: &str, text: &str| {

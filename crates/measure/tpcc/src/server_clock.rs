@@ -1,10 +1,10 @@
-//! The server's clock against this host's.
+//! Measures the offset between the server's clock and this host's.
 //!
-//! Load hosts begin at an instant that each of them reads from its own clock. All of them have a
-//! connection to the server, whose clock is thereby common to them; no port is opened for it. The
-//! server reads its clock between our sending and our receiving, so an answer bounds the offset to
-//! half of its round trip, and the shortest round trip bounds it best (as in NTP, RFC 5905 §8).
-//! Deliberately absent: how the clocks drift apart during a run.
+//! Load hosts start at the same time of their own clocks. The server's clock is common to all of
+//! them, and the connection to it exists anyway. The server reads its clock between the sending of
+//! a query and the receipt of its answer, so the offset is known to half of the round trip; the
+//! shortest round trip gives the best bound (as in NTP, RFC 5905 §8). Deliberately absent: clock
+//! drift during a run.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,35 +14,33 @@ use crate::db::rows::Rows;
 use crate::db::{Session, SqlError};
 use crate::props::Engine;
 
-/// How often the server is asked.
-const QUESTIONS: u32 = 16;
-/// Both clocks are read in whole microseconds, and PostgreSQL before 14 computes in floating point.
+/// Number of queries per measurement.
+const QUERIES: u32 = 16;
+/// Error of the readings: both clocks count whole microseconds, and PostgreSQL before 14 computes
+/// in floating point.
 const RESOLUTION_US: u64 = 2;
 
-/// How far the server's clock is from this host's.
+/// The offset of the server's clock from this host's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offset {
     /// Microseconds by which the server's clock is ahead; negative where it is behind.
     pub server_ahead_us: i64,
-    /// Largest error of `server_ahead_us`, in microseconds.
+    /// Largest error of `server_ahead_us`.
     pub within_us: u64,
 }
 
-/// How far the starts of workers were apart that began at the same instant of their own clocks.
+/// Bounds on the difference between the start times of workers that started at the same time of
+/// their own clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Apart {
-    /// Lower bound of the distance of the two that were farthest apart, in microseconds.
+pub struct StartSpread {
+    /// Lower bound, for the two workers that are farthest apart.
     pub least_us: u64,
-    /// Upper bound of the distance, in microseconds.
     pub most_us: u64,
 }
 
-/// Asks the server for its clock. `None` where there is no server, as with SQLite.
-///
-/// # Errors
-/// [`SqlError`].
+/// Measures the offset. `None` for SQLite, which has no server, and if no query gave a result.
 pub fn measure(session: &mut dyn Session) -> Result<Option<Offset>, SqlError> {
-    let question = match session.server().engine {
+    let query = match session.server().engine {
         Engine::MySql => "select timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))",
         Engine::Postgres | Engine::OpenGauss => {
             "select cast(extract(epoch from clock_timestamp()) * 1000000 as bigint)"
@@ -50,26 +48,26 @@ pub fn measure(session: &mut dyn Session) -> Result<Option<Offset>, SqlError> {
         Engine::Sqlite => return Ok(None),
     };
     let mut rows = Rows::new();
-    nearest(unix_us, || {
-        session.run(question, &mut rows)?;
+    best_offset(unix_us, || {
+        session.run(query, &mut rows)?;
         rows.int(0, 0)
     })
 }
 
-/// This host's clock.
+/// This host's clock, in microseconds since 1970.
 fn unix_us() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     i64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The offset that the shortest round trip shows. `None` when this host's clock was set back during
-/// every one.
-fn nearest<E>(
+/// The offset by the shortest round trip. `None` if this host's clock was set back during every
+/// query.
+fn best_offset<E>(
     own_us: impl Fn() -> i64,
     mut server_us: impl FnMut() -> Result<i64, E>,
 ) -> Result<Option<Offset>, E> {
     let mut best: Option<Offset> = None;
-    for _ in 0..QUESTIONS {
+    for _ in 0..QUERIES {
         let sent_us = own_us();
         let answer_us = server_us()?;
         let Ok(round_trip_us) = u64::try_from(own_us().saturating_sub(sent_us)) else {
@@ -87,9 +85,9 @@ fn nearest<E>(
     Ok(best)
 }
 
-/// Of workers with these offsets; `None` of fewer than two.
+/// The start spread of workers with these offsets; `None` for fewer than two.
 #[must_use]
-pub fn apart(offsets: &[Offset]) -> Option<Apart> {
+pub fn start_spread(offsets: &[Offset]) -> Option<StartSpread> {
     let pairs = offsets.iter().enumerate().flat_map(|(at, one)| {
         let others = offsets.iter().skip(at + 1);
         others.map(move |other| {
@@ -97,11 +95,11 @@ pub fn apart(offsets: &[Offset]) -> Option<Apart> {
             (shift_us, one.within_us.saturating_add(other.within_us))
         })
     });
-    let bounds = pairs.map(|(shift_us, within_us)| Apart {
+    let bounds = pairs.map(|(shift_us, within_us)| StartSpread {
         least_us: shift_us.saturating_sub(within_us),
         most_us: shift_us.saturating_add(within_us),
     });
-    bounds.reduce(|a, b| Apart {
+    bounds.reduce(|a, b| StartSpread {
         least_us: a.least_us.max(b.least_us),
         most_us: a.most_us.max(b.most_us),
     })
@@ -114,9 +112,9 @@ mod tests {
 
     use super::*;
 
-    /// A server whose clock is `ahead_us` ahead of ours, asked on ways there and back that take so
-    /// many microseconds, one after the other.
-    fn asked(ahead_us: i64, ways: &[(i64, i64)]) -> Option<Offset> {
+    /// Measures a server with a clock that is `ahead_us` ahead of this host's. `ways` are the
+    /// microseconds that a query and its answer take, one pair for each round trip in turn.
+    fn measured(ahead_us: i64, ways: &[(i64, i64)]) -> Option<Offset> {
         let now_us = Cell::new(1_763_690_459_000_000);
         let mut ways = ways.iter().cycle();
         let server = || {
@@ -125,7 +123,7 @@ mod tests {
             now_us.set(read_us + back);
             Ok::<i64, Infallible>(read_us + ahead_us)
         };
-        nearest(|| now_us.get(), server).unwrap()
+        best_offset(|| now_us.get(), server).unwrap()
     }
 
     #[test]
@@ -137,43 +135,43 @@ mod tests {
                 within_us,
             })
         };
-        assert_eq!(asked(2_500_000, &ways), offset(2_499_990, 52));
-        assert_eq!(asked(-2_500_000, &ways), offset(-2_500_010, 52));
-        // However uneven the ways are, the offset is within its bound.
+        assert_eq!(measured(2_500_000, &ways), offset(2_499_990, 52));
+        assert_eq!(measured(-2_500_000, &ways), offset(-2_500_010, 52));
+        // Whatever the ratio of the two ways, the true offset is within the bound.
         for way in [(100, 0), (0, 100), (50, 50), (0, 1)] {
-            let found = asked(7000, &[way]).unwrap();
+            let found = measured(7000, &[way]).unwrap();
             let off_us = found.server_ahead_us.abs_diff(7000);
             assert!(off_us <= found.within_us, "{way:?}: {found:?}");
         }
     }
 
     #[test]
-    fn a_clock_that_is_set_back_shows_nothing() {
-        assert_eq!(asked(0, &[(5, -10)]), None);
-        let between = asked(3000, &[(5, -10), (10, 10)]).unwrap();
+    fn a_clock_that_is_set_back_gives_no_result() {
+        assert_eq!(measured(0, &[(5, -10)]), None);
+        let between = measured(3000, &[(5, -10), (10, 10)]).unwrap();
         assert_eq!((between.server_ahead_us, between.within_us), (3000, 12));
     }
 
     #[test]
-    fn a_server_that_does_not_answer_shows_nothing() {
-        assert_eq!(nearest(|| 0, || Err("gone")), Err("gone"));
+    fn an_error_of_the_server_is_returned() {
+        assert_eq!(best_offset(|| 0, || Err("gone")), Err("gone"));
     }
 
     #[test]
-    fn workers_are_apart_by_their_offsets_and_at_most_by_their_bounds() {
+    fn the_start_spread_follows_from_offsets_and_their_errors() {
         let of = |all: &[(i64, u64)]| {
             let offsets = all.iter().map(|(server_ahead_us, within_us)| Offset {
                 server_ahead_us: *server_ahead_us,
                 within_us: *within_us,
             });
-            let apart = apart(&offsets.collect::<Vec<_>>());
-            apart.map(|apart| (apart.least_us, apart.most_us))
+            let spread = start_spread(&offsets.collect::<Vec<_>>());
+            spread.map(|spread| (spread.least_us, spread.most_us))
         };
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[(5, 1)]), None);
         assert_eq!(of(&[(-3000, 10), (2000, 30)]), Some((4960, 5040)));
         assert_eq!(of(&[(100, 50), (90, 50)]), Some((0, 110)));
-        // The second is surely apart from the first, and the third may be farther.
+        // The second worker is certainly apart from the first; the third may be farther away.
         let three = [(0, 10), (1000, 10), (500, 4000)];
         assert_eq!(of(&three), Some((980, 4510)));
         assert_eq!(

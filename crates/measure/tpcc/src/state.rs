@@ -1,9 +1,10 @@
-//! What a database holds of TPC-C: nothing, a load that is not complete, or all of it.
+//! The state of a database: no tables, a load in progress, or a complete load.
 //!
-//! A load writes into `bmsql_config` how far it is, so that a half-loaded database is never taken
-//! for a whole one and can be completed. Beside the rows of BenchmarkSQL it has `saiga_build`
-//! (how far), `saiga_seed` and `saiga_time` (from which all rows follow), and while rows are loaded
-//! `saiga_job_N` for each job: job 0 is ITEM, job n warehouse n, as in BenchmarkSQL.
+//! A load records its progress in `bmsql_config`, so that an incomplete database is not mistaken
+//! for a complete one and the load can be resumed. In addition to BenchmarkSQL's rows the table has
+//! `saiga_build` (the stage), `saiga_seed` and `saiga_time` (the origin of all rows), and, while
+//! rows are loaded, `saiga_job_N` for each job: job 0 is ITEM, job N is warehouse N, as in
+//! BenchmarkSQL.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,96 +17,84 @@ use crate::script::Step;
 use crate::spec::nurand::Constants;
 use crate::table::Table;
 
-/// What is there.
+/// The state of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// None of the tables.
     Empty {
-        /// Tables that other TPC-C tools make.
-        strangers: Vec<String>,
+        /// Tables that other TPC-C tools create.
+        other_tools: Vec<String>,
     },
-    /// Some of the tables, without `bmsql_config`: not made by us, nor by BenchmarkSQL.
-    NotOurs {
-        /// Those that are there.
-        tables: Vec<Table>,
-    },
-    /// Some of the tables, `bmsql_config` among them.
-    Torn {
-        /// Those that are missing.
-        missing: Vec<Table>,
-    },
-    /// All tables, and nothing in `bmsql_config`.
-    Blank,
-    /// A load of ours that is not complete.
-    Begun(Ledger),
-    /// All of it, as far as whoever loaded it says.
-    Complete(Loaded),
+    /// Some of the tables without `bmsql_config`: neither Saiga nor BenchmarkSQL created them.
+    Unidentified { tables: Vec<Table> },
+    /// `bmsql_config` exists and other tables are missing.
+    TablesMissing { missing: Vec<Table> },
+    /// All tables exist and `bmsql_config` is empty.
+    ConfigEmpty,
+    /// A load by Saiga that is not complete.
+    InProgress(LoadProgress),
+    /// A complete load, according to `bmsql_config`.
+    Complete(LoadInfo),
 }
 
-/// What a load says about itself.
+/// The parameters of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Loaded {
-    /// How many warehouses there are, or are to be.
+pub struct LoadInfo {
+    /// Number of warehouses, loaded or to be loaded.
     pub warehouses: u32,
-    /// The constants of NURand.
+    /// NURand constants of the load (C-Load).
     pub constants: Constants,
-    /// From which all rows follow; `None` when BenchmarkSQL loaded it.
+    /// The origin of the rows; `None` for a load by BenchmarkSQL.
     pub origin: Option<Origin>,
 }
 
-/// From which all rows follow, beside the number of warehouses.
+/// The parameters of [`Population`] from which all rows follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
-    /// As given to [`Population`].
     pub seed: u64,
-    /// In seconds since 1970, as given to [`Population`].
+    /// Date of the load, in seconds since 1970.
     pub time: i64,
 }
 
-/// How far a load is.
+/// The progress of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ledger {
-    /// What it says about itself.
-    pub loaded: Loaded,
-    /// How far.
+pub struct LoadProgress {
+    pub info: LoadInfo,
     pub stage: Stage,
-    /// Its jobs, while rows are loaded.
+    /// The jobs by number; empty after the rows are loaded.
     pub jobs: BTreeMap<u32, Job>,
 }
 
-/// How far a load is.
+/// A stage of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Rows are loaded.
+    /// Rows are being loaded.
     Rows,
-    /// All rows are there; so many statements of this step are done.
+    /// All rows are loaded, and this many statements of the step were executed.
     Step(Step, usize),
 }
 
-/// How far a job is.
+/// The state of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
-    /// Nobody has begun it.
     Open,
-    /// Somebody has, and has not ended it: its mark, as [`build::owner`](crate::build::owner) has it.
+    /// A process has begun the job: its mark, as in [`build::owner`](crate::build::owner).
     Taken(String),
-    /// Its rows are there.
     Done,
 }
 
-/// Names in `bmsql_config`.
+// Names in `bmsql_config`.
 const BUILD: &str = "saiga_build";
 const SEED: &str = "saiga_seed";
 const TIME: &str = "saiga_time";
 const JOB: &str = "saiga_job_";
-/// Values there.
+// Values of `saiga_build` and of jobs.
 const ROWS: &str = "rows";
 const COMPLETE: &str = "complete";
 const OPEN: &str = "open";
 const DONE: &str = "done";
 
-/// Tables of other tools: go-tpc, sysbench-tpcc, HammerDB, BenchBase, BenchmarkSQL 4.
-const STRANGERS: [&str; 9] = [
+/// Tables of go-tpc, sysbench-tpcc, HammerDB, BenchBase and BenchmarkSQL 4.
+const OTHER_TOOLS: [&str; 9] = [
     "warehouse",
     "district",
     "customer",
@@ -117,14 +106,14 @@ const STRANGERS: [&str; 9] = [
     "stock",
 ];
 
-/// What else may have made a table seem to be missing.
-pub const NOT_SHOWN: &str =
-    "if they are there, GRANT the user of user= its rights on them; if not, ";
+/// Advice for tables that seem to be missing: the user may lack rights on them.
+pub const IF_THEY_EXIST: &str = "if they exist, GRANT the user of user= rights on them; if not, ";
 
-/// Looks.
+/// Reads the state of a database.
 ///
 /// # Errors
-/// [`SqlError`]; [`SqlError::Unexpected`] when `bmsql_config` makes no sense.
+/// [`SqlError::Unexpected`] if `bmsql_config` has values that no load writes; else the error of the
+/// server.
 pub fn look(session: &mut dyn Session) -> Result<State, SqlError> {
     let mut rows = Rows::new();
     let names = table_names(session, &mut rows)?;
@@ -134,23 +123,23 @@ pub fn look(session: &mut dyn Session) -> Result<State, SqlError> {
     if present.is_empty() {
         let known = names
             .into_iter()
-            .filter(|name| STRANGERS.contains(&name.as_str()));
+            .filter(|name| OTHER_TOOLS.contains(&name.as_str()));
         return Ok(State::Empty {
-            strangers: known.collect(),
+            other_tools: known.collect(),
         });
     }
     if missing.contains(&Table::Config) {
-        return Ok(State::NotOurs { tables: present });
+        return Ok(State::Unidentified { tables: present });
     }
     if !missing.is_empty() {
-        return Ok(State::Torn { missing });
+        return Ok(State::TablesMissing { missing });
     }
     session.run("select cfg_name, cfg_value from bmsql_config", &mut rows)?;
     of_config(&rows)
 }
 
-/// Names of the tables in this database, in lower case. MySQL tells a user of those alone to which
-/// it has rights; PostgreSQL's catalog has all, other than `information_schema`.
+/// Names of the tables in this database, in lower case. MySQL lists only tables on which the user
+/// has rights. PostgreSQL's `information_schema` does the same; its catalog lists all.
 fn table_names(session: &mut dyn Session, rows: &mut Rows) -> Result<Vec<String>, SqlError> {
     let sql = match session.server().engine {
         Engine::MySql => {
@@ -174,7 +163,7 @@ fn of_config(rows: &Rows) -> Result<State, SqlError> {
         values.insert(rows.text(row, 0)?, rows.text(row, 1)?);
     }
     if values.is_empty() {
-        return Ok(State::Blank);
+        return Ok(State::ConfigEmpty);
     }
     let build = values.get(BUILD).copied();
     let origin = match build {
@@ -184,7 +173,7 @@ fn of_config(rows: &Rows) -> Result<State, SqlError> {
             time: number(&values, TIME)?,
         }),
     };
-    let loaded = Loaded {
+    let loaded = LoadInfo {
         warehouses: number(&values, "warehouses")?,
         constants: Constants {
             last_name: number_up_to(255, &values, "nURandCLast")?,
@@ -196,7 +185,7 @@ fn of_config(rows: &Rows) -> Result<State, SqlError> {
     let stage = match build {
         None | Some(COMPLETE) => return Ok(State::Complete(loaded)),
         Some(ROWS) => Stage::Rows,
-        Some(text) => step(text).ok_or_else(|| nonsense(BUILD, Some(text)))?,
+        Some(text) => step(text).ok_or_else(|| invalid(BUILD, Some(text)))?,
     };
     let jobs = values.iter().filter_map(|(name, value)| {
         let number = name.strip_prefix(JOB)?;
@@ -204,12 +193,12 @@ fn of_config(rows: &Rows) -> Result<State, SqlError> {
             number
                 .parse()
                 .map(|n| (n, job(value)))
-                .map_err(|_| nonsense(name, Some(value))),
+                .map_err(|_| invalid(name, Some(value))),
         )
     });
     let jobs = jobs.collect::<Result<_, _>>()?;
-    Ok(State::Begun(Ledger {
-        loaded,
+    Ok(State::InProgress(LoadProgress {
+        info: loaded,
         stage,
         jobs,
     }))
@@ -218,22 +207,22 @@ fn of_config(rows: &Rows) -> Result<State, SqlError> {
 fn number<T: std::str::FromStr>(values: &BTreeMap<&str, &str>, name: &str) -> Result<T, SqlError> {
     let value = values.get(name).copied();
     let number = value.and_then(|value| value.trim().parse().ok());
-    number.ok_or_else(|| nonsense(name, value))
+    number.ok_or_else(|| invalid(name, value))
 }
 
-/// A constant above its range (§2.1.6.1) would leave a run without any of its own.
+/// Rejects a constant above its range (§2.1.6.1): no C-Run would exist for it.
 fn number_up_to(most: u32, values: &BTreeMap<&str, &str>, name: &str) -> Result<u32, SqlError> {
     let number = number(values, name)?;
     if number > most {
-        return Err(nonsense(name, values.get(name).copied()));
+        return Err(invalid(name, values.get(name).copied()));
     }
     Ok(number)
 }
 
-fn nonsense(name: &str, value: Option<&str>) -> SqlError {
+fn invalid(name: &str, value: Option<&str>) -> SqlError {
     let found = value.map_or("is missing".to_owned(), |value| format!("is {value:?}"));
     SqlError::Unexpected {
-        what: format!("bmsql_config makes no sense: {name} {found}"),
+        what: format!("bmsql_config is invalid: {name} {found}"),
     }
 }
 
@@ -241,11 +230,11 @@ fn job(value: &str) -> Job {
     match value {
         OPEN => Job::Open,
         DONE => Job::Done,
-        who => Job::Taken(who.to_owned()),
+        owner => Job::Taken(owner.to_owned()),
     }
 }
 
-/// `indexCreates 3`.
+/// Parses a stage such as `indexCreates 3`.
 fn step(text: &str) -> Option<Stage> {
     let (name, done) = text.split_once(' ')?;
     let step = Step::AFTER_LOAD
@@ -255,36 +244,37 @@ fn step(text: &str) -> Option<Stage> {
 }
 
 impl fmt::Display for State {
-    /// What is there, and the way to a database that can be used.
+    /// The state, and the way to a usable database.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty { strangers } if strangers.is_empty() => {
-                f.write_str("there are no tables; `saiga bench tpcc build` makes and loads them")
+            Self::Empty { other_tools } if other_tools.is_empty() => {
+                f.write_str("there are no tables; `saiga bench tpcc build` creates and loads them")
             }
-            Self::Empty { strangers } => write!(
+            Self::Empty { other_tools } => write!(
                 f,
-                "it has tables of another TPC-C tool ({}) and none of BenchmarkSQL's; `saiga bench \
-                 tpcc build` makes those beside them",
-                strangers.join(", ")
+                "the database has tables of another TPC-C tool ({}) and none of BenchmarkSQL's; \
+                 `saiga bench tpcc build` creates those beside them",
+                other_tools.join(", ")
             ),
-            Self::NotOurs { tables } => write!(
+            Self::Unidentified { tables } => write!(
                 f,
-                "it has {}, but no bmsql_config: neither Saiga nor BenchmarkSQL made that",
+                "the database has {}, but no bmsql_config: neither Saiga nor BenchmarkSQL created it",
                 Table::list(tables)
             ),
-            Self::Torn { missing } => write!(
+            Self::TablesMissing { missing } => write!(
                 f,
-                "these tables are missing: {}; {NOT_SHOWN}destroy the rest, then build again",
+                "these tables are missing: {}; {IF_THEY_EXIST}destroy the rest, then build again",
                 Table::list(missing)
             ),
-            Self::Blank => f.write_str(
-                "the tables are there and bmsql_config is empty: the load was not begun; destroy \
-                 and build again",
+            Self::ConfigEmpty => f.write_str(
+                "the tables exist and bmsql_config is empty: the load was not begun; destroy and build \
+                 again",
             ),
-            Self::Begun(ledger) => write!(
+            Self::InProgress(progress) => write!(
                 f,
-                "{}; go on with `saiga bench tpcc build --resume`, or destroy it",
-                ledger.in_words()
+                "{}; continue with `saiga bench tpcc build --resume`, or drop the tables with `saiga \
+                 bench tpcc destroy`",
+                progress.describe()
             ),
             Self::Complete(loaded) => write!(f, "{} warehouses are loaded", loaded.warehouses),
         }
@@ -292,7 +282,7 @@ impl fmt::Display for State {
 }
 
 impl fmt::Display for Stage {
-    /// As in `bmsql_config`.
+    /// The value of `saiga_build`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rows => f.write_str(ROWS),
@@ -301,10 +291,7 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Writes the rows of `bmsql_config` for a load at this stage.
-///
-/// # Errors
-/// Those of the sink.
+/// Writes the rows of `bmsql_config` for a load at a stage.
 pub fn write<S: Sink + ?Sized>(
     population: &Population,
     stage: Stage,
@@ -327,41 +314,29 @@ pub fn write<S: Sink + ?Sized>(
     Ok(())
 }
 
-/// Takes a job that is open, in the name of `who`; `false` when somebody else has it.
-///
-/// # Errors
-/// [`SqlError`].
-pub fn take(session: &mut dyn Session, job: u32, who: &str) -> Result<bool, SqlError> {
-    set_job(session, job, OPEN, who)
+/// Takes an open job for `owner`. Returns false if the job is not open.
+pub fn take(session: &mut dyn Session, job: u32, owner: &str) -> Result<bool, SqlError> {
+    set_job(session, job, OPEN, owner)
 }
 
-/// A job of `who` is done; `false` when it was taken back meanwhile.
-///
-/// # Errors
-/// [`SqlError`].
-pub fn done(session: &mut dyn Session, job: u32, who: &str) -> Result<bool, SqlError> {
-    set_job(session, job, who, DONE)
+/// Marks a job of `owner` as done. Returns false if it was reassigned.
+pub fn done(session: &mut dyn Session, job: u32, owner: &str) -> Result<bool, SqlError> {
+    set_job(session, job, owner, DONE)
 }
 
-/// A job that `from` has left becomes that of `who`; `false` when it is done meanwhile, or another's.
-///
-/// # Errors
-/// [`SqlError`].
-pub fn inherit(
+/// Reassigns a job from `from` to `owner`. Returns false if `from` does not hold it any more.
+pub fn reassign(
     session: &mut dyn Session,
     job: u32,
     from: &str,
-    who: &str,
+    owner: &str,
 ) -> Result<bool, SqlError> {
-    set_job(session, job, from, who)
+    set_job(session, job, from, owner)
 }
 
-/// A job of `who`, whose rows are gone, is open again.
-///
-/// # Errors
-/// [`SqlError`].
-pub fn reopen(session: &mut dyn Session, job: u32, who: &str) -> Result<bool, SqlError> {
-    set_job(session, job, who, OPEN)
+/// Opens a job of `owner` again, after its rows were deleted. Returns false if it was reassigned.
+pub fn reopen(session: &mut dyn Session, job: u32, owner: &str) -> Result<bool, SqlError> {
+    set_job(session, job, owner, OPEN)
 }
 
 fn set_job(session: &mut dyn Session, job: u32, from: &str, to: &str) -> Result<bool, SqlError> {
@@ -372,17 +347,14 @@ fn set_job(session: &mut dyn Session, job: u32, from: &str, to: &str) -> Result<
     );
     loop {
         match session.run(&sql, &mut Rows::new()) {
-            // Two that want the same job: the server lets one of them look again.
+            // Two sessions wanted the same job; the server aborted one of them.
             Err(SqlError::Conflict { .. }) => {}
             other => return Ok(other? == 1),
         }
     }
 }
 
-/// The load is at this stage. Jobs end with the rows.
-///
-/// # Errors
-/// [`SqlError`].
+/// Records a stage. The rows of the jobs are deleted when all rows are loaded.
 pub fn advance(session: &mut dyn Session, stage: Stage) -> Result<(), SqlError> {
     set_build(session, &stage.to_string())?;
     if stage == Stage::Step(Step::IndexCreates, 0) {
@@ -392,10 +364,7 @@ pub fn advance(session: &mut dyn Session, stage: Stage) -> Result<(), SqlError> 
     Ok(())
 }
 
-/// Everything is there.
-///
-/// # Errors
-/// [`SqlError`].
+/// Records that the load is complete.
 pub fn complete(session: &mut dyn Session) -> Result<(), SqlError> {
     set_build(session, COMPLETE)
 }
@@ -405,33 +374,35 @@ fn set_build(session: &mut dyn Session, value: &str) -> Result<(), SqlError> {
     session.run(&sql, &mut Rows::new()).map(|_| ())
 }
 
-/// A text as SQL has it. Names of hosts have letters, digits, dots and hyphens.
+/// An SQL literal. Owner marks contain letters, digits, dots, colons, hyphens and underscores;
+/// other characters are removed.
 fn quoted(text: &str) -> String {
     let plain = |c: &char| c.is_ascii_alphanumeric() || ".-:_".contains(*c);
     format!("'{}'", text.chars().filter(plain).collect::<String>())
 }
 
-impl Ledger {
-    /// How far it is.
+impl LoadProgress {
+    /// The progress as a sentence.
     #[must_use]
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         match self.stage {
             Stage::Rows => {
                 let done = self
                     .jobs(|job| *job == Job::Done)
                     .into_iter()
                     .filter(|job| *job > 0);
-                let (done, all) = (done.count(), self.loaded.warehouses);
-                format!("it is half loaded: {done} of {all} warehouses are there")
+                let (done, all) = (done.count(), self.info.warehouses);
+                format!("the load is incomplete: {done} of {all} warehouses are loaded")
             }
             Stage::Step(step, done) => format!(
-                "all rows are there, but the build is not complete: {done} statements of {} were run",
+                "all rows are loaded, but the build is incomplete: {done} statements of {} were \
+                 executed",
                 step.name()
             ),
         }
     }
 
-    /// Numbers of the jobs in a state that `which` knows.
+    /// Numbers of the jobs that satisfy `which`.
     pub fn jobs(&self, which: impl Fn(&Job) -> bool) -> Vec<u32> {
         self.jobs
             .iter()
@@ -468,23 +439,23 @@ mod tests {
     }
 
     #[test]
-    fn a_load_of_benchmarksql_is_believed() {
+    fn a_load_by_benchmarksql_is_complete() {
         let constants = Constants {
             last_name: 7,
             customer: 8,
             item: 9,
         };
-        let loaded = Loaded {
+        let loaded = LoadInfo {
             warehouses: 2,
             constants,
             origin: None,
         };
         assert_eq!(config(&BENCHMARKSQL), Ok(State::Complete(loaded)));
-        assert_eq!(config(&[]), Ok(State::Blank));
+        assert_eq!(config(&[]), Ok(State::ConfigEmpty));
     }
 
     #[test]
-    fn our_loads_say_how_far_they_are() {
+    fn the_progress_of_a_load_is_read() {
         let complete = ours(&[("saiga_build", "complete")]).unwrap();
         let State::Complete(loaded) = complete else {
             panic!("{complete:?}")
@@ -496,30 +467,30 @@ mod tests {
             ("saiga_job_1", "db7:11"),
             ("saiga_job_2", "open"),
         ];
-        let State::Begun(ledger) = ours(&jobs).unwrap() else {
+        let State::InProgress(progress) = ours(&jobs).unwrap() else {
             panic!("not begun")
         };
-        assert_eq!(ledger.stage, Stage::Rows);
+        assert_eq!(progress.stage, Stage::Rows);
         let wanted = [
             (0, Job::Done),
             (1, Job::Taken("db7:11".to_owned())),
             (2, Job::Open),
         ];
-        assert_eq!(ledger.jobs, BTreeMap::from(wanted));
-        assert_eq!(ledger.jobs(|job| *job == Job::Open), [2]);
-        let State::Begun(ledger) = ours(&[("saiga_build", "foreignKeys 3")]).unwrap() else {
+        assert_eq!(progress.jobs, BTreeMap::from(wanted));
+        assert_eq!(progress.jobs(|job| *job == Job::Open), [2]);
+        let State::InProgress(progress) = ours(&[("saiga_build", "foreignKeys 3")]).unwrap() else {
             panic!("not begun")
         };
-        assert_eq!(ledger.stage, Stage::Step(Step::ForeignKeys, 3));
-        assert_eq!(ledger.stage.to_string(), "foreignKeys 3");
+        assert_eq!(progress.stage, Stage::Step(Step::ForeignKeys, 3));
+        assert_eq!(progress.stage.to_string(), "foreignKeys 3");
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn invalid_values_are_named() {
         let said = |found: Result<State, SqlError>| found.unwrap_err().to_string();
         assert_eq!(
             said(config(&[("warehouses", "x")])),
-            "bmsql_config makes no sense: warehouses is \"x\""
+            "bmsql_config is invalid: warehouses is \"x\""
         );
         for (at, most) in [(1, 255), (2, 1023), (3, 8191)] {
             let with = |value: u32| {
@@ -532,22 +503,22 @@ mod tests {
             let (name, beyond) = (BENCHMARKSQL[at].0, most + 1);
             assert_eq!(
                 said(with(beyond)),
-                format!("bmsql_config makes no sense: {name} is \"{beyond}\"")
+                format!("bmsql_config is invalid: {name} is \"{beyond}\"")
             );
         }
         assert_eq!(
             said(config(&[("saiga_build", "rows")])),
-            "bmsql_config makes no sense: saiga_seed is missing"
+            "bmsql_config is invalid: saiga_seed is missing"
         );
         assert_eq!(
             said(ours(&[("saiga_build", "tableDrops 1")])),
-            "bmsql_config makes no sense: saiga_build is \"tableDrops 1\""
+            "bmsql_config is invalid: saiga_build is \"tableDrops 1\""
         );
         assert!(said(ours(&[("saiga_build", "rows"), ("saiga_job_x", "open")])).contains("job_x"));
     }
 
     #[test]
-    fn who_takes_a_job_cannot_end_the_statement() {
+    fn an_owner_mark_cannot_end_the_sql_literal() {
         assert_eq!(quoted("db-7.x:11"), "'db-7.x:11'");
         assert_eq!(quoted("o'x\\"), "'ox'");
     }

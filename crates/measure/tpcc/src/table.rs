@@ -1,32 +1,32 @@
-//! The tables, with BenchmarkSQL's names and its order of columns (`sql.common/tableCreates.sql`).
+//! The tables of the schema, with BenchmarkSQL's names and column order
+//! (`sql.common/tableCreates.sql`).
 
 /// A table of the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Table {
-    /// What the load has chosen: warehouses and the constants of NURand.
+    /// The parameters of the load: number of warehouses and NURand constants. Not a table of TPC-C.
     Config,
-    /// TPC-C §1.3 and §4.3.3.1, as the others.
+    /// TPC-C §1.3 and §4.3.3.1, as all that follow.
     Item,
-    /// One row each.
     Warehouse,
     /// Ten for each warehouse.
     District,
-    /// A row for each item and warehouse.
+    /// One for each item and warehouse.
     Stock,
     /// 3,000 for each district.
     Customer,
     /// One for each customer.
     History,
-    /// One for each customer; ORDER is a word of SQL.
+    /// One for each customer. ORDER is a reserved word of SQL, so the table is `bmsql_oorder`.
     Order,
     /// Five to fifteen for each order.
     OrderLine,
-    /// One for each order that is not delivered.
+    /// One for each undelivered order.
     NewOrder,
 }
 
 impl Table {
-    /// All, in an order that foreign keys allow.
+    /// All tables, in an order that satisfies foreign keys.
     pub const ALL: [Self; 10] = [
         Self::Config,
         Self::Item,
@@ -40,7 +40,7 @@ impl Table {
         Self::NewOrder,
     ];
 
-    /// Those that a warehouse has rows in.
+    /// The tables with rows of each warehouse.
     pub const OF_WAREHOUSE: [Self; 8] = [
         Self::Warehouse,
         Self::District,
@@ -52,7 +52,6 @@ impl Table {
         Self::NewOrder,
     ];
 
-    /// Its name in the database.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -69,14 +68,14 @@ impl Table {
         }
     }
 
-    /// The names of several.
+    /// The table names, separated by commas.
     #[must_use]
     pub fn list(tables: &[Self]) -> String {
         let names: Vec<&str> = tables.iter().map(|table| table.name()).collect();
         names.join(", ")
     }
 
-    /// The name of its CSV file, without what `fileLocation` puts before it.
+    /// The name of the CSV file, without the prefix `fileLocation`.
     #[must_use]
     pub fn csv_name(self) -> &'static str {
         match self {
@@ -93,7 +92,7 @@ impl Table {
         }
     }
 
-    /// The columns that a load fills, in the order of its rows.
+    /// The columns that a load fills, in the order of a row's values.
     #[must_use]
     pub fn columns(self) -> Vec<&'static str> {
         let names = match self {

@@ -1,6 +1,7 @@
-//! A database from its first table to its last: built, broken off, completed, checked, dropped.
+//! One database from its creation to its removal: built, interrupted, resumed, checked, dropped.
 //!
-//! One load serves all of it: making the rows of a warehouse takes seconds without optimisation.
+//! All steps share one load, because generating the rows of a warehouse takes seconds in a debug
+//! build.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use saiga_tpcc::build::{Asked, Build, BuildError, Done, Event, Part};
+use saiga_tpcc::build::{Build, BuildError, BuildOutcome, BuildPart, BuildRequest, Event};
 use saiga_tpcc::check::{Check, CheckError, Report, Scope};
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::db::sqlite::Sqlite;
@@ -21,15 +22,15 @@ use saiga_tpcc::table::Table;
 
 const SEED: u64 = 42;
 const NOW: i64 = 1_790_000_000;
-const WHOLE: Asked = Asked {
-    part: Part::Whole,
+const WHOLE: BuildRequest = BuildRequest {
+    part: BuildPart::Whole,
     warehouses: 1,
     range: None,
     seed: None,
     resume: false,
     by_files: false,
 };
-const RESUME: Asked = Asked {
+const RESUME: BuildRequest = BuildRequest {
     resume: true,
     ..WHOLE
 };
@@ -39,20 +40,25 @@ fn open(path: &Path) -> Result<Box<dyn Session>, ConnectError> {
     Ok(Box::new(Sqlite::open(&url)?))
 }
 
-/// Builds; ends it when so many rows have been sent.
-fn build(path: &Path, asked: Asked, sql: Option<&Path>, rows: u64) -> Result<Done, BuildError> {
+/// Builds a database; stops the build when `rows` rows have been sent.
+fn build(
+    path: &Path,
+    request: BuildRequest,
+    sql: Option<&Path>,
+    rows: u64,
+) -> Result<BuildOutcome, BuildError> {
     let sent = AtomicU64::new(0);
     Build {
         open: &|| open(path),
         db: "sqlite",
         own_sql: sql,
-        asked,
+        request,
         workers: 4,
         fresh_seed: SEED,
         now: NOW,
-        who: "host:999999999",
+        owner: "host:999999999",
         stop: &|| sent.load(Ordering::Relaxed) > rows,
-        on: &|event| {
+        on_event: &|event| {
             if let Event::Rows(more) = event {
                 sent.fetch_add(more, Ordering::Relaxed);
             }
@@ -68,7 +74,7 @@ fn check(path: &Path) -> Result<Report, CheckError> {
         after_load: None,
         scope: Scope::All,
         stop: &|| false,
-        on: &|_, _| (),
+        on_progress: &|_, _| (),
     };
     check.run()
 }
@@ -87,36 +93,37 @@ fn run(session: &mut dyn Session, sql: &str) {
 fn one_database_from_its_first_table_to_its_last() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tpcc.db");
-    is_broken_off_and_known_for_it(&path);
-    stops_at_a_bad_statement_and_says_which(&path, dir.path());
-    is_completed_and_holds_what_the_seed_says(&path);
+    a_stopped_build_is_recognised(&path);
+    a_failed_statement_stops_the_build_and_is_named(&path, dir.path());
+    a_resumed_build_has_the_rows_of_its_seed(&path);
     every_fault_is_found(&path);
-    is_dropped(&path);
+    the_tables_are_dropped(&path);
 }
 
-/// So many rows are those of ITEM and half of STOCK.
-fn is_broken_off_and_known_for_it(path: &Path) {
+/// 150,000 rows are those of ITEM and half of STOCK.
+fn a_stopped_build_is_recognised(path: &Path) {
     let stopped = build(path, WHOLE, None, 150_000).unwrap_err();
     assert!(matches!(stopped, BuildError::Stopped), "{stopped}");
-    let State::Begun(ledger) = state::look(&mut *open(path).unwrap()).unwrap() else {
+    let State::InProgress(progress) = state::look(&mut *open(path).unwrap()).unwrap() else {
         panic!("a load was begun");
     };
-    assert_eq!(ledger.stage, Stage::Rows);
-    assert_eq!(ledger.jobs[&0], Job::Done);
-    assert_eq!(ledger.jobs[&1], Job::Taken("host:999999999".to_owned()));
+    assert_eq!(progress.stage, Stage::Rows);
+    assert_eq!(progress.jobs[&0], Job::Done);
+    assert_eq!(progress.jobs[&1], Job::Taken("host:999999999".to_owned()));
     let refused = build(path, WHOLE, None, u64::MAX).unwrap_err().to_string();
     assert!(
-        refused.starts_with("a load was begun and is not complete: 0 of 1 warehouses are loaded"),
+        refused
+            .starts_with("the load is incomplete: 0 of 1 warehouses are loaded, warehouse 1 was"),
         "{refused}"
     );
     let said = check(path).unwrap_err().to_string();
     assert!(
-        said.starts_with("it is half loaded: 0 of 1 warehouses are there"),
+        said.starts_with("the load is incomplete: 0 of 1 warehouses are loaded; continue with"),
         "{said}"
     );
 }
 
-fn stops_at_a_bad_statement_and_says_which(path: &Path, dir: &Path) {
+fn a_failed_statement_stops_the_build_and_is_named(path: &Path, dir: &Path) {
     let own = dir.join("sql.sqlite");
     fs::create_dir(&own).unwrap();
     let good =
@@ -135,34 +142,37 @@ fn stops_at_a_bad_statement_and_says_which(path: &Path, dir: &Path) {
         failed.contains("\n  create index x on nowhere (y)\n"),
         "{failed}"
     );
-    let State::Begun(ledger) = state::look(&mut *open(path).unwrap()).unwrap() else {
+    let State::InProgress(progress) = state::look(&mut *open(path).unwrap()).unwrap() else {
         panic!("a load was begun");
     };
-    assert_eq!(ledger.stage.to_string(), "indexCreates 1");
-    assert!(ledger.jobs.is_empty());
-    // A process that was killed before it had written the first statement down is followed by one that
-    // finds the index there, and goes on with the second.
+    assert_eq!(progress.stage.to_string(), "indexCreates 1");
+    assert!(progress.jobs.is_empty());
+    // A process that was killed after the first statement, before it recorded it: the next process
+    // finds the index, and continues with the second statement.
     run(
         &mut *open(path).unwrap(),
         "update bmsql_config set cfg_value = 'indexCreates 0' where cfg_name = 'saiga_build'",
     );
     let again = build(path, RESUME, Some(dir), u64::MAX).unwrap_err();
     assert_eq!(again.to_string(), failed);
-    // The first statement is not run again: the index would be there already.
+    // The first statement is not executed again: it would fail, because the index exists.
     fs::write(&file, format!("{good}\ncreate unique index bmsql_oorder_idx1 on bmsql_oorder (o_w_id, o_d_id, o_c_id, o_id);\n")).unwrap();
     let done = build(path, RESUME, Some(dir), u64::MAX).unwrap();
-    let Done::Complete(loaded) = done else {
+    let BuildOutcome::Complete(loaded) = done else {
         panic!("{done:?}")
     };
     assert_eq!(loaded.origin.map(|origin| origin.seed), Some(SEED));
 }
 
-fn is_completed_and_holds_what_the_seed_says(path: &Path) {
+fn a_resumed_build_has_the_rows_of_its_seed(path: &Path) {
     let again = build(path, WHOLE, None, u64::MAX).unwrap_err().to_string();
-    assert!(again.starts_with("it is built already"), "{again}");
+    assert!(
+        again.starts_with("the database is already built"),
+        "{again}"
+    );
     assert!(matches!(
         build(path, RESUME, None, u64::MAX),
-        Ok(Done::Complete(_))
+        Ok(BuildOutcome::Complete(_))
     ));
     let report = check(path).unwrap();
     assert!(report.after_load);
@@ -186,14 +196,14 @@ fn is_completed_and_holds_what_the_seed_says(path: &Path) {
         population.write(table, 1, &mut sum).unwrap();
         assert_eq!(number(&mut *session, sql), sum.sum, "{table:?}");
     }
-    // What is not loaded any more is not in the books.
+    // The rows of the jobs are deleted from bmsql_config.
     assert_eq!(
         number(&mut *session, "select count(*) from bmsql_config"),
         7
     );
 }
 
-/// Adds up one column of whole numbers.
+/// A sink that adds up one column of whole numbers.
 struct Sum {
     column: usize,
     at: usize,
@@ -225,7 +235,7 @@ impl Sink for Sum {
     }
 }
 
-/// Faults of a load, all of them at once, and what must be said about each.
+/// Faults that are made together, each with the rule and the example of its finding.
 const FAULTS: [(&str, &str, &str); 14] = [
     (
         "delete from bmsql_item where i_id = 100000",
@@ -328,7 +338,7 @@ fn every_fault_is_found(path: &Path) {
             .any(|shown| shown.starts_with(example));
         assert!(shown || example.is_empty(), "{fault}: {finding:?}");
     }
-    // After a run there is less to say, and what was loaded is still known.
+    // After a run, fewer rules hold; those that hold are still checked.
     run(
         &mut *open(path).unwrap(),
         "update bmsql_district set d_next_o_id = 3002 where d_id = 1",
@@ -351,13 +361,13 @@ fn every_fault_is_found(path: &Path) {
     fs::rename(&whole, path).unwrap();
 }
 
-fn is_dropped(path: &Path) {
+fn the_tables_are_dropped(path: &Path) {
     let mut session = open(path).unwrap();
-    let doomed = destroy::look(&mut *session, None, "sqlite", "host:1")
+    let plan = destroy::plan(&mut *session, None, "sqlite", "host:1")
         .unwrap()
         .unwrap();
-    assert!(matches!(doomed.state, State::Complete(_)));
-    doomed.drop_all(&mut *session).unwrap();
+    assert!(matches!(plan.state, State::Complete(_)));
+    plan.drop_all(&mut *session).unwrap();
     assert_eq!(
         number(
             &mut *session,
@@ -366,32 +376,32 @@ fn is_dropped(path: &Path) {
         0
     );
     assert!(
-        destroy::look(&mut *session, None, "sqlite", "host:1")
+        destroy::plan(&mut *session, None, "sqlite", "host:1")
             .unwrap()
             .is_none()
     );
     run(&mut *session, "create table bmsql_item (i_id integer)");
-    let refused = destroy::look(&mut *session, None, "sqlite", "host:1")
+    let refused = destroy::plan(&mut *session, None, "sqlite", "host:1")
         .unwrap_err()
         .to_string();
     assert!(
-        refused.starts_with("it has bmsql_item, but no bmsql_config"),
+        refused.starts_with("the database has bmsql_item, but no bmsql_config"),
         "{refused}"
     );
 }
 
 #[test]
-fn hosts_share_jobs_and_none_has_two_owners() {
+fn each_job_has_at_most_one_owner() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tpcc.db");
-    let tables = Asked {
-        part: Part::Tables,
+    let tables = BuildRequest {
+        part: BuildPart::Tables,
         warehouses: 3,
         ..WHOLE
     };
     assert!(matches!(
         build(&path, tables, None, u64::MAX),
-        Ok(Done::Tables(_))
+        Ok(BuildOutcome::Tables(_))
     ));
     let mut session = open(&path).unwrap();
     assert_eq!(state::take(&mut *session, 1, "a:1"), Ok(true));
@@ -400,8 +410,8 @@ fn hosts_share_jobs_and_none_has_two_owners() {
     assert_eq!(state::take(&mut *session, 4, "a:1"), Ok(false));
     assert_eq!(state::done(&mut *session, 1, "a:1"), Ok(true));
     assert_eq!(state::take(&mut *session, 3, "c:3"), Ok(true));
-    let finish = Asked {
-        part: Part::Finish,
+    let finish = BuildRequest {
+        part: BuildPart::Finish,
         ..tables
     };
     let said = build(&path, finish, None, u64::MAX)
@@ -417,7 +427,7 @@ fn hosts_share_jobs_and_none_has_two_owners() {
 }
 
 #[test]
-fn what_goes_wrong_before_the_rows_leaves_a_way_out() {
+fn errors_before_the_load_say_how_to_continue() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tpcc.db");
     fs::create_dir(dir.path().join("sql.common")).unwrap();
@@ -431,47 +441,47 @@ fn what_goes_wrong_before_the_rows_leaves_a_way_out() {
     let bad = said("create table bmsql_config (cfg_name text, cfg_value text);\ncreate tabel x;\n");
     assert!(bad.contains("statement 2 of 2 failed"), "{bad}");
     assert!(
-        bad.ends_with("destroy what is there, and build again"),
+        bad.ends_with("destroy the tables, and build again"),
         "{bad}"
     );
     let torn = said("");
     assert!(
-        torn.contains("are missing; if they are there, GRANT")
+        torn.contains("are missing; if they exist, GRANT")
             && torn.ends_with("if not, destroy the rest, then build again"),
         "{torn}"
     );
     let mut session = open(&path).unwrap();
-    let doomed = destroy::look(&mut *session, None, "sqlite", "host:1")
+    let plan = destroy::plan(&mut *session, None, "sqlite", "host:1")
         .unwrap()
         .unwrap();
-    doomed.drop_all(&mut *session).unwrap();
+    plan.drop_all(&mut *session).unwrap();
     let few = said("create table bmsql_config (cfg_name text, cfg_value text);\n");
     assert!(
-        few.ends_with("tableCreates.sql does not make all tables; drop those, and correct it"),
+        few.ends_with("does not create all tables; drop those that exist, then correct the file"),
         "{few}"
     );
 }
 
 #[test]
-fn what_happens_is_told_in_its_order() {
+fn events_are_reported_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tpcc.db");
-    let told = Mutex::new(Vec::new());
-    let tables = Asked {
-        part: Part::Tables,
+    let reported = Mutex::new(Vec::new());
+    let tables = BuildRequest {
+        part: BuildPart::Tables,
         ..WHOLE
     };
     let build = Build {
         open: &|| open(&path),
         db: "sqlite",
         own_sql: None,
-        asked: tables,
+        request: tables,
         workers: 1,
         fresh_seed: SEED,
         now: NOW,
-        who: "host:1",
+        owner: "host:1",
         stop: &|| false,
-        on: &|event| {
+        on_event: &|event| {
             let text = match event {
                 Event::Step { step, source } => format!("{} {source}", step.name()),
                 Event::StepDone { statements, .. } => format!("{statements} statements"),
@@ -481,7 +491,7 @@ fn what_happens_is_told_in_its_order() {
                 | Event::Warehouse(_)
                 | Event::Loaded { .. }) => format!("{other:?}"),
             };
-            told.lock().unwrap().push(text);
+            reported.lock().unwrap().push(text);
         },
     };
     build.run().unwrap();
@@ -489,5 +499,5 @@ fn what_happens_is_told_in_its_order() {
         "tableCreates sql.sqlite/tableCreates.sql (built in)",
         "10 statements",
     ];
-    assert_eq!(told.into_inner().unwrap(), wanted);
+    assert_eq!(reported.into_inner().unwrap(), wanted);
 }

@@ -1,4 +1,4 @@
-//! Transactions against a model of the database, row by row, on every engine that can run here.
+//! Transactions against a model of the database, row by row, on SQLite, PostgreSQL and MariaDB.
 
 #[path = "support/mariadb.rs"]
 mod mariadb;
@@ -15,17 +15,19 @@ use saiga_tpcc::db::value::Value;
 use saiga_tpcc::db::{Session, SqlError};
 use saiga_tpcc::props::Url;
 use saiga_tpcc::script::{self, Step};
-use saiga_tpcc::spec::inputs::{Customer, Input, Line, NewOrder, OrderStatus, Place, UNUSED_ITEM};
+use saiga_tpcc::spec::inputs::{
+    Customer, DistrictKey, Input, Line, NewOrder, OrderStatus, UNUSED_ITEM,
+};
 use saiga_tpcc::transactions::{Outcome, Performer};
 
-/// Beside it there is MySQL, in `make soak`.
+/// MySQL is tested in addition by `make soak`.
 const KIND: mariadb::Kind = mariadb::Kind::MariaDb;
 
-/// Transactions that are compared.
+/// Number of transactions that are compared.
 const COUNT: i64 = 400;
 const START: i64 = 1_790_500_000;
 
-/// Makes the tables, loads the model, performs the same on both, and compares.
+/// Creates the tables, loads the model, performs the same transactions on both, and compares.
 fn agrees_with_the_model(session: &mut dyn Session, seed: u64) {
     let mut model = Model::new(seed);
     build(session, &model);
@@ -81,36 +83,36 @@ fn build(session: &mut dyn Session, model: &Model) {
     }
 }
 
-/// What the transactions that only read are told.
+/// Compares the answers of the read-only transactions.
 fn reads_agree(session: &mut dyn Session, model: &Model, script: &mut Script) {
     let mut rows = Rows::new();
     let int = |value: u32| Value::Int(i64::from(value));
     for _ in 0..50 {
         let level = script.stock_level();
-        let place = [int(level.place.w_id), int(level.place.d_id)];
-        let asked = [place[0], place[1], int(level.threshold)];
+        let district = [int(level.district.w_id), int(level.district.d_id)];
+        let asked = [district[0], district[1], int(level.threshold)];
         session
             .execute(Statement::LowStock, &asked, &mut rows)
             .expect("the database answers");
         assert_eq!(rows.int(0, 0), Ok(model.low_stock(&level)), "{level:?}");
         let status = script.order_status();
         let (c_id, o_id, carrier, lines) = model.last_order(&status);
-        let OrderStatus { place, customer } = &status;
-        let place = [int(place.w_id), int(place.d_id)];
+        let OrderStatus { district, customer } = &status;
+        let district = [int(district.w_id), int(district.d_id)];
         if let Customer::LastName(name) = customer {
-            let named = [place[0], place[1], Value::Text(name)];
+            let named = [district[0], district[1], Value::Text(name)];
             session
                 .execute(Statement::CustomersNamed, &named, &mut rows)
                 .expect("the database answers");
             assert_eq!(rows.int(rows.len().div_ceil(2) - 1, 0), Ok(i64::from(c_id)));
         }
-        let asked = [place[0], place[1], int(c_id)];
+        let asked = [district[0], district[1], int(c_id)];
         session
             .execute(Statement::StatusOrder, &asked, &mut rows)
             .expect("the database answers");
         assert_eq!(rows.int(0, 0), Ok(i64::from(o_id)), "{status:?}");
         assert_eq!(rows.is_null(0, 2), Ok(carrier.is_none()), "{status:?}");
-        let asked = [place[0], place[1], int(o_id)];
+        let asked = [district[0], district[1], int(o_id)];
         session
             .execute(Statement::StatusLines, &asked, &mut rows)
             .expect("the database answers");
@@ -130,7 +132,7 @@ fn reads_agree(session: &mut dyn Session, model: &Model, script: &mut Script) {
     session.commit().expect("the database answers");
 }
 
-/// Seeds `from`, and more of them in `make soak`; each is printed before it is used.
+/// The seed `from`, and 30 more in `make soak`. Each is printed before it is used.
 fn seeds(from: u64) -> impl Iterator<Item = u64> {
     let is_soak = std::env::var("SAIGA_SOAK").is_ok_and(|value| value == "1");
     let more = if is_soak { 30 } else { 0 };
@@ -146,7 +148,7 @@ fn sqlite_agrees_with_the_model() {
     }
 }
 
-/// By prepared statements, then as text; with INSERTs one by one, then folded.
+/// Prepared statements, then text; INSERTs one by one, then combined.
 #[test]
 fn postgres_agrees_with_the_model() {
     let server = postgres::Server::start("host all all 127.0.0.1/32 trust\n", &[]);
@@ -172,7 +174,7 @@ fn mysql_agrees_with_the_model() {
     a_server_agrees_with_the_model(mariadb::Kind::MySql);
 }
 
-/// As text, then by prepared statements; with INSERTs one by one, then folded.
+/// Text, then prepared statements; INSERTs one by one, then combined.
 fn a_server_agrees_with_the_model(kind: mariadb::Kind) {
     let server = mariadb::Server::start_of(kind, &[]);
     for (seed, params) in [
@@ -191,9 +193,10 @@ fn a_server_agrees_with_the_model(kind: mariadb::Kind) {
     }
 }
 
-/// Only the unused item may end an order: half a table of items would end many, and fast.
+/// Only the unused item may cause a rollback. With an incomplete ITEM table many orders would end
+/// early, and the throughput would be too high.
 #[test]
-fn an_item_that_is_missing_is_no_rollback_that_was_wanted() {
+fn a_missing_item_is_not_taken_for_the_unused_one() {
     let url = Url::parse("jdbc:sqlite::memory:").unwrap();
     let mut session = Sqlite::open(&url).unwrap();
     build(&mut session, &Model::new(1));
@@ -205,7 +208,7 @@ fn an_item_that_is_missing_is_no_rollback_that_was_wanted() {
             quantity: 1,
         };
         let input = Input::NewOrder(NewOrder {
-            place: Place { w_id: 1, d_id: 1 },
+            district: DistrictKey { w_id: 1, d_id: 1 },
             c_id: 1,
             lines: [1, 2, 4, 5, last].map(line).to_vec(),
         });
@@ -221,12 +224,12 @@ fn an_item_that_is_missing_is_no_rollback_that_was_wanted() {
             panic!("{ended:?}")
         };
         assert!(what.contains(wanted), "{what}");
-        assert!(what.contains("`saiga bench tpcc check` tells"), "{what}");
+        assert!(what.contains("run `saiga bench tpcc check`"), "{what}");
     };
-    is_refused("select 1", 3, "concerned 0 rows, not one");
+    is_refused("select 1", 3, "found or changed 0 rows, not one");
     let copy = format!(
         "insert into bmsql_item select {UNUSED_ITEM}, i_name, i_price, i_data, i_im_id \
          from bmsql_item where i_id = 1"
     );
-    is_refused(&copy, UNUSED_ITEM, "concerned 1 rows, not none");
+    is_refused(&copy, UNUSED_ITEM, "found or changed 1 rows, not none");
 }

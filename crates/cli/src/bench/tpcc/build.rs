@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_tpcc::build::csv::Files;
-use saiga_tpcc::build::{Asked, Build, Done, Part, owner};
+use saiga_tpcc::build::{Build, BuildOutcome, BuildPart, BuildRequest, owner};
 use saiga_tpcc::population::Population;
 use saiga_tpcc::props::Csv;
 
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 pub(super) fn build(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow::Result<String> {
     let part = args.part();
     match &target.props.csv {
-        Some(csv) if matches!(part, Part::Whole | Part::Load) => {
+        Some(csv) if matches!(part, BuildPart::Whole | BuildPart::Load) => {
             write_files(target, csv, args, interrupt)
         }
         Some(_) | None => build_database(target, args, interrupt),
@@ -73,7 +73,7 @@ pub(super) fn build(target: &Target, args: &Args, interrupt: &Interrupt) -> anyh
 
 fn build_database(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow::Result<String> {
     let props = &target.props;
-    if matches!(args.part(), Part::Load | Part::Finish) {
+    if matches!(args.part(), BuildPart::Load | BuildPart::Finish) {
         target.must_exist()?;
     }
     let own_sql = args.own_sql.of(props)?;
@@ -84,7 +84,7 @@ fn build_database(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow
         open: &|| target.open(),
         db: &props.db,
         own_sql: own_sql.as_deref(),
-        asked: Asked {
+        request: BuildRequest {
             part: args.part(),
             warehouses: props.warehouses,
             range: props.load_range,
@@ -95,9 +95,9 @@ fn build_database(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow
         workers: props.load_workers,
         fresh_seed,
         now,
-        who: &owner::here(),
+        owner: &owner::current(),
         stop: &|| interrupt.raised(),
-        on: &|event| progress.on(event),
+        on_event: &|event| progress.on(event),
     };
     if !target.exists() {
         build.check_from_nothing()?;
@@ -105,21 +105,23 @@ fn build_database(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow
     let done = build.run();
     progress.finish();
     Ok(match done? {
-        Done::Complete(loaded) => {
+        BuildOutcome::Complete(loaded) => {
             let warehouses = counted(loaded.warehouses, "warehouse");
             let seed = loaded
                 .origin
                 .map_or(String::new(), |origin| format!(", seed {}", origin.seed));
             format!("complete, {warehouses}{seed}; {}", time(before.elapsed()))
         }
-        Done::Tables(_) if props.csv.is_some() => {
+        BuildOutcome::Tables(_) if props.csv.is_some() => {
             "the tables are made; copy the files in, then build --only finish".to_owned()
         }
-        Done::Tables(_) => "the tables are made; next, on each host: build --only load".to_owned(),
-        Done::Rows(half) if half.is_whole() => {
-            format!("{half}; next, on one host: build --only finish")
+        BuildOutcome::Tables(_) => {
+            "the tables are made; next, on each host: build --only load".to_owned()
         }
-        Done::Rows(half) => format!("{half}"),
+        BuildOutcome::Rows(rows) if rows.is_whole() => {
+            format!("{rows}; next, on one host: build --only finish")
+        }
+        BuildOutcome::Rows(rows) => format!("{rows}"),
     })
 }
 
@@ -146,7 +148,7 @@ fn write_files(
         range: (first, last),
         workers: props.load_workers,
         stop: &|| interrupt.raised(),
-        on: &|event| progress.on(event),
+        on_event: &|event| progress.on(event),
     };
     let written = files.write();
     progress.finish();
@@ -169,12 +171,12 @@ impl Args {
         }
     }
 
-    fn part(&self) -> Part {
+    fn part(&self) -> BuildPart {
         match self.only {
-            None => Part::Whole,
-            Some(PartName::Tables) => Part::Tables,
-            Some(PartName::Load) => Part::Load,
-            Some(PartName::Finish) => Part::Finish,
+            None => BuildPart::Whole,
+            Some(PartName::Tables) => BuildPart::Tables,
+            Some(PartName::Load) => BuildPart::Load,
+            Some(PartName::Finish) => BuildPart::Finish,
         }
     }
 

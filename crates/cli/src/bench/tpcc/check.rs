@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use saiga_experiment::interrupt::Interrupt;
-use saiga_tpcc::check::{Check, Checked, Finding, Report, Scope};
+use saiga_tpcc::check::{Check, CheckedRule, Finding, Report, Scope};
 use serde_json::json;
 
 use super::target::{Target, Targets};
@@ -93,7 +93,7 @@ pub(super) fn look(
         after_load,
         scope,
         stop: &|| interrupt.raised(),
-        on: &|all, done| {
+        on_progress: &|all, done| {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
         },
@@ -162,7 +162,7 @@ fn in_json(target: &Target, report: &Report, took: Duration) -> serde_json::Valu
         checked,
         findings,
     } = report;
-    let checked = checked.iter().map(|Checked { clause, rule, took }| {
+    let checked = checked.iter().map(|CheckedRule { clause, rule, took }| {
         json!({ "clause": clause, "rule": rule, "seconds": took.as_secs_f64() })
     });
     let findings = findings.iter().map(

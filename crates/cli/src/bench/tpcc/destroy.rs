@@ -37,16 +37,16 @@ fn drop_tables(target: &Target, args: &Args) -> anyhow::Result<String> {
     let own_sql = args.own_sql.of(&target.props)?;
     let mut session = target.open_existing()?;
     let db = &target.props.db;
-    let who = owner::here();
-    let Some(doomed) = destroy::look(&mut *session, own_sql.as_deref(), db, &who)? else {
+    let owner = owner::current();
+    let Some(plan) = destroy::plan(&mut *session, own_sql.as_deref(), db, &owner)? else {
         return Ok("there are no tables".to_owned());
     };
-    let what = in_words(&doomed.state);
+    let what = in_words(&plan.state);
     if !args.yes && !agreed(target, &what)? {
         return Ok(format!("{what} stay"));
     }
-    doomed.drop_all(&mut *session)?;
-    Ok(format!("dropped {what}, by {}", doomed.source()))
+    plan.drop_all(&mut *session)?;
+    Ok(format!("dropped {what}, by {}", plan.source()))
 }
 
 fn in_words(state: &State) -> String {
@@ -57,18 +57,18 @@ fn in_words(state: &State) -> String {
                 counted(loaded.warehouses, "warehouse")
             )
         }
-        State::Begun(ledger) => {
-            let warehouses = counted(ledger.loaded.warehouses, "warehouse");
+        State::InProgress(progress) => {
+            let warehouses = counted(progress.info.warehouses, "warehouse");
             format!("the 10 tables of TPC-C, a load of {warehouses} that is not complete")
         }
-        State::Torn { missing } => {
+        State::TablesMissing { missing } => {
             let all = Table::ALL
                 .into_iter()
                 .filter(|table| !missing.contains(table));
             Table::list(&all.collect::<Vec<_>>())
         }
-        State::Blank => "the 10 tables of TPC-C, which have no rows".to_owned(),
-        State::Empty { .. } | State::NotOurs { .. } => "nothing".to_owned(),
+        State::ConfigEmpty => "the 10 tables of TPC-C, which have no rows".to_owned(),
+        State::Empty { .. } | State::Unidentified { .. } => "nothing".to_owned(),
     }
 }
 

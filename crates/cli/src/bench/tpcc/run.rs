@@ -19,9 +19,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, bail};
 use saiga_experiment::interrupt::Interrupt;
 use saiga_tpcc::driver::sample::Sample;
-use saiga_tpcc::driver::{Delivered, Now, Watch};
+use saiga_tpcc::driver::{DeliveryResult, Observer, Progress};
 use saiga_tpcc::results::Record;
-use saiga_tpcc::results::files::Streams;
+use saiga_tpcc::results::files::SampleFiles;
 
 use super::target::{Target, Targets};
 use crate::compare::raise_descriptor_limit;
@@ -252,21 +252,21 @@ struct Looker<'a> {
     index: usize,
     board: &'a Board,
     interrupt: &'a Interrupt,
-    streams: Option<Streams>,
+    streams: Option<SampleFiles>,
 }
 
-impl Watch for Looker<'_> {
+impl Observer for Looker<'_> {
     fn is_interrupted(&self) -> bool {
         self.interrupt.raised()
     }
 
-    fn take(&mut self, samples: &[Sample], delivered: &[Delivered]) {
+    fn on_samples(&mut self, samples: &[Sample], delivered: &[DeliveryResult]) {
         if let Some(streams) = &mut self.streams {
-            streams.take(samples, delivered);
+            streams.append(samples, delivered);
         }
     }
 
-    fn tell(&mut self, now: &Now) {
-        self.board.tell(self.index, now);
+    fn on_second(&mut self, progress: &Progress) {
+        self.board.tell(self.index, progress);
     }
 }

@@ -1,4 +1,4 @@
--- What the planner must know.
+-- Statistics for the query planner.
 
 vacuum analyze bmsql_warehouse;
 vacuum analyze bmsql_district;

@@ -1,4 +1,4 @@
--- Rows that runs add to HISTORY get their number from the sequence, behind those of the load.
+-- A sequence numbers the rows that runs add to HISTORY, after those of the load.
 
 select setval('bmsql_hist_id_seq', (select coalesce(max(hist_id), 0) + 1 from bmsql_history), false);
 alter table bmsql_history alter column hist_id set default nextval('bmsql_hist_id_seq');

@@ -1,4 +1,4 @@
--- TPC-C §1.3 marks these references; §1.4.13 leaves it to the system whether they are enforced.
+-- The references of TPC-C §1.3. §1.4.13 does not require that the system enforces them.
 
 alter table bmsql_district add constraint d_warehouse_fkey
   foreign key (d_w_id) references bmsql_warehouse (w_id);

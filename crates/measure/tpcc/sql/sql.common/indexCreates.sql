@@ -1,4 +1,4 @@
--- Keys, and the two indexes that transactions need: customers by name, orders by customer.
+-- Primary keys, and the two indexes that transactions need: customers by name, orders by customer.
 
 alter table bmsql_warehouse add constraint bmsql_warehouse_pkey primary key (w_id);
 alter table bmsql_district add constraint bmsql_district_pkey primary key (d_w_id, d_id);

@@ -1,4 +1,4 @@
--- The tables of BenchmarkSQL 5 (TPC-C §1.3), without keys: those come after the load.
+-- The tables of BenchmarkSQL 5 (TPC-C §1.3), without keys, which are added after the load.
 
 create table bmsql_config (
   cfg_name    varchar(30) primary key,

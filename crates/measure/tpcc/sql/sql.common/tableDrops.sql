@@ -1,4 +1,4 @@
--- bmsql_config is the last: as long as it is there, it says whose the others are.
+-- bmsql_config is dropped last: until then it identifies the origin of the other tables.
 
 drop table if exists bmsql_new_order;
 drop table if exists bmsql_order_line;

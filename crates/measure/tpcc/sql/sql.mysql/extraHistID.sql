@@ -1,1 +1,1 @@
--- Nothing: auto_increment goes on behind the rows of the load.
+-- Nothing: auto_increment continues after the rows of the load.

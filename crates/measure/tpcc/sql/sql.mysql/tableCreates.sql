@@ -1,5 +1,5 @@
--- The tables of BenchmarkSQL 5 (TPC-C §1.3). InnoDB keeps a table in the order of its primary key, which is the order of the
--- load: keys that came later would write every table twice.
+-- The tables of BenchmarkSQL 5 (TPC-C §1.3). InnoDB stores a table in the order of its primary key,
+-- which is the order of the load: keys that are added later would write every table twice.
 
 create table bmsql_config (
   cfg_name    varchar(30) primary key,

@@ -1,3 +1,3 @@
--- What the planner must know.
+-- Statistics for the query planner.
 
 analyze;

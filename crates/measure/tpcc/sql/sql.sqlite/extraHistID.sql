@@ -1,1 +1,1 @@
--- Nothing: the key is the row's own number, which goes on behind those of the load.
+-- Nothing: the key is the rowid, which continues after the rows of the load.

@@ -1,1 +1,1 @@
--- Nothing: SQLite takes foreign keys with the table only, and checks them only when asked to.
+-- Nothing: SQLite accepts foreign keys only in CREATE TABLE, and checks them only on request.

@@ -1,5 +1,5 @@
--- The tables of BenchmarkSQL 5 (TPC-C §1.3), kept in the order of their keys. Amounts are floating point to SQLite whatever
--- their declaration says; the driver rounds to cents.
+-- The tables of BenchmarkSQL 5 (TPC-C §1.3), stored in the order of their keys. SQLite stores amounts
+-- as floating point whatever their declaration; the driver rounds to cents.
 
 create table bmsql_config (
   cfg_name    varchar(30) primary key,

@@ -1,4 +1,4 @@
--- bmsql_config is the last: as long as it is there, it says whose the others are.
+-- bmsql_config is dropped last: until then it identifies the origin of the other tables.
 
 drop table if exists bmsql_new_order;
 drop table if exists bmsql_order_line;
@@ -11,5 +11,5 @@ drop table if exists bmsql_district;
 drop table if exists bmsql_warehouse;
 drop table if exists bmsql_config;
 
--- Gives the file's pages back.
+-- Returns the pages of the file.
 vacuum;

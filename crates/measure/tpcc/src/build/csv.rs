@@ -1,8 +1,8 @@
-//! CSV files instead of rows in a database, as BenchmarkSQL's `fileLocation` asks for.
+//! Writes CSV files instead of loading a database, as BenchmarkSQL does with `fileLocation`.
 //!
-//! Names and the order of columns are those of BenchmarkSQL, so that its `tableCopies.sql` reads
-//! them. A file has its own name only when it is whole: until then `.part` stands behind it.
-//! Each is written by one thread, in the order of the warehouses: a seed makes the same files.
+//! File names and column order are BenchmarkSQL's, so that its `tableCopies.sql` can load them. An
+//! incomplete file has the suffix `.part`. One thread writes each file, warehouse by warehouse, so
+//! that a seed always gives the same files.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,21 +20,20 @@ use crate::script::Step;
 use crate::state::{self, Stage};
 use crate::table::Table;
 
-/// How files are written.
+/// The parameters of a run that writes CSV files.
 #[derive(Clone, Copy)]
 pub struct Files<'a> {
-    /// Where, and what stands for NULL.
+    /// Prefix of the file names, and the text for NULL.
     pub csv: &'a Csv,
-    /// All rows follow from it.
     pub population: Population,
-    /// The first and the last warehouse; CONFIG and ITEM go with the first one of all.
+    /// First and last warehouse; CONFIG and ITEM are written if the first one is 1.
     pub range: (u32, u32),
-    /// Files that are written at the same time.
+    /// Number of files that are written at the same time.
     pub workers: u32,
-    /// Ends it when it becomes true.
+    /// Polled; the run ends once it returns true.
     pub stop: Stop<'a>,
-    /// Is told what happens.
-    pub on: &'a (dyn Fn(Event<'_>) + Sync),
+    /// Called for each event.
+    pub on_event: &'a (dyn Fn(Event<'_>) + Sync),
 }
 
 impl std::fmt::Debug for Files<'_> {
@@ -45,7 +44,7 @@ impl std::fmt::Debug for Files<'_> {
     }
 }
 
-/// The largest first, so that none of them is left for the end.
+/// Tables by size, the largest first, so that no large file is written alone at the end.
 const BY_SIZE: [Table; 10] = [
     Table::Stock,
     Table::OrderLine,
@@ -60,11 +59,8 @@ const BY_SIZE: [Table; 10] = [
 ];
 
 impl Files<'_> {
-    /// Writes them all; comes back with their paths.
-    ///
-    /// # Errors
-    /// [`BuildError::File`], [`BuildError::FileExists`], [`BuildError::Stopped`]; files that are not
-    /// whole are removed.
+    /// Writes all files and returns their paths. Never overwrites a file. After an error,
+    /// incomplete files are removed.
     pub fn write(&self) -> Result<Vec<PathBuf>, BuildError> {
         let tables: Vec<Table> = BY_SIZE
             .into_iter()
@@ -77,7 +73,7 @@ impl Files<'_> {
         let workers = (self.workers as usize).min(tables.len());
         let warehouses = self.range.1 + 1 - self.range.0;
         let seed = self.population.seed;
-        (self.on)(Event::Loading {
+        (self.on_event)(Event::Loading {
             warehouses,
             workers,
             seed,
@@ -87,11 +83,11 @@ impl Files<'_> {
         let named = written.and_then(|()| paths.iter().try_for_each(|path| name(path)));
         if let Err(error) = named {
             for path in &paths {
-                let _ = fs::remove_file(part(path)); // It may never have been made.
+                let _ = fs::remove_file(part(path)); // The file may not exist.
             }
             return Err(error);
         }
-        (self.on)(Event::Loaded {
+        (self.on_event)(Event::Loaded {
             took: before.elapsed(),
         });
         Ok(paths)
@@ -142,7 +138,7 @@ impl Files<'_> {
         let mut writer = Writer::new(File::create(path)?, table, &self.csv.null);
         match table {
             Table::Config => {
-                // The rows come by copies: what is behind them can begin.
+                // Another tool loads the rows; the steps after the load are next.
                 state::write(&self.population, Stage::ROWS_DONE, &mut writer)?;
             }
             Table::Item => self.population.write_common(table, &mut writer)?,
@@ -159,9 +155,9 @@ impl Files<'_> {
                         return Ok(());
                     }
                     self.population.write(table, w_id, &mut writer)?;
-                    (self.on)(Event::Rows(std::mem::take(&mut writer.rows)));
+                    (self.on_event)(Event::Rows(std::mem::take(&mut writer.rows)));
                     if table == BY_SIZE[0] {
-                        (self.on)(Event::Warehouse(w_id));
+                        (self.on_event)(Event::Warehouse(w_id));
                     }
                 }
             }
@@ -174,14 +170,14 @@ impl Files<'_> {
     }
 }
 
-/// The name of a file that is not whole.
+/// The name of an incomplete file.
 fn part(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
     PathBuf::from(name)
 }
 
-/// Gives a whole file its own name.
+/// Gives a complete file its final name.
 fn name(path: &Path) -> Result<(), BuildError> {
     fs::rename(part(path), path).map_err(|error| BuildError::File {
         path: path.to_owned(),
@@ -189,20 +185,20 @@ fn name(path: &Path) -> Result<(), BuildError> {
     })
 }
 
-/// Writes rows of one table.
+/// Writes the rows of one table.
 struct Writer<'a> {
     csv: csv::Writer<File>,
     null: &'a str,
-    /// Where each field of a row goes.
-    places: &'static [usize],
-    /// The row so far.
+    /// Column of each field in the file, for fields that are not in order.
+    positions: &'static [usize],
+    /// The fields of the current row, in the order of the file.
     fields: Vec<String>,
     at: usize,
     rows: u64,
 }
 
-/// Keys in the order of `tableCopies.sql`; further columns are as they are.
-fn places(table: Table) -> &'static [usize] {
+/// Columns of the key fields in the order of `tableCopies.sql`; the other columns keep their order.
+fn positions(table: Table) -> &'static [usize] {
     match table {
         Table::District | Table::Stock => &[1, 0],
         Table::Customer => &[2, 1, 0],
@@ -224,18 +220,18 @@ impl<'a> Writer<'a> {
                 .buffer_capacity(1 << 17)
                 .from_writer(file),
             null,
-            places: places(table),
+            positions: positions(table),
             fields: vec![String::new(); table.columns().len()],
             at: 0,
             rows: 0,
         }
     }
 
-    /// The field that is next.
+    /// The next field of the current row.
     fn field(&mut self) -> &mut String {
-        let place = self.places.get(self.at).copied().unwrap_or(self.at);
+        let column = self.positions.get(self.at).copied().unwrap_or(self.at);
         self.at += 1;
-        let field = &mut self.fields[place];
+        let field = &mut self.fields[column];
         field.clear();
         field
     }
@@ -279,7 +275,7 @@ impl Sink for Writer<'_> {
 }
 
 impl Stage {
-    /// All rows are there, and nothing behind them.
+    /// All rows are loaded, and no later step has begun.
     pub const ROWS_DONE: Self = Self::Step(Step::IndexCreates, 0);
 }
 
@@ -287,7 +283,7 @@ impl Stage {
 mod tests {
     use super::*;
 
-    /// Writes one warehouse below a folder of its own.
+    /// Writes warehouses of a range into a new folder.
     fn written(range: (u32, u32)) -> (tempfile::TempDir, Result<Vec<PathBuf>, BuildError>) {
         let dir = tempfile::tempdir().unwrap();
         let csv = Csv {
@@ -300,7 +296,7 @@ mod tests {
             range,
             workers: 2,
             stop: &|| false,
-            on: &|_| (),
+            on_event: &|_| (),
         };
         let written = files.write();
         (dir, written)
@@ -355,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_no_warehouse_goes_with_the_first_one() {
+    fn tables_without_a_warehouse_are_written_with_the_first_one() {
         let (dir, written) = written((2, 2));
         assert_eq!(written.unwrap().len(), 8);
         assert!(first(&dir, "district.csv").starts_with("1,2,"));
@@ -363,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_is_kept_and_a_folder_that_is_not_is_named() {
+    fn an_existing_file_is_kept_and_a_missing_folder_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let write = |prefix: String| {
             let csv = Csv {
@@ -376,14 +372,14 @@ mod tests {
                 range: (1, 1),
                 workers: 4,
                 stop: &|| false,
-                on: &|_| (),
+                on_event: &|_| (),
             };
             files.write().unwrap_err().to_string()
         };
         fs::write(dir.path().join("item.csv"), "mine").unwrap();
         let said = write(format!("{}/", dir.path().display()));
         assert!(
-            said.contains("item.csv is there already; remove it"),
+            said.contains("item.csv exists already; remove it"),
             "{said}"
         );
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);

@@ -1,246 +1,188 @@
-//! Why a build ends early, and what can be done about it.
+//! The errors of a build. Each message says how to continue.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use super::owner;
-use super::steps::Failed;
+use super::steps::FailedStatement;
 use crate::db::{ConnectError, SqlError};
 use crate::script::ScriptError;
-use crate::state::{Job, Ledger, NOT_SHOWN, Stage};
+use crate::state::{IF_THEY_EXIST, Job, LoadProgress, Stage};
 use crate::table::Table;
 
-/// Why a build ended.
+/// The reason why a build ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// There is no session.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// A file of statements cannot be read.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// The database could not be asked for its state, or told it.
+    /// The progress in `bmsql_config` could not be read or written.
     #[error("bmsql_config: {0}")]
     Config(#[from] SqlError),
-    /// A statement of a step failed.
     #[error("{0}")]
     Step(Box<FailedStep>),
-    /// A file makes other tables than those that are loaded.
-    #[error("{file} does not make all tables; drop those, and correct it")]
-    NotAllTables {
-        /// The file.
-        file: String,
-    },
-    /// Rows could not be stored.
-    #[error("{}: {error}; what was loaded before is kept: go on with --resume", place(*.table, *.w_id))]
+    /// `tableCreates.sql` does not create every table that is loaded.
+    #[error("{file} does not create all tables; drop those that exist, then correct the file")]
+    NotAllTables { file: String },
+    #[error("{}: {error}; rows that were loaded before are kept: continue with --resume", place(*.table, *.w_id))]
     Load {
-        /// Where to.
         table: Table,
-        /// Of which warehouse; 0 for none.
+        /// 0 for a table without warehouses.
         w_id: u32,
-        /// The server's words.
         error: SqlError,
     },
-    /// Half-loaded rows could not be removed.
-    #[error("{}: its half-loaded rows cannot be removed: {error}", .table.name())]
-    TakeBack {
-        /// Where from.
-        table: Table,
-        /// The server's words.
-        error: SqlError,
-    },
-    /// Somebody else took this process's warehouse.
+    /// Rows of incomplete jobs could not be deleted.
+    #[error("{}: rows of incomplete warehouses cannot be deleted: {error}", .table.name())]
+    DeleteRows { table: Table, error: SqlError },
+    /// Another process took over a job of this process while it loaded.
     #[error(
-        "warehouse {job} was taken back by another --resume while it was loaded; let one process \
-         resume, when no other loads"
+        "warehouse {job} was taken over by another build --resume while this process loaded it; run \
+         one process with --resume, and only while no other process loads"
     )]
-    TakenBack {
-        /// Its number.
-        job: u32,
-    },
-    /// The user ended it.
-    #[error("stopped; what is loaded is kept: go on with --resume, or drop it with destroy")]
+    Reassigned { job: u32 },
+    #[error("stopped; loaded rows are kept: continue with --resume, or drop them with destroy")]
     Stopped,
-    /// There is nothing to go on with.
-    #[error("there are no tables yet; one host makes them: build --only tables")]
+    /// The request needs tables, and there are none.
+    #[error("there are no tables yet; create them on one host with build --only tables")]
     NoTables,
-    /// Tables that nobody has written down.
+    /// Some of the tables exist without `bmsql_config`, so that their origin is unknown.
     #[error(
-        "it has {}, but no bmsql_config: neither Saiga nor BenchmarkSQL made that; drop or rename \
-         it, or take another database", Table::list(.tables)
+        "the database has {}, but no bmsql_config: neither Saiga nor BenchmarkSQL created it; drop \
+         or rename it, or use another database", Table::list(.tables)
     )]
-    NotOurs {
-        /// Those.
-        tables: Vec<Table>,
-    },
-    /// Tables are missing.
-    #[error("{} missing; {NOT_SHOWN}destroy the rest, then build again", are(.missing))]
-    Torn {
-        /// Those.
-        missing: Vec<Table>,
-    },
-    /// Tables without rows.
+    Unidentified { tables: Vec<Table> },
+    #[error("{} missing; {IF_THEY_EXIST}destroy the rest, then build again", are(.missing))]
+    TablesMissing { missing: Vec<Table> },
     #[error(
-        "the tables are there and bmsql_config is empty: copy the CSV files in, or destroy and \
+        "the tables exist and bmsql_config is empty: load the CSV files into them, or destroy and \
          build again"
     )]
-    Blank,
-    /// Everything is there.
-    #[error("it is built already (warehouses: {warehouses}); destroy it first to build it again")]
-    Built {
-        /// How many.
-        warehouses: u32,
-    },
-    /// A load that is not complete.
+    ConfigEmpty,
     #[error(
-        "a load was begun and is not complete: {}; go on with --resume when no other process \
-         loads, or destroy it", progress(.half, *.stage)
+        "the database is already built (warehouses: {warehouses}); destroy it first to build it \
+         again"
     )]
-    Begun {
-        /// How far.
-        half: Half,
-        /// How far.
-        stage: Stage,
-    },
-    /// A load that is not complete cannot be finished.
+    AlreadyBuilt { warehouses: u32 },
+    /// The request would start a new load, and an incomplete one exists.
     #[error(
-        "rows are missing: {0}; wait for those that load, or load the rest with build --only load \
-         (--resume takes over what a dead process has left)"
+        "the load is incomplete: {}; continue with --resume when no other process loads, or drop \
+         the tables with destroy", describe(.rows, *.stage)
     )]
-    Unfinished(Half),
-    /// Nothing is left to load.
-    #[error("all rows are there; one host does the rest: build --only finish")]
-    RowsAreThere,
-    /// The load is of another size.
+    InProgress { rows: RowProgress, stage: Stage },
+    /// The steps after the load are requested, and rows are missing.
     #[error(
-        "its load is of {there} warehouses, warehouses= asks for {asked}; correct it, or destroy \
-         and build again"
+        "rows are missing: {0}; wait for the processes that load, or load the rest with build --only \
+         load (--resume takes over the jobs of dead processes)"
+    )]
+    Unfinished(RowProgress),
+    /// A load is requested, and all rows are loaded.
+    #[error("all rows are loaded; complete the build on one host with build --only finish")]
+    RowsLoaded,
+    #[error(
+        "the load in the database has {there} warehouses, but warehouses= is {wanted}; correct \
+         warehouses=, or destroy and build again"
     )]
     OtherWarehouses {
-        /// In the database.
+        /// Value in the database.
         there: u32,
-        /// In the props file.
-        asked: u32,
+        /// Value in the props file.
+        wanted: u32,
     },
-    /// The load has other rows.
-    #[error("its load has seed {there}, not {asked}; leave --seed out to go on with it")]
-    OtherSeed {
-        /// In the database.
-        there: u64,
-        /// On the command line.
-        asked: u64,
-    },
-    /// A process of this host loads.
     #[error(
-        "{} is being loaded by process {pid} of this host; let it end, or stop it, before you \
+        "the load in the database has seed {there}, not {wanted}; leave --seed out to continue it"
+    )]
+    OtherSeed {
+        /// Value in the database.
+        there: u64,
+        /// Value on the command line.
+        wanted: u64,
+    },
+    /// A process of this host has a job.
+    #[error(
+        "{} is being loaded by process {pid} of this host; wait for its end, or stop it, before you \
          resume", place_of_job(*.job)
     )]
-    StillLoading {
-        /// Its job.
-        job: u32,
-        /// Its number.
-        pid: u32,
-    },
-    /// A process whose session is open loads, on whatever host.
+    StillLoading { job: u32, pid: u32 },
+    /// A session, possibly of another host, holds the lock of a job.
     #[error(
-        "{} is being loaded by process {} (its session holds a lock in the server); let it end, or stop \
-         it; if its host is gone, end that session in the server", place_of_job(*.job), owner::shown(.by)
+        "{} is being loaded by process {} (its session holds a lock in the server); wait for its \
+         end, or stop it; if its host is gone, end that session in the server",
+         place_of_job(*.job), owner::shown(.by)
     )]
-    Held {
-        /// Its job.
+    LockHeld {
         job: u32,
-        /// Its mark, as [`owner::here`] has it.
+        /// Owner mark of the process, as [`owner::current`] builds it.
         by: String,
     },
-    /// A part of the warehouses is asked for.
+    /// A whole build is requested for a part of the warehouses.
     #[error(
-        "warehouses {first} to {last} of {warehouses} are a part of a load (loadidbegin, \
-         loadidend): one host runs build --only tables, then each its build --only load, at last \
-         one build --only finish; without these keys hosts share the warehouses by themselves"
+        "warehouses {first} to {last} of {warehouses} are a part of a load (loadidbegin, loadidend): \
+         run build --only tables on one host, then build --only load for each part, then build \
+         --only finish on one host; without these keys, hosts divide the warehouses themselves"
     )]
     Part {
-        /// From here.
         first: u32,
-        /// To there.
         last: u32,
-        /// Altogether.
         warehouses: u32,
     },
-    /// A part that is none.
-    #[error("loadidend is {last}, and there are {warehouses} warehouses; correct one of them")]
-    Range {
-        /// The last of the part.
-        last: u32,
-        /// Altogether.
-        warehouses: u32,
-    },
-    /// A file cannot be written.
-    #[error("cannot write {}: {error}; nothing under the files' own names was begun", .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// The system's words.
-        error: io::Error,
-    },
-    /// A file is there already.
-    #[error("{} is there already; remove it, or give another fileLocation=", .path.display())]
-    FileExists {
-        /// Which.
-        path: PathBuf,
-    },
-    /// Somebody dropped the tables meanwhile.
-    #[error("somebody dropped the tables while they were built")]
-    Vanished,
+    #[error("loadidend is {last}, but there are {warehouses} warehouses; correct one of them")]
+    Range { last: u32, warehouses: u32 },
+    #[error("cannot write {}: {error}; incomplete files were removed", .path.display())]
+    File { path: PathBuf, error: io::Error },
+    #[error("{} exists already; remove it, or set another fileLocation=", .path.display())]
+    FileExists { path: PathBuf },
+    /// Another process dropped the tables during the build.
+    #[error("the tables were dropped by another process during the build")]
+    TablesDropped,
 }
 
-/// A step that was not done.
+/// A script that stopped at a failed statement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{file}: statement {} of {of} failed: {}\n  {}\neverything before it is done; {way_out}",
+    "{file}: statement {} of {of} failed: {}\n  {}\nall statements before it were executed; {advice}",
     .failed.number, .failed.error, .failed.statement
 )]
 pub struct FailedStep {
-    /// Its file.
     pub file: String,
-    /// The statement.
-    pub failed: Failed,
-    /// How many statements there are.
+    pub failed: FailedStatement,
+    /// Number of statements in the script.
     pub of: usize,
-    /// What to do.
-    pub way_out: &'static str,
+    /// Advice for the user.
+    pub advice: &'static str,
 }
 
-/// How much of a load's rows is there.
+/// The progress of the rows of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Half {
-    /// Warehouses altogether.
+pub struct RowProgress {
+    /// Number of warehouses in total.
     pub warehouses: u32,
-    /// Those that are loaded.
+    /// Number of loaded warehouses.
     pub done: u32,
-    /// Jobs that nobody has begun.
+    /// Number of jobs that no process has begun.
     pub open: u32,
-    /// Jobs that somebody has begun, and who, as [`owner::here`] has it.
+    /// Jobs that a process has begun, with its owner mark.
     pub taken: Vec<(u32, String)>,
 }
 
-impl Half {
-    pub(super) fn of(ledger: &Ledger) -> Self {
+impl RowProgress {
+    pub(super) fn of(progress: &LoadProgress) -> Self {
         let count = |wanted: Job, from: u32| {
-            let jobs = ledger
+            let jobs = progress
                 .jobs
                 .iter()
                 .filter(|(number, job)| **number >= from && **job == wanted);
             u32::try_from(jobs.count()).unwrap_or(u32::MAX)
         };
-        let taken = ledger.jobs.iter().filter_map(|(number, job)| match job {
+        let taken = progress.jobs.iter().filter_map(|(number, job)| match job {
             Job::Taken(by) => Some((*number, by.clone())),
             Job::Open | Job::Done => None,
         });
-        let warehouses = ledger.loaded.warehouses;
+        let warehouses = progress.info.warehouses;
         Self {
             warehouses,
-            done: if ledger.stage == Stage::Rows {
+            done: if progress.stage == Stage::Rows {
                 count(Job::Done, 1)
             } else {
                 warehouses
@@ -250,14 +192,14 @@ impl Half {
         }
     }
 
-    /// Whether all rows are there.
+    /// Whether all rows are loaded.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.open == 0 && self.taken.is_empty()
     }
 }
 
-impl fmt::Display for Half {
+impl fmt::Display for RowProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             warehouses,
@@ -275,19 +217,19 @@ impl fmt::Display for Half {
             let (place, by) = (place_of_job(*job), owner::shown(by));
             write!(f, ", {place} was begun by process {by}")?;
             if taken.len() > 1 {
-                write!(f, " ({} more are under way)", taken.len() - 1)?;
+                write!(f, " ({} more are in progress)", taken.len() - 1)?;
             }
         }
         Ok(())
     }
 }
 
-fn progress(half: &Half, stage: Stage) -> String {
+fn describe(rows: &RowProgress, stage: Stage) -> String {
     match stage {
-        Stage::Rows => half.to_string(),
+        Stage::Rows => rows.to_string(),
         Stage::Step(step, done) => {
             format!(
-                "all rows are there, and {done} statements of {} were run",
+                "all rows are loaded, and {done} statements of {} were executed",
                 step.name()
             )
         }

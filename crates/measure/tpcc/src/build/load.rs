@@ -1,79 +1,82 @@
 //! Loads rows: several sessions take jobs until none is left.
+//!
+//! Job 0 is ITEM, job N is warehouse N. Each table of a job is one load of the session, repeated
+//! after a deadlock. The first error stops all sessions.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use super::plan::Asked;
-use super::{Build, BuildError, Event, hold, population, stopped};
+use super::plan::BuildRequest;
+use super::{Build, BuildError, Event, job_lock, population, stopped};
 use crate::db::rows::Rows;
 use crate::db::{Session, SqlError};
 use crate::population::{Population, Sink};
 use crate::props::Engine;
-use crate::state::{self, Job, Ledger, Loaded};
+use crate::state::{self, Job, LoadInfo, LoadProgress};
 use crate::table::Table;
 
-/// How often a table is tried again after a deadlock.
+/// Attempts to load a table before a deadlock is reported as an error.
 const TRIES: u32 = 5;
-/// Rows that are told of at a time.
-const TOLD: u64 = 2000;
+/// Number of rows between two progress events.
+const EVENT_ROWS: u64 = 2000;
 
-/// Loads what is open in `ledger` and may be loaded here.
-pub(super) fn load(build: &Build<'_>, ledger: &Ledger) -> Result<(), BuildError> {
-    let Loaded {
+/// Loads the open jobs of `progress` that are in the requested range.
+pub(super) fn load(build: &Build<'_>, progress: &LoadProgress) -> Result<(), BuildError> {
+    let LoadInfo {
         origin: Some(origin),
         ..
-    } = ledger.loaded
+    } = progress.info
     else {
         return Ok(());
     };
-    let Some(population) = population(&ledger.loaded) else {
+    let Some(population) = population(&progress.info) else {
         return Ok(());
     };
-    let jobs = within(&ledger.jobs(|job| *job == Job::Open), &build.asked);
+    let jobs = within(&progress.jobs(|job| *job == Job::Open), &build.request);
     let sessions = sessions(build, jobs.len())?;
     let warehouses = jobs.iter().filter(|job| **job > 0).count();
-    (build.on)(Event::Loading {
+    (build.on_event)(Event::Loading {
         warehouses: u32::try_from(warehouses).unwrap_or(u32::MAX),
         workers: sessions.len(),
         seed: origin.seed,
     });
     let before = Instant::now();
-    let crew = Crew {
+    let loaders = Loaders {
         build,
         population,
         jobs,
         next: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
-        has_told_slow: AtomicBool::new(false),
+        has_reported_slow: AtomicBool::new(false),
         problem: Mutex::new(None),
     };
     thread::scope(|scope| {
         for session in sessions {
-            let crew = &crew;
-            scope.spawn(move || crew.work(session));
+            let loaders = &loaders;
+            scope.spawn(move || loaders.work(session));
         }
     });
-    let problem = crew
+    let problem = loaders
         .problem
         .into_inner()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(problem) = problem {
         return Err(problem);
     }
-    build.go_on()?;
-    (build.on)(Event::Loaded {
+    build.check_stop()?;
+    (build.on_event)(Event::Loaded {
         took: before.elapsed(),
     });
     Ok(())
 }
 
-/// One session for each worker, before anything is loaded: a server that has no room for them says
-/// so at once.
+/// Opens one session per worker before the load, so that a server without room for them fails
+/// immediately.
 fn sessions(build: &Build<'_>, jobs: usize) -> Result<Vec<Box<dyn Session>>, BuildError> {
     let first = (build.open)()?;
-    // SQLite has one writer at a time.
+    // SQLite has a single writer.
     let workers = match first.server().engine {
         Engine::Sqlite => 1,
         Engine::MySql | Engine::Postgres | Engine::OpenGauss => build.workers as usize,
@@ -85,25 +88,25 @@ fn sessions(build: &Build<'_>, jobs: usize) -> Result<Vec<Box<dyn Session>>, Bui
     Ok(sessions)
 }
 
-/// Jobs of the range that was asked for. ITEM goes with the first warehouse.
-fn within(jobs: &[u32], asked: &Asked) -> Vec<u32> {
-    let (first, last) = asked.range.unwrap_or((1, u32::MAX));
+/// The jobs in the requested range. ITEM is loaded with warehouse 1.
+fn within(jobs: &[u32], request: &BuildRequest) -> Vec<u32> {
+    let (first, last) = request.range.unwrap_or((1, u32::MAX));
     let ours = |job: &u32| (first..=last).contains(&(*job).max(1));
     jobs.iter().copied().filter(ours).collect()
 }
 
-/// What the workers share.
-struct Crew<'a> {
+/// State that the loading threads share.
+struct Loaders<'a> {
     build: &'a Build<'a>,
     population: Population,
     jobs: Vec<u32>,
     next: AtomicUsize,
     failed: AtomicBool,
-    has_told_slow: AtomicBool,
+    has_reported_slow: AtomicBool,
     problem: Mutex<Option<BuildError>>,
 }
 
-impl Crew<'_> {
+impl Loaders<'_> {
     fn work(&self, mut session: Box<dyn Session>) {
         while !self.is_over() {
             let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
@@ -125,20 +128,20 @@ impl Crew<'_> {
         self.failed.load(Ordering::Relaxed) || (self.build.stop)()
     }
 
-    /// One job, unless another host has it.
+    /// Loads a job, unless another host has taken it.
     fn job(&self, session: &mut dyn Session, job: u32) -> Result<(), BuildError> {
-        let is_held = hold::hold(session, job);
-        if !state::take(session, job, self.build.who)? {
-            if is_held {
-                hold::release(session, job);
+        let is_locked = job_lock::try_lock(session, job);
+        if !state::take(session, job, self.build.owner)? {
+            if is_locked {
+                job_lock::unlock(session, job);
             }
             return Ok(());
         }
-        if !is_held {
-            hold::hold_at_last(session, job);
+        if !is_locked {
+            job_lock::lock_waiting(session, job);
         }
         let loaded = self.tables_of(session, job);
-        hold::release(session, job);
+        job_lock::unlock(session, job);
         loaded
     }
 
@@ -151,23 +154,23 @@ impl Crew<'_> {
         for table in tables {
             self.table(session, *table, job)?;
             if self.is_over() {
-                return Ok(()); // The job stays ours, to be taken back.
+                return Ok(()); // The job keeps its mark, and is reset by the next --resume.
             }
         }
-        if !state::done(session, job, self.build.who)? {
-            return Err(BuildError::TakenBack { job });
+        if !state::done(session, job, self.build.owner)? {
+            return Err(BuildError::Reassigned { job });
         }
         if job > 0 {
-            (self.build.on)(Event::Warehouse(job));
+            (self.build.on_event)(Event::Warehouse(job));
         }
         Ok(())
     }
 
-    fn tell_if_slow(&self, session: &dyn Session) {
+    fn report_if_slow(&self, session: &dyn Session) {
         if let Some(why) = session.slow_load()
-            && !self.has_told_slow.swap(true, Ordering::Relaxed)
+            && !self.has_reported_slow.swap(true, Ordering::Relaxed)
         {
-            (self.build.on)(Event::SlowLoad(why));
+            (self.build.on_event)(Event::SlowLoad(why));
         }
     }
 
@@ -176,21 +179,21 @@ impl Crew<'_> {
         loop {
             tries += 1;
             let loaded = session.load(table, &mut |sink| {
-                let mut told = Told {
+                let mut sink = CountingSink {
                     sink,
-                    crew: self,
+                    loaders: self,
                     rows: 0,
                 };
                 match job {
-                    0 => self.population.write_common(table, &mut told)?,
-                    w_id => self.population.write(table, w_id, &mut told)?,
+                    0 => self.population.write_common(table, &mut sink)?,
+                    w_id => self.population.write(table, w_id, &mut sink)?,
                 }
-                (self.build.on)(Event::Rows(told.rows % TOLD));
+                (self.build.on_event)(Event::Rows(sink.rows % EVENT_ROWS));
                 Ok(())
             });
             match loaded {
                 Ok(()) => {
-                    self.tell_if_slow(session);
+                    self.report_if_slow(session);
                     return Ok(());
                 }
                 Err(_) if self.is_over() => return Ok(()),
@@ -207,14 +210,14 @@ impl Crew<'_> {
     }
 }
 
-/// A sink that counts, and that can be stopped.
-struct Told<'a, 'b> {
+/// A sink that reports progress and can be stopped.
+struct CountingSink<'a, 'b> {
     sink: &'a mut dyn Sink<Error = SqlError>,
-    crew: &'a Crew<'b>,
+    loaders: &'a Loaders<'b>,
     rows: u64,
 }
 
-impl Sink for Told<'_, '_> {
+impl Sink for CountingSink<'_, '_> {
     type Error = SqlError;
 
     fn int(&mut self, value: i64) {
@@ -239,9 +242,9 @@ impl Sink for Told<'_, '_> {
 
     fn end_row(&mut self) -> Result<(), SqlError> {
         self.rows += 1;
-        if self.rows.is_multiple_of(TOLD) {
-            (self.crew.build.on)(Event::Rows(TOLD));
-            if self.crew.is_over() {
+        if self.rows.is_multiple_of(EVENT_ROWS) {
+            (self.loaders.build.on_event)(Event::Rows(EVENT_ROWS));
+            if self.loaders.is_over() {
                 return Err(stopped());
             }
         }
@@ -249,22 +252,23 @@ impl Sink for Told<'_, '_> {
     }
 }
 
-/// Takes over jobs that somebody has begun and not ended, removes their rows, and opens them.
-pub(super) fn take_back(
+/// Resets the jobs of the requested range that other processes left incomplete: takes them over,
+/// deletes their rows, and opens them again.
+pub(super) fn reset_jobs(
     session: &mut dyn Session,
-    ledger: &Ledger,
-    asked: &Asked,
-    who: &str,
+    progress: &LoadProgress,
+    request: &BuildRequest,
+    owner: &str,
 ) -> Result<(), BuildError> {
-    let taken = within(&ledger.jobs(|job| matches!(job, Job::Taken(_))), asked);
-    hold::check_nobody_holds(session, ledger, &taken, who)?;
+    let taken = within(&progress.jobs(|job| matches!(job, Job::Taken(_))), request);
+    job_lock::check_not_locked(session, progress, &taken, owner)?;
     let mut left = Vec::new();
     for job in taken {
-        let Some(Job::Taken(by)) = ledger.jobs.get(&job) else {
+        let Some(Job::Taken(by)) = progress.jobs.get(&job) else {
             continue;
         };
-        // Its owner may have ended it since it was looked at: its rows are whole then, and stay.
-        if state::inherit(session, job, by, who)? {
+        // The owner may have completed the job in the meantime: then its rows stay.
+        if state::reassign(session, job, by, owner)? {
             left.push(job);
         }
     }
@@ -272,7 +276,7 @@ pub(super) fn take_back(
         delete(session, Table::Item, "")?;
     }
     let warehouses: Vec<u32> = left.iter().copied().filter(|job| *job > 0).collect();
-    // All at once: without keys each statement reads the whole table.
+    // One statement per table, because without keys each statement reads the whole table.
     if let Some(list) = listed(&warehouses) {
         for table in Table::OF_WAREHOUSE.into_iter().rev() {
             let column = match table {
@@ -291,15 +295,16 @@ pub(super) fn take_back(
         }
     }
     for job in left {
-        if !state::reopen(session, job, who)? {
-            return Err(BuildError::TakenBack { job });
+        if !state::reopen(session, job, owner)? {
+            return Err(BuildError::Reassigned { job });
         }
     }
     Ok(())
 }
 
-/// Deletes rows, also those that a dead loader has sent and the server has not committed yet. InnoDB's
-/// DELETE waits for them. PostgreSQL's neither sees them nor waits, so that the table's lock has to.
+/// Deletes rows, including those that a dead loader has sent and the server has not committed.
+/// InnoDB's DELETE waits for such rows. PostgreSQL's does not see them, so the table is locked
+/// first, which waits for the loader's transaction.
 fn delete(session: &mut dyn Session, table: Table, condition: &str) -> Result<(), BuildError> {
     let name = table.name();
     let lock = match session.server().engine {
@@ -313,7 +318,7 @@ fn delete(session: &mut dyn Session, table: Table, condition: &str) -> Result<()
     let deleted = session.run(&sql, &mut Rows::new());
     deleted
         .map(|_| ())
-        .map_err(|error| BuildError::TakeBack { table, error })
+        .map_err(|error| BuildError::DeleteRows { table, error })
 }
 
 fn listed(numbers: &[u32]) -> Option<String> {
@@ -324,14 +329,14 @@ fn listed(numbers: &[u32]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::Part;
+    use crate::build::BuildPart;
     use crate::db::sqlite::Sqlite;
     use crate::props::Url;
     use crate::script::{self, Step};
     use crate::state::State;
 
-    const RESUME: Asked = Asked {
-        part: Part::Load,
+    const RESUME: BuildRequest = BuildRequest {
+        part: BuildPart::Load,
         warehouses: 2,
         range: None,
         seed: None,
@@ -339,8 +344,8 @@ mod tests {
         by_files: false,
     };
 
-    /// Two warehouses with a row each, both under way.
-    fn under_way() -> (Sqlite, Ledger) {
+    /// Two warehouses in progress, each with one row.
+    fn under_way() -> (Sqlite, LoadProgress) {
         let mut session = Sqlite::open(&Url::parse("jdbc:sqlite::memory:").unwrap()).unwrap();
         let tables = script::find(None, "sqlite", Step::TableCreates).unwrap();
         for sql in tables.statements {
@@ -352,29 +357,29 @@ mod tests {
                 state::write(&population, state::Stage::Rows, sink)
             })
             .unwrap();
-        for (w_id, who) in [(1, "a:1"), (2, "b:2")] {
+        for (w_id, owner) in [(1, "a:1"), (2, "b:2")] {
             run(
                 &mut session,
                 &format!("insert into bmsql_new_order values ({w_id}, 1, 2101)"),
             );
-            assert_eq!(state::take(&mut session, w_id, who), Ok(true));
+            assert_eq!(state::take(&mut session, w_id, owner), Ok(true));
         }
-        let ledger = ledger(&mut session);
-        (session, ledger)
+        let progress = progress(&mut session);
+        (session, progress)
     }
 
     fn run(session: &mut Sqlite, sql: &str) {
         session.run(sql, &mut Rows::new()).unwrap();
     }
 
-    fn ledger(session: &mut Sqlite) -> Ledger {
-        let State::Begun(ledger) = state::look(session).unwrap() else {
+    fn progress(session: &mut Sqlite) -> LoadProgress {
+        let State::InProgress(progress) = state::look(session).unwrap() else {
             panic!("a load was begun");
         };
-        ledger
+        progress
     }
 
-    /// Warehouses that have rows.
+    /// The warehouses that have rows.
     fn there(session: &mut Sqlite) -> Vec<i64> {
         let (sql, mut rows) = ("select no_w_id from bmsql_new_order", Rows::new());
         session.run(sql, &mut rows).unwrap();
@@ -384,28 +389,31 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_ends_before_it_is_taken_back_keeps_its_rows() {
+    fn a_job_completed_before_its_reset_keeps_its_rows() {
         let (mut session, before) = under_way();
         assert_eq!(state::done(&mut session, 1, "a:1"), Ok(true));
-        take_back(&mut session, &before, &RESUME, "c:3").unwrap();
+        reset_jobs(&mut session, &before, &RESUME, "c:3").unwrap();
         assert_eq!(there(&mut session), [1]);
-        let jobs = ledger(&mut session).jobs;
+        let jobs = progress(&mut session).jobs;
         assert_eq!((&jobs[&1], &jobs[&2]), (&Job::Done, &Job::Open));
     }
 
     #[test]
-    fn a_job_that_another_takes_over_meanwhile_is_not_opened() {
+    fn a_job_reassigned_during_its_reset_is_not_opened() {
         let (mut session, before) = under_way();
         run(
             &mut session,
             "create trigger other after delete on bmsql_new_order begin \
              update bmsql_config set cfg_value = 'd:4' where cfg_name = 'saiga_job_2'; end",
         );
-        let error = take_back(&mut session, &before, &RESUME, "c:3").unwrap_err();
+        let error = reset_jobs(&mut session, &before, &RESUME, "c:3").unwrap_err();
         assert!(
-            matches!(error, BuildError::TakenBack { job: 2 }),
+            matches!(error, BuildError::Reassigned { job: 2 }),
             "{error:?}"
         );
-        assert_eq!(ledger(&mut session).jobs[&2], Job::Taken("d:4".to_owned()));
+        assert_eq!(
+            progress(&mut session).jobs[&2],
+            Job::Taken("d:4".to_owned())
+        );
     }
 }

@@ -1,13 +1,13 @@
-//! Makes the tables and loads them, in BenchmarkSQL's order: `tableCreates`, rows, `indexCreates`,
-//! `foreignKeys`, `extraHistID`, `buildFinish`.
+//! Creates the tables and loads them, in BenchmarkSQL's order: `tableCreates`, rows,
+//! `indexCreates`, `foreignKeys`, `extraHistID`, `buildFinish`.
 //!
-//! The first error ends it, and what was done stays: `bmsql_config` says how far it is
-//! ([`state`]), so that it can be completed. Several hosts can share the rows: one
-//! makes the tables, all take warehouses until none is left, one does the rest.
+//! The first error ends the build, and the work done until then stays: `bmsql_config` records the
+//! progress ([`state`]), so that the build can be resumed. Several hosts can share the load: one
+//! creates the tables, all load warehouses until none is left, one executes the steps after it.
 
 pub mod csv;
 mod error;
-mod hold;
+mod job_lock;
 mod load;
 pub mod owner;
 mod plan;
@@ -16,153 +16,139 @@ mod steps;
 use std::path::Path;
 use std::time::Duration;
 
-pub use error::{BuildError, FailedStep, Half};
-pub(crate) use hold::check_nobody_holds;
-pub(crate) use plan::check_nobody_loads;
-pub use plan::{Asked, Part};
-pub use steps::{Begin, Failed, run_script};
+pub use error::{BuildError, FailedStep, RowProgress};
+pub(crate) use job_lock::check_not_locked;
+pub(crate) use plan::check_no_local_loader;
+pub use plan::{BuildPart, BuildRequest};
+pub use steps::{FailedStatement, StartAt, run_script};
 
 use crate::db::{ConnectError, Session, SqlError};
 use crate::population::Population;
 use crate::script::Step;
 use crate::spec::nurand::Constants;
-use crate::state::{self, Loaded, Origin, Stage, State};
+use crate::state::{self, LoadInfo, Origin, Stage, State};
 use crate::table::Table;
-use plan::Phase;
+use plan::BuildPhase;
 
-/// Opens a session with the database.
+/// Opens a session with the database; called from several threads.
 pub type Open<'a> = &'a (dyn Fn() -> Result<Box<dyn Session>, ConnectError> + Sync);
 
-/// Whether the user wants it to end.
+/// Returns true once the user wants the operation to end.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// How a database is built.
+/// A build: database, scripts, request and callbacks.
 #[derive(Clone, Copy)]
 pub struct Build<'a> {
-    /// Opens a session with it.
     pub open: Open<'a>,
-    /// The folder `sql.NAME` of its statements, as `db=` says.
+    /// The database system as `db=` names it; its scripts are in the folder `sql.NAME`.
     pub db: &'a str,
-    /// The user's own folder of statements.
+    /// The user's folder of SQL scripts.
     pub own_sql: Option<&'a Path>,
-    /// What the user wants.
-    pub asked: Asked,
-    /// Sessions that load at the same time.
+    pub request: BuildRequest,
+    /// Number of sessions that load at the same time.
     pub workers: u32,
-    /// The seed of a load that begins now.
+    /// Seed of a load that begins now; a resumed load keeps its own.
     pub fresh_seed: u64,
-    /// The time of a load that begins now, in seconds since 1970.
+    /// Date of a load that begins now, in seconds since 1970.
     pub now: i64,
-    /// Host and process, by which jobs are marked, as [`owner::here`] has it.
-    pub who: &'a str,
-    /// Ends the build when it becomes true.
+    /// The mark of this process for its jobs, from [`owner::current`].
+    pub owner: &'a str,
+    /// Polled; the build ends once it returns true.
     pub stop: Stop<'a>,
-    /// Is told what happens, by several threads at once.
-    pub on: &'a (dyn Fn(Event<'_>) + Sync),
+    /// Called for each event, from several threads at once.
+    pub on_event: &'a (dyn Fn(Event<'_>) + Sync),
 }
 
 impl std::fmt::Debug for Build<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Build")
-            .field("asked", &self.asked)
+            .field("request", &self.request)
             .finish_non_exhaustive()
     }
 }
 
-/// What happens in a build.
+/// An event of a build, for progress output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A step begins.
+    /// The script of a step begins.
     Step {
-        /// Which.
         step: Step,
-        /// The file of its statements.
+        /// The file of the statements.
         source: &'a str,
     },
-    /// It is done.
+    /// The script of a step is done.
     StepDone {
-        /// Which.
         step: Step,
-        /// How many statements were run.
+        /// Number of statements that were executed.
         statements: usize,
-        /// How long it took.
         took: Duration,
     },
-    /// Rows are loaded from now on.
+    /// The load of rows begins.
     Loading {
-        /// Warehouses to load.
+        /// Number of warehouses to load.
         warehouses: u32,
-        /// Sessions, or files.
+        /// Number of sessions, or of files that are written at the same time.
         workers: usize,
-        /// The seed.
         seed: u64,
     },
-    /// Rows go in a slow way: why, and what helps. Once.
+    /// The load uses a slow method; the text says why, and how to avoid it. Reported once.
     SlowLoad(&'static str),
-    /// So many more rows have been sent.
+    /// Number of rows sent since the last such event.
     Rows(u64),
-    /// One more warehouse is there.
+    /// This warehouse is loaded.
     Warehouse(u32),
-    /// All rows that were to be loaded are there.
-    Loaded {
-        /// How long it took.
-        took: Duration,
-    },
+    /// All rows of this process's jobs are loaded.
+    Loaded { took: Duration },
 }
 
-/// What a build has come to.
+/// The outcome of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Done {
-    /// Everything is there.
-    Complete(Loaded),
-    /// The tables are there and have no rows.
-    Tables(Loaded),
-    /// This process has loaded what it could.
-    Rows(Half),
+pub enum BuildOutcome {
+    /// The database is complete.
+    Complete(LoadInfo),
+    /// The tables exist and are empty.
+    Tables(LoadInfo),
+    /// This process has loaded its part of the rows.
+    Rows(RowProgress),
 }
 
 impl Build<'_> {
-    /// Builds, or completes what was begun.
-    ///
-    /// # Errors
-    /// [`BuildError`]. Nothing that was there before is lost.
-    pub fn run(&self) -> Result<Done, BuildError> {
+    /// Builds the database, or completes a build. Rows of complete jobs are never deleted.
+    pub fn run(&self) -> Result<BuildOutcome, BuildError> {
         let mut session = (self.open)()?;
         let state = state::look(&mut *session)?;
-        let phases = plan::plan(&state, &self.asked, self.who)?;
+        let phases = plan::plan(&state, &self.request, self.owner)?;
         for phase in phases {
-            self.go_on()?;
+            self.check_stop()?;
             match phase {
-                Phase::Tables => self.tables(&mut *session)?,
-                Phase::EmptyTables => {
-                    self.step(&mut *session, Step::TableCreates, Begin::AtFirst)?
+                BuildPhase::Tables => self.tables(&mut *session)?,
+                BuildPhase::EmptyTables => {
+                    self.step(&mut *session, Step::TableCreates, StartAt::First)?
                 }
-                Phase::TakeBack => self.take_back(&mut *session)?,
-                Phase::Rows => self.rows(&mut *session)?,
-                Phase::Finish => self.finish(&mut *session)?,
+                BuildPhase::Reset => self.reset_jobs(&mut *session)?,
+                BuildPhase::Rows => self.rows(&mut *session)?,
+                BuildPhase::Finish => self.finish(&mut *session)?,
             }
         }
         self.outcome(&mut *session)
     }
 
-    /// Whether this could be built where there are no tables: a look at SQLite's file would make it.
-    ///
-    /// # Errors
-    /// Why not.
+    /// Checks whether the request is valid for a database without tables, without opening a
+    /// session: SQLite would create its file.
     pub fn check_from_nothing(&self) -> Result<(), BuildError> {
         let nothing = State::Empty {
-            strangers: Vec::new(),
+            other_tools: Vec::new(),
         };
-        plan::plan(&nothing, &self.asked, self.who).map(drop)
+        plan::plan(&nothing, &self.request, self.owner).map(drop)
     }
 
     fn tables(&self, session: &mut dyn Session) -> Result<(), BuildError> {
-        self.step(session, Step::TableCreates, Begin::AtFirst)?;
-        let State::Blank = state::look(session)? else {
+        self.step(session, Step::TableCreates, StartAt::First)?;
+        let State::ConfigEmpty = state::look(session)? else {
             let file = steps::source(self, Step::TableCreates)?;
             return Err(BuildError::NotAllTables { file });
         };
-        let population = Population::new(self.fresh_seed, self.asked.warehouses, self.now);
+        let population = Population::new(self.fresh_seed, self.request.warehouses, self.now);
         let config = |error| BuildError::Load {
             table: Table::Config,
             w_id: 0,
@@ -175,58 +161,58 @@ impl Build<'_> {
             .map_err(config)
     }
 
-    /// Makes jobs open again that somebody has left half done, and removes their rows.
-    fn take_back(&self, session: &mut dyn Session) -> Result<(), BuildError> {
-        let State::Begun(ledger) = state::look(session)? else {
+    /// Deletes the rows of jobs that other processes left incomplete, and opens these jobs again.
+    fn reset_jobs(&self, session: &mut dyn Session) -> Result<(), BuildError> {
+        let State::InProgress(progress) = state::look(session)? else {
             return Ok(());
         };
-        load::take_back(session, &ledger, &self.asked, self.who)
+        load::reset_jobs(session, &progress, &self.request, self.owner)
     }
 
     fn rows(&self, session: &mut dyn Session) -> Result<(), BuildError> {
-        let State::Begun(ledger) = state::look(session)? else {
+        let State::InProgress(progress) = state::look(session)? else {
             return Ok(());
         };
-        load::load(self, &ledger)
+        load::load(self, &progress)
     }
 
-    /// The steps behind the rows, from where they were left.
+    /// Executes the steps after the load, from the recorded statement on.
     fn finish(&self, session: &mut dyn Session) -> Result<(), BuildError> {
-        let State::Begun(ledger) = state::look(session)? else {
+        let State::InProgress(progress) = state::look(session)? else {
             return Ok(());
         };
-        let (first, mut begin) = match ledger.stage {
-            Stage::Step(step, done) => (step, Begin::InDoubt(done)),
+        let (first, mut begin) = match progress.stage {
+            Stage::Step(step, done) => (step, StartAt::InDoubt(done)),
             Stage::Rows => {
-                let half = Half::of(&ledger);
-                if !half.is_whole() {
-                    return Err(BuildError::Unfinished(half));
+                let rows = RowProgress::of(&progress);
+                if !rows.is_whole() {
+                    return Err(BuildError::Unfinished(rows));
                 }
                 let stage = Stage::Step(Step::AFTER_LOAD[0], 0);
                 state::advance(session, stage)?;
-                (Step::AFTER_LOAD[0], Begin::AtFirst)
+                (Step::AFTER_LOAD[0], StartAt::First)
             }
         };
         let steps = Step::AFTER_LOAD
             .into_iter()
             .skip_while(|step| *step != first);
         for step in steps {
-            self.go_on()?;
+            self.check_stop()?;
             self.step(session, step, begin)?;
-            begin = Begin::AtFirst;
+            begin = StartAt::First;
         }
         Ok(state::complete(session)?)
     }
 
-    fn outcome(&self, session: &mut dyn Session) -> Result<Done, BuildError> {
+    fn outcome(&self, session: &mut dyn Session) -> Result<BuildOutcome, BuildError> {
         match state::look(session)? {
-            State::Complete(loaded) => Ok(Done::Complete(loaded)),
-            State::Begun(ledger) if self.asked.part == Part::Tables => {
-                Ok(Done::Tables(ledger.loaded))
+            State::Complete(loaded) => Ok(BuildOutcome::Complete(loaded)),
+            State::InProgress(progress) if self.request.part == BuildPart::Tables => {
+                Ok(BuildOutcome::Tables(progress.info))
             }
-            State::Begun(ledger) => Ok(Done::Rows(Half::of(&ledger))),
-            State::Blank => Ok(Done::Tables(Loaded {
-                warehouses: self.asked.warehouses,
+            State::InProgress(progress) => Ok(BuildOutcome::Rows(RowProgress::of(&progress))),
+            State::ConfigEmpty => Ok(BuildOutcome::Tables(LoadInfo {
+                warehouses: self.request.warehouses,
                 constants: Constants {
                     last_name: 0,
                     customer: 0,
@@ -234,13 +220,13 @@ impl Build<'_> {
                 },
                 origin: None,
             })),
-            State::Empty { .. } | State::NotOurs { .. } | State::Torn { .. } => {
-                Err(BuildError::Vanished)
+            State::Empty { .. } | State::Unidentified { .. } | State::TablesMissing { .. } => {
+                Err(BuildError::TablesDropped)
             }
         }
     }
 
-    fn go_on(&self) -> Result<(), BuildError> {
+    fn check_stop(&self) -> Result<(), BuildError> {
         if (self.stop)() {
             return Err(BuildError::Stopped);
         }
@@ -248,8 +234,8 @@ impl Build<'_> {
     }
 }
 
-/// The population of a load that has begun.
-fn population(loaded: &Loaded) -> Option<Population> {
+/// The population of a load in progress.
+fn population(loaded: &LoadInfo) -> Option<Population> {
     let Origin { seed, time } = loaded.origin?;
     Some(Population {
         seed,
@@ -259,7 +245,7 @@ fn population(loaded: &Loaded) -> Option<Population> {
     })
 }
 
-/// What ends a load from within: nobody sees it.
+/// The error by which a load is stopped; never shown to a user.
 fn stopped() -> SqlError {
     SqlError::Unexpected {
         what: "stopped".to_owned(),

@@ -1,23 +1,24 @@
-//! Whose a job of a load is: host, process, and when that process began.
+//! The owner mark of a load job: host, PID, and a tag of the process's start.
 //!
-//! The number alone says little: it is given again, and in a container a loader has the same one
-//! each time. `db7:4711:9f3c2a1b` has a tag of the host's boot and the process's start behind it; marks
-//! of an earlier Saiga have none.
+//! A PID alone is ambiguous: PIDs are reused, and in a container a loader has the same PID each
+//! time. In `db7:4711:9f3c2a1b` the tag is a hash of the host's boot ID and the process's start
+//! time. Marks written by earlier versions of Saiga have no tag.
 
 use std::fs;
 use std::io::ErrorKind;
 
 use sha2::{Digest, Sha256};
 
-/// `cfg_value` has fifty characters, of which number and tag take seventeen at most.
+/// Limit on the host name: `cfg_value` has 50 characters; PID and tag take up to 17.
 const HOST_CHARS: usize = 30;
-/// Of `/proc/PID/stat`, behind the name: field 22, `man 5 proc_pid_stat`.
+/// Index of the start time among the fields of `/proc/PID/stat` after the name: field 22
+/// (`man 5 proc_pid_stat`).
 const START_TIME: usize = 19;
 
-/// This process's mark.
+/// The mark of this process.
 #[must_use]
-pub fn here() -> String {
-    // Without a name the number alone must do.
+pub fn current() -> String {
+    // Without a host name the PID alone must do.
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host: String = host.trim().chars().take(HOST_CHARS).collect();
     let pid = std::process::id();
@@ -27,24 +28,24 @@ pub fn here() -> String {
     }
 }
 
-/// The number of the process that made a mark, if it is another one of this host and alive; `who` is our
-/// own mark.
-pub(super) fn alive(mark: &str, who: &str) -> Option<u32> {
-    let (theirs, ours) = (Mark::of(mark)?, Mark::of(who)?);
-    if mark == who || theirs.host != ours.host {
+/// The PID of the process that wrote a mark, if it is another process of this host that still
+/// runs. `owner` is the mark of this process.
+pub(super) fn running_pid(mark: &str, owner: &str) -> Option<u32> {
+    let (theirs, ours) = (Mark::of(mark)?, Mark::of(owner)?);
+    if mark == owner || theirs.host != ours.host {
         return None;
     }
     let is_alive = match (tag(theirs.pid), theirs.tag) {
         (Ok(now), Some(then)) => now == then,
-        // Without a tag it is any process of this number, but not of our own: we made no such mark.
+        // Without a tag any process with this PID may be the owner, except this one.
         (Ok(_), None) => theirs.pid != ours.pid,
-        // It is there, and not ours to look at.
+        // The process exists and belongs to another user.
         (Err(kind), _) => kind == ErrorKind::PermissionDenied,
     };
     is_alive.then_some(theirs.pid)
 }
 
-/// A mark for people, who know no tags.
+/// A mark for messages, without its tag.
 pub(super) fn shown(mark: &str) -> String {
     Mark::of(mark).map_or_else(
         || mark.to_owned(),
@@ -52,7 +53,7 @@ pub(super) fn shown(mark: &str) -> String {
     )
 }
 
-/// What a mark says.
+/// The parts of a mark.
 #[derive(Debug, PartialEq, Eq)]
 struct Mark<'a> {
     host: &'a str,
@@ -69,10 +70,10 @@ impl<'a> Mark<'a> {
     }
 }
 
-/// Eight digits that no other process of the same number has, before this boot or after it.
+/// Eight hexadecimal digits that differ for two processes with the same PID, also across reboots.
 fn tag(pid: u32) -> Result<String, ErrorKind> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).map_err(|error| error.kind())?;
-    // The name may have blanks and brackets.
+    // The name may contain spaces and parentheses.
     let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let start = behind_name.split_whitespace().nth(START_TIME).unwrap_or("");
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -89,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    /// A process that lives until it is dropped.
+    /// A process that runs until it is dropped.
     struct Other(Child);
 
     impl Other {
@@ -108,8 +109,8 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_of_one_process_and_not_of_its_number() {
-        let ours = here();
+    fn a_mark_names_a_process_and_not_only_a_pid() {
+        let ours = current();
         let Mark { host, pid, .. } = Mark::of(&ours).unwrap();
         assert_eq!(pid, std::process::id());
         assert!(ours.len() <= 50, "{ours}");
@@ -117,7 +118,7 @@ mod tests {
         let other = Other::new();
         let (number, tag) = (other.0.id(), tag(other.0.id()).unwrap());
         let theirs = format!("{host}:{number}:{tag}");
-        assert_eq!(alive(&theirs, &ours), Some(number));
+        assert_eq!(running_pid(&theirs, &ours), Some(number));
         drop(other);
         for (name, mark) in [
             ("ended", theirs),
@@ -131,8 +132,8 @@ mod tests {
             ("of another host", format!("{host}x:1")),
             ("no mark", "host".to_owned()),
         ] {
-            assert_eq!(alive(&mark, &ours), None, "{name}");
+            assert_eq!(running_pid(&mark, &ours), None, "{name}");
         }
-        assert_eq!(alive(&format!("{host}:1"), &ours), Some(1));
+        assert_eq!(running_pid(&format!("{host}:1"), &ours), Some(1));
     }
 }

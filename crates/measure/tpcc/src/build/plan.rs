@@ -1,149 +1,174 @@
-//! What is to be done for what the user asks, from what is there: decided before anything is.
+//! Decides the phases of a build from the request and the state of the database.
+//!
+//! The decision is made before anything is changed, so that a request that cannot be carried out
+//! fails without side effects.
 
-use super::error::{BuildError, Half};
+use super::error::{BuildError, RowProgress};
 use super::owner;
-use crate::state::{Job, Ledger, Stage, State};
+use crate::state::{Job, LoadProgress, Stage, State};
 
-/// What the user wants.
+/// A request to build, or to complete a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
-    /// Which part of it.
-    pub part: Part,
-    /// How many warehouses altogether.
+pub struct BuildRequest {
+    pub part: BuildPart,
+    /// Number of warehouses in total.
     pub warehouses: u32,
-    /// The first and the last that this process may load; `None` for any.
+    /// First and last warehouse that this process may load; `None` for all.
     pub range: Option<(u32, u32)>,
-    /// A certain seed.
+    /// The seed that the user asks for.
     pub seed: Option<u64>,
-    /// To go on with what was left half done.
+    /// Whether to continue an incomplete load.
     pub resume: bool,
-    /// Rows come from CSV files, by other means than this.
+    /// Whether the rows will be loaded from CSV files by another tool.
     pub by_files: bool,
 }
 
-/// Which part of a build.
+/// The part of a build that this process performs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// All of it.
+pub enum BuildPart {
     Whole,
-    /// The tables, by one host.
+    /// The tables; by one host.
     Tables,
-    /// The rows, by as many hosts as there are.
+    /// The rows; by any number of hosts.
     Load,
-    /// Everything behind the rows, by one host.
+    /// All steps after the rows; by one host.
     Finish,
 }
 
-/// One thing after the other.
+/// A phase of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Makes the tables, and writes down what is to be loaded.
+pub(super) enum BuildPhase {
+    /// Creates the tables and records the jobs.
     Tables,
-    /// Makes the tables: what is loaded comes with the rows.
+    /// Creates the tables; `bmsql_config` is loaded with the rows.
     EmptyTables,
-    /// Half-loaded warehouses are emptied.
-    TakeBack,
-    /// Loads what nobody else does.
+    /// Deletes the rows of incomplete jobs.
+    Reset,
+    /// Loads the jobs that no other process has taken.
     Rows,
-    /// Keys, indexes, statistics.
+    /// Creates indexes and keys, and collects statistics.
     Finish,
 }
 
-/// # Errors
-/// Why it cannot be done, and what can be.
-pub(super) fn plan(state: &State, asked: &Asked, who: &str) -> Result<Vec<Phase>, BuildError> {
-    check_range(asked)?;
+/// The phases that fulfil the request, or the reason why it cannot be fulfilled.
+pub(super) fn plan(
+    state: &State,
+    request: &BuildRequest,
+    owner: &str,
+) -> Result<Vec<BuildPhase>, BuildError> {
+    check_range(request)?;
     match state {
-        State::Empty { .. } => match asked.part {
-            Part::Whole => Ok(vec![Phase::Tables, Phase::Rows, Phase::Finish]),
-            Part::Tables if asked.by_files => Ok(vec![Phase::EmptyTables]),
-            Part::Tables => Ok(vec![Phase::Tables]),
-            Part::Load | Part::Finish => Err(BuildError::NoTables),
+        State::Empty { .. } => match request.part {
+            BuildPart::Whole => Ok(vec![
+                BuildPhase::Tables,
+                BuildPhase::Rows,
+                BuildPhase::Finish,
+            ]),
+            BuildPart::Tables if request.by_files => Ok(vec![BuildPhase::EmptyTables]),
+            BuildPart::Tables => Ok(vec![BuildPhase::Tables]),
+            BuildPart::Load | BuildPart::Finish => Err(BuildError::NoTables),
         },
-        State::NotOurs { tables } => Err(BuildError::NotOurs {
+        State::Unidentified { tables } => Err(BuildError::Unidentified {
             tables: tables.clone(),
         }),
-        State::Torn { missing } => Err(BuildError::Torn {
+        State::TablesMissing { missing } => Err(BuildError::TablesMissing {
             missing: missing.clone(),
         }),
-        State::Blank => Err(BuildError::Blank),
-        State::Complete(loaded) if asked.resume && loaded.warehouses == asked.warehouses => {
+        State::ConfigEmpty => Err(BuildError::ConfigEmpty),
+        State::Complete(loaded) if request.resume && loaded.warehouses == request.warehouses => {
             Ok(Vec::new())
         }
-        State::Complete(loaded) => Err(BuildError::Built {
+        State::Complete(loaded) => Err(BuildError::AlreadyBuilt {
             warehouses: loaded.warehouses,
         }),
-        State::Begun(ledger) => go_on(ledger, asked, who),
+        State::InProgress(progress) => resume_phases(progress, request, owner),
     }
 }
 
-/// A part of the warehouses is not a whole build.
-fn check_range(asked: &Asked) -> Result<(), BuildError> {
-    let Some((first, last)) = asked.range else {
+/// Checks the requested range. A part of the warehouses is not a whole build.
+fn check_range(request: &BuildRequest) -> Result<(), BuildError> {
+    let Some((first, last)) = request.range else {
         return Ok(());
     };
-    if last > asked.warehouses {
+    if last > request.warehouses {
         return Err(BuildError::Range {
             last,
-            warehouses: asked.warehouses,
+            warehouses: request.warehouses,
         });
     }
-    match asked.part {
-        Part::Whole if (first, last) != (1, asked.warehouses) => Err(BuildError::Part {
+    match request.part {
+        BuildPart::Whole if (first, last) != (1, request.warehouses) => Err(BuildError::Part {
             first,
             last,
-            warehouses: asked.warehouses,
+            warehouses: request.warehouses,
         }),
-        Part::Whole | Part::Tables | Part::Load | Part::Finish => Ok(()),
+        BuildPart::Whole | BuildPart::Tables | BuildPart::Load | BuildPart::Finish => Ok(()),
     }
 }
 
-fn go_on(ledger: &Ledger, asked: &Asked, who: &str) -> Result<Vec<Phase>, BuildError> {
-    check_same(ledger, asked)?;
-    let half = || Half::of(ledger);
-    let loads = ledger.stage == Stage::Rows;
-    match (asked.part, asked.resume) {
-        (Part::Whole, true) if loads => {
-            check_nobody_loads(ledger, who)?;
-            Ok(vec![Phase::TakeBack, Phase::Rows, Phase::Finish])
+fn resume_phases(
+    progress: &LoadProgress,
+    request: &BuildRequest,
+    owner: &str,
+) -> Result<Vec<BuildPhase>, BuildError> {
+    check_same(progress, request)?;
+    let rows = || RowProgress::of(progress);
+    let loads = progress.stage == Stage::Rows;
+    match (request.part, request.resume) {
+        (BuildPart::Whole, true) if loads => {
+            check_no_local_loader(progress, owner)?;
+            Ok(vec![
+                BuildPhase::Reset,
+                BuildPhase::Rows,
+                BuildPhase::Finish,
+            ])
         }
-        (Part::Load, true) if loads => {
-            check_nobody_loads(ledger, who)?;
-            Ok(vec![Phase::TakeBack, Phase::Rows])
+        (BuildPart::Load, true) if loads => {
+            check_no_local_loader(progress, owner)?;
+            Ok(vec![BuildPhase::Reset, BuildPhase::Rows])
         }
-        (Part::Load, false) if loads => Ok(vec![Phase::Rows]),
-        (Part::Load, _) => Err(BuildError::RowsAreThere),
-        (Part::Finish, _) if loads && !half().is_whole() => Err(BuildError::Unfinished(half())),
-        (Part::Finish, _) if loads => Ok(vec![Phase::Finish]),
-        (Part::Finish, false) if ledger.stage == Stage::ROWS_DONE => Ok(vec![Phase::Finish]),
-        (Part::Whole | Part::Finish, true) => Ok(vec![Phase::Finish]),
-        (Part::Whole | Part::Finish | Part::Tables, _) => Err(BuildError::Begun {
-            half: half(),
-            stage: ledger.stage,
-        }),
+        (BuildPart::Load, false) if loads => Ok(vec![BuildPhase::Rows]),
+        (BuildPart::Load, _) => Err(BuildError::RowsLoaded),
+        (BuildPart::Finish, _) if loads && !rows().is_whole() => {
+            Err(BuildError::Unfinished(rows()))
+        }
+        (BuildPart::Finish, _) if loads => Ok(vec![BuildPhase::Finish]),
+        (BuildPart::Finish, false) if progress.stage == Stage::ROWS_DONE => {
+            Ok(vec![BuildPhase::Finish])
+        }
+        (BuildPart::Whole | BuildPart::Finish, true) => Ok(vec![BuildPhase::Finish]),
+        (BuildPart::Whole | BuildPart::Finish | BuildPart::Tables, _) => {
+            Err(BuildError::InProgress {
+                rows: rows(),
+                stage: progress.stage,
+            })
+        }
     }
 }
 
-fn check_same(ledger: &Ledger, asked: &Asked) -> Result<(), BuildError> {
-    let there = &ledger.loaded;
-    if there.warehouses != asked.warehouses {
-        let (there, asked) = (there.warehouses, asked.warehouses);
-        return Err(BuildError::OtherWarehouses { there, asked });
+fn check_same(progress: &LoadProgress, request: &BuildRequest) -> Result<(), BuildError> {
+    let found = &progress.info;
+    if found.warehouses != request.warehouses {
+        let (there, wanted) = (found.warehouses, request.warehouses);
+        return Err(BuildError::OtherWarehouses { there, wanted });
     }
-    match (there.origin, asked.seed) {
+    match (found.origin, request.seed) {
         (Some(origin), Some(seed)) if origin.seed != seed => Err(BuildError::OtherSeed {
             there: origin.seed,
-            asked: seed,
+            wanted: seed,
         }),
         _ => Ok(()),
     }
 }
 
-/// Another process of this host that has jobs and is alive is loading them; `who` is our mark.
-pub(crate) fn check_nobody_loads(ledger: &Ledger, who: &str) -> Result<(), BuildError> {
-    for (job, taken) in &ledger.jobs {
+/// Fails if another process of this host runs and has jobs. `owner` is the mark of this process.
+pub(crate) fn check_no_local_loader(
+    progress: &LoadProgress,
+    owner: &str,
+) -> Result<(), BuildError> {
+    for (job, taken) in &progress.jobs {
         let Job::Taken(by) = taken else { continue };
-        if let Some(pid) = owner::alive(by, who) {
+        if let Some(pid) = owner::running_pid(by, owner) {
             return Err(BuildError::StillLoading { job: *job, pid });
         }
     }
@@ -157,11 +182,11 @@ mod tests {
     use super::*;
     use crate::script::Step;
     use crate::spec::nurand::Constants;
-    use crate::state::{Loaded, Origin};
+    use crate::state::{LoadInfo, Origin};
     use crate::table::Table;
 
-    fn asked(part: Part) -> Asked {
-        Asked {
+    fn request(part: BuildPart) -> BuildRequest {
+        BuildRequest {
             part,
             warehouses: 3,
             range: None,
@@ -171,13 +196,20 @@ mod tests {
         }
     }
 
-    fn loaded() -> Loaded {
+    fn resume(part: BuildPart) -> BuildRequest {
+        BuildRequest {
+            resume: true,
+            ..request(part)
+        }
+    }
+
+    fn loaded() -> LoadInfo {
         let constants = Constants {
             last_name: 1,
             customer: 2,
             item: 3,
         };
-        Loaded {
+        LoadInfo {
             warehouses: 3,
             constants,
             origin: Some(Origin { seed: 5, time: 6 }),
@@ -186,8 +218,8 @@ mod tests {
 
     fn begun(stage: Stage, jobs: &[Job]) -> State {
         let jobs: BTreeMap<u32, Job> = (0..).zip(jobs.iter().cloned()).collect();
-        State::Begun(Ledger {
-            loaded: loaded(),
+        State::InProgress(LoadProgress {
+            info: loaded(),
             stage,
             jobs,
         })
@@ -197,15 +229,15 @@ mod tests {
         Job::Taken(by.to_owned())
     }
 
-    /// The phases, or the first words of the refusal.
-    fn planned(state: &State, asked: &Asked) -> Result<Vec<Phase>, String> {
-        plan(state, asked, "here:1").map_err(|error| error.to_string())
+    /// The phases, or the error message.
+    fn planned(state: &State, request: &BuildRequest) -> Result<Vec<BuildPhase>, String> {
+        plan(state, request, "here:1").map_err(|error| error.to_string())
     }
 
     #[test]
-    fn each_part_begins_where_it_may() {
+    fn each_part_has_its_phases() {
         let empty = State::Empty {
-            strangers: Vec::new(),
+            other_tools: Vec::new(),
         };
         let complete = State::Complete(loaded());
         let rows = begun(
@@ -215,167 +247,191 @@ mod tests {
         let all = begun(Stage::Rows, &[Job::Done, Job::Done, Job::Done, Job::Done]);
         let keys = begun(Stage::Step(Step::ForeignKeys, 2), &[]);
         let copied = begun(Stage::ROWS_DONE, &[]);
-        let resume = |part| Asked {
-            resume: true,
-            ..asked(part)
-        };
-        use Phase::{Finish, Rows, Tables, TakeBack};
-        for (name, state, asked, wanted) in [
+        use BuildPhase::{Finish, Reset, Rows, Tables};
+        for (name, state, request, wanted) in [
             (
                 "new",
                 &empty,
-                asked(Part::Whole),
+                request(BuildPart::Whole),
                 vec![Tables, Rows, Finish],
             ),
             (
                 "new, resumed",
                 &empty,
-                resume(Part::Whole),
+                resume(BuildPart::Whole),
                 vec![Tables, Rows, Finish],
             ),
-            ("tables", &empty, asked(Part::Tables), vec![Tables]),
-            ("rows", &rows, asked(Part::Load), vec![Rows]),
+            ("tables", &empty, request(BuildPart::Tables), vec![Tables]),
+            ("rows", &rows, request(BuildPart::Load), vec![Rows]),
             (
                 "rows, resumed",
                 &rows,
-                resume(Part::Load),
-                vec![TakeBack, Rows],
+                resume(BuildPart::Load),
+                vec![Reset, Rows],
             ),
             (
                 "resumed",
                 &rows,
-                resume(Part::Whole),
-                vec![TakeBack, Rows, Finish],
+                resume(BuildPart::Whole),
+                vec![Reset, Rows, Finish],
             ),
-            ("finish", &all, asked(Part::Finish), vec![Finish]),
+            ("finish", &all, request(BuildPart::Finish), vec![Finish]),
             (
                 "finish after copies",
                 &copied,
-                asked(Part::Finish),
+                request(BuildPart::Finish),
                 vec![Finish],
             ),
-            ("finish, resumed", &keys, resume(Part::Finish), vec![Finish]),
+            (
+                "finish, resumed",
+                &keys,
+                resume(BuildPart::Finish),
+                vec![Finish],
+            ),
             (
                 "resumed at the end",
                 &keys,
-                resume(Part::Whole),
+                resume(BuildPart::Whole),
                 vec![Finish],
             ),
-            ("there already", &complete, resume(Part::Whole), vec![]),
+            (
+                "complete already",
+                &complete,
+                resume(BuildPart::Whole),
+                vec![],
+            ),
         ] {
-            assert_eq!(planned(state, &asked), Ok(wanted), "{name}");
+            assert_eq!(planned(state, &request), Ok(wanted), "{name}");
         }
-        let by_files = Asked {
-            by_files: true,
-            ..asked(Part::Tables)
-        };
-        assert_eq!(planned(&empty, &by_files), Ok(vec![Phase::EmptyTables]));
     }
 
-    fn assert_refused(rows: &[(&State, Asked, &str)]) {
-        for (state, asked, wanted) in rows {
-            let said = planned(state, asked).unwrap_err();
+    #[test]
+    fn a_load_from_csv_files_needs_empty_tables() {
+        let empty = State::Empty {
+            other_tools: Vec::new(),
+        };
+        let by_files = BuildRequest {
+            by_files: true,
+            ..request(BuildPart::Tables)
+        };
+        assert_eq!(
+            planned(&empty, &by_files),
+            Ok(vec![BuildPhase::EmptyTables])
+        );
+    }
+
+    fn assert_refused(rows: &[(&State, BuildRequest, &str)]) {
+        for (state, request, wanted) in rows {
+            let said = planned(state, request).unwrap_err();
             assert!(said.starts_with(wanted), "{wanted}: {said}");
         }
     }
 
     #[test]
-    fn whatever_is_there_is_never_built_over() {
+    fn an_existing_database_is_never_overwritten() {
         let empty = State::Empty {
-            strangers: Vec::new(),
+            other_tools: Vec::new(),
         };
         let complete = State::Complete(loaded());
-        let strange = State::NotOurs {
+        let unidentified = State::Unidentified {
             tables: vec![Table::Item],
         };
-        let torn = State::Torn {
+        let missing = State::TablesMissing {
             missing: vec![Table::Stock],
         };
-        let whole = asked(Part::Whole);
-        let some = |part, range| Asked {
+        let whole = request(BuildPart::Whole);
+        let some = |part, range| BuildRequest {
             range: Some(range),
-            ..asked(part)
+            ..request(part)
         };
-        let more = Asked {
+        let more = BuildRequest {
             warehouses: 4,
             resume: true,
             ..whole
         };
         assert_refused(&[
-            (&empty, asked(Part::Load), "there are no tables yet"),
-            (&empty, asked(Part::Finish), "there are no tables yet"),
-            (&complete, whole, "it is built already (warehouses: 3)"),
-            (&complete, more, "it is built already"),
-            (
-                &State::Blank,
-                whole,
-                "the tables are there and bmsql_config is empty",
-            ),
-            (&strange, whole, "it has bmsql_item, but no bmsql_config"),
-            (&torn, whole, "bmsql_stock is missing"),
+            (&empty, request(BuildPart::Load), "there are no tables yet"),
             (
                 &empty,
-                some(Part::Whole, (1, 2)),
+                request(BuildPart::Finish),
+                "there are no tables yet",
+            ),
+            (
+                &complete,
+                whole,
+                "the database is already built (warehouses: 3)",
+            ),
+            (&complete, more, "the database is already built"),
+            (
+                &State::ConfigEmpty,
+                whole,
+                "the tables exist and bmsql_config is empty",
+            ),
+            (
+                &unidentified,
+                whole,
+                "the database has bmsql_item, but no bmsql_config",
+            ),
+            (&missing, whole, "bmsql_stock is missing"),
+            (
+                &empty,
+                some(BuildPart::Whole, (1, 2)),
                 "warehouses 1 to 2 of 3 are a part",
             ),
-            (&empty, some(Part::Load, (2, 9)), "loadidend is 9"),
+            (&empty, some(BuildPart::Load, (2, 9)), "loadidend is 9"),
         ]);
     }
 
     #[test]
-    fn what_was_begun_is_gone_on_with_as_it_was() {
+    fn a_load_is_resumed_only_as_it_was_begun() {
         let rows = begun(
             Stage::Rows,
             &[Job::Done, Job::Open, taken("db7:1"), Job::Done],
         );
         let keys = begun(Stage::Step(Step::ForeignKeys, 2), &[]);
-        let load = asked(Part::Load);
+        let load = request(BuildPart::Load);
         let (other_seed, more) = (
-            Asked {
+            BuildRequest {
                 seed: Some(6),
                 ..load
             },
-            Asked {
+            BuildRequest {
                 warehouses: 4,
                 ..load
             },
         );
         assert_refused(&[
+            (&rows, request(BuildPart::Whole), "the load is incomplete"),
+            (&rows, request(BuildPart::Tables), "the load is incomplete"),
             (
                 &rows,
-                asked(Part::Whole),
-                "a load was begun and is not complete",
-            ),
-            (
-                &rows,
-                asked(Part::Tables),
-                "a load was begun and is not complete",
-            ),
-            (
-                &rows,
-                asked(Part::Finish),
+                request(BuildPart::Finish),
                 "rows are missing: 1 of 3 warehouses is loaded",
             ),
-            (&keys, load, "all rows are there"),
+            (&keys, load, "all rows are loaded"),
             (
                 &keys,
-                asked(Part::Finish),
-                "a load was begun and is not complete: all rows",
+                request(BuildPart::Finish),
+                "the load is incomplete: all rows",
             ),
-            (&rows, other_seed, "its load has seed 5, not 6"),
-            (&rows, more, "its load is of 3 warehouses"),
+            (
+                &rows,
+                other_seed,
+                "the load in the database has seed 5, not 6",
+            ),
+            (&rows, more, "the load in the database has 3 warehouses"),
         ]);
     }
 
     #[test]
-    fn a_living_process_of_this_host_keeps_its_jobs() {
+    fn a_running_process_of_this_host_keeps_its_jobs() {
         let ours = format!("here:{}", std::process::id());
-        let resume = Asked {
+        let resume = BuildRequest {
             resume: true,
-            ..asked(Part::Whole)
+            ..request(BuildPart::Whole)
         };
-        let living = begun(Stage::Rows, &[Job::Done, taken(&ours)]);
-        let said = planned(&living, &resume).unwrap_err();
+        let running = begun(Stage::Rows, &[Job::Done, taken(&ours)]);
+        let said = planned(&running, &resume).unwrap_err();
         assert!(
             said.starts_with("warehouse 1 is being loaded by process"),
             "{said}"

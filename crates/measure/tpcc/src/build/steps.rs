@@ -1,4 +1,4 @@
-//! Runs the statements of a step.
+//! Executes the SQL scripts of a build.
 
 use std::time::Instant;
 
@@ -10,59 +10,55 @@ use crate::props::Engine;
 use crate::script::{self, Script, Step};
 use crate::state::{self, Stage};
 
-/// What can be done when a statement failed.
-const RESUME: &str = "correct it, then go on with --resume, or destroy and build again";
-const DESTROY: &str = "correct it, destroy what is there, and build again";
+/// Advice after a failed statement: of a step that can be resumed, and of other steps.
+const RESUME: &str = "correct it, then continue with --resume, or destroy and build again";
+const DESTROY: &str = "correct it, destroy the tables, and build again";
 
-/// Where the statements of a script begin.
+/// The first statement of a script to execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begin {
-    /// At the first one.
-    AtFirst,
-    /// Behind so many that a process has written down before it ended. It may have run the next one
-    /// as well: what that makes may be there.
+pub enum StartAt {
+    First,
+    /// After this many statements that an earlier process has recorded. The next one may have been
+    /// executed as well, in which case its object exists.
     InDoubt(usize),
 }
 
-impl Begin {
+impl StartAt {
     fn done(self) -> usize {
         match self {
-            Self::AtFirst => 0,
+            Self::First => 0,
             Self::InDoubt(done) => done,
         }
     }
 }
 
-/// A statement that failed.
+/// A statement of a script that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failed {
-    /// From one.
+pub struct FailedStatement {
+    /// Number of the statement, from 1.
     pub number: usize,
-    /// Its text.
     pub statement: String,
-    /// The server's words.
     pub error: SqlError,
 }
 
-/// Runs the statements of a script from `begin` on, one after the other; `after` is told the number
-/// of those that are done.
-///
-/// # Errors
-/// [`Failed`]; what comes before stays done.
+/// Executes the statements of a script from `begin` on. After each, `after` is called with the
+/// number of executed statements. Stops at the first error.
 pub fn run_script(
     session: &mut dyn Session,
     script: &Script,
-    begin: Begin,
+    begin: StartAt,
     after: &mut dyn FnMut(&mut dyn Session, usize) -> Result<(), SqlError>,
-) -> Result<(), Failed> {
+) -> Result<(), FailedStatement> {
     let mut rows = Rows::new();
     for (at, statement) in script.statements.iter().enumerate().skip(begin.done()) {
         let ran = match session.run(statement, &mut rows) {
-            Err(error) if begin == Begin::InDoubt(at) && is_there(session, &error) => Ok(()),
+            Err(error) if begin == StartAt::InDoubt(at) && exists_already(session, &error) => {
+                Ok(())
+            }
             ran => ran.map(|_| ()),
         };
         ran.and_then(|()| after(session, at + 1))
-            .map_err(|error| Failed {
+            .map_err(|error| FailedStatement {
                 number: at + 1,
                 statement: statement.clone(),
                 error,
@@ -71,20 +67,20 @@ pub fn run_script(
     Ok(())
 }
 
-/// Whether a statement failed because what it makes is there.
-fn is_there(session: &dyn Session, error: &SqlError) -> bool {
+/// Whether a statement failed because the object that it creates exists.
+fn exists_already(session: &dyn Session, error: &SqlError) -> bool {
     let SqlError::Refused { code, said, .. } = error else {
         return false;
     };
     match session.server().engine {
-        // An index, a primary key, a foreign key; MariaDB says the last in InnoDB's words.
+        // Index, primary key, foreign key; MariaDB reports the last one as an InnoDB error.
         Engine::MySql => match code.as_str() {
             "1061" | "1068" | "1826" => true,
             "1005" => said.contains("errno: 121"),
             _ => false,
         },
-        // An index, a primary key, another constraint; an index that the server has just made for the
-        // process that was killed.
+        // Index, primary key, other constraint; and an index that the server has just created for
+        // the process that was killed.
         Engine::Postgres | Engine::OpenGauss => match code.as_str() {
             "42P07" | "42P16" | "42710" => true,
             "23505" => said.contains("pg_class_relname_nsp_index"),
@@ -94,21 +90,21 @@ fn is_there(session: &dyn Session, error: &SqlError) -> bool {
     }
 }
 
-/// The file of a step.
+/// The file of a step's script.
 pub(super) fn source(build: &Build<'_>, step: Step) -> Result<String, BuildError> {
     Ok(script::find(build.own_sql, build.db, step)?.source)
 }
 
 impl Build<'_> {
-    /// Runs a step from `begin` on, and writes down how far it is.
+    /// Executes the script of a step from `begin` on, and records the progress.
     pub(super) fn step(
         &self,
         session: &mut dyn Session,
         step: Step,
-        begin: Begin,
+        begin: StartAt,
     ) -> Result<(), BuildError> {
         let script = script::find(self.own_sql, self.db, step)?;
-        (self.on)(Event::Step {
+        (self.on_event)(Event::Step {
             step,
             source: &script.source,
         });
@@ -122,7 +118,7 @@ impl Build<'_> {
             if resumable {
                 state::advance(session, Stage::Step(step, done))?;
             }
-            interrupted = self.go_on().is_err();
+            interrupted = self.check_stop().is_err();
             if interrupted {
                 Err(super::stopped())
             } else {
@@ -137,11 +133,11 @@ impl Build<'_> {
                 file: script.source.clone(),
                 failed,
                 of: script.statements.len(),
-                way_out: if resumable { RESUME } else { DESTROY },
+                advice: if resumable { RESUME } else { DESTROY },
             }))
         })?;
         let statements = script.statements.len().saturating_sub(begin.done());
-        (self.on)(Event::StepDone {
+        (self.on_event)(Event::StepDone {
             step,
             statements,
             took: before.elapsed(),

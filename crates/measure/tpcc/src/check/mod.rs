@@ -1,9 +1,9 @@
-//! Says whether a database holds what TPC-C wants: the population of §4.3.3.1 and the conditions
-//! of §3.3.2.
+//! Checks a database against the population of TPC-C §4.3.3.1 and the conditions of §3.3.2.
 //!
-//! Statements read whole tables, or a sample of the warehouses. Those that keys allow read one
-//! slice of the warehouses after the other. Several sessions share the statements. Rules that hold
-//! only after a load are left out when a run has changed the rows. Deliberately absent: any repair.
+//! Statements read whole tables, or the rows of some warehouses where a key finds them: a sample,
+//! or one range of warehouses after the other. Several sessions work on the list of statements.
+//! Rules that hold only after a load are skipped if a run has changed the rows. Deliberately
+//! absent: any repair.
 
 mod profile;
 mod rules;
@@ -19,51 +19,49 @@ use serde::Deserialize;
 use crate::build::{Open, Stop};
 use crate::db::rows::Rows;
 use crate::db::{ConnectError, Session, SqlError};
-use crate::state::{self, Loaded, State};
+use crate::state::{self, LoadInfo, State};
 use profile::Profile;
 use rules::Rule;
 
-/// How a database is checked.
+/// The parameters of a check.
 #[derive(Clone, Copy)]
 pub struct Check<'a> {
-    /// Opens a session with it.
     pub open: Open<'a>,
-    /// Sessions that check at the same time.
+    /// Number of sessions that check at the same time.
     pub sessions: u32,
-    /// It has been loaded and nothing else: `None` to look.
+    /// Whether no transaction has run since the load; `None` to find out from the tables.
     pub after_load: Option<bool>,
-    /// How much of it.
     pub scope: Scope,
-    /// Ends it when it becomes true.
+    /// Polled; the check ends once it returns true.
     pub stop: Stop<'a>,
-    /// Is told the number of checks, and of those that are done.
-    pub on: &'a (dyn Fn(usize, usize) + Sync),
+    /// Called with the total number of statements and the number that are done.
+    pub on_progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
-/// How much is checked.
+/// The extent of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scope {
-    /// Everything.
+    /// The conditions and the population.
     #[default]
     All,
-    /// The twelve conditions of §3.3.2 and not the population.
+    /// The twelve conditions of §3.3.2, without the population.
     Conditions,
-    /// Conditions 1 to 7 and 12 of [`SAMPLE`] warehouses, by their keys.
+    /// Conditions 1 to 7 and 12 on [`SAMPLE`] warehouses; keys find their rows.
     Sample,
 }
 
-/// Warehouses in a sample.
+/// Number of warehouses in a sample.
 pub const SAMPLE: u32 = 10;
 
-/// Seconds for each warehouse: about an hour was reported for 4,050 of them. How much of it the
-/// conditions take is an assumption.
+/// Seconds per warehouse. About an hour was reported for 4,050 warehouses; the share of the
+/// conditions in it is an assumption.
 const ALL_S: f64 = 1.0;
 const CONDITIONS_S: f64 = 0.6;
 const SAMPLE_S: f64 = 0.6;
 
 impl Scope {
-    /// About how long a check of so many warehouses takes. It depends on the server and its disks;
-    /// the order of magnitude is what a user needs before a run.
+    /// Order of magnitude of the time that a check takes. The real time depends on the server and
+    /// its disks.
     #[must_use]
     pub fn estimate(self, warehouses: u32) -> Duration {
         let seconds = match self {
@@ -74,7 +72,7 @@ impl Scope {
         Duration::from_secs_f64(seconds)
     }
 
-    /// The warehouses of a sample, at equal distances from the first to the last; empty for all.
+    /// The warehouses of a sample, evenly spaced from the first to the last; empty for all.
     fn sampled(self, warehouses: u32) -> Vec<u32> {
         match self {
             Self::All | Self::Conditions => Vec::new(),
@@ -98,24 +96,24 @@ impl fmt::Debug for Check<'_> {
     }
 }
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// What the load says about itself.
-    pub loaded: Loaded,
-    /// Whether what holds after a load only was checked, too.
+    /// The parameters of the load.
+    pub loaded: LoadInfo,
+    /// Whether the rules that hold only after a load were checked.
     pub after_load: bool,
-    /// The warehouses that were checked; empty when all were.
+    /// The warehouses that were checked; empty for all.
     pub sampled: Vec<u32>,
-    /// What was checked, in the order of the clauses.
-    pub checked: Vec<Checked>,
-    /// What is wrong, in the same order.
+    /// The rules that were checked, in the order of the clauses.
+    pub checked: Vec<CheckedRule>,
+    /// The rules that are violated, in the same order.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Adds what a statement found; the slices of one rule follow each other.
-    fn add(&mut self, checked: Checked, findings: Vec<Finding>) {
+    /// Adds the result of a statement. Results for the ranges of one rule follow each other.
+    fn add(&mut self, checked: CheckedRule, findings: Vec<Finding>) {
         match self.checked.last_mut() {
             Some(last) if (&last.clause, &last.rule) == (&checked.clause, &checked.rule) => {
                 last.took += checked.took;
@@ -134,7 +132,7 @@ impl Report {
         }
     }
 
-    /// `10 of 4050 warehouses`, where not all were checked.
+    /// The sample in words, `10 of 4050 warehouses`; `None` if all warehouses were checked.
     #[must_use]
     pub fn sample(&self) -> Option<String> {
         let (some, all) = (self.sampled.len(), self.loaded.warehouses);
@@ -142,31 +140,28 @@ impl Report {
     }
 }
 
-/// Something that was checked.
+/// A rule that was checked.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checked {
-    /// Of the specification: `3.3.2.4`.
+pub struct CheckedRule {
+    /// Clause of the specification, such as `3.3.2.4`.
     pub clause: String,
-    /// What must hold.
     pub rule: String,
-    /// How long it took.
     pub took: Duration,
 }
 
-/// Something that is wrong.
+/// A violated rule with examples.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Finding {
-    /// Of the specification: `3.3.2.4`.
+    /// Clause of the specification, such as `3.3.2.4`.
     pub clause: String,
-    /// What must hold.
     pub rule: String,
-    /// How many rows, or groups of rows, break it.
+    /// Number of rows, or groups of rows, that violate it.
     pub count: u64,
-    /// One or two of them.
+    /// One or two of these rows.
     pub examples: Vec<String>,
 }
 
-/// In one line, with the first example.
+/// One line, with the first example.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -180,45 +175,38 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Why nothing can be said.
+/// A check that could not be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// There is no session.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The database could not be asked.
     #[error("{what}: {error}")]
     Sql {
-        /// What was asked.
+        /// The rule, or the statement.
         what: String,
-        /// The server's words.
         error: SqlError,
     },
-    /// There is nothing to check.
+    /// The database holds no complete load; the text says what it holds.
     #[error("{0}")]
     NotThere(String),
-    /// The user ended it.
-    #[error("stopped before everything was checked")]
+    #[error("stopped before all rules were checked")]
     Stopped,
 }
 
-/// What can be checked by itself.
+/// A unit of work: one or more statements of one rule.
 enum Task {
     Rule(Rule),
     Profile(Profile),
 }
 
 impl Check<'_> {
-    /// Checks.
-    ///
-    /// # Errors
-    /// [`CheckError`].
+    /// Executes all statements and collects their results.
     pub fn run(&self) -> Result<Report, CheckError> {
         let mut session = (self.open)()?;
         let loaded = complete(&mut *session)?;
         let after_load = match (self.after_load, self.scope) {
             (Some(known), _) => known,
-            // The signs of a run are looked for in whole tables.
+            // The signs of a run are found only in whole tables.
             (None, Scope::Sample) => false,
             (None, Scope::All | Scope::Conditions) => !has_run(&mut *session)?,
         };
@@ -226,7 +214,7 @@ impl Check<'_> {
         let tasks = tasks(&loaded, after_load, self.scope, &sampled);
         let sessions = self.sessions(session, tasks.len())?;
         let total = tasks.len();
-        let crew = Crew {
+        let queue = TaskQueue {
             check: self,
             total,
             queue: Mutex::new(tasks.into_iter().enumerate().collect()),
@@ -234,11 +222,11 @@ impl Check<'_> {
         };
         thread::scope(|scope| {
             for session in sessions {
-                let crew = &crew;
-                scope.spawn(move || crew.work(session));
+                let queue = &queue;
+                scope.spawn(move || queue.work(session));
             }
         });
-        let mut done = crew
+        let mut done = queue
             .done
             .into_inner()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -274,17 +262,17 @@ impl Check<'_> {
     }
 }
 
-type Outcome = Result<(Checked, Vec<Finding>), CheckError>;
+type Outcome = Result<(CheckedRule, Vec<Finding>), CheckError>;
 
-/// What the sessions share.
-struct Crew<'a> {
+/// State that the checking threads share.
+struct TaskQueue<'a> {
     check: &'a Check<'a>,
     total: usize,
     queue: Mutex<VecDeque<(usize, Task)>>,
     done: Mutex<Vec<(usize, Outcome)>>,
 }
 
-impl Crew<'_> {
+impl TaskQueue<'_> {
     fn work(&self, mut session: Box<dyn Session>) {
         while !(self.check.stop)() {
             let next = self
@@ -302,7 +290,7 @@ impl Crew<'_> {
                 .lock()
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
             done.push((at, outcome));
-            (self.check.on)(self.total, done.len());
+            (self.check.on_progress)(self.total, done.len());
             if over {
                 return;
             }
@@ -323,14 +311,14 @@ impl Task {
         found.map_err(|error| CheckError::Sql { what, error })
     }
 
-    fn checked(&self, took: Duration) -> Checked {
+    fn checked(&self, took: Duration) -> CheckedRule {
         match self {
-            Self::Rule(rule) => Checked {
+            Self::Rule(rule) => CheckedRule {
                 clause: rule.clause.clone(),
                 rule: rule.rule.to_owned(),
                 took,
             },
-            Self::Profile(profile) => Checked {
+            Self::Profile(profile) => CheckedRule {
                 clause: profile::CLAUSE.to_owned(),
                 rule: profile.name(),
                 took,
@@ -339,8 +327,8 @@ impl Task {
     }
 }
 
-/// Conditions first; the statements that take long are among them.
-fn tasks(loaded: &Loaded, after_load: bool, scope: Scope, sampled: &[u32]) -> Vec<Task> {
+/// All statements; conditions come first, because the slowest ones are among them.
+fn tasks(loaded: &LoadInfo, after_load: bool, scope: Scope, sampled: &[u32]) -> Vec<Task> {
     let (rules, profiles) = match scope {
         Scope::All => (rules::all(), profile::all(loaded.warehouses, after_load)),
         Scope::Conditions => (rules::conditions(), Vec::new()),
@@ -350,7 +338,7 @@ fn tasks(loaded: &Loaded, after_load: bool, scope: Scope, sampled: &[u32]) -> Ve
         .into_iter()
         .filter(|rule| after_load || !rule.after_load_only)
         .flat_map(|rule| match scope {
-            Scope::All | Scope::Conditions => rule.in_slices(loaded.warehouses),
+            Scope::All | Scope::Conditions => rule.in_ranges(loaded.warehouses),
             Scope::Sample => vec![rule],
         })
         .map(Task::Rule)
@@ -358,8 +346,8 @@ fn tasks(loaded: &Loaded, after_load: bool, scope: Scope, sampled: &[u32]) -> Ve
         .collect()
 }
 
-/// What the load says about itself, if it is complete.
-fn complete(session: &mut dyn Session) -> Result<Loaded, CheckError> {
+/// The parameters of the load. Fails if it is not complete.
+fn complete(session: &mut dyn Session) -> Result<LoadInfo, CheckError> {
     let what = || "bmsql_config".to_owned();
     let state = state::look(session).map_err(|error| CheckError::Sql {
         what: what(),
@@ -371,7 +359,7 @@ fn complete(session: &mut dyn Session) -> Result<Loaded, CheckError> {
     Err(CheckError::NotThere(state.to_string()))
 }
 
-/// Whether transactions have changed the rows. What a broken load leaves is not a sign of it.
+/// Whether transactions have changed the rows. The traces of an incomplete load do not count.
 fn has_run(session: &mut dyn Session) -> Result<bool, CheckError> {
     const SIGNS: &str = "select \
         (select count(*) from bmsql_district where d_next_o_id > 3001 or d_ytd > 30000.005) + \
@@ -399,8 +387,8 @@ mod tests {
     }
 
     #[test]
-    fn slices_of_a_rule_are_told_as_one() {
-        let checked = |clause: &str| Checked {
+    fn ranges_of_a_rule_are_reported_together() {
+        let checked = |clause: &str| CheckedRule {
             clause: clause.to_owned(),
             rule: "r".to_owned(),
             took: Duration::from_secs(1),
@@ -412,7 +400,7 @@ mod tests {
             examples: examples.iter().map(|&one| one.to_owned()).collect(),
         };
         let mut report = Report {
-            loaded: Loaded {
+            loaded: LoadInfo {
                 warehouses: 101,
                 constants: Constants {
                     last_name: 0,
@@ -442,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_sample_takes_as_long_however_many_warehouses_there_are() {
+    fn only_the_time_of_a_sample_does_not_depend_on_the_number_of_warehouses() {
         let takes = |scope: Scope| (scope.estimate(50), scope.estimate(5000));
         for scope in [Scope::All, Scope::Conditions] {
             let (few, many) = takes(scope);

@@ -1,49 +1,47 @@
-//! The population of §4.3.3.1, table by table: one statement takes counts, extremes and shares of
-//! each warehouse or district, and they are compared here.
+//! Checks the population of §4.3.3.1, table by table. One statement computes counts, extremes and
+//! shares for each warehouse or district; the results are compared with the clause here.
 
 use std::collections::BTreeSet;
 
 use super::Finding;
+use super::rules::EXAMPLES;
 use crate::db::rows::Rows;
 use crate::db::value::Decimal;
 use crate::db::{Session, SqlError};
 use crate::spec::DISTRICTS;
 use crate::table::Table;
 
-/// Of the specification.
+/// Clause of the specification.
 pub(super) const CLAUSE: &str = "4.3.3.1";
-/// How many examples a finding has.
-const EXAMPLES: usize = 2;
-/// Figures are compared in units of 10^-4, which no column is finer than.
+/// Decimal digits of compared values: as many as the finest column has.
 const SCALE: u32 = 4;
 
-/// What is taken of one table.
+/// The expected properties of one table.
 #[derive(Debug, Clone)]
 pub(super) struct Profile {
     table: Table,
-    /// Warehouse and district, as far as its rows have them.
+    /// Columns of warehouse and district, if the rows have them. The statement groups by them.
     keys: &'static [&'static str],
-    facts: Vec<Fact>,
+    expectations: Vec<Expectation>,
     warehouses: u32,
 }
 
-/// A figure of each group.
+/// An expected value of an aggregate, for each group.
 #[derive(Debug, Clone, Copy)]
-struct Fact {
-    /// What is selected.
-    figure: &'static str,
-    wanted: Wanted,
+struct Expectation {
+    /// SQL expression of the aggregate.
+    aggregate: &'static str,
+    allowed: Allowed,
     after_load_only: bool,
 }
 
-/// What a figure must be.
+/// The allowed values of an aggregate, in units of 10^-4.
 #[derive(Debug, Clone, Copy)]
-enum Wanted {
-    /// Exactly.
+enum Allowed {
     Is(i64),
-    /// Between these, in units of 10^-4.
+    /// From a lower to an upper limit, inclusive.
     Within(i64, i64),
-    /// Of all rows of the table one in ten, give or take a twentieth of that.
+    /// One in ten rows of the whole table, within a relative error of 5 %.
     Tenth,
 }
 
@@ -51,47 +49,47 @@ const fn whole(number: i64) -> i64 {
     number * 10_000
 }
 
-const fn is(figure: &'static str, number: i64) -> Fact {
-    Fact {
-        figure,
-        wanted: Wanted::Is(whole(number)),
+const fn is(aggregate: &'static str, number: i64) -> Expectation {
+    Expectation {
+        aggregate,
+        allowed: Allowed::Is(whole(number)),
         after_load_only: false,
     }
 }
 
-const fn within(figure: &'static str, low: i64, high: i64) -> Fact {
-    Fact {
-        figure,
-        wanted: Wanted::Within(whole(low), whole(high)),
+const fn within(aggregate: &'static str, low: i64, high: i64) -> Expectation {
+    Expectation {
+        aggregate,
+        allowed: Allowed::Within(whole(low), whole(high)),
         after_load_only: false,
     }
 }
 
-const fn tenth(figure: &'static str) -> Fact {
-    Fact {
-        figure,
-        wanted: Wanted::Tenth,
+const fn tenth(aggregate: &'static str) -> Expectation {
+    Expectation {
+        aggregate,
+        allowed: Allowed::Tenth,
         after_load_only: false,
     }
 }
 
-/// Transactions change it.
-const fn fresh(fact: Fact) -> Fact {
-    Fact {
+/// Marks an expectation that holds only until transactions run.
+const fn after_load(expected: Expectation) -> Expectation {
+    Expectation {
         after_load_only: true,
-        ..fact
+        ..expected
     }
 }
 
-const fn fraction(figure: &'static str, low: i64, high: i64) -> Fact {
-    Fact {
-        figure,
-        wanted: Wanted::Within(low, high),
+const fn fraction(aggregate: &'static str, low: i64, high: i64) -> Expectation {
+    Expectation {
+        aggregate,
+        allowed: Allowed::Within(low, high),
         after_load_only: false,
     }
 }
 
-const ITEM: &[Fact] = &[
+const ITEM: &[Expectation] = &[
     is("count(*)", 100_000),
     is("min(i_id)", 1),
     is("max(i_id)", 100_000),
@@ -106,33 +104,33 @@ const ITEM: &[Fact] = &[
     tenth("sum(case when i_data like '%ORIGINAL%' then 1 else 0 end)"),
 ];
 
-const WAREHOUSE: &[Fact] = &[
+const WAREHOUSE: &[Expectation] = &[
     is("count(*)", 1),
     fraction("min(w_tax)", 0, 2000),
-    fresh(is("min(w_ytd)", 300_000)),
+    after_load(is("min(w_ytd)", 300_000)),
 ];
 
-const DISTRICT: &[Fact] = &[
+const DISTRICT: &[Expectation] = &[
     is("count(*)", 10),
     is("min(d_id)", 1),
     is("max(d_id)", 10),
     fraction("min(d_tax)", 0, 2000),
     fraction("max(d_tax)", 0, 2000),
-    fresh(is("min(d_ytd)", 30_000)),
-    fresh(is("max(d_ytd)", 30_000)),
-    fresh(is("min(d_next_o_id)", 3001)),
-    fresh(is("max(d_next_o_id)", 3001)),
+    after_load(is("min(d_ytd)", 30_000)),
+    after_load(is("max(d_ytd)", 30_000)),
+    after_load(is("min(d_next_o_id)", 3001)),
+    after_load(is("max(d_next_o_id)", 3001)),
 ];
 
-const STOCK: &[Fact] = &[
+const STOCK: &[Expectation] = &[
     is("count(*)", 100_000),
     is("min(s_i_id)", 1),
     is("max(s_i_id)", 100_000),
-    fresh(within("min(s_quantity)", 10, 100)),
-    fresh(within("max(s_quantity)", 10, 100)),
-    fresh(is("max(s_ytd)", 0)),
-    fresh(is("max(s_order_cnt)", 0)),
-    fresh(is("max(s_remote_cnt)", 0)),
+    after_load(within("min(s_quantity)", 10, 100)),
+    after_load(within("max(s_quantity)", 10, 100)),
+    after_load(is("max(s_ytd)", 0)),
+    after_load(is("max(s_order_cnt)", 0)),
+    after_load(is("max(s_remote_cnt)", 0)),
     within("min(length(s_data))", 26, 50),
     within("max(length(s_data))", 26, 50),
     is("min(length(s_dist_01))", 24),
@@ -140,7 +138,7 @@ const STOCK: &[Fact] = &[
     tenth("sum(case when s_data like '%ORIGINAL%' then 1 else 0 end)"),
 ];
 
-const CUSTOMER: &[Fact] = &[
+const CUSTOMER: &[Expectation] = &[
     is("count(*)", 3000),
     is("min(c_id)", 1),
     is("max(c_id)", 3000),
@@ -160,80 +158,80 @@ const CUSTOMER: &[Fact] = &[
     fraction("max(c_discount)", 0, 5000),
     within("min(length(c_data))", 300, 500),
     within("max(length(c_data))", 300, 500),
-    fresh(is("min(c_balance)", -10)),
-    fresh(is("max(c_balance)", -10)),
-    fresh(is("min(c_ytd_payment)", 10)),
-    fresh(is("max(c_ytd_payment)", 10)),
-    fresh(is("min(c_payment_cnt)", 1)),
-    fresh(is("max(c_payment_cnt)", 1)),
-    fresh(is("max(c_delivery_cnt)", 0)),
+    after_load(is("min(c_balance)", -10)),
+    after_load(is("max(c_balance)", -10)),
+    after_load(is("min(c_ytd_payment)", 10)),
+    after_load(is("max(c_ytd_payment)", 10)),
+    after_load(is("min(c_payment_cnt)", 1)),
+    after_load(is("max(c_payment_cnt)", 1)),
+    after_load(is("max(c_delivery_cnt)", 0)),
     tenth("sum(case when c_credit = 'BC' then 1 else 0 end)"),
 ];
 
-const HISTORY: &[Fact] = &[
-    fresh(is("count(*)", 3000)),
-    fresh(is("count(distinct h_c_id)", 3000)),
-    fresh(is("count(h_date)", 3000)),
-    fresh(is("min(h_amount)", 10)),
-    fresh(is("max(h_amount)", 10)),
+const HISTORY: &[Expectation] = &[
+    after_load(is("count(*)", 3000)),
+    after_load(is("count(distinct h_c_id)", 3000)),
+    after_load(is("count(h_date)", 3000)),
+    after_load(is("min(h_amount)", 10)),
+    after_load(is("max(h_amount)", 10)),
 ];
 
-const ORDER: &[Fact] = &[
+const ORDER: &[Expectation] = &[
     is("min(o_id)", 1),
     within("min(o_ol_cnt)", 5, 15),
     within("max(o_ol_cnt)", 5, 15),
     within("min(o_carrier_id)", 1, 10),
     within("max(o_carrier_id)", 1, 10),
-    fresh(is("count(*)", 3000)),
-    fresh(is("max(o_id)", 3000)),
-    fresh(is("count(distinct o_c_id)", 3000)),
-    fresh(is("min(o_c_id)", 1)),
-    fresh(is("max(o_c_id)", 3000)),
-    fresh(is("count(o_entry_d)", 3000)),
-    fresh(is("min(o_all_local)", 1)),
-    fresh(is("count(*) - count(o_carrier_id)", 900)),
-    fresh(is(
+    after_load(is("count(*)", 3000)),
+    after_load(is("max(o_id)", 3000)),
+    after_load(is("count(distinct o_c_id)", 3000)),
+    after_load(is("min(o_c_id)", 1)),
+    after_load(is("max(o_c_id)", 3000)),
+    after_load(is("count(o_entry_d)", 3000)),
+    after_load(is("min(o_all_local)", 1)),
+    after_load(is("count(*) - count(o_carrier_id)", 900)),
+    after_load(is(
         "min(case when o_carrier_id is null then o_id end)",
         2101,
     )),
-    // Ten lines on the average, give or take a twentieth.
-    fresh(within("sum(o_ol_cnt)", 28_500, 31_500)),
+    // Ten lines on average, within 5 %.
+    after_load(within("sum(o_ol_cnt)", 28_500, 31_500)),
 ];
 
-const ORDER_LINE: &[Fact] = &[
+const ORDER_LINE: &[Expectation] = &[
     within("max(ol_number)", 5, 15),
     within("min(ol_i_id)", 1, 100_000),
     within("max(ol_i_id)", 1, 100_000),
     is("min(length(ol_dist_info))", 24),
-    fresh(is("min(ol_quantity)", 5)),
-    fresh(is("max(ol_quantity)", 5)),
-    fresh(is(
+    after_load(is("min(ol_quantity)", 5)),
+    after_load(is("max(ol_quantity)", 5)),
+    after_load(is(
         "sum(case when ol_supply_w_id = ol_w_id then 0 else 1 end)",
         0,
     )),
-    fresh(is("max(case when ol_o_id < 2101 then ol_amount end)", 0)),
-    fresh(fraction(
+    after_load(is("max(case when ol_o_id < 2101 then ol_amount end)", 0)),
+    after_load(fraction(
         "min(case when ol_o_id >= 2101 then ol_amount end)",
         100,
         99_999_900,
     )),
-    fresh(fraction(
+    after_load(fraction(
         "max(case when ol_o_id >= 2101 then ol_amount end)",
         100,
         99_999_900,
     )),
 ];
 
-const NEW_ORDER: &[Fact] = &[
-    fresh(is("count(*)", 900)),
-    fresh(is("min(no_o_id)", 2101)),
-    fresh(is("max(no_o_id)", 3000)),
+const NEW_ORDER: &[Expectation] = &[
+    after_load(is("count(*)", 900)),
+    after_load(is("min(no_o_id)", 2101)),
+    after_load(is("max(no_o_id)", 3000)),
 ];
 
-/// Those that have something to say.
+/// The profiles of all tables for which something is expected.
 pub(super) fn all(warehouses: u32, after_load: bool) -> Vec<Profile> {
     let of = |table| {
-        let (keys, facts): (&'static [&'static str], &[Fact]) = match table {
+        let (keys, expectations): (&'static [&'static str], &[Expectation]) = match table {
             Table::Config => (&[], &[]),
             Table::Item => (&[], ITEM),
             Table::Warehouse => (&["w_id"], WAREHOUSE),
@@ -245,54 +243,53 @@ pub(super) fn all(warehouses: u32, after_load: bool) -> Vec<Profile> {
             Table::OrderLine => (&["ol_w_id", "ol_d_id"], ORDER_LINE),
             Table::NewOrder => (&["no_w_id", "no_d_id"], NEW_ORDER),
         };
-        let facts = facts
+        let expectations = expectations
             .iter()
-            .filter(|fact| after_load || !fact.after_load_only);
+            .filter(|expected| after_load || !expected.after_load_only);
         Profile {
             table,
             keys,
-            facts: facts.copied().collect(),
+            expectations: expectations.copied().collect(),
             warehouses,
         }
     };
     Table::ALL
         .into_iter()
         .map(of)
-        .filter(|profile| !profile.facts.is_empty())
+        .filter(|profile| !profile.expectations.is_empty())
         .collect()
 }
 
-/// Warehouse and district of a group, as far as it has them.
+/// Warehouse and district of a group; shorter for tables without them.
 type Group = Vec<i64>;
 
 impl Profile {
-    /// What it is about.
     pub(super) fn name(&self) -> String {
         format!("population of {}", self.table.name())
     }
 
-    /// What is wrong.
+    /// Executes the statement and returns the violations.
     pub(super) fn find(&self, session: &mut dyn Session) -> Result<Vec<Finding>, SqlError> {
         let mut rows = Rows::new();
         session.run(&self.sql(), &mut rows)?;
         let mut findings = self.missing(&rows)?;
-        for (at, fact) in self.facts.iter().enumerate() {
+        for (at, expected) in self.expectations.iter().enumerate() {
             let column = self.keys.len() + 1 + at;
-            findings.extend(match fact.wanted {
-                Wanted::Tenth => self.share(fact, &rows, column)?,
-                Wanted::Is(number) => self.outside(fact, &rows, column, (number, number))?,
-                Wanted::Within(low, high) => self.outside(fact, &rows, column, (low, high))?,
+            findings.extend(match expected.allowed {
+                Allowed::Tenth => self.share(expected, &rows, column)?,
+                Allowed::Is(number) => self.outside(expected, &rows, column, (number, number))?,
+                Allowed::Within(low, high) => self.outside(expected, &rows, column, (low, high))?,
             });
         }
         Ok(findings)
     }
 
-    /// Groups with their sizes and figures.
+    /// The statement: keys, number of rows, and all aggregates.
     fn sql(&self) -> String {
         let keys = self.keys.iter().copied();
         let columns: Vec<&str> = keys
             .chain(["count(*)"])
-            .chain(self.facts.iter().map(|fact| fact.figure))
+            .chain(self.expectations.iter().map(|expected| expected.aggregate))
             .collect();
         let (columns, name) = (columns.join(", "), self.table.name());
         match self.keys {
@@ -304,7 +301,7 @@ impl Profile {
         }
     }
 
-    /// Groups without any row, and rows of warehouses that there are not.
+    /// Groups that have no rows, and rows of warehouses or districts that do not exist.
     fn missing(&self, rows: &Rows) -> Result<Vec<Finding>, SqlError> {
         let found = (0..rows.len()).map(|row| self.group(rows, row));
         let found: BTreeSet<Group> = found.collect::<Result<_, _>>()?;
@@ -323,7 +320,7 @@ impl Profile {
         let rule = |what: &str| format!("{} has rows {what}", self.table.name());
         let absent = self.named("of every warehouse and district", missing, &rule);
         let extra = self.named("of these warehouses and districts only", strange, &rule);
-        let absent = absent.filter(|_| !may_be_empty || self.facts.len() == NEW_ORDER.len());
+        let absent = absent.filter(|_| !may_be_empty || self.expectations.len() == NEW_ORDER.len());
         Ok(absent.into_iter().chain(extra).collect())
     }
 
@@ -340,14 +337,14 @@ impl Profile {
 
     fn outside(
         &self,
-        fact: &Fact,
+        expected: &Expectation,
         rows: &Rows,
         column: usize,
         (low, high): (i64, i64),
     ) -> Result<Option<Finding>, SqlError> {
         let mut groups = Vec::new();
         for row in 0..rows.len() {
-            let value = figure(rows, row, column)?;
+            let value = aggregate(rows, row, column)?;
             if !value.is_some_and(|value| (low..=high).contains(&value)) {
                 let group = self.shown(&self.group(rows, row)?);
                 groups.push(format!("{group}{}", value.map_or("null".to_owned(), plain)));
@@ -357,22 +354,27 @@ impl Profile {
             (low, high) if low == high => format!("is {low}"),
             (low, high) => format!("is from {low} to {high}"),
         };
-        let rule = format!("{}: {} {wanted}", self.table.name(), fact.figure);
+        let rule = format!("{}: {} {wanted}", self.table.name(), expected.aggregate);
         Ok((!groups.is_empty()).then(|| self.finding(rule, groups)))
     }
 
-    /// The share of all rows: of a single district it may well be another.
-    fn share(&self, fact: &Fact, rows: &Rows, column: usize) -> Result<Option<Finding>, SqlError> {
+    /// Checks the share of selected rows in the whole table; a single district may deviate more.
+    fn share(
+        &self,
+        expected: &Expectation,
+        rows: &Rows,
+        column: usize,
+    ) -> Result<Option<Finding>, SqlError> {
         let (mut all, mut chosen) = (0, 0);
         for row in 0..rows.len() {
             all += rows.int(row, self.keys.len())?;
-            chosen += figure(rows, row, column)?.unwrap_or(0) / whole(1);
+            chosen += aggregate(rows, row, column)?.unwrap_or(0) / whole(1);
         }
         let fine = (all * 95 / 1000..=all * 105 / 1000).contains(&chosen);
         let rule = format!(
             "{}: {} is 9.5 to 10.5 % of its rows",
             self.table.name(),
-            fact.figure
+            expected.aggregate
         );
         Ok((!fine).then(|| self.finding(rule, vec![format!("{chosen} of {all} rows")])))
     }
@@ -394,7 +396,7 @@ impl Profile {
             .collect()
     }
 
-    /// `warehouse 1, district 3: `.
+    /// The name of a group, such as `warehouse 1, district 3: `.
     fn shown(&self, group: &Group) -> String {
         match group[..] {
             [] => String::new(),
@@ -404,15 +406,15 @@ impl Profile {
     }
 }
 
-/// A figure in units of 10^-4; `None` when there is no row to take it from.
-fn figure(rows: &Rows, row: usize, column: usize) -> Result<Option<i64>, SqlError> {
+/// An aggregate in units of 10^-4; `None` if it is NULL.
+fn aggregate(rows: &Rows, row: usize, column: usize) -> Result<Option<i64>, SqlError> {
     if rows.is_null(row, column)? {
         return Ok(None);
     }
     rows.decimal(row, column, SCALE).map(Some)
 }
 
-/// `-10`, `0.2`.
+/// Formats units of 10^-4 without trailing zeros: `-10`, `0.2`.
 fn plain(units: i64) -> String {
     let text = Decimal {
         units,

@@ -1,16 +1,16 @@
-//! Rules that compare rows, each by a statement that selects what breaks it.
+//! Rules that compare rows: each has a statement that selects the rows which violate it.
 
 use super::Finding;
-use crate::consistency::{CONDITIONS, Condition, Warehouses, of_warehouses};
+use crate::consistency::{CONDITIONS, Condition, Warehouses, restricted_to};
 use crate::db::rows::Rows;
 use crate::db::{Session, SqlError};
 
-/// How many examples a finding has.
+/// Limit on the examples of a finding.
 pub(super) const EXAMPLES: usize = 2;
-/// Warehouses in a slice: 15 million order lines after a load.
-const SLICE: u32 = 50;
+/// Warehouses per range: 15 million order lines after a load.
+const RANGE: u32 = 50;
 
-/// A rule with its clause.
+/// A rule, its clause and its statements.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) clause: String,
@@ -21,7 +21,7 @@ pub(super) struct Rule {
     shows: &'static [&'static str],
 }
 
-/// Lines of orders that the load delivered.
+/// Order lines that the load delivered at another date than that of the order.
 const DELIVERED: &str = "\
 select ol_w_id, ol_d_id, ol_o_id, ol_number, ol_delivery_d, o_entry_d
 from bmsql_oorder join bmsql_order_line
@@ -32,20 +32,19 @@ select count(*) from bmsql_oorder join bmsql_order_line
   on ol_w_id = o_w_id and ol_d_id = o_d_id and ol_o_id = o_id
 where ol_delivery_d <> o_entry_d";
 
-/// The twelve conditions.
 pub(super) fn conditions() -> Vec<Rule> {
     CONDITIONS.iter().map(Rule::of).collect()
 }
 
-/// The conditions for these warehouses alone, as far as they can be found by keys.
+/// The conditions restricted to these warehouses, without those that read HISTORY.
 pub(super) fn of_sample(warehouses: &[u32]) -> Vec<Rule> {
     let sample = Warehouses::Each(warehouses.to_vec());
     let conditions = conditions().into_iter();
     let by_keys = conditions.filter(Rule::is_by_keys);
-    by_keys.map(|rule| rule.narrowed(&sample)).collect()
+    by_keys.map(|rule| rule.restricted(&sample)).collect()
 }
 
-/// The twelve conditions, and what of the population concerns two tables.
+/// The twelve conditions, and the rule of the population that compares two tables.
 pub(super) fn all() -> Vec<Rule> {
     let mut all = conditions();
     all.push(Rule {
@@ -78,34 +77,34 @@ impl Rule {
         }
     }
 
-    /// Whether the rows of a warehouse are found by keys in all its tables. HISTORY has no key that
-    /// begins with the warehouse: each part of it would cost a look at the whole.
+    /// Whether keys find the rows of one warehouse in all tables of the rule. HISTORY has no key
+    /// that begins with the warehouse, so that each range would read the whole table.
     fn is_by_keys(&self) -> bool {
         !self.breaches.contains("bmsql_history")
     }
 
-    fn narrowed(&self, warehouses: &Warehouses) -> Self {
+    fn restricted(&self, warehouses: &Warehouses) -> Self {
         Self {
-            breaches: of_warehouses(&self.breaches, warehouses),
-            violations: of_warehouses(&self.violations, warehouses),
+            breaches: restricted_to(&self.breaches, warehouses),
+            violations: restricted_to(&self.violations, warehouses),
             ..self.clone()
         }
     }
 
-    /// The same in slices of the warehouses, each of which the server can group in memory.
-    pub(super) fn in_slices(&self, warehouses: u32) -> Vec<Self> {
-        if warehouses <= SLICE || !self.is_by_keys() {
+    /// The rule as ranges of warehouses, each small enough for the server to group in memory.
+    pub(super) fn in_ranges(&self, warehouses: u32) -> Vec<Self> {
+        if warehouses <= RANGE || !self.is_by_keys() {
             return vec![self.clone()];
         }
-        let size = usize::try_from(SLICE).unwrap_or(usize::MAX);
+        let size = usize::try_from(RANGE).unwrap_or(usize::MAX);
         let first = (1..=warehouses).step_by(size);
-        let last = |first: u32| first.saturating_add(SLICE - 1).min(warehouses);
+        let last = |first: u32| first.saturating_add(RANGE - 1).min(warehouses);
         first
-            .map(|first| self.narrowed(&Warehouses::Between(first, last(first))))
+            .map(|first| self.restricted(&Warehouses::Between(first, last(first))))
             .collect()
     }
 
-    /// At most one finding.
+    /// Counts the violations and selects examples; returns at most one finding.
     pub(super) fn find(&self, session: &mut dyn Session) -> Result<Vec<Finding>, SqlError> {
         let mut rows = Rows::new();
         session.run(&self.violations, &mut rows)?;
@@ -127,7 +126,7 @@ impl Rule {
         }])
     }
 
-    /// `w_id 1, w_ytd 300000.01, sum(d_ytd) 300000.00`.
+    /// An example, such as `w_id 1, w_ytd 300000.01, sum(d_ytd) 300000.00`.
     fn example(&self, rows: &Rows, row: usize) -> Result<String, SqlError> {
         let shown = self.shows.iter().enumerate().map(|(column, name)| {
             let value = rows.shown(row, column)?;
@@ -145,15 +144,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_hold_every_warehouse_once_and_history_stays_whole() {
+    fn ranges_contain_each_warehouse_once_and_history_is_read_whole() {
         let rules = conditions();
-        let sliced: Vec<usize> = rules.iter().map(|rule| rule.in_slices(101).len()).collect();
-        assert_eq!(sliced, [3, 3, 3, 3, 3, 3, 3, 1, 1, 1, 3, 3]);
-        let slices = rules[0].in_slices(101);
-        for (slice, wanted) in slices.iter().zip(["1 and 50", "51 and 100", "101 and 101"]) {
+        let counts: Vec<usize> = rules.iter().map(|rule| rule.in_ranges(101).len()).collect();
+        assert_eq!(counts, [3, 3, 3, 3, 3, 3, 3, 1, 1, 1, 3, 3]);
+        let ranges = rules[0].in_ranges(101);
+        for (range, wanted) in ranges.iter().zip(["1 and 50", "51 and 100", "101 and 101"]) {
             let between = format!("d_w_id between {wanted})");
-            assert!(slice.violations.contains(&between), "{}", slice.violations);
+            assert!(range.violations.contains(&between), "{}", range.violations);
         }
-        assert_eq!(rules[0].in_slices(50)[0].violations, rules[0].violations);
+        assert_eq!(rules[0].in_ranges(50)[0].violations, rules[0].violations);
     }
 }

@@ -1,30 +1,29 @@
-//! Time of a run: microseconds since its start, so that a test can let it jump.
+//! The clock of a run: microseconds since its start. Tests use a clock that jumps.
 
 use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Microseconds of a second.
 pub const SECOND_US: u64 = 1_000_000;
 
-/// What time it is, and a way to let it pass.
+/// A source of time, and a way to wait. Threads of a run never read the system's clock directly.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// Microseconds since the start of the run; 0 before it.
+    /// Microseconds since the start of the run; 0 before the start.
     fn now_us(&self) -> u64;
 
-    /// Lets time pass until `at_us`, or less: a thread may be woken early by `Thread::unpark`, and
-    /// then looks whether the run is over.
+    /// Waits until `at_us`. Returns earlier if `Thread::unpark` wakes the thread, which then checks
+    /// whether the run is over.
     fn pause_until(&self, at_us: u64);
 }
 
-/// The clock on the wall.
+/// The monotonic system clock.
 #[derive(Debug, Clone, Copy)]
 pub struct WallClock {
     start: Instant,
 }
 
 impl WallClock {
-    /// The run starts at `start`, which may be in the future.
+    /// The clock of a run that starts at `start`, which may be in the future.
     #[must_use]
     pub fn starting_at(start: Instant) -> Self {
         Self { start }
@@ -45,13 +44,13 @@ impl Clock for WallClock {
     }
 }
 
-/// A duration in whole microseconds.
+/// Converts a duration to whole microseconds; saturates at `u64::MAX`.
 #[must_use]
 pub fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Microseconds as seconds.
+/// Converts microseconds to seconds.
 #[must_use]
 pub fn seconds(us: u64) -> f64 {
     us as f64 / SECOND_US as f64

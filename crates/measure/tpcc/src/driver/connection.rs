@@ -1,4 +1,4 @@
-//! What terminals need of a database: connections that perform whole transactions.
+//! Connections as terminals use them: each performs whole transactions on a database session.
 
 use std::fmt;
 
@@ -9,49 +9,38 @@ use crate::props::{Password, Url};
 use crate::spec::inputs::Input;
 use crate::transactions::{Outcome, Performer};
 
-/// Opens connections, from any thread.
+/// Opens connections to the database; called from many threads.
 pub trait Connector: Send + Sync + fmt::Debug {
-    /// Logs in.
-    ///
-    /// # Errors
-    /// [`ConnectError`].
+    /// Opens a connection and logs in.
     fn open(&self) -> Result<Box<dyn Connection>, ConnectError>;
 
-    /// Logs in again after a loss: one try of many, which must not take as long as a fail-over.
-    ///
-    /// # Errors
-    /// [`ConnectError`].
+    /// Opens a connection again after a loss. Each attempt has a short timeout, so that a terminal
+    /// makes several of them during a fail-over.
     fn open_again(&self) -> Result<Box<dyn Connection>, ConnectError> {
         self.open()
     }
 }
 
-/// One connection.
+/// A connection that performs transactions.
 pub trait Connection: Send {
-    /// Performs a transaction with the date `now`, as [`Performer::perform`] does.
-    ///
-    /// # Errors
-    /// [`SqlError`].
+    /// Performs a transaction; `now` is its date, in seconds since 1970. Errors are those of
+    /// [`Performer::perform`].
     fn perform(&mut self, input: &Input, now: i64) -> Result<Outcome, SqlError>;
 }
 
-/// Sessions with the database of a URL.
+/// Connects to the database of a URL.
 #[derive(Debug, Clone)]
 pub struct Sessions {
-    /// Where it is.
     pub url: Url,
-    /// Whom to log in as.
     pub user: String,
-    /// And with what.
     pub password: Password,
-    /// How it is spoken to.
     pub options: Options,
 }
 
 impl Sessions {
     fn log_in(&self, options: &Options) -> Result<Box<dyn Connection>, ConnectError> {
         let session = connect(&self.url, &self.user, &self.password, options)?;
-        Ok(Box::new(Performing {
+        Ok(Box::new(SessionConnection {
             session,
             performer: Performer::default(),
         }))
@@ -68,12 +57,12 @@ impl Connector for Sessions {
     }
 }
 
-struct Performing {
+struct SessionConnection {
     session: Box<dyn Session>,
     performer: Performer,
 }
 
-impl Connection for Performing {
+impl Connection for SessionConnection {
     fn perform(&mut self, input: &Input, now: i64) -> Result<Outcome, SqlError> {
         self.performer.perform(self.session.as_mut(), input, now)
     }
@@ -90,9 +79,9 @@ mod tests {
     use super::*;
     use crate::props::Props;
 
-    /// A host that does not even refuse: nobody accepts, and there is no room for one more that waits.
+    /// A host that neither accepts nor refuses: the backlog of its listening socket is full.
     #[test]
-    fn another_try_ends_by_itself_when_nobody_answers() {
+    fn another_try_ends_by_itself_when_the_host_does_not_answer() {
         let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         silent
             .bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())
@@ -114,9 +103,9 @@ mod tests {
                 password: props.password,
             };
             let Err(ConnectError::Unreachable { error, .. }) = sessions.open_again() else {
-                panic!("{system}: nobody was there")
+                panic!("{system}: connected to a full backlog")
             };
-            // The system's own patience has a number, ours has none.
+            // A timeout of the system has an error number; a timeout of the driver has none.
             assert_eq!(error.raw_os_error(), None, "{system}: {error}");
         }
     }

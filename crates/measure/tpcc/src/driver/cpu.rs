@@ -1,13 +1,13 @@
-//! CPU time of this process and of the whole host.
+//! CPU time used by this process, and by all processes of the host.
 
 use std::fs;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// One look.
+/// Cumulative CPU seconds at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Look {
+pub(super) struct CpuTimes {
     own_s: f64,
     host_s: Option<f64>,
 }
@@ -15,7 +15,7 @@ pub(super) struct Look {
 /// Ticks of `/proc/stat`, which are 10 ms on every Linux.
 const TICK_S: f64 = 0.01;
 
-impl Look {
+impl CpuTimes {
     pub(super) fn now() -> Self {
         let own = clock_gettime(ClockId::ProcessCPUTime);
         let own = Duration::try_from(own).unwrap_or_default();
@@ -26,7 +26,8 @@ impl Look {
         }
     }
 
-    /// CPU seconds of this process, and of all others as far as one can tell, since `earlier`.
+    /// CPU seconds since `earlier`: of this process, and of all other processes, where
+    /// `/proc/stat` can be read.
     pub(super) fn since(self, earlier: Self) -> (f64, Option<f64>) {
         let own_s = self.own_s - earlier.own_s;
         let host_s = self
@@ -37,7 +38,8 @@ impl Look {
     }
 }
 
-/// All but idle and waiting for disks; guests are contained in user.
+/// CPU seconds of a host that are neither idle nor waiting for disks. Guest time is part of user
+/// time (`man 5 proc_stat`).
 fn busy_s(stat: &str) -> Option<f64> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<f64> = line

@@ -1,164 +1,160 @@
-//! The queue of deliveries (TPC-C §2.7.2): terminals put them in and go on; workers with
-//! connections of their own carry them out, one at a time for each warehouse.
+//! The queue of deferred deliveries (TPC-C §2.7.2). Terminals add deliveries and continue;
+//! workers with their own connections perform them.
 //!
-//! The order of the queue is kept but for warehouses at which a delivery is under way: two
-//! at one warehouse would only wait for each other's rows.
+//! The queue is first in, first out, except that two deliveries of one warehouse never run at the
+//! same time: the second would only wait for row locks of the first.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::hands::{Done, Hands};
-use super::sample::{Desk, Sample, Traits};
+use super::executor::{Completion, Executor};
+use super::sample::{InputTraits, Sample, SampleBuffer};
 use super::shared::Shared;
 use crate::spec::deck::Kind;
 use crate::spec::inputs::{Delivery, Input};
 
-/// A delivery that waits.
+/// A delivery in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Job {
+pub(super) struct QueuedDelivery {
     pub(super) terminal: u32,
     pub(super) input: Delivery,
-    /// From when its latency counts.
+    /// Start of the latency measurement, in microseconds since the start of the run.
     pub(super) due_us: u64,
-    /// When it was queued.
     pub(super) queued_us: u64,
 }
 
-/// A row of the result file (§2.7.2.2): a delivery that was carried out.
+/// A row of the delivery result file (§2.7.2.2). Times are microseconds since the start of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivered {
-    /// When it was queued, since the start of the run.
+pub struct DeliveryResult {
     pub queued_us: u64,
-    /// W_ID.
     pub w_id: u32,
-    /// O_CARRIER_ID.
     pub carrier_id: u32,
-    /// D_ID and O_ID.
+    /// D_ID and O_ID of each delivered order.
     pub orders: Vec<(u32, u32)>,
-    /// When it was committed.
+    /// Time of the commit.
     pub completed_us: u64,
 }
 
-/// Deliveries that wait.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
-    state: Mutex<State>,
-    news: Condvar,
+pub(super) struct DeliveryQueue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
 }
 
-/// More do not wait: at the 80 s of §2.7.2.3 this is more than any server here carries out, and it is
-/// no more than some MiB.
-const MOST_WAITING: u64 = 100_000;
+/// Limit on queued deliveries. No server performs as many within the 80 s of §2.7.2.3, and the
+/// queue then takes a few MiB.
+const MAX_WAITING: u64 = 100_000;
 
 #[derive(Debug, Default)]
-struct State {
-    /// Of each warehouse, with their places in the order of all.
-    jobs: BTreeMap<u32, VecDeque<(u64, Job)>>,
-    /// Warehouses with jobs at which none is under way, by the place of their first.
+struct QueueState {
+    /// Queued deliveries of each warehouse, with their sequence numbers.
+    by_warehouse: BTreeMap<u32, VecDeque<(u64, QueuedDelivery)>>,
+    /// Warehouses that have queued deliveries and none in progress, by the sequence number of their
+    /// first.
     free: BTreeSet<(u64, u32)>,
-    /// Warehouses at which one is under way.
+    /// Warehouses with a delivery in progress.
     busy: BTreeSet<u32>,
     waiting: u64,
-    /// The place of the next one.
+    /// Sequence number of the next delivery that is added.
     next: u64,
     closed: bool,
 }
 
-impl State {
-    fn put(&mut self, job: Job) {
-        let (place, w_id) = (self.next, job.input.w_id);
+impl QueueState {
+    fn put(&mut self, queued: QueuedDelivery) {
+        let (number, w_id) = (self.next, queued.input.w_id);
         self.next += 1;
         self.waiting += 1;
-        let jobs = self.jobs.entry(w_id).or_default();
-        jobs.push_back((place, job));
-        if jobs.len() == 1 && !self.busy.contains(&w_id) {
-            self.free.insert((place, w_id));
+        let of_warehouse = self.by_warehouse.entry(w_id).or_default();
+        of_warehouse.push_back((number, queued));
+        if of_warehouse.len() == 1 && !self.busy.contains(&w_id) {
+            self.free.insert((number, w_id));
         }
     }
 
-    fn pick(&mut self) -> Option<Job> {
+    fn pick(&mut self) -> Option<QueuedDelivery> {
         let (_, w_id) = self.free.pop_first()?;
-        let (_, job) = self.jobs.get_mut(&w_id)?.pop_front()?;
+        let (_, queued) = self.by_warehouse.get_mut(&w_id)?.pop_front()?;
         self.waiting -= 1;
         self.busy.insert(w_id);
-        Some(job)
+        Some(queued)
     }
 
     fn finish(&mut self, w_id: u32) {
         self.busy.remove(&w_id);
-        if let Some((place, _)) = self.jobs.get(&w_id).and_then(VecDeque::front) {
-            self.free.insert((*place, w_id));
+        if let Some((number, _)) = self.by_warehouse.get(&w_id).and_then(VecDeque::front) {
+            self.free.insert((*number, w_id));
         }
     }
 }
 
-impl Queue {
-    /// False when too many wait already.
+impl DeliveryQueue {
+    /// Adds a delivery. Returns false when the queue is full.
     #[must_use]
-    pub(super) fn put(&self, job: Job) -> bool {
+    pub(super) fn put(&self, queued: QueuedDelivery) -> bool {
         let mut state = self.state();
-        if state.waiting >= MOST_WAITING {
+        if state.waiting >= MAX_WAITING {
             return false;
         }
-        state.put(job);
+        state.put(queued);
         drop(state);
-        self.news.notify_one();
+        self.changed.notify_one();
         true
     }
 
-    /// One that was taken could not be carried out, and waits again.
-    fn put_back(&self, job: Job) {
+    /// Returns a delivery that was taken and could not be performed to the end of the queue.
+    fn put_back(&self, queued: QueuedDelivery) {
         let mut state = self.state();
-        state.finish(job.input.w_id);
-        state.put(job);
+        state.finish(queued.input.w_id);
+        state.put(queued);
         drop(state);
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 
-    /// Waits for the next one; `None` when the queue is empty for good.
-    pub(super) fn take(&self) -> Option<Job> {
+    /// Waits for the next delivery; `None` when the queue is closed and empty.
+    pub(super) fn take(&self) -> Option<QueuedDelivery> {
         let mut state = self.state();
         loop {
-            if let Some(job) = state.pick() {
-                return Some(job);
+            if let Some(queued) = state.pick() {
+                return Some(queued);
             }
             if state.closed && state.waiting == 0 {
                 return None;
             }
             state = self
-                .news
+                .changed
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// One that was taken is over.
-    pub(super) fn finish(&self, job: &Job) {
-        self.state().finish(job.input.w_id);
-        self.news.notify_all();
+    /// Marks a delivery that was taken as ended.
+    pub(super) fn finish(&self, queued: &QueuedDelivery) {
+        self.state().finish(queued.input.w_id);
+        self.changed.notify_all();
     }
 
-    /// Nothing more comes.
+    /// Closes the queue: no delivery is added any more.
     pub(super) fn close(&self) {
         self.state().closed = true;
-        self.news.notify_all();
+        self.changed.notify_all();
     }
 
-    /// Whether it is empty for good.
+    /// Whether the queue is closed and empty.
     fn is_over(&self) -> bool {
         let state = self.state();
         state.closed && state.waiting == 0
     }
 
-    /// Forgets what waits, for good: how many that were.
+    /// Closes the queue and drops its deliveries. Returns their number.
     pub(super) fn abandon(&self) -> u64 {
         let mut state = self.state();
         state.closed = true;
         let left = std::mem::take(&mut state.waiting);
-        state.jobs.clear();
+        state.by_warehouse.clear();
         state.free.clear();
         drop(state);
-        self.news.notify_all();
+        self.changed.notify_all();
         left
     }
 
@@ -166,57 +162,67 @@ impl Queue {
         self.state().waiting
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Whole between any two of its changes.
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        // Each change leaves the state consistent, so a poisoned lock can be used.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Carries out deliveries until the queue is empty for good.
-pub(super) fn carry_out(queue: &Queue, hands: &mut Hands, shared: &Shared, desk: &Arc<Desk>) {
-    while let Some(job) = queue.take() {
-        if !hands.ready() {
-            // Put back, so that it is counted among those that were not carried out.
-            queue.put_back(job);
+/// Performs deliveries until the queue is closed and empty, or the drain is over.
+pub(super) fn perform_deliveries(
+    queue: &DeliveryQueue,
+    executor: &mut Executor,
+    shared: &Shared,
+    buffer: &Arc<SampleBuffer>,
+) {
+    while let Some(queued) = queue.take() {
+        if !executor.ready() {
+            // Back in the queue it counts as not performed.
+            queue.put_back(queued);
             return;
         }
-        one(&job, hands, shared, desk);
-        queue.finish(&job);
-        hands.rest();
-        // Who waits for the next one without a connection would look like a server that is down.
-        hands.ready_unless(|| queue.is_over());
+        perform_one(&queued, executor, shared, buffer);
+        queue.finish(&queued);
+        executor.rest();
+        // A worker that waits without a connection would look like a server that is down.
+        executor.ready_unless(|| queue.is_over());
     }
 }
 
-fn one(job: &Job, hands: &mut Hands, shared: &Shared, desk: &Arc<Desk>) {
+fn perform_one(
+    queued: &QueuedDelivery,
+    executor: &mut Executor,
+    shared: &Shared,
+    buffer: &Arc<SampleBuffer>,
+) {
     let began_us = shared.clock.now_us();
-    let Done {
+    let Completion {
         ending,
         retries,
         delivered,
-    } = hands.perform(&Input::Delivery(job.input));
+    } = executor.perform(&Input::Delivery(queued.input));
     let ended_us = shared.clock.now_us();
     let (orders, skipped) = delivered.unwrap_or_default();
     let sample = Sample {
         kind: Kind::Delivery,
-        terminal: job.terminal,
+        terminal: queued.terminal,
         deferred: true,
         ending,
         retries,
         skipped: u8::try_from(skipped).unwrap_or(u8::MAX),
-        traits: Traits::default(),
-        due_us: job.due_us,
+        traits: InputTraits::default(),
+        due_us: queued.due_us,
         began_us,
         ended_us,
     };
     if sample.is_done() {
-        desk.put_delivered(Delivered {
-            queued_us: job.queued_us,
-            w_id: job.input.w_id,
-            carrier_id: job.input.carrier_id,
+        buffer.put_delivered(DeliveryResult {
+            queued_us: queued.queued_us,
+            w_id: queued.input.w_id,
+            carrier_id: queued.input.carrier_id,
             orders,
             completed_us: ended_us,
         });
     }
-    desk.put(sample);
+    buffer.put(sample);
 }

@@ -1,4 +1,4 @@
-//! A clock that jumps and connections that follow a script.
+//! Test doubles: a clock that jumps, and connections that follow a script.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::props::Engine;
 use crate::spec::inputs::Input;
 use crate::transactions::Outcome;
 
-/// Time passes when somebody waits or works.
+/// Time passes only when a thread waits or a scripted transaction takes time.
 #[derive(Debug, Default)]
 pub(super) struct FakeClock {
     now_us: AtomicU64,
@@ -33,23 +33,23 @@ impl Clock for FakeClock {
     }
 }
 
-/// What the next attempt at a transaction does: how long it takes, and its end.
+/// The answer to one attempt at a transaction, and the time it takes.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
     pub(super) takes_us: u64,
     pub(super) answer: Result<Outcome, SqlError>,
 }
 
-/// Follows a script, then does everything in no time at all for the usual time.
+/// A sequence of answers. After the last one every transaction commits after `usual_us`.
 #[derive(Debug)]
 pub(super) struct Script {
     clock: Arc<FakeClock>,
     steps: Mutex<VecDeque<Step>>,
-    /// How many times nobody answers before a connection is had again.
+    /// Number of connection attempts to refuse.
     closed: Mutex<u32>,
     usual_us: u64,
-    /// What it was asked to do.
-    pub(super) seen: Mutex<Vec<Input>>,
+    /// The inputs of all attempts.
+    pub(super) inputs: Mutex<Vec<Input>>,
 }
 
 impl Script {
@@ -59,7 +59,7 @@ impl Script {
             steps: Mutex::new(steps.into()),
             closed: Mutex::new(0),
             usual_us,
-            seen: Mutex::default(),
+            inputs: Mutex::default(),
         })
     }
 
@@ -68,7 +68,7 @@ impl Script {
     }
 }
 
-/// Hands out connections that share one script.
+/// A connector; all of its connections share one script.
 #[derive(Debug, Clone)]
 pub(super) struct Scripted(pub(super) Arc<Script>);
 
@@ -90,7 +90,7 @@ impl Connector for Scripted {
 impl Connection for Scripted {
     fn perform(&mut self, input: &Input, _now: i64) -> Result<Outcome, SqlError> {
         let Self(script) = self;
-        script.seen.lock().unwrap().push(input.clone());
+        script.inputs.lock().unwrap().push(input.clone());
         let step = script.steps.lock().unwrap().pop_front();
         let usual = Step {
             takes_us: script.usual_us,

@@ -1,97 +1,90 @@
-//! The driver: terminals that perform transactions, and what they measure.
+//! The load driver: terminals that perform transactions, and the measurement of their run.
 //!
-//! [`Crew::connect`] opens all connections; [`Crew::run`] lets the terminals work and keeps the
-//! books. Every terminal is a thread with a session, a place and random numbers of its own.
-//! Deliberately absent: any statement (`transactions`), files and words (`results`).
+//! [`Terminals::connect`] opens all connections. [`Terminals::run`] starts the terminals, collects
+//! a sample of each transaction and returns the [`Measurement`]. Each terminal is a thread with its
+//! own session, home district and random number generator. Deliberately absent: SQL statements
+//! (`transactions`), result files and reports (`results`).
 
+pub mod assignment;
 pub mod clock;
-mod conduct;
 pub mod connection;
+mod coordinator;
 mod cpu;
-mod crew;
 mod delivery;
-mod hands;
+mod executor;
 pub mod pacing;
-pub mod places;
 pub mod sample;
 mod shared;
 mod terminal;
+mod terminals;
 
 use std::time::Duration;
 
-pub use conduct::{End, Measured, Now, Watch};
-pub use crew::{Crew, StartError};
-pub use delivery::Delivered;
+pub use assignment::Share;
+pub use coordinator::{Measurement, Observer, Progress, RunEnd};
+pub use delivery::DeliveryResult;
 pub use pacing::{Arrivals, Pace};
-pub use places::Share;
+pub use terminals::{StartError, Terminals};
 
 use crate::spec::deck::Mix;
 use crate::spec::nurand::Constants;
 
-/// What a run does.
+/// The settings of a run: size, length, pace, mix and limits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
-    /// Warehouses of the database.
+    /// Warehouses in the database.
     pub warehouses: u32,
-    /// Terminals over all hosts; at most ten for each warehouse.
+    /// Terminals over all load hosts; at most ten for each warehouse.
     pub terminals: u32,
-    /// Those of this host.
+    /// The part of the terminals that this host runs.
     pub share: Share,
-    /// How long it is measured.
     pub length: Length,
-    /// What comes before.
     pub ramp_up: RampUp,
-    /// How transactions follow each other.
     pub pace: Pace,
-    /// The mix of transactions.
     pub mix: Mix,
-    /// Each terminal stays at its warehouse (§2.4.1.1).
+    /// Whether each terminal stays at its home warehouse (§2.4.1.1).
     pub fixed_warehouse: bool,
-    /// Who carries out deliveries.
-    pub delivery: Delivery,
-    /// NURand's constants of the run.
+    pub delivery: DeliveryMode,
+    /// NURand constants of the run (C-Run).
     pub constants: Constants,
-    /// From which all inputs follow.
+    /// Seed of all inputs and schedules; the same on every load host.
     pub seed: u64,
-    /// Attempts at a transaction after the first one, each after a conflict.
+    /// Attempts at a transaction after the first one. Only conflicts are retried.
     pub max_retries: u16,
-    /// How long transactions that are under way, or queued, may take after the end.
+    /// Time limit, after the end of the run, for transactions in progress and queued deliveries.
     pub drain: Duration,
-    /// The run ends when nothing was done for so long and connections are down, or have no answer.
+    /// Longest time without a completed transaction while connections are down or have no answer;
+    /// then the run ends.
     pub give_up: Duration,
 }
 
-/// How long a run is measured.
+/// Length of the measured interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// So long.
     Lasting(Duration),
-    /// Until every terminal has done so many transactions.
+    /// Until every terminal has performed this many transactions.
     PerTerminal(u32),
 }
 
-/// What comes before the measured interval.
+/// Length of the ramp-up, which precedes the measured interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RampUp {
-    /// So much time.
     Lasting(Duration),
-    /// Until the throughput has settled, but no longer than this.
+    /// Until the throughput has settled (MSER-5), but not longer than `at_most`.
     UntilSteady {
-        /// The longest.
         at_most: Duration,
     },
 }
 
-/// Who carries out deliveries.
+/// Execution of Delivery transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivery {
-    /// The terminal, which waits for it, as BenchmarkSQL 5 does: a deviation from §2.7.2.
+pub enum DeliveryMode {
+    /// The terminal performs its deliveries and waits for them, as in BenchmarkSQL 5: a deviation
+    /// from §2.7.2.
     Inline,
-    /// Connections of their own, so many of them; terminals go on.
-    Queued {
-        /// How many.
-        workers: u32,
-    },
+    /// Terminals put deliveries into a queue; `workers` threads, each with its own connection,
+    /// perform them.
+    Queued { workers: u32 },
 }
 
 #[cfg(test)]

@@ -1,52 +1,41 @@
-//! When a terminal begins its next transaction.
+//! The start times of transactions.
 //!
-//! Closed loop: when it has the last answer, after BenchmarkSQL's pause (`limitTxnsPerMin`), or
-//! after the keying and think times of TPC-C §5.2.5. Open loop: at instants of a schedule, whatever
-//! became of the transactions before; the latency counts from there, so that a stall is seen in
-//! full by all who would have come meanwhile (no coordinated omission).
+//! Closed loop: a transaction starts after the answer to the previous one, and after
+//! BenchmarkSQL's pause (`limitTxnsPerMin`) or the keying and think times of TPC-C §5.2.5. Open
+//! loop: it starts at an instant of a schedule, whether or not earlier transactions have ended. Its
+//! latency counts from that instant, so that a stall shows in the latency of every transaction that
+//! it delays (no coordinated omission).
 
 use fastrand::Rng;
 
 use super::clock::{SECOND_US, micros};
 use crate::spec::deck::Kind;
 
-/// How transactions of all terminals follow each other.
+/// The pace of all terminals together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// At once.
+    /// Closed loop without pauses.
     Eager,
-    /// `limitTxnsPerMin`, of all terminals together.
-    Limited {
-        /// Transactions per minute.
-        per_min: u32,
-    },
-    /// With keying and think times, times these factors.
-    Human {
-        /// Of the keying times.
-        keying: f64,
-        /// Of the think times.
-        thinking: f64,
-    },
-    /// By a schedule.
-    Open {
-        /// Transactions per minute of all terminals together.
-        per_min: f64,
-        /// How they are spread.
-        arrivals: Arrivals,
-    },
+    /// Closed loop with at most `per_min` transactions per minute of all terminals together
+    /// (`limitTxnsPerMin`).
+    Limited { per_min: u32 },
+    /// Closed loop with keying and think times, multiplied by these factors.
+    Human { keying: f64, thinking: f64 },
+    /// Open loop with `per_min` transactions per minute of all terminals together.
+    Open { per_min: f64, arrivals: Arrivals },
 }
 
-/// How the intended starts of an open loop are spread.
+/// The distribution of the intended starts of an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrivals {
-    /// At equal distances.
+    /// All distances are equal.
     Fixed,
-    /// At distances that are exponentially distributed, as those of many independent users.
+    /// Exponentially distributed distances, as between the requests of many independent users.
     Poisson,
 }
 
 impl Arrivals {
-    /// As in options and records.
+    /// The name in options and records.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,7 +47,7 @@ impl Arrivals {
 
 /// The pace of one terminal.
 #[derive(Debug, Clone)]
-pub(super) enum Stride {
+pub(super) enum TerminalPace {
     Eager,
     Limited { period_us: u64 },
     Human { keying: f64, thinking: f64 },
@@ -66,23 +55,23 @@ pub(super) enum Stride {
 }
 
 impl Pace {
-    /// For one of `of` terminals, numbered from 0.
-    pub(super) fn of_terminal(self, terminal: u32, of: u32, seed: u64) -> Stride {
+    /// The pace of terminal `terminal` of `of`, numbered from 0.
+    pub(super) fn of_terminal(self, terminal: u32, of: u32, seed: u64) -> TerminalPace {
         match self {
-            Self::Eager => Stride::Eager,
-            Self::Limited { per_min } => Stride::Limited {
+            Self::Eager => TerminalPace::Eager,
+            Self::Limited { per_min } => TerminalPace::Limited {
                 period_us: limit_period_us(per_min, of),
             },
-            Self::Human { keying, thinking } => Stride::Human { keying, thinking },
+            Self::Human { keying, thinking } => TerminalPace::Human { keying, thinking },
             Self::Open { per_min, arrivals } => {
-                Stride::Open(Schedule::new(per_min, arrivals, terminal, of, seed))
+                TerminalPace::Open(Schedule::new(per_min, arrivals, terminal, of, seed))
             }
         }
     }
 }
 
-/// As BenchmarkSQL divides: whole transactions for each terminal, whole milliseconds for each
-/// transaction. It knows no limit below one transaction per minute and terminal; here such a limit holds.
+/// Milliseconds per transaction and terminal, rounded as BenchmarkSQL rounds. Below one transaction
+/// per minute and terminal BenchmarkSQL has no limit; here the limit holds.
 fn limit_period_us(per_min: u32, terminals: u32) -> u64 {
     let (per_min, terminals) = (u64::from(per_min.max(1)), u64::from(terminals.max(1)));
     let period_ms = match per_min / terminals {
@@ -92,9 +81,9 @@ fn limit_period_us(per_min: u32, terminals: u32) -> u64 {
     period_ms * 1000
 }
 
-impl Stride {
-    /// What passes before the terminal can send a transaction for which it is ready at `ready_us`:
-    /// the instant from which its latency counts.
+impl TerminalPace {
+    /// Start of the latency measurement of a transaction for which the terminal is ready at
+    /// `ready_us`: after the keying time, or at the intended start.
     pub(super) fn due_us(&mut self, kind: Kind, ready_us: u64) -> u64 {
         match self {
             Self::Eager | Self::Limited { .. } => ready_us,
@@ -103,7 +92,7 @@ impl Stride {
         }
     }
 
-    /// When the terminal is ready for the next one.
+    /// The time at which the terminal is ready for its next transaction.
     pub(super) fn ready_us(&self, kind: Kind, began_us: u64, ended_us: u64, rng: &mut Rng) -> u64 {
         match self {
             Self::Eager | Self::Open(_) => ended_us,
@@ -115,7 +104,7 @@ impl Stride {
     }
 }
 
-/// Intended starts of one terminal, in their order.
+/// The intended starts of one terminal, in ascending order.
 #[derive(Debug, Clone)]
 pub(super) struct Schedule {
     rng: Rng,
@@ -125,7 +114,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Terminals with a fixed distance take turns.
+    /// With fixed distances, the starts of the terminals interleave evenly.
     fn new(per_min: f64, arrivals: Arrivals, terminal: u32, of: u32, seed: u64) -> Self {
         let mean_us = 60.0 * SECOND_US as f64 * f64::from(of.max(1)) / per_min;
         let mut schedule = Self {
@@ -140,7 +129,7 @@ impl Schedule {
         schedule
     }
 
-    /// Takes the next one.
+    /// Removes and returns the next start.
     pub(super) fn next_us(&mut self) -> u64 {
         let next = self.peek_us();
         self.next_us += self.distance_us();
@@ -158,7 +147,7 @@ impl Schedule {
         }
     }
 
-    /// Takes all that are due before `now_us` and counts them.
+    /// Removes all starts before `now_us`. Returns their number.
     pub(super) fn pass(&mut self, now_us: u64) -> u64 {
         let mut passed = 0;
         while self.peek_us() < now_us {
@@ -171,7 +160,7 @@ impl Schedule {
     fn distance_us(&mut self) -> f64 {
         match self.arrivals {
             Arrivals::Fixed => self.mean_us,
-            // From (0, 1]: the logarithm of zero is none.
+            // In (0, 1], because the logarithm of zero is not finite.
             Arrivals::Poisson => -(1.0 - self.rng.f64()).ln() * self.mean_us,
         }
     }
@@ -183,19 +172,20 @@ mod tests {
 
     #[test]
     fn limits_are_divided_as_benchmarksql_divides_them() {
-        // 300 a minute by one terminal: one each 200 ms; 1,000 by 3: 333 each, 180 ms.
+        // 300 per minute on one terminal: one per 200 ms. 1,000 on 3 terminals: 333 each, one per
+        // 180 ms.
         assert_eq!(limit_period_us(300, 1), 200_000);
         assert_eq!(limit_period_us(1000, 3), 180_000);
         assert_eq!(limit_period_us(1_000_000_000, 300), 0);
-        // One a minute by ten terminals: each waits ten minutes.
+        // One per minute on ten terminals: each waits ten minutes.
         assert_eq!(limit_period_us(1, 10), 600_000_000);
     }
 
     #[test]
     fn a_limited_terminal_waits_for_what_is_left_of_its_period() {
-        let stride = Pace::Limited { per_min: 300 }.of_terminal(0, 1, 0);
+        let pace = Pace::Limited { per_min: 300 }.of_terminal(0, 1, 0);
         let mut rng = Rng::with_seed(1);
-        let mut ready = |began, ended| stride.ready_us(Kind::Payment, began, ended, &mut rng);
+        let mut ready = |began, ended| pace.ready_us(Kind::Payment, began, ended, &mut rng);
         assert_eq!(ready(1000, 51_000), 201_000);
         assert_eq!(ready(1000, 301_000), 301_000);
     }
@@ -207,12 +197,12 @@ mod tests {
             arrivals: Arrivals::Fixed,
         };
         let starts = |terminal| {
-            let Stride::Open(mut schedule) = pace.of_terminal(terminal, 4, 5) else {
+            let TerminalPace::Open(mut schedule) = pace.of_terminal(terminal, 4, 5) else {
                 panic!()
             };
             [schedule.next_us(), schedule.next_us(), schedule.next_us()]
         };
-        // A hundred a second by four: one each 40 ms, 10 ms apart from the next terminal's.
+        // 100 per second on four terminals: one per 40 ms each, 10 ms after the previous terminal.
         assert_eq!(starts(0), [0, 40_000, 80_000]);
         assert_eq!(starts(3), [30_000, 70_000, 110_000]);
     }
@@ -223,7 +213,7 @@ mod tests {
             per_min: 60_000.0,
             arrivals: Arrivals::Poisson,
         };
-        let Stride::Open(mut schedule) = pace.of_terminal(0, 1, 17) else {
+        let TerminalPace::Open(mut schedule) = pace.of_terminal(0, 1, 17) else {
             panic!()
         };
         let mut counts = Vec::new();
@@ -238,13 +228,13 @@ mod tests {
 
     #[test]
     fn keying_and_thinking_frame_a_transaction() {
-        let mut stride = Pace::Human {
+        let mut pace = Pace::Human {
             keying: 0.5,
             thinking: 0.0,
         }
         .of_terminal(0, 1, 0);
-        assert_eq!(stride.due_us(Kind::NewOrder, 1_000_000), 10_000_000);
-        let ready = stride.ready_us(
+        assert_eq!(pace.due_us(Kind::NewOrder, 1_000_000), 10_000_000);
+        let ready = pace.ready_us(
             Kind::NewOrder,
             10_000_000,
             10_500_000,

@@ -1,92 +1,87 @@
-//! What is kept of a transaction, and where a terminal puts it.
+//! The record of one transaction, and the buffer in which a thread collects such records.
 //!
-//! Each terminal has a desk of its own, which the collector empties once a second: on the way of
-//! a transaction there is nothing that two terminals write to.
+//! Each thread has its own buffer, which the coordinator empties once a second. Terminals therefore
+//! share no memory that they write to while they perform a transaction.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::delivery::Delivered;
+use super::delivery::DeliveryResult;
 use crate::spec::deck::Kind;
 use crate::spec::inputs::{Customer, Input};
 
-/// One transaction.
+/// One transaction. Times are microseconds since the start of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// Which one.
     pub kind: Kind,
-    /// Whose: numbered from 0 over all hosts.
+    /// Number of the terminal, from 0 over all load hosts.
     pub terminal: u32,
-    /// A Delivery that a terminal had put into the queue.
+    /// True for a Delivery that was performed from the queue.
     pub deferred: bool,
-    /// How it ended.
     pub ending: Ending,
     /// Attempts after the first one, each after a conflict.
     pub retries: u16,
-    /// Districts of a Delivery in which nothing waited.
+    /// Districts without an undelivered order, of a Delivery.
     pub skipped: u8,
-    /// What its input was like.
-    pub traits: Traits,
-    /// From when its latency counts: the intended start, or the moment of queueing.
+    pub traits: InputTraits,
+    /// Start of the latency measurement: the intended start of an open loop, or the time of
+    /// queueing.
     pub due_us: u64,
-    /// When its first statement could go out.
+    /// Time at which the first statement could be sent.
     pub began_us: u64,
-    /// When the answer to its commit was there.
+    /// Time at which the answer to the commit arrived.
     pub ended_us: u64,
 }
 
 impl Sample {
-    /// Response time (§5.3.4), from the intended start.
+    /// Response time (§5.3.4), from `due_us`.
     #[must_use]
     pub fn latency_us(&self) -> u64 {
         self.ended_us.saturating_sub(self.due_us)
     }
 
-    /// Whether the database did it: committed, or rolled back as its input demands.
+    /// Whether the transaction was committed, or rolled back as its input demands.
     #[must_use]
     pub fn is_done(&self) -> bool {
         matches!(self.ending, Ending::Committed | Ending::RolledBack)
     }
 }
 
-/// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// Committed.
     Committed,
-    /// Rolled back as its input demands (§2.4.2.3).
+    /// Rolled back as the input demands (§2.4.2.3).
     RolledBack,
-    /// A Delivery that is in the queue, not done yet.
+    /// A Delivery that was put into the queue; it has not been performed.
     Queued,
-    /// It was undone after an error, or after too many conflicts.
+    /// Undone after an error, or after too many conflicts.
     Failed,
-    /// The connection was lost in it: nobody knows whether it was kept.
+    /// The connection was lost during the transaction: its outcome is unknown.
     Unknown,
 }
 
-/// What §5.5.1.5 counts of an input.
+/// Properties of an input that §5.5.1.5 asks to be counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Traits {
-    /// Lines of a New-Order.
+pub struct InputTraits {
+    /// Number of lines of a New-Order.
     pub lines: u8,
     /// Lines that another warehouse supplies.
     pub remote_lines: u8,
-    /// A New-Order that must be rolled back.
+    /// Whether a New-Order must be rolled back.
     pub rollback: bool,
-    /// A Payment by a customer of another warehouse.
+    /// Whether the customer of a Payment belongs to another warehouse.
     pub remote: bool,
-    /// The customer is chosen by last name.
+    /// Whether the customer is chosen by last name.
     pub by_name: bool,
 }
 
-impl Traits {
-    /// Those of an input.
+impl InputTraits {
     #[must_use]
     pub fn of(input: &Input) -> Self {
         let by_name = |customer: &Customer| matches!(customer, Customer::LastName(_));
         match input {
             Input::NewOrder(order) => {
-                let home = order.place.w_id;
+                let home = order.district.w_id;
                 let remote = order.lines.iter().filter(|line| line.supply_w_id != home);
                 Self {
                     lines: u8::try_from(order.lines.len()).unwrap_or(u8::MAX),
@@ -96,7 +91,7 @@ impl Traits {
                 }
             }
             Input::Payment(payment) => Self {
-                remote: payment.home.w_id != payment.place.w_id,
+                remote: payment.home.w_id != payment.district.w_id,
                 by_name: by_name(&payment.customer),
                 ..Self::default()
             },
@@ -109,92 +104,94 @@ impl Traits {
     }
 }
 
-/// Where one thread puts what it did.
+/// Collects the samples and connection events of one thread.
 #[derive(Debug, Default)]
-pub(super) struct Desk {
-    sheet: Mutex<Sheet>,
-    /// When the server was asked for what it has not answered yet; 0 when nothing is asked.
+pub(super) struct SampleBuffer {
+    batch: Mutex<Batch>,
+    /// Time at which the transaction in progress was sent; 0 while none is.
     asked_us: AtomicU64,
 }
 
-/// What is on a desk.
+/// The contents of one or more sample buffers.
 #[derive(Debug, Default)]
-pub(super) struct Sheet {
-    /// In the order in which they ended.
+pub(super) struct Batch {
+    /// In the order of end times, within one thread.
     pub(super) samples: Vec<Sample>,
-    /// Rows of the result file of deliveries.
-    pub(super) delivered: Vec<Delivered>,
-    /// What became of connections that were lost, each with its time.
-    pub(super) turns: Vec<Turn>,
+    /// Rows of the delivery result file.
+    pub(super) delivered: Vec<DeliveryResult>,
+    /// Losses and reconnects, in the order of their times within one thread.
+    pub(super) events: Vec<ConnectionEvent>,
 }
 
-/// A change of a connection; of one instant the losses come first.
+/// A change in the state of a connection. At one instant, losses sort first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Turn {
+pub(super) struct ConnectionEvent {
     pub(super) at_us: u64,
-    pub(super) way: Way,
+    pub(super) change: ConnectionChange,
 }
 
-/// What became of a connection.
+/// The kinds of [`ConnectionEvent`], in sort order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Way {
-    /// It was lost in a transaction.
+pub(super) enum ConnectionChange {
+    /// The connection was lost during a transaction.
     Lost,
-    /// It is open again.
-    Opened,
-    /// The first transaction since it is open again begins.
-    Begun,
-    /// That transaction has ended; when the connection is lost in it, this follows the loss.
-    Ended,
-    /// It is down, and nobody opens it any more.
-    Left,
+    /// The connection was opened again.
+    Reopened,
+    /// The first transaction after a reconnect has begun.
+    FirstBegun,
+    /// The first transaction after a reconnect has ended. If the connection was lost again, this
+    /// event follows the loss.
+    FirstEnded,
+    /// The connection is closed and will not be opened again.
+    Abandoned,
 }
 
-impl Desk {
-    /// A transaction is sent, once more or for the first time.
+impl SampleBuffer {
+    /// Marks a transaction as sent; called for each attempt.
     pub(super) fn on_asked(&self, at_us: u64) {
         self.asked_us.store(at_us.max(1), Ordering::Relaxed);
     }
 
-    /// It has an answer, or its connection is lost.
+    /// Marks the transaction as answered, or its connection as lost.
     pub(super) fn on_answered(&self) {
         self.asked_us.store(0, Ordering::Relaxed);
     }
 
-    /// Since when an answer is missing.
+    /// Time at which the transaction without an answer was sent.
     pub(super) fn asked_us(&self) -> Option<u64> {
         Some(self.asked_us.load(Ordering::Relaxed)).filter(|at_us| *at_us > 0)
     }
 
     pub(super) fn put(&self, sample: Sample) {
-        self.sheet().samples.push(sample);
+        self.batch().samples.push(sample);
     }
 
-    pub(super) fn put_delivered(&self, row: Delivered) {
-        self.sheet().delivered.push(row);
+    pub(super) fn put_delivered(&self, row: DeliveryResult) {
+        self.batch().delivered.push(row);
     }
 
-    pub(super) fn put_turn(&self, at_us: u64, way: Way) {
-        self.sheet().turns.push(Turn { at_us, way });
+    pub(super) fn put_connection_event(&self, at_us: u64, change: ConnectionChange) {
+        self.batch().events.push(ConnectionEvent { at_us, change });
     }
 
-    /// Moves everything to `all`; the desk keeps its memory. How many transactions that were.
-    pub(super) fn empty_into(&self, all: &mut Sheet) -> u64 {
-        let mut sheet = self.sheet();
-        let Sheet {
+    /// Moves all contents to the end of `all` and keeps the allocations. Returns the number of
+    /// samples.
+    pub(super) fn empty_into(&self, all: &mut Batch) -> u64 {
+        let mut batch = self.batch();
+        let Batch {
             samples,
             delivered,
-            turns,
-        } = &mut *sheet;
+            events,
+        } = &mut *batch;
         let count = samples.len() as u64;
         all.samples.append(samples);
         all.delivered.append(delivered);
-        all.turns.append(turns);
+        all.events.append(events);
         count
     }
 
-    fn sheet(&self) -> MutexGuard<'_, Sheet> {
-        // A sheet is whole between any two of its changes.
-        self.sheet.lock().unwrap_or_else(PoisonError::into_inner)
+    fn batch(&self) -> MutexGuard<'_, Batch> {
+        // Each change leaves the batch consistent, so a poisoned lock can be used.
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

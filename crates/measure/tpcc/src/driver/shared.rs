@@ -1,4 +1,4 @@
-//! What all threads of a run look at.
+//! State that all threads of a run share: clock, connector, deadlines and error counts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -7,41 +7,41 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::clock::{Clock, SECOND_US};
 use super::connection::Connector;
 
-/// Different errors that are kept word by word.
-const MOST_TROUBLES: usize = 20;
+/// Limit on distinct error messages; further ones are counted together.
+const MAX_ERRORS: usize = 20;
 
-/// What all threads of a run look at.
+/// State that all threads of a run share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) connector: Arc<dyn Connector>,
-    /// The date at the start of the run, in seconds since 1970 of a clock on the wall.
+    /// Local date at the start of the run, in seconds since 1970.
     pub(super) date_at_start: i64,
-    /// Attempts after the first one.
+    /// Attempts at a transaction after the first one.
     pub(super) max_retries: u16,
-    /// From here on no transaction begins.
+    /// No transaction begins after this time.
     until_us: AtomicU64,
-    /// From here on none that is queued begins either.
+    /// No queued delivery begins after this time.
     drain_until_us: AtomicU64,
-    /// Connections that are open; written when one is opened or lost only.
+    /// Number of open connections.
     connected: AtomicU32,
-    troubles: Mutex<Troubles>,
+    errors: Mutex<ErrorCounts>,
 }
 
-/// Errors by their words, and how often.
+/// Error messages with their counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Troubles {
+pub(super) struct ErrorCounts {
     pub(super) by_text: BTreeMap<String, u64>,
-    /// Those for which there was no room.
+    /// Errors beyond [`MAX_ERRORS`] distinct messages.
     pub(super) others: u64,
 }
 
-/// Which end holds for a thread.
+/// The deadline that applies to a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Until {
-    /// Terminals: that of the run.
+pub(super) enum Deadline {
+    /// The end of the run, for terminals.
     Run,
-    /// Those who carry out what is queued: that of the drain.
+    /// The end of the drain, for delivery workers.
     Drain,
 }
 
@@ -60,11 +60,11 @@ impl Shared {
             until_us: AtomicU64::new(u64::MAX),
             drain_until_us: AtomicU64::new(u64::MAX),
             connected: AtomicU32::new(0),
-            troubles: Mutex::default(),
+            errors: Mutex::default(),
         }
     }
 
-    /// The date of a transaction that begins now.
+    /// The date, in seconds since 1970, of a transaction that begins now.
     pub(super) fn date(&self) -> i64 {
         let since_start = self.clock.now_us() / SECOND_US;
         self.date_at_start.saturating_add_unsigned(since_start)
@@ -75,21 +75,21 @@ impl Shared {
         self.drain_until_us.store(drain_until_us, Ordering::Relaxed);
     }
 
-    pub(super) fn until_us(&self, until: Until) -> u64 {
-        match until {
-            Until::Run => self.until_us.load(Ordering::Relaxed),
-            Until::Drain => self.drain_until_us.load(Ordering::Relaxed),
+    pub(super) fn deadline_us(&self, deadline: Deadline) -> u64 {
+        match deadline {
+            Deadline::Run => self.until_us.load(Ordering::Relaxed),
+            Deadline::Drain => self.drain_until_us.load(Ordering::Relaxed),
         }
     }
 
-    pub(super) fn is_over(&self, until: Until) -> bool {
-        self.clock.now_us() >= self.until_us(until)
+    pub(super) fn is_over(&self, deadline: Deadline) -> bool {
+        self.clock.now_us() >= self.deadline_us(deadline)
     }
 
-    /// Lets time pass until `at_us`; false when the end comes first.
-    pub(super) fn wait_until(&self, at_us: u64, until: Until) -> bool {
+    /// Waits until `at_us`. Returns false when the deadline comes first.
+    pub(super) fn wait_until(&self, at_us: u64, deadline: Deadline) -> bool {
         loop {
-            let (now_us, end_us) = (self.clock.now_us(), self.until_us(until));
+            let (now_us, end_us) = (self.clock.now_us(), self.deadline_us(deadline));
             if now_us >= end_us {
                 return false;
             }
@@ -112,18 +112,18 @@ impl Shared {
         self.connected.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(super) fn note(&self, text: String) {
-        let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_room = troubles.by_text.len() < MOST_TROUBLES;
-        match troubles.by_text.get_mut(&text) {
+    pub(super) fn count_error(&self, text: String) {
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_room = errors.by_text.len() < MAX_ERRORS;
+        match errors.by_text.get_mut(&text) {
             Some(count) => *count += 1,
-            None if has_room => drop(troubles.by_text.insert(text, 1)),
-            None => troubles.others += 1,
+            None if has_room => drop(errors.by_text.insert(text, 1)),
+            None => errors.others += 1,
         }
     }
 
-    pub(super) fn troubles(&self) -> Troubles {
-        self.troubles
+    pub(super) fn errors(&self) -> ErrorCounts {
+        self.errors
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()

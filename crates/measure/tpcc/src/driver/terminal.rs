@@ -1,80 +1,81 @@
-//! One terminal: chooses a transaction, waits for its time, performs it, and again.
+//! A terminal: chooses a transaction, waits for its start, performs it, and repeats.
 
 use std::sync::Arc;
 
-use super::delivery::{Job, Queue};
-use super::hands::{Done, Hands};
-use super::pacing::Stride;
-use super::sample::{Desk, Ending, Sample, Traits};
-use super::shared::{Shared, Until};
+use super::delivery::{DeliveryQueue, QueuedDelivery};
+use super::executor::{Completion, Executor};
+use super::pacing::TerminalPace;
+use super::sample::{Ending, InputTraits, Sample, SampleBuffer};
+use super::shared::{Deadline, Shared};
 use crate::spec::deck::{Chooser, Kind};
-use crate::spec::inputs::{Input, Inputs, Place};
+use crate::spec::inputs::{DistrictKey, Input, Inputs};
 
-/// One terminal.
 pub(super) struct Terminal {
-    /// From 0, over all hosts.
+    /// Number of the terminal, from 0 over all load hosts.
     pub(super) number: u32,
-    pub(super) place: Place,
-    /// Draws another warehouse for each transaction, of so many.
+    pub(super) district: DistrictKey,
+    /// Number of warehouses of which one is drawn for each transaction; `None` for a fixed one.
     pub(super) roams: Option<u32>,
-    /// Transactions that it still begins; `None` for as many as there is time for.
+    /// Transactions that remain; `None` for no limit.
     pub(super) left: Option<u32>,
     pub(super) inputs: Inputs,
     pub(super) chooser: Chooser,
-    pub(super) stride: Stride,
-    pub(super) hands: Hands,
-    /// Where deliveries go; `None` when it carries them out itself.
-    pub(super) queue: Option<Arc<Queue>>,
+    pub(super) pace: TerminalPace,
+    pub(super) executor: Executor,
+    /// The queue of deliveries; `None` if the terminal performs them.
+    pub(super) queue: Option<Arc<DeliveryQueue>>,
     pub(super) shared: Arc<Shared>,
-    pub(super) desk: Arc<Desk>,
+    pub(super) buffer: Arc<SampleBuffer>,
 }
 
 impl Terminal {
-    /// Works until the run is over.
+    /// Performs transactions until the run is over.
     pub(super) fn work(&mut self) {
         let mut ready_us = 0;
         while self.left.is_none_or(|left| left > 0) {
-            // Who thinks before it connects again would look like a server that is down.
-            if !self.hands.ready() {
+            // A terminal without a connection must not spend its think time first: the server
+            // would look down for that long.
+            if !self.executor.ready() {
                 return;
             }
             let kind = self.chooser.draw(self.inputs.rng());
-            let place = self.next_place();
-            let input = self.inputs.draw(kind, place);
+            let district = self.next_district();
+            let input = self.inputs.draw(kind, district);
             let Some(due_us) = self.await_start(kind, ready_us) else {
                 return;
             };
             let sample = self.perform(&input, due_us);
-            self.desk.put(sample);
+            self.buffer.put(sample);
             self.left = self.left.map(|left| left - 1);
-            self.hands.rest();
+            self.executor.rest();
             ready_us =
-                self.stride
+                self.pace
                     .ready_us(kind, sample.began_us, sample.ended_us, self.inputs.rng());
         }
     }
 
-    /// From when the latency counts; `None` when the run is over before.
+    /// Waits for the start of a transaction. Returns the time from which its latency counts, or
+    /// `None` when the run ends first.
     fn await_start(&mut self, kind: Kind, ready_us: u64) -> Option<u64> {
-        let due_us = self.stride.due_us(kind, ready_us);
-        if !self.shared.wait_until(due_us, Until::Run) {
+        let due_us = self.pace.due_us(kind, ready_us);
+        if !self.shared.wait_until(due_us, Deadline::Run) {
             return None;
         }
-        match self.stride {
-            Stride::Open(_) => Some(due_us),
-            // A closed loop begins when it sends: neither late timers nor a connection that is
-            // opened again belong to the transaction.
-            Stride::Eager | Stride::Limited { .. } | Stride::Human { .. } => {
+        match self.pace {
+            TerminalPace::Open(_) => Some(due_us),
+            // In a closed loop the latency begins when the transaction is sent: neither a late
+            // timer nor a reconnect is part of it.
+            TerminalPace::Eager | TerminalPace::Limited { .. } | TerminalPace::Human { .. } => {
                 Some(self.shared.clock.now_us())
             }
         }
     }
 
-    fn next_place(&mut self) -> Place {
-        let d_id = self.place.d_id;
+    fn next_district(&mut self) -> DistrictKey {
+        let d_id = self.district.d_id;
         match self.roams {
-            None => self.place,
-            Some(warehouses) => Place {
+            None => self.district,
+            Some(warehouses) => DistrictKey {
                 w_id: self.inputs.rng().u32(1..=warehouses),
                 d_id,
             },
@@ -83,21 +84,21 @@ impl Terminal {
 
     fn perform(&mut self, input: &Input, due_us: u64) -> Sample {
         let began_us = self.shared.clock.now_us();
-        let Done {
+        let Completion {
             ending,
             retries,
             delivered,
         } = match (&self.queue, input) {
             (Some(queue), Input::Delivery(delivery)) => {
-                let is_in = queue.put(Job {
+                let is_queued = queue.put(QueuedDelivery {
                     terminal: self.number,
                     input: *delivery,
                     due_us,
                     queued_us: began_us,
                 });
-                if is_in { QUEUED } else { self.refused() }
+                if is_queued { QUEUED } else { self.refused() }
             }
-            _ => self.hands.perform(input),
+            _ => self.executor.perform(input),
         };
         Sample {
             kind: input.kind(),
@@ -106,7 +107,7 @@ impl Terminal {
             ending,
             retries,
             skipped: delivered.map_or(0, |(_, skipped)| u8::try_from(skipped).unwrap_or(u8::MAX)),
-            traits: Traits::of(input),
+            traits: InputTraits::of(input),
             due_us,
             began_us,
             ended_us: self.shared.clock.now_us(),
@@ -115,19 +116,19 @@ impl Terminal {
 }
 
 impl Terminal {
-    /// A Delivery for which the queue has no room.
-    fn refused(&self) -> Done {
+    /// The outcome of a Delivery for which the queue has no room.
+    fn refused(&self) -> Completion {
         let text =
-            "the queue of deliveries is full; take more --delivery-workers, or a faster server";
-        self.shared.note(text.to_owned());
-        Done {
+            "the queue of deliveries is full; use more --delivery-workers or a faster server";
+        self.shared.count_error(text.to_owned());
+        Completion {
             ending: Ending::Failed,
             ..QUEUED
         }
     }
 }
 
-const QUEUED: Done = Done {
+const QUEUED: Completion = Completion {
     ending: Ending::Queued,
     retries: 0,
     delivered: None,

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::delivery::{Job, Queue, carry_out};
+use super::delivery::{DeliveryQueue, QueuedDelivery, perform_deliveries};
+use super::executor::Executor;
 use super::fake::{FakeClock, Script, Scripted, Step};
-use super::hands::Hands;
-use super::sample::{Desk, Ending, Sample, Sheet, Way};
-use super::shared::{Shared, Until};
+use super::sample::{Batch, ConnectionChange, Ending, Sample, SampleBuffer};
+use super::shared::{Deadline, Shared};
 use super::*;
 use crate::db::SqlError;
 use crate::spec::deck::Kind;
@@ -26,7 +26,7 @@ fn setup() -> Setup {
         pace: Pace::Eager,
         mix: Mix::SPECIFIED,
         fixed_warehouse: true,
-        delivery: Delivery::Inline,
+        delivery: DeliveryMode::Inline,
         constants: Constants {
             last_name: 1,
             customer: 2,
@@ -53,15 +53,15 @@ fn step(takes_us: u64, answer: Result<Outcome, SqlError>) -> Step {
     Step { takes_us, answer }
 }
 
-/// One terminal's world.
-struct World {
+/// A terminal's clock, connections, shared state and sample buffer.
+struct Fixture {
     clock: Arc<FakeClock>,
     script: Arc<Script>,
     shared: Arc<Shared>,
-    desk: Arc<Desk>,
+    buffer: Arc<SampleBuffer>,
 }
 
-impl World {
+impl Fixture {
     fn new(usual_us: u64, until_us: u64, steps: Vec<Step>) -> Self {
         let clock = Arc::new(FakeClock::default());
         let script = Script::new(&clock, usual_us, steps);
@@ -73,55 +73,55 @@ impl World {
             clock,
             script,
             shared,
-            desk: Arc::default(),
+            buffer: Arc::default(),
         }
     }
 
-    fn hands(&self, until: Until) -> Hands {
+    fn executor(&self, deadline: Deadline) -> Executor {
         let connection = self.shared.connector.open().unwrap();
-        Hands::new(
+        Executor::new(
             connection,
             Arc::clone(&self.shared),
-            Arc::clone(&self.desk),
-            until,
+            Arc::clone(&self.buffer),
+            deadline,
             7,
         )
     }
 
-    /// Lets the first terminal of a setup work until its end.
-    fn work(&self, setup: &Setup, queue: Option<Arc<Queue>>) -> Vec<Sample> {
-        let (hands, shared) = (self.hands(Until::Run), Arc::clone(&self.shared));
+    /// Runs terminal 0 of a setup to its end. Returns its samples.
+    fn work(&self, setup: &Setup, queue: Option<Arc<DeliveryQueue>>) -> Vec<Sample> {
+        let (executor, shared) = (self.executor(Deadline::Run), Arc::clone(&self.shared));
         setup
-            .lone_terminal(0, hands, queue, shared, Arc::clone(&self.desk))
+            .lone_terminal(0, executor, queue, shared, Arc::clone(&self.buffer))
             .work();
-        self.sheet().samples
+        self.batch().samples
     }
 
-    fn sheet(&self) -> Sheet {
-        let mut sheet = Sheet::default();
-        self.desk.empty_into(&mut sheet);
-        sheet
+    fn batch(&self) -> Batch {
+        let mut batch = Batch::default();
+        self.buffer.empty_into(&mut batch);
+        batch
     }
 
-    fn seen(&self) -> Vec<Input> {
-        self.script.seen.lock().unwrap().clone()
+    fn inputs(&self) -> Vec<Input> {
+        self.script.inputs.lock().unwrap().clone()
     }
 }
 
-/// One start each 100 ms; the second transaction stalls for 350 ms. Those who would have come
-/// meanwhile have waited, too.
+/// One start per 100 ms; the second transaction stalls for 350 ms. The transactions that were due
+/// during the stall show it in their latency.
 #[test]
 fn an_open_loop_counts_from_the_intended_start() {
     let stall = vec![
         step(10 * MS, Ok(Outcome::Committed)),
         step(350 * MS, Ok(Outcome::Committed)),
     ];
-    let world = World::new(10 * MS, 800 * MS, stall);
+    let fixture = Fixture::new(10 * MS, 800 * MS, stall);
     let pace = Pace::Open {
         per_min: 600.0,
         arrivals: Arrivals::Fixed,
     };
-    let samples = world.work(&Setup { pace, ..setup() }, None);
+    let samples = fixture.work(&Setup { pace, ..setup() }, None);
     let latencies: Vec<u64> = samples.iter().map(|one| one.latency_us() / MS).collect();
     assert_eq!(latencies, [10, 350, 260, 170, 80, 10, 10, 10]);
     let began: Vec<u64> = samples.iter().map(|one| one.began_us / MS).collect();
@@ -130,8 +130,8 @@ fn an_open_loop_counts_from_the_intended_start() {
 
 #[test]
 fn a_closed_loop_counts_from_the_sending() {
-    let world = World::new(30 * MS, 100 * MS, Vec::new());
-    let samples = world.work(&setup(), None);
+    let fixture = Fixture::new(30 * MS, 100 * MS, Vec::new());
+    let samples = fixture.work(&setup(), None);
     let times: Vec<(u64, u64)> = samples
         .iter()
         .map(|one| (one.due_us / MS, one.ended_us / MS))
@@ -140,13 +140,13 @@ fn a_closed_loop_counts_from_the_sending() {
 }
 
 #[test]
-fn keying_is_no_part_of_the_latency_and_thinking_follows() {
-    let world = World::new(MS, 100_000 * MS, Vec::new());
+fn latency_excludes_keying_and_thinking() {
+    let fixture = Fixture::new(MS, 100_000 * MS, Vec::new());
     let pace = Pace::Human {
         keying: 1.0,
         thinking: 0.0,
     };
-    let samples = world.work(&Setup { pace, ..setup() }, None);
+    let samples = fixture.work(&Setup { pace, ..setup() }, None);
     assert!(samples.iter().all(|one| one.latency_us() == MS));
     let keying = |one: &Sample| u64::try_from(one.kind.keying_time().as_micros()).unwrap();
     let mut expected = 0;
@@ -158,14 +158,14 @@ fn keying_is_no_part_of_the_latency_and_thinking_follows() {
 }
 
 #[test]
-fn a_conflict_is_tried_again_with_the_same_input_within_the_latency() {
+fn a_conflict_is_retried_with_the_same_input_and_counts_in_the_latency() {
     let steps = vec![
         step(5 * MS, Err(conflict())),
         step(5 * MS, Err(conflict())),
         step(10 * MS, Ok(Outcome::Committed)),
     ];
-    let world = World::new(10 * MS, 20 * MS, steps);
-    let samples = world.work(&setup(), None);
+    let fixture = Fixture::new(10 * MS, 20 * MS, steps);
+    let samples = fixture.work(&setup(), None);
     assert_eq!(
         (samples.len(), samples[0].ending, samples[0].retries),
         (1, Ending::Committed, 2)
@@ -173,77 +173,86 @@ fn a_conflict_is_tried_again_with_the_same_input_within_the_latency() {
     // Waits of half to all of 0.5 ms and 1 ms.
     let waited = samples[0].latency_us() - 20 * MS;
     assert!((750..=1500).contains(&waited), "{waited}");
-    let seen = world.seen();
-    assert!(seen.len() == 3 && seen[0] == seen[1] && seen[1] == seen[2]);
-    assert!(world.shared.troubles().by_text.is_empty());
+    let inputs = fixture.inputs();
+    assert!(inputs.len() == 3 && inputs[0] == inputs[1] && inputs[1] == inputs[2]);
+    assert!(fixture.shared.errors().by_text.is_empty());
 }
 
 #[test]
 fn too_many_conflicts_are_a_failure_and_never_done() {
     let steps = vec![step(MS, Err(conflict())); 3];
-    let world = World::new(10 * MS, 4 * MS, steps);
-    let samples = world.work(&setup(), None);
+    let fixture = Fixture::new(10 * MS, 4 * MS, steps);
+    let samples = fixture.work(&setup(), None);
     assert_eq!((samples[0].ending, samples[0].retries), (Ending::Failed, 2));
     assert!(!samples[0].is_done());
-    assert_eq!(world.shared.troubles().by_text["Deadlock found"], 1);
+    assert_eq!(fixture.shared.errors().by_text["Deadlock found"], 1);
 }
 
 #[test]
-fn after_a_refusal_the_terminal_rests_and_goes_on_with_another_input() {
+fn after_a_refusal_the_terminal_waits_and_continues_with_another_input() {
     let refused = SqlError::Unexpected {
         what: "no such row".to_owned(),
     };
-    let world = World::new(10 * MS, 40 * MS, vec![step(MS, Err(refused))]);
-    let samples = world.work(&setup(), None);
+    let fixture = Fixture::new(10 * MS, 40 * MS, vec![step(MS, Err(refused))]);
+    let samples = fixture.work(&setup(), None);
     assert_eq!(samples[0].ending, Ending::Failed);
     let rested = samples[1].began_us - samples[0].ended_us;
     assert!((2500..=5000).contains(&rested), "{rested}");
-    assert_ne!(world.seen()[0], world.seen()[1]);
+    assert_ne!(fixture.inputs()[0], fixture.inputs()[1]);
 }
 
 #[test]
-fn a_lost_connection_leaves_one_unknown_outcome_and_is_opened_again() {
-    let world = World::new(10 * MS, 2000 * MS, vec![step(MS, Err(lost()))]);
-    let hands = world.hands(Until::Run);
-    world.script.close_for(3);
-    let shared = Arc::clone(&world.shared);
+fn a_lost_connection_leaves_one_unknown_outcome_and_is_reopened() {
+    let fixture = Fixture::new(10 * MS, 2000 * MS, vec![step(MS, Err(lost()))]);
+    let executor = fixture.executor(Deadline::Run);
+    fixture.script.close_for(3);
+    let shared = Arc::clone(&fixture.shared);
     setup()
-        .lone_terminal(0, hands, None, shared, Arc::clone(&world.desk))
+        .lone_terminal(0, executor, None, shared, Arc::clone(&fixture.buffer))
         .work();
-    let Sheet { samples, turns, .. } = world.sheet();
-    let [lost, opened, begun, ended] = turns[..] else {
-        panic!("{turns:?}")
+    let Batch {
+        samples, events, ..
+    } = fixture.batch();
+    let [lost, opened, begun, ended] = events[..] else {
+        panic!("{events:?}")
     };
     assert_eq!((samples[0].ending, lost.at_us), (Ending::Unknown, MS));
-    assert_eq!((lost.way, opened.way), (Way::Lost, Way::Opened));
-    // It is on trial for its first transaction.
-    assert_eq!((begun.way, ended.way), (Way::Begun, Way::Ended));
+    assert_eq!(
+        (lost.change, opened.change),
+        (ConnectionChange::Lost, ConnectionChange::Reopened)
+    );
+    // The connection counts as down until its first transaction has ended.
+    assert_eq!(
+        (begun.change, ended.change),
+        (ConnectionChange::FirstBegun, ConnectionChange::FirstEnded)
+    );
     let first = (samples[1].began_us, samples[1].ended_us);
     assert_eq!((begun.at_us, ended.at_us), first);
     assert!(opened.at_us <= samples[1].began_us && opened.at_us > 350 * MS);
     assert!(samples[1..].iter().all(Sample::is_done) && samples.len() > 50);
-    // Three waits of half to all of 100, 200 and 400 ms, and a rest: none of it is in a latency.
+    // Three waits of half to all of 100, 200 and 400 ms, and the wait after a failure: none of it
+    // is part of a latency.
     let gap = samples[1].began_us - samples[0].ended_us;
     assert!((350 * MS..=710 * MS).contains(&gap), "{gap}");
     assert!(samples[1..].iter().all(|one| one.latency_us() == 10 * MS));
-    assert_eq!(world.shared.connected(), 1);
-    assert_eq!(world.shared.troubles().by_text.values().sum::<u64>(), 4);
+    assert_eq!(fixture.shared.connected(), 1);
+    assert_eq!(fixture.shared.errors().by_text.values().sum::<u64>(), 4);
 }
 
-/// Waits of conflicts are drawn apart from inputs.
+/// Retry waits have their own random number generator.
 #[test]
-fn inputs_follow_from_the_seed_whatever_happens() {
-    let smooth = World::new(MS, 50 * MS, Vec::new());
+fn inputs_follow_from_the_seed_even_after_conflicts() {
+    let smooth = Fixture::new(MS, 50 * MS, Vec::new());
     smooth.work(&setup(), None);
-    let rough = World::new(MS, 50 * MS, vec![step(MS, Err(conflict()))]);
+    let rough = Fixture::new(MS, 50 * MS, vec![step(MS, Err(conflict()))]);
     rough.work(&setup(), None);
-    let (smooth, mut rough) = (smooth.seen(), rough.seen());
+    let (smooth, mut rough) = (smooth.inputs(), rough.inputs());
     let first = rough.remove(0);
     assert_eq!(rough[0], first);
     let count = rough.len();
     assert!(count > 20);
     assert_eq!(smooth[..count], rough);
-    let other = World::new(MS, 50 * MS, Vec::new());
+    let other = Fixture::new(MS, 50 * MS, Vec::new());
     other.work(
         &Setup {
             seed: 43,
@@ -251,82 +260,101 @@ fn inputs_follow_from_the_seed_whatever_happens() {
         },
         None,
     );
-    assert_ne!(other.seen(), smooth);
+    assert_ne!(other.inputs(), smooth);
 }
 
 #[test]
-fn a_number_of_transactions_is_kept() {
-    let world = World::new(MS, u64::MAX - clock::SECOND_US, Vec::new());
+fn a_terminal_stops_after_its_number_of_transactions() {
+    let fixture = Fixture::new(MS, u64::MAX - clock::SECOND_US, Vec::new());
     let length = Length::PerTerminal(17);
-    assert_eq!(world.work(&Setup { length, ..setup() }, None).len(), 17);
+    assert_eq!(fixture.work(&Setup { length, ..setup() }, None).len(), 17);
 }
 
-/// Nobody opens it again: it must not count as one that is down.
+/// The connection is not opened again, and must not count as down.
 #[test]
-fn a_connection_that_is_lost_in_the_last_transaction_is_not_wanted_any_more() {
-    let world = World::new(MS, u64::MAX - clock::SECOND_US, vec![step(MS, Err(lost()))]);
-    let (hands, shared) = (world.hands(Until::Run), Arc::clone(&world.shared));
+fn a_connection_lost_in_the_last_transaction_is_abandoned() {
+    let fixture = Fixture::new(MS, u64::MAX - clock::SECOND_US, vec![step(MS, Err(lost()))]);
+    let (executor, shared) = (fixture.executor(Deadline::Run), Arc::clone(&fixture.shared));
     let length = Length::PerTerminal(1);
     Setup { length, ..setup() }
-        .lone_terminal(0, hands, None, shared, Arc::clone(&world.desk))
+        .lone_terminal(0, executor, None, shared, Arc::clone(&fixture.buffer))
         .work();
-    let Sheet { samples, turns, .. } = world.sheet();
+    let Batch {
+        samples, events, ..
+    } = fixture.batch();
     assert_eq!((samples.len(), samples[0].ending), (1, Ending::Unknown));
-    let ways: Vec<Way> = turns.iter().map(|turn| turn.way).collect();
-    assert_eq!(ways, [Way::Lost, Way::Left]);
+    let changes: Vec<ConnectionChange> = events.iter().map(|event| event.change).collect();
+    assert_eq!(
+        changes,
+        [ConnectionChange::Lost, ConnectionChange::Abandoned]
+    );
 }
 
-/// A server that drops everybody at the first statement: the loss is told before the trial is over.
+/// A server that closes every connection at its first statement: the loss is reported before the
+/// end of the first transaction.
 #[test]
-fn a_connection_that_is_lost_on_trial_is_down_again() {
-    let world = World::new(
+fn a_connection_lost_in_its_first_transaction_is_down_again() {
+    let fixture = Fixture::new(
         MS,
         u64::MAX - clock::SECOND_US,
         vec![step(MS, Err(lost())); 2],
     );
-    let (hands, shared) = (world.hands(Until::Run), Arc::clone(&world.shared));
+    let (executor, shared) = (fixture.executor(Deadline::Run), Arc::clone(&fixture.shared));
     let length = Length::PerTerminal(3);
     Setup { length, ..setup() }
-        .lone_terminal(0, hands, None, shared, Arc::clone(&world.desk))
+        .lone_terminal(0, executor, None, shared, Arc::clone(&fixture.buffer))
         .work();
-    let ways: Vec<Way> = world.sheet().turns.iter().map(|turn| turn.way).collect();
+    let changes: Vec<ConnectionChange> = fixture
+        .batch()
+        .events
+        .iter()
+        .map(|event| event.change)
+        .collect();
     let (first, again) = (
-        [Way::Lost, Way::Opened, Way::Begun],
-        [Way::Lost, Way::Ended],
+        [
+            ConnectionChange::Lost,
+            ConnectionChange::Reopened,
+            ConnectionChange::FirstBegun,
+        ],
+        [ConnectionChange::Lost, ConnectionChange::FirstEnded],
     );
-    let last = [Way::Opened, Way::Begun, Way::Ended];
-    assert_eq!(ways, [&first[..], &again, &last].concat());
+    let last = [
+        ConnectionChange::Reopened,
+        ConnectionChange::FirstBegun,
+        ConnectionChange::FirstEnded,
+    ];
+    assert_eq!(changes, [&first[..], &again, &last].concat());
 }
 
 #[test]
-fn a_roaming_terminal_uses_all_warehouses_in_its_own_district() {
-    let world = World::new(MS, 300 * MS, Vec::new());
-    world.work(
+fn a_roaming_terminal_uses_all_warehouses_and_keeps_its_district() {
+    let fixture = Fixture::new(MS, 300 * MS, Vec::new());
+    fixture.work(
         &Setup {
             fixed_warehouse: false,
             ..setup()
         },
         None,
     );
-    let homes: std::collections::BTreeSet<u32> = world
-        .seen()
+    let homes: std::collections::BTreeSet<u32> = fixture
+        .inputs()
         .iter()
         .map(|input| match input {
-            Input::NewOrder(order) => order.place.w_id,
-            Input::Payment(payment) => payment.place.w_id,
-            Input::OrderStatus(status) => status.place.w_id,
+            Input::NewOrder(order) => order.district.w_id,
+            Input::Payment(payment) => payment.district.w_id,
+            Input::OrderStatus(status) => status.district.w_id,
             Input::Delivery(delivery) => delivery.w_id,
-            Input::StockLevel(level) => level.place.w_id,
+            Input::StockLevel(level) => level.district.w_id,
         })
         .collect();
     assert_eq!(homes.into_iter().collect::<Vec<u32>>(), [1, 2, 3]);
 }
 
 #[test]
-fn a_queued_delivery_is_timed_from_its_queueing() {
-    let world = World::new(2 * MS, 100 * MS, Vec::new());
-    let queue = Arc::new(Queue::default());
-    let samples = world.work(&setup(), Some(Arc::clone(&queue)));
+fn the_latency_of_a_queued_delivery_counts_from_queueing() {
+    let fixture = Fixture::new(2 * MS, 100 * MS, Vec::new());
+    let queue = Arc::new(DeliveryQueue::default());
+    let samples = fixture.work(&setup(), Some(Arc::clone(&queue)));
     let queued: Vec<&Sample> = samples
         .iter()
         .filter(|one| one.ending == Ending::Queued)
@@ -334,11 +362,11 @@ fn a_queued_delivery_is_timed_from_its_queueing() {
     assert!(queued.len() >= 2 && queued.iter().all(|one| one.latency_us() == 0));
     assert_eq!(queue.len(), queued.len() as u64);
     queue.close();
-    let mut hands = world.hands(Until::Drain);
-    carry_out(&queue, &mut hands, &world.shared, &world.desk);
-    let Sheet {
+    let mut executor = fixture.executor(Deadline::Drain);
+    perform_deliveries(&queue, &mut executor, &fixture.shared, &fixture.buffer);
+    let Batch {
         samples, delivered, ..
-    } = world.sheet();
+    } = fixture.batch();
     assert_eq!(
         (samples.len(), delivered.len()),
         (queued.len(), queued.len())
@@ -349,8 +377,8 @@ fn a_queued_delivery_is_timed_from_its_queueing() {
 }
 
 #[test]
-fn two_deliveries_of_a_warehouse_are_never_under_way_together() {
-    let job = |terminal, w_id| Job {
+fn two_deliveries_of_a_warehouse_never_run_at_the_same_time() {
+    let job = |terminal, w_id| QueuedDelivery {
         terminal,
         input: inputs::Delivery {
             w_id,
@@ -359,7 +387,7 @@ fn two_deliveries_of_a_warehouse_are_never_under_way_together() {
         due_us: 0,
         queued_us: 0,
     };
-    let queue = Queue::default();
+    let queue = DeliveryQueue::default();
     for one in [job(0, 5), job(1, 5), job(2, 6)] {
         assert!(queue.put(one));
     }
@@ -374,10 +402,10 @@ fn two_deliveries_of_a_warehouse_are_never_under_way_together() {
     assert_eq!(queue.take(), None);
 }
 
-/// Workers that are too slow must neither fill the memory nor be waited for.
+/// Slow delivery workers must neither exhaust the memory nor block the terminals.
 #[test]
-fn a_queue_that_is_full_refuses() {
-    let job = |terminal| Job {
+fn a_full_queue_refuses_deliveries() {
+    let job = |terminal| QueuedDelivery {
         terminal,
         input: inputs::Delivery {
             w_id: 1 + terminal % 2,
@@ -386,15 +414,15 @@ fn a_queue_that_is_full_refuses() {
         due_us: 0,
         queued_us: 0,
     };
-    let queue = Arc::new(Queue::default());
+    let queue = Arc::new(DeliveryQueue::default());
     assert!((0..100_000).all(|terminal| queue.put(job(terminal))));
-    let world = World::new(2 * MS, 100 * MS, Vec::new());
-    let samples = world.work(&setup(), Some(Arc::clone(&queue)));
+    let fixture = Fixture::new(2 * MS, 100 * MS, Vec::new());
+    let samples = fixture.work(&setup(), Some(Arc::clone(&queue)));
     let mut deliveries = samples.iter().filter(|one| one.kind == Kind::Delivery);
     assert!(deliveries.clone().count() > 0);
     assert!(deliveries.all(|one| one.ending == Ending::Failed));
     assert_eq!(queue.len(), 100_000);
-    // The order of all is kept, whichever warehouse is free.
+    // First in, first out, over all warehouses.
     let (first, second) = (queue.take().unwrap(), queue.take().unwrap());
     queue.finish(&second);
     let third = queue.take().unwrap();
@@ -406,15 +434,15 @@ fn a_queue_that_is_full_refuses() {
 }
 
 #[test]
-fn what_cannot_be_carried_out_by_the_end_of_the_drain_stays_in_the_queue() {
-    let world = World::new(600 * MS, 0, vec![step(MS, Err(lost()))]);
-    let queue = Queue::default();
+fn deliveries_not_performed_by_the_end_of_the_drain_stay_in_the_queue() {
+    let fixture = Fixture::new(600 * MS, 0, vec![step(MS, Err(lost()))]);
+    let queue = DeliveryQueue::default();
     for (terminal, w_id) in [(0, 1), (1, 2)] {
         let input = inputs::Delivery {
             w_id,
             carrier_id: 1,
         };
-        assert!(queue.put(Job {
+        assert!(queue.put(QueuedDelivery {
             terminal,
             input,
             due_us: 0,
@@ -422,14 +450,19 @@ fn what_cannot_be_carried_out_by_the_end_of_the_drain_stays_in_the_queue() {
         }));
     }
     queue.close();
-    let mut hands = world.hands(Until::Drain);
-    world.script.close_for(u32::MAX);
-    carry_out(&queue, &mut hands, &world.shared, &world.desk);
-    assert!(world.shared.is_over(Until::Drain));
-    drop(hands);
-    let Sheet { samples, turns, .. } = world.sheet();
+    let mut executor = fixture.executor(Deadline::Drain);
+    fixture.script.close_for(u32::MAX);
+    perform_deliveries(&queue, &mut executor, &fixture.shared, &fixture.buffer);
+    assert!(fixture.shared.is_over(Deadline::Drain));
+    drop(executor);
+    let Batch {
+        samples, events, ..
+    } = fixture.batch();
     assert_eq!((queue.abandon(), samples.len()), (1, 1));
-    let ways: Vec<Way> = turns.iter().map(|turn| turn.way).collect();
-    assert_eq!(ways, [Way::Lost, Way::Left]);
-    let _ = &world.clock;
+    let changes: Vec<ConnectionChange> = events.iter().map(|event| event.change).collect();
+    assert_eq!(
+        changes,
+        [ConnectionChange::Lost, ConnectionChange::Abandoned]
+    );
+    let _ = &fixture.clock;
 }

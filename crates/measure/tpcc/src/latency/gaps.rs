@@ -1,44 +1,46 @@
-//! Times in which nothing was done although terminals wanted to: a server that is restarted, a
-//! fail-over.
+//! Detects gaps in service, such as a restart or a fail-over of the server.
+//!
+//! In: completed transactions and connection events, almost in the order of time. Out: the gaps,
+//! and the time since which nothing was completed, after which the driver gives up a run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::driver::clock::SECOND_US;
 
-/// A shorter pause is none.
-const LEAST_US: u64 = SECOND_US;
+/// Shorter pauses are not reported.
+const MIN_US: u64 = SECOND_US;
 
-/// A time without a single transaction that was done, in which connections were down; or all of them
-/// were open, and the run was given up for want of an answer.
+/// An interval in which no transaction was completed while connections were down. If the run was
+/// given up with all connections open, its last interval without an answer is a gap, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// When the last transaction before it was done, since the start of the run.
+    /// End of the last transaction before the gap, in microseconds since the start of the run.
     pub from_us: u64,
-    /// When the first one after it was; or the end of the run.
+    /// End of the first transaction after the gap, or the end of the run.
     pub to_us: u64,
-    /// Connections that were down in it at the same time, at most.
+    /// Largest number of connections that were down at the same time.
     pub lost: u32,
 }
 
-/// Finds them, from transactions and connections that come and go in the order of time, nearly.
+/// Collects the gaps of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Gaps {
     found: Vec<Gap>,
     last_done_us: u64,
-    /// Connections that were lost and are not open again.
+    /// Connections that were lost and not opened again.
     down: u32,
-    /// The most of them since the last transaction was done.
+    /// Largest value of `down` since the last completed transaction.
     most_down: u32,
-    /// Connections that are open again and have not ended the first transaction they were asked for.
-    on_trial: u32,
-    /// Since when nothing was done and connections were lost, or on trial.
+    /// Connections that were opened again and have not completed their first transaction.
+    unproven: u32,
+    /// Start of the current wait: connections were lost or unproven, and nothing was completed.
     since_us: Option<u64>,
-    /// Nothing was done for so long that the run ends.
+    /// True when the run ends because nothing was completed for too long.
     is_given_up: bool,
 }
 
 impl Gaps {
-    /// A transaction was done.
+    /// Reports a completed transaction.
     pub fn on_done(&mut self, at_us: u64) {
         if at_us <= self.last_done_us {
             return;
@@ -46,50 +48,50 @@ impl Gaps {
         self.end(at_us);
         self.last_done_us = at_us;
         self.is_given_up = false;
-        // Those that are down already belong to the gap that may begin.
+        // Connections that are down already belong to the gap that may begin.
         self.most_down = self.down;
         self.since_us = self.is_waiting().then_some(at_us);
     }
 
-    /// A connection was lost.
+    /// Reports a lost connection.
     pub fn on_lost(&mut self, at_us: u64) {
         self.down += 1;
         self.most_down = self.most_down.max(self.down);
         self.since_us.get_or_insert(at_us.max(self.last_done_us));
     }
 
-    /// A connection that was lost is open again.
-    pub fn on_opened(&mut self) {
+    /// Reports that a lost connection was opened again.
+    pub fn on_reopened(&mut self) {
         self.down = self.down.saturating_sub(1);
     }
 
-    /// A connection that was lost is not wanted any more.
-    pub fn on_left(&mut self) {
+    /// Reports that a lost connection will not be opened again.
+    pub fn on_abandoned(&mut self) {
         self.down = self.down.saturating_sub(1);
     }
 
-    /// The first transaction on a connection that is open again begins: a log-in proves little, who
-    /// answers it may still be silent to every statement.
-    pub fn on_begun(&mut self, at_us: u64) {
-        self.on_trial += 1;
+    /// Reports the first transaction after a reconnect. A log-in alone proves little: the server
+    /// may accept connections and answer no statement.
+    pub fn on_first_begun(&mut self, at_us: u64) {
+        self.unproven += 1;
         self.since_us.get_or_insert(at_us.max(self.last_done_us));
     }
 
-    /// That transaction has ended, in whatever way; a loss is told besides.
-    pub fn on_ended(&mut self) {
-        self.on_trial = self.on_trial.saturating_sub(1);
+    /// Reports the end of that transaction. A loss of the connection is reported in addition.
+    pub fn on_first_ended(&mut self) {
+        self.unproven = self.unproven.saturating_sub(1);
     }
 
-    /// While connections are down, or open again and without an answer: since when nothing was done
-    /// after the first of them was lost.
+    /// Time since which nothing was completed, while connections are down, or open again without an
+    /// answer.
     #[must_use]
     pub fn down_since_us(&self) -> Option<u64> {
         self.since_us.filter(|_| self.is_waiting())
     }
 
-    /// Since when nothing was done although it was wanted: connections are down or on trial, or an
-    /// answer is missing since `asked_us`, the longest of all. One that has none for long does not
-    /// count as long as others are served: it may wait for a lock.
+    /// Time since which no terminal was served: since connections are down or unproven, or since
+    /// the oldest request without an answer, at `asked_us`. A request that waits long does not
+    /// count while others are answered: it may wait for a lock.
     #[must_use]
     pub fn unserved_since_us(&self, asked_us: Option<u64>) -> Option<u64> {
         let silent_since_us = asked_us.map(|at_us| at_us.max(self.last_done_us));
@@ -99,19 +101,19 @@ impl Gaps {
             .min()
     }
 
-    /// The run ends because nothing is done any more: that is a gap, whether or not connections were
-    /// lost.
+    /// Reports that the run ends for lack of service. The wait becomes a gap even if no connection
+    /// was lost.
     pub fn give_up(&mut self) {
         self.is_given_up = true;
     }
 
-    /// One that is open again and was not asked for anything yet does not count: its terminal may
-    /// think for longer than a fail-over takes.
+    /// A connection that is open again and has not begun a transaction does not count: its terminal
+    /// may think for longer than a fail-over takes.
     fn is_waiting(&self) -> bool {
-        self.down > 0 || self.on_trial > 0
+        self.down > 0 || self.unproven > 0
     }
 
-    /// All of a run that ends at `end_us`.
+    /// The gaps of a run that ends at `end_us`.
     #[must_use]
     pub fn finish(mut self, end_us: u64) -> Vec<Gap> {
         self.end(end_us);
@@ -125,7 +127,7 @@ impl Gaps {
             is_given_up,
             ..
         } = *self;
-        if (most_down > 0 || is_given_up) && to_us.saturating_sub(last_done_us) >= LEAST_US {
+        if (most_down > 0 || is_given_up) && to_us.saturating_sub(last_done_us) >= MIN_US {
             self.found.push(Gap {
                 from_us: last_done_us,
                 to_us,
@@ -135,14 +137,14 @@ impl Gaps {
     }
 }
 
-/// Gaps of a run on `hosts` hosts: where none of them had anything done.
+/// Merges the gaps of `hosts` load hosts: a gap of the run is an interval that all of them report.
 #[must_use]
 pub fn merged(gaps: Vec<Gap>, hosts: u32) -> Vec<Gap> {
     let mut edges: Vec<(u64, i64)> = Vec::new();
     for gap in &gaps {
         edges.extend([(gap.from_us, 1), (gap.to_us, -1)]);
     }
-    // Where one ends and the next begins at the same instant, it ends first.
+    // Ends sort before begins of the same instant.
     edges.sort_unstable();
     let (mut open, mut found, mut since) = (0, Vec::new(), None);
     for (at_us, change) in edges {
@@ -159,7 +161,7 @@ pub fn merged(gaps: Vec<Gap>, hosts: u32) -> Vec<Gap> {
                     to_us: at_us,
                     lost,
                 };
-                found.extend((at_us - from_us >= LEAST_US).then_some(gap));
+                found.extend((at_us - from_us >= MIN_US).then_some(gap));
                 since = None;
             }
             None | Some(_) => {}
@@ -183,19 +185,19 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_between_the_last_and_the_next_that_was_done() {
+    fn a_gap_lies_between_the_completed_transactions_around_a_loss() {
         let mut gaps = Gaps::default();
         gaps.on_done(4 * S);
         gaps.on_lost(5 * S);
         gaps.on_lost(5 * S);
-        gaps.on_opened();
-        gaps.on_opened();
+        gaps.on_reopened();
+        gaps.on_reopened();
         gaps.on_done(9 * S + S / 2);
-        gaps.on_done(9 * S); // Of another terminal, told a little late.
-        gaps.on_done(20 * S); // Slow, but nothing was lost.
+        gaps.on_done(9 * S); // A sample of another terminal, recorded late.
+        gaps.on_done(20 * S); // A slow transaction without a loss is not a gap.
         gaps.on_lost(20 * S);
-        gaps.on_opened();
-        gaps.on_done(20 * S + S / 2); // One of several connections: no gap.
+        gaps.on_reopened();
+        gaps.on_done(20 * S + S / 2); // Shorter than the limit.
         gaps.on_lost(21 * S);
         let found = gaps.finish(30 * S);
         let half = S / 2;
@@ -205,9 +207,9 @@ mod tests {
         );
     }
 
-    /// A server's processes die one after the other: some still commit when the first ones are gone.
+    /// The processes of a server die one after the other: some still commit after the first losses.
     #[test]
-    fn connections_lost_before_the_last_commit_are_down_all_the_same() {
+    fn connections_lost_before_the_last_commit_count_as_down() {
         let mut gaps = Gaps::default();
         gaps.on_done(4 * S);
         for at in 1..=9 {
@@ -219,88 +221,89 @@ mod tests {
     }
 
     #[test]
-    fn one_connection_that_is_open_again_is_no_reason_to_give_up() {
+    fn a_connection_that_is_open_again_does_not_end_the_run() {
         let mut gaps = Gaps::default();
         gaps.on_done(S);
-        // Long after the last commit, of a terminal that thinks.
+        // Long after the last commit, on a terminal with a long think time.
         gaps.on_lost(90 * S);
         assert_eq!(gaps.down_since_us(), Some(90 * S));
-        gaps.on_opened();
+        gaps.on_reopened();
         assert_eq!(gaps.down_since_us(), None);
-        // Who lets everybody in and does nothing is gone all the same.
+        // A server that accepts connections and completes nothing is down.
         gaps.on_lost(95 * S);
         assert_eq!(gaps.down_since_us(), Some(90 * S));
-        gaps.on_opened();
+        gaps.on_reopened();
         gaps.on_done(99 * S);
         gaps.on_lost(100 * S);
         assert_eq!(gaps.down_since_us(), Some(100 * S));
     }
 
-    /// A proxy, or a primary that hangs: every log-in succeeds, and every first statement blocks.
+    /// A proxy, or a primary that hangs: every log-in succeeds and every first statement blocks.
     #[test]
-    fn who_lets_everybody_in_and_answers_nobody_is_down_all_the_same() {
+    fn a_server_that_accepts_connections_and_does_not_answer_is_down() {
         let mut gaps = Gaps::default();
         gaps.on_done(4 * S);
         gaps.on_lost(5 * S);
         gaps.on_lost(6 * S);
         for at in [7 * S, 8 * S] {
-            gaps.on_opened();
-            gaps.on_begun(at);
+            gaps.on_reopened();
+            gaps.on_first_begun(at);
         }
         assert_eq!(gaps.down_since_us(), Some(5 * S));
-        // One of them is lost in its first transaction, and tries once more.
+        // One connection is lost in its first transaction, and opened again.
         gaps.on_lost(30 * S);
-        gaps.on_ended();
-        gaps.on_opened();
-        gaps.on_begun(31 * S);
+        gaps.on_first_ended();
+        gaps.on_reopened();
+        gaps.on_first_begun(31 * S);
         assert_eq!(gaps.down_since_us(), Some(5 * S));
-        // It is answered, with an error: the other one still is not.
-        gaps.on_ended();
+        // Its transaction ends with an error; the other one still has none.
+        gaps.on_first_ended();
         assert_eq!(gaps.down_since_us(), Some(5 * S));
-        // A commit ends the pause, and the next one begins.
+        // A commit ends the wait, and the next one begins.
         gaps.on_done(33 * S);
         assert_eq!(gaps.down_since_us(), Some(33 * S));
-        gaps.on_ended();
+        gaps.on_first_ended();
         assert_eq!(gaps.down_since_us(), None);
-        // Nothing was lost since: no gap.
+        // Nothing was lost since then: not a gap.
         assert_eq!(gaps.finish(50 * S), [gap(4 * S, 33 * S, 2)]);
     }
 
-    /// Others have committed between its log-in and its first transaction, and then hang with it.
+    /// Other terminals have committed between the log-in and the first transaction, and then hang,
+    /// too.
     #[test]
-    fn a_first_transaction_without_an_answer_begins_a_pause() {
+    fn a_first_transaction_without_an_answer_begins_a_wait() {
         let mut gaps = Gaps::default();
         gaps.on_lost(S);
-        gaps.on_opened();
+        gaps.on_reopened();
         gaps.on_done(2 * S);
         assert_eq!(gaps.down_since_us(), None);
-        gaps.on_begun(7 * S);
+        gaps.on_first_begun(7 * S);
         assert_eq!(gaps.down_since_us(), Some(7 * S));
     }
 
     #[test]
-    fn a_connection_that_nobody_wants_any_more_is_not_down() {
+    fn an_abandoned_connection_is_not_down() {
         let mut gaps = Gaps::default();
         gaps.on_done(S);
         gaps.on_lost(2 * S);
-        gaps.on_left();
+        gaps.on_abandoned();
         assert_eq!(gaps.down_since_us(), None);
         gaps.on_done(2 * S + 1);
-        gaps.on_done(9 * S); // Slow, and nothing is down.
-        // The pause in which it was lost is one all the same.
+        gaps.on_done(9 * S); // A slow transaction while nothing is down.
+        // The wait in which the connection was lost is a gap.
         assert_eq!(gaps.finish(9 * S), [gap(S, 2 * S + 1, 1)]);
     }
 
     #[test]
-    fn who_has_no_answer_is_unserved_as_long_as_nobody_is_served() {
+    fn a_request_without_an_answer_counts_while_no_other_is_answered() {
         let mut gaps = Gaps::default();
         assert_eq!(gaps.unserved_since_us(None), None);
         assert_eq!(gaps.unserved_since_us(Some(7)), Some(7));
         gaps.on_done(4 * S);
-        // Asked before others were served, and after that.
+        // Asked before the last completed transaction, and after it.
         assert_eq!(gaps.unserved_since_us(Some(S)), Some(4 * S));
         assert_eq!(gaps.unserved_since_us(Some(5 * S)), Some(5 * S));
-        // All think.
+        // All terminals think.
         assert_eq!(gaps.unserved_since_us(None), None);
         gaps.on_lost(6 * S);
         assert_eq!(gaps.unserved_since_us(Some(8 * S)), Some(6 * S));
@@ -308,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_is_a_gap_when_the_run_ends_for_it() {
+    fn a_wait_is_a_gap_if_the_run_is_given_up_for_it() {
         let mut slow = Gaps::default();
         slow.on_done(2 * S);
         let mut silent = slow.clone();
@@ -317,13 +320,13 @@ mod tests {
         silent.give_up();
         let mut late = silent.clone();
         assert_eq!(silent.finish(9 * S), [gap(2 * S, 9 * S, 0)]);
-        // It answers after all, while the run is drained.
+        // The server answers after all, during the drain.
         late.on_done(8 * S);
         assert_eq!(late.finish(11 * S), [gap(2 * S, 8 * S, 0)]);
     }
 
     #[test]
-    fn a_gap_of_all_hosts_is_one_of_the_run() {
+    fn a_gap_of_all_hosts_is_a_gap_of_the_run() {
         let all = vec![
             gap(1_000_000, 5_000_000, 3),
             gap(2_000_000, 6_000_000, 4),

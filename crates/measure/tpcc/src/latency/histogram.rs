@@ -1,6 +1,6 @@
-//! Latencies of many transactions: an HDR histogram in microseconds.
+//! Latencies as an HDR histogram in microseconds.
 //!
-//! In files it is HdrHistogram's V2 format in base64, which other tools read.
+//! In files it is HdrHistogram's V2 encoding in base64, which other tools read.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,8 @@ use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer as De, Serialize, Serializer as Ser};
 
-/// A histogram of durations in microseconds, exact to three digits, or to fewer.
+/// A histogram of durations in microseconds, exact to a number of significant digits (3 by
+/// default).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Latencies(Histogram<u64>);
 
@@ -21,42 +22,42 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Exact to so many digits, from 1 to 5.
+    /// A histogram exact to `digits` significant digits, from 1 to 5.
     #[must_use]
     pub fn with_digits(digits: u8) -> Self {
-        // It fails for other numbers of digits only.
+        // The constructor fails only for other numbers of digits.
         let histogram = Histogram::new(digits.clamp(1, 5));
         Self(histogram.unwrap_or_else(|_| unreachable!("digits are within 1 to 5")))
     }
 
-    /// Adds one; what is longer than the histogram can hold counts as the longest.
+    /// Adds a duration; one beyond the range of the histogram counts as the longest.
     pub fn record(&mut self, us: u64) {
         if self.0.record(us).is_err() {
             self.0.saturating_record(us);
         }
     }
 
-    /// Adds all of another one.
+    /// Adds all values of another histogram.
     pub fn add(&mut self, other: &Self) {
-        // It resizes itself, so there is room for whatever another one has.
+        // Histograms resize themselves, so that any value of another one fits.
         let _ = self.0.add(&other.0);
     }
 
-    /// How many.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// The latency that the share `quantile` does not exceed, in microseconds; `None` of nothing.
+    /// The latency in microseconds that the share `quantile` (0 to 1) does not exceed; `None` if
+    /// the histogram is empty.
     #[must_use]
     pub fn quantile_us(&self, quantile: f64) -> Option<u64> {
         let highest = self.max_us()?;
-        // The upper end of a bucket may lie above everything that was recorded.
+        // The upper end of a bucket may lie above every recorded value.
         Some(self.0.value_at_quantile(quantile).min(highest))
     }
 
-    /// How many are from `low_us` to `high_us`, as exactly as the buckets allow.
+    /// Number of values from `low_us` to `high_us`, to the precision of the buckets.
     #[must_use]
     pub fn between(&self, low_us: u64, high_us: u64) -> u64 {
         let inside = self.0.iter_recorded().filter(|one| {
@@ -66,19 +67,17 @@ impl Latencies {
         inside.map(|one| one.count_at_value()).sum()
     }
 
-    /// The longest.
     #[must_use]
     pub fn max_us(&self) -> Option<u64> {
         (!self.0.is_empty()).then(|| self.0.max())
     }
 
-    /// The mean.
     #[must_use]
     pub fn mean_us(&self) -> Option<f64> {
         (!self.0.is_empty()).then(|| self.0.mean())
     }
 
-    /// Forgets all, and keeps the memory.
+    /// Removes all values and keeps the allocation.
     pub fn clear(&mut self) {
         self.0.reset();
     }
@@ -119,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_of_what_was_recorded() {
+    fn quantiles_are_exact_for_small_values() {
         let mut latencies = Latencies::default();
         assert_eq!(
             (latencies.quantile_us(0.5), latencies.max_us()),
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_of_parts_is_the_whole_even_through_a_file() {
+    fn a_sum_of_parts_is_the_whole_even_after_a_round_trip_through_json() {
         let (mut whole, mut parts) = (
             Latencies::default(),
             [Latencies::default(), Latencies::default()],

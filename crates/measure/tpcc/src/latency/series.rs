@@ -1,4 +1,5 @@
-//! A run second by second, from its start to the end of its last transaction.
+//! The time series of a run: one entry per second, from the start to the end of the last
+//! transaction.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,40 +8,39 @@ use crate::driver::clock::SECOND_US;
 use crate::driver::sample::{Ending, Sample};
 use crate::spec::deck::Kind;
 
-/// Digits of the latencies of one second: a second has few, and a run many seconds.
+/// Significant digits of the histograms of one second. More would cost memory in each second.
 const DIGITS: u8 = 2;
 
-/// What ended in one second.
+/// Transactions that ended in one second.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Second {
-    /// Done by type, in the order of [`Kind::ALL`]: committed, or rolled back as demanded. Deliveries
-    /// when they are done, not when they are queued.
+    /// Completed transactions by type, in the order of [`Kind::ALL`]: committed, or rolled back as
+    /// demanded. A queued delivery counts when it is performed.
     pub done: [u32; 5],
-    /// New-Orders rolled back as demanded, contained in `done`.
+    /// New-Orders rolled back as demanded; contained in `done`.
     pub rolled_back: u32,
-    /// Failed.
     pub failed: u32,
-    /// Lost with their connection.
+    /// Transactions that lost their connection.
     pub unknown: u32,
-    /// Attempts after conflicts.
+    /// Number of attempts after conflicts.
     pub retries: u32,
-    /// Sum of the response times of what was done, in microseconds: with `done` the mean response
-    /// time R.
+    /// Sum of the response times of completed transactions, in microseconds. Divided by their
+    /// number it is the mean response time R.
     pub latency_sum_us: u64,
-    /// Time that transactions spent in the system within this second, in microseconds: as many
-    /// seconds are the mean number N of them. N = X * R.
+    /// Time that transactions spent in the system within this second, in microseconds. In seconds
+    /// it is their mean number N; by Little's law N = X * R.
     pub in_system_us: u64,
-    /// Of an open loop: intended starts that had passed at the end of the second and not begun.
+    /// Intended starts of an open loop that had passed at the end of the second and not begun.
     pub backlog: u64,
-    /// Response times of New-Orders in microseconds: p50, p95, p99.
+    /// p50, p95 and p99 of the response times of New-Orders, in microseconds.
     pub new_order_us: Option<[u64; 3]>,
-    /// The same whole; kept where parts of a run are to be added.
+    /// The response times of New-Orders; kept where parts of a run are to be added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_orders: Option<Latencies>,
 }
 
 impl Second {
-    /// Everything that was done.
+    /// Number of completed transactions.
     #[must_use]
     pub fn total(&self) -> u32 {
         self.done.iter().sum()
@@ -81,10 +81,10 @@ impl Second {
                 .get_or_insert_with(|| Latencies::with_digits(DIGITS));
             mine.add(theirs);
         }
-        self.new_order_us = self.new_orders.as_ref().and_then(three);
+        self.new_order_us = self.new_orders.as_ref().and_then(quantiles);
     }
 
-    fn take(&mut self, sample: &Sample) {
+    fn record(&mut self, sample: &Sample) {
         match sample.ending {
             Ending::Committed | Ending::RolledBack => {
                 self.done[sample.kind.index()] += 1;
@@ -104,35 +104,34 @@ impl Second {
         }
     }
 
-    /// Nothing more is expected of it.
+    /// Computes the quantiles. The histogram is dropped unless `keep` is set.
     fn close(&mut self, keep: bool) {
-        self.new_order_us = self.new_orders.as_ref().and_then(three);
+        self.new_order_us = self.new_orders.as_ref().and_then(quantiles);
         if !keep {
             self.new_orders = None;
         }
     }
 }
 
-fn three(latencies: &Latencies) -> Option<[u64; 3]> {
+fn quantiles(latencies: &Latencies) -> Option<[u64; 3]> {
     let at = |quantile| latencies.quantile_us(quantile);
     Some([at(0.5)?, at(0.95)?, at(0.99)?])
 }
 
-/// All seconds of a run.
+/// The seconds of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Series {
-    /// From the start of the run.
     pub seconds: Vec<Second>,
-    /// How many are complete.
+    /// Number of leading seconds that are closed.
     #[serde(skip)]
     closed: usize,
-    /// Whether their histograms stay.
+    /// Whether closed seconds keep their histograms.
     #[serde(skip)]
     keeps_histograms: bool,
 }
 
 impl Series {
-    /// An empty one, which can be added to others if it keeps its histograms.
+    /// An empty series. With `keeps_histograms` it can be added to those of other hosts.
     #[must_use]
     pub fn new(keeps_histograms: bool) -> Self {
         Self {
@@ -141,10 +140,11 @@ impl Series {
         }
     }
 
-    /// Adds a transaction to the second in which it ended, and its time to those it was there.
-    pub fn take(&mut self, sample: &Sample) {
-        self.at(sample.ended_us).take(sample);
-        // A queued delivery is in the system until it is done; that comes with its own sample.
+    /// Records a transaction in the second in which it ended, and its time in the system in each
+    /// second that it spans.
+    pub fn record(&mut self, sample: &Sample) {
+        self.at(sample.ended_us).record(sample);
+        // A queued delivery is in the system until it is performed; that is a sample of its own.
         if sample.ending == Ending::Queued {
             return;
         }
@@ -156,12 +156,12 @@ impl Series {
         }
     }
 
-    /// Notes how many intended starts were late at the end of a second.
+    /// Sets the number of late starts at the end of a second.
     pub fn set_backlog(&mut self, second: usize, backlog: u64) {
         self.at(second as u64 * SECOND_US).backlog = backlog;
     }
 
-    /// Seconds before `until` are complete.
+    /// Closes the seconds before `until`.
     pub fn close(&mut self, until: usize) {
         let until = until.min(self.seconds.len());
         for second in self.seconds.iter_mut().take(until).skip(self.closed) {
@@ -170,7 +170,7 @@ impl Series {
         self.closed = self.closed.max(until);
     }
 
-    /// Adds the series of another host, which began at the same instant.
+    /// Adds the series of another host that started at the same instant.
     pub fn add(&mut self, other: &Self) {
         if self.seconds.len() < other.seconds.len() {
             self.seconds
@@ -181,14 +181,14 @@ impl Series {
         }
     }
 
-    /// Forgets the histograms: nothing more is added.
+    /// Drops the histograms: the series cannot be added to others any more.
     pub fn drop_histograms(&mut self) {
         for second in &mut self.seconds {
             second.new_orders = None;
         }
     }
 
-    /// New-Orders of each whole second inside an interval.
+    /// New-Orders in each whole second inside an interval.
     #[must_use]
     pub fn new_orders_within(&self, from_us: u64, to_us: u64) -> Vec<f64> {
         let first = usize::try_from(from_us.div_ceil(SECOND_US)).unwrap_or(usize::MAX);

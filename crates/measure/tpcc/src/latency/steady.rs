@@ -1,37 +1,37 @@
-//! When a system has settled: MSER-5 (White, Cobb and Spratt, "A comparison of five steady-state
+//! Detects a steady state with MSER-5 (White, Cobb and Spratt, "A comparison of five steady-state
 //! truncation heuristics for simulation", Winter Simulation Conference 2000).
 //!
-//! The observations are averaged in batches of five. Of all beginnings that could be cut off, the
-//! one is that makes the standard error of the mean of the rest smallest. A cut in the second half
-//! says that the system has not settled: then there is too little left to judge by.
+//! Observations are averaged in batches of five. Of all possible truncation points the one is
+//! chosen that minimises the standard error of the mean of the rest. A truncation point in the
+//! second half means that the system has not settled: too little is left to judge by.
 
-/// Observations of a batch.
+/// Number of observations per batch.
 const BATCH: usize = 5;
-/// Fewer batches say nothing.
-const LEAST_BATCHES: usize = 12;
+/// Series of fewer batches are not judged.
+const MIN_BATCHES: usize = 12;
 
-/// Whether and when a series settled.
+/// The result of [`mser5`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Steady {
-    /// From this observation on.
+    /// Steady from this observation on.
     From(usize),
-    /// Not within the first half.
+    /// Not steady within the first half.
     NotYet,
-    /// The series is shorter than a minute of seconds.
+    /// Fewer than 60 observations.
     TooShort,
 }
 
-/// Judges a series of observations at equal distances.
+/// Judges a series of observations at equal distances in time.
 #[must_use]
 pub fn mser5(series: &[f64]) -> Steady {
     let batches: Vec<f64> = series
         .chunks_exact(BATCH)
         .map(|batch| batch.iter().sum::<f64>() / BATCH as f64)
         .collect();
-    if batches.len() < LEAST_BATCHES {
+    if batches.len() < MIN_BATCHES {
         return Steady::TooShort;
     }
-    // From the end, so that sums of every tail come along.
+    // Backwards, so that the sums of every tail are computed in one pass.
     let (mut sum, mut squares) = (0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
     for (at, value) in batches.iter().enumerate().rev() {
@@ -39,7 +39,7 @@ pub fn mser5(series: &[f64]) -> Steady {
         squares += value * value;
         let left = (batches.len() - at) as f64;
         let statistic = ((squares - sum * sum / left) / (left * left)).max(0.0);
-        // The last few batches are alike by chance only. Of equals the earliest.
+        // The last few batches may be alike by chance. Of equal statistics the earliest point wins.
         if left >= BATCH as f64 && statistic <= best.0 {
             best = (statistic, at);
         }
@@ -55,7 +55,7 @@ pub fn mser5(series: &[f64]) -> Steady {
 mod tests {
     use super::*;
 
-    /// Around a level, with a small repeating disturbance.
+    /// Values around a level, with a small repeating disturbance.
     fn level(count: usize, level: f64) -> impl Iterator<Item = f64> {
         (0..count).map(move |n| level + [0.0, 3.0, -2.0, 1.0, -2.0, 2.0, -3.0][n % 7])
     }

@@ -1,4 +1,4 @@
-//! Counts and latencies of one type of transaction in one phase of a run.
+//! Counts and latencies of one type of transaction in one phase of a run, and counts of inputs.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,40 +6,40 @@ use super::histogram::Latencies;
 use crate::driver::sample::{Ending, Sample};
 use crate::spec::deck::Kind;
 
-/// A part of a run.
+/// A phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Before the interval that is measured; what began in it belongs to it.
+    /// Before the measured interval. A transaction that began here belongs here.
     RampUp,
-    /// Transactions wholly inside the interval (TPC-C §5.1.2).
+    /// The measured interval: transactions that lie wholly inside it (TPC-C §5.1.2).
     Measured,
-    /// What was still under way when the interval ended.
+    /// After the measured interval: transactions that were in progress at its end.
     Drain,
 }
 
 impl Phase {
-    /// All, in their order.
     pub const ALL: [Self; 3] = [Self::RampUp, Self::Measured, Self::Drain];
 
-    /// Its place in [`ALL`](Self::ALL).
+    /// The index of the value in [`ALL`](Self::ALL).
     #[must_use]
     pub fn index(self) -> usize {
         self as usize
     }
 }
 
-/// What has a histogram of its own.
+/// A type of transaction as results list it: deferred deliveries are separate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TrackName {
-    /// As the terminal sees it: of a Delivery with a queue, how long it takes to queue it.
+    /// From the start to the answer. With a queue, the latency of a Delivery is the time to queue
+    /// it.
     Of(Kind),
-    /// A Delivery out of the queue, from the queueing to its end.
+    /// A Delivery that was performed from the queue; its latency counts from queueing.
     Deferred,
 }
 
 impl TrackName {
-    /// All, in the order of [`Kind::ALL`].
+    /// In the order of [`Kind::ALL`].
     pub const ALL: [Self; 6] = [
         Self::Of(Kind::NewOrder),
         Self::Of(Kind::Payment),
@@ -49,7 +49,7 @@ impl TrackName {
         Self::Deferred,
     ];
 
-    /// Where a sample belongs.
+    /// The type of a sample.
     #[must_use]
     pub fn of(sample: &Sample) -> Self {
         if sample.deferred {
@@ -59,7 +59,7 @@ impl TrackName {
         }
     }
 
-    /// Its place in [`ALL`](Self::ALL).
+    /// The index of the value in [`ALL`](Self::ALL).
     #[must_use]
     pub fn index(self) -> usize {
         match self {
@@ -68,7 +68,7 @@ impl TrackName {
         }
     }
 
-    /// As BenchmarkSQL calls it.
+    /// The name in BenchmarkSQL's result files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -78,40 +78,38 @@ impl TrackName {
     }
 }
 
-/// One type of transaction in one phase.
+/// Counts and latencies of one type of transaction in one phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Track {
-    /// Committed.
     pub committed: u64,
-    /// Rolled back as the input demands: done, too.
+    /// Rolled back as the input demands; these count as done.
     pub rolled_back: u64,
-    /// Put into the queue.
     pub queued: u64,
     /// Undone after an error, or after too many conflicts.
     pub failed: u64,
-    /// The connection was lost in it.
+    /// The connection was lost during the transaction.
     pub unknown: u64,
-    /// Attempts after a conflict, whatever became of them.
+    /// Attempts after a conflict, whatever their outcome.
     pub retries: u64,
     /// Transactions with at least one such attempt.
     pub retried: u64,
-    /// Deliveries that found at least one district empty.
+    /// Deliveries that found at least one district without an undelivered order.
     pub with_skips: u64,
-    /// Districts that were empty.
+    /// Districts without an undelivered order.
     pub skipped: u64,
-    /// Of what was done or queued.
+    /// Latencies of transactions that were done or queued.
     pub latency: Latencies,
 }
 
 impl Track {
-    /// Committed or rolled back as the input demands (§5.4.2).
+    /// Number committed, or rolled back as the input demands (§5.4.2).
     #[must_use]
     pub fn done(&self) -> u64 {
         self.committed + self.rolled_back
     }
 
-    /// Adds a transaction.
-    pub fn take(&mut self, sample: &Sample) {
+    /// Adds the counts and the latency of a transaction.
+    pub fn record(&mut self, sample: &Sample) {
         let count = match sample.ending {
             Ending::Committed => &mut self.committed,
             Ending::RolledBack => &mut self.rolled_back,
@@ -129,7 +127,7 @@ impl Track {
         }
     }
 
-    /// Adds the same of another host.
+    /// Adds the counts and latencies of another host.
     pub fn add(&mut self, other: &Self) {
         let Self {
             committed,
@@ -156,32 +154,29 @@ impl Track {
     }
 }
 
-/// What §5.5.1.5 asks of the inputs, counted over transactions that were done.
+/// Counts of input properties that §5.5.1.5 asks for, over transactions that were done.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Tally {
-    /// New-Orders.
+pub struct InputCounts {
     pub orders: u64,
-    /// Those with an unused item.
+    /// New-Orders with an unused item.
     pub rollbacks: u64,
-    /// New-Orders by their number of lines, from 0.
+    /// New-Orders by number of lines, from 0.
     pub by_lines: [u64; 16],
-    /// Lines that another warehouse supplies.
+    /// Lines supplied by another warehouse.
     pub remote_lines: u64,
-    /// Payments.
     pub payments: u64,
-    /// By customers of another warehouse.
+    /// Payments by customers of another warehouse.
     pub remote_payments: u64,
-    /// By last name.
+    /// Payments that select the customer by last name.
     pub payments_by_name: u64,
-    /// Order-Status.
     pub statuses: u64,
-    /// By last name.
+    /// Order-Status transactions that select the customer by last name.
     pub statuses_by_name: u64,
 }
 
-impl Tally {
-    /// Adds the input of a transaction.
-    pub fn take(&mut self, sample: &Sample) {
+impl InputCounts {
+    /// Counts the input of a transaction.
+    pub fn record(&mut self, sample: &Sample) {
         let traits = sample.traits;
         match sample.kind {
             Kind::NewOrder => {
@@ -203,7 +198,7 @@ impl Tally {
         }
     }
 
-    /// Lines of all orders.
+    /// Number of lines of all orders.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.by_lines
@@ -213,7 +208,7 @@ impl Tally {
             .sum()
     }
 
-    /// Adds the same of another host.
+    /// Adds the counts of another host.
     pub fn add(&mut self, other: &Self) {
         let Self {
             orders,

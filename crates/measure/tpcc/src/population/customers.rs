@@ -1,14 +1,15 @@
-//! CUSTOMER and HISTORY.
+//! Rows of CUSTOMER and HISTORY.
 
 use fastrand::Rng;
 
-use super::places::write_address;
+use super::warehouses::write_address;
 use super::{Part, Population, Sink};
 use crate::spec::nurand::NuRand;
 use crate::spec::text::{Tenth, a_string, last_name, n_string};
 use crate::spec::{CUSTOMERS, DISTRICTS};
 
-/// The first so many customers of a district have the first so many names, one each.
+/// Customers of a district up to this number have the last names 0, 1, 2 and so on; the names of
+/// the others are random (§4.3.3.1).
 const NAMED_IN_ORDER: u32 = 1000;
 
 impl Population {
@@ -32,7 +33,7 @@ impl Population {
         Ok(())
     }
 
-    /// What stands behind the key.
+    /// Writes the columns after the key.
     fn write_customer<S: Sink + ?Sized>(
         &self,
         c_id: u32,

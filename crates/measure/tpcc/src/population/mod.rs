@@ -1,12 +1,12 @@
-//! The rows that a database is loaded with (TPC-C §4.3.3.1).
+//! The rows that a load writes (TPC-C §4.3.3.1).
 //!
-//! Every row follows from a seed, its table and its warehouse, so warehouses can be loaded in any
-//! order and by several hosts, and a load can be made again. Rows go to a [`Sink`], value by
-//! value, in the order of [`Table::columns`]. Deliberately absent: any database.
+//! Each row follows from a seed, its table and its warehouse, so that warehouses can be loaded in
+//! any order and by several hosts, and a load can be repeated exactly. Rows go to a [`Sink`], value
+//! by value, in the order of [`Table::columns`]. Deliberately absent: any database.
 
 mod customers;
 mod orders;
-mod places;
+mod warehouses;
 
 use fastrand::Rng;
 
@@ -15,43 +15,36 @@ use crate::spec::text::{Tenth, a_string, brand_data};
 use crate::spec::{DISTRICTS, ITEMS};
 use crate::table::Table;
 
-/// Takes rows, value by value.
+/// Receives rows, value by value.
 pub trait Sink {
-    /// What can go wrong with a row.
+    /// The error of a row that could not be stored.
     type Error;
 
-    /// A whole number.
     fn int(&mut self, value: i64);
-    /// A decimal number: `units` of 10^-`scale`.
+    /// A decimal number: `units` * 10^-`scale`.
     fn decimal(&mut self, units: i64, scale: u32);
-    /// A text; ASCII, without quotes, backslashes and control characters.
+    /// A text of ASCII characters without quotes, backslashes and control characters.
     fn text(&mut self, value: &str);
-    /// Seconds since 1970, in the database's own time zone.
+    /// A date, as seconds since 1970 in the database's own time zone.
     fn time(&mut self, seconds: i64);
-    /// No value.
     fn null(&mut self);
-    /// The row is complete.
-    ///
-    /// # Errors
-    /// The row could not be stored.
     fn end_row(&mut self) -> Result<(), Self::Error>;
 }
 
-/// What a database is loaded with.
+/// The parameters of a load, from which all rows follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Population {
-    /// From which all random values follow.
     pub seed: u64,
-    /// Warehouses altogether, by whomever they are loaded.
+    /// Number of warehouses over all load hosts.
     pub warehouses: u32,
-    /// The constants of NURand at the load.
+    /// NURand constants of the load (C-Load).
     pub constants: Constants,
-    /// When it is loaded, in seconds since 1970: C_SINCE, H_DATE, O_ENTRY_D.
+    /// Date of the load, in seconds since 1970: C_SINCE, H_DATE and O_ENTRY_D.
     pub now: i64,
 }
 
 impl Population {
-    /// One with the constants that follow from the seed.
+    /// A population with NURand constants that follow from the seed.
     #[must_use]
     pub fn new(seed: u64, warehouses: u32, now: i64) -> Self {
         let constants = Constants::of_load(&mut Rng::with_seed(seed));
@@ -63,10 +56,7 @@ impl Population {
         }
     }
 
-    /// Writes the rows of CONFIG or ITEM, which belong to no warehouse.
-    ///
-    /// # Errors
-    /// Those of the sink.
+    /// Writes the rows of CONFIG or ITEM, which belong to no warehouse; nothing for other tables.
     pub fn write_common<S: Sink + ?Sized>(
         &self,
         table: Table,
@@ -86,10 +76,7 @@ impl Population {
         }
     }
 
-    /// Writes a warehouse's rows of a table.
-    ///
-    /// # Errors
-    /// Those of the sink.
+    /// Writes the rows of a table that belong to a warehouse.
     pub fn write<S: Sink + ?Sized>(
         &self,
         table: Table,
@@ -109,9 +96,9 @@ impl Population {
         }
     }
 
-    /// Random numbers of one part of the data, the same at every load.
+    /// The random number generator of one part of the data.
     fn rng(&self, part: Part, w_id: u32, d_id: u32) -> Rng {
-        // Mixed as in SplitMix64: parts with neighbouring numbers must not be alike.
+        // Mixed as in SplitMix64, so that generators with neighbouring numbers are uncorrelated.
         let mut mixed = self.seed;
         for word in [part as u64, u64::from(w_id), u64::from(d_id)] {
             mixed = (mixed ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -177,12 +164,12 @@ impl Population {
     }
 }
 
-/// Parts of the data with random numbers of their own.
+/// Parts of the data with their own random number generators.
 #[derive(Debug, Clone, Copy)]
 enum Part {
     Items,
     Stock,
-    Places,
+    Warehouses,
     Customers,
     History,
     Orders,

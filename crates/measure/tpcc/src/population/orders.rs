@@ -1,4 +1,4 @@
-//! ORDER, ORDER-LINE and NEW-ORDER.
+//! Rows of ORDER, ORDER-LINE and NEW-ORDER.
 
 use fastrand::Rng;
 
@@ -6,7 +6,7 @@ use super::{Part, Population, Sink};
 use crate::spec::text::a_string;
 use crate::spec::{CUSTOMERS, DISTRICTS, FIRST_UNDELIVERED, ITEMS, ORDERS};
 
-/// What ORDER and ORDER-LINE both must know of an order.
+/// The values of an order on which both ORDER and ORDER-LINE depend.
 struct Order {
     o_id: u32,
     c_id: u32,
@@ -15,7 +15,7 @@ struct Order {
 }
 
 impl Population {
-    /// The orders of a district: each customer has one, in random order.
+    /// The orders of a district: one for each customer, in random order.
     fn orders(&self, w_id: u32, d_id: u32) -> impl Iterator<Item = Order> {
         let mut rng = self.rng(Part::Orders, w_id, d_id);
         let mut customers: Vec<u32> = (1..=CUSTOMERS).collect();
@@ -71,7 +71,7 @@ impl Population {
         Ok(())
     }
 
-    /// What stands behind the key.
+    /// Writes the columns after the key.
     fn write_line<S: Sink + ?Sized>(&self, w_id: u32, order: &Order, sink: &mut S, rng: &mut Rng) {
         sink.int(rng.i64(1..=i64::from(ITEMS)));
         if order.carrier.is_some() {

@@ -1,4 +1,4 @@
-//! The population against the figures of §4.3.3.1.
+//! The population against the numbers of §4.3.3.1.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -16,14 +16,14 @@ enum Value {
     Null,
 }
 
-/// Keeps every row.
+/// A sink that stores every row.
 #[derive(Default)]
-struct Kept {
+struct StoredRows {
     row: Vec<Value>,
     rows: Vec<Vec<Value>>,
 }
 
-impl Sink for Kept {
+impl Sink for StoredRows {
     type Error = Infallible;
 
     fn int(&mut self, value: i64) {
@@ -53,7 +53,8 @@ fn population() -> Population {
     Population::new(42, 3, NOW)
 }
 
-/// Rows of warehouse 2, or those that belong to none. Made once: there are half a million.
+/// Rows of warehouse 2, or of the table as a whole. Generated once, because there are half a
+/// million.
 fn rows(table: Table) -> &'static [Vec<Value>] {
     static ALL: LazyLock<BTreeMap<Table, Vec<Vec<Value>>>> = LazyLock::new(|| {
         Table::ALL
@@ -65,7 +66,7 @@ fn rows(table: Table) -> &'static [Vec<Value>] {
 }
 
 fn made(table: Table) -> Vec<Vec<Value>> {
-    let mut kept = Kept::default();
+    let mut kept = StoredRows::default();
     population().write_common(table, &mut kept).unwrap();
     population().write(table, 2, &mut kept).unwrap();
     let width = table.columns().len();
@@ -104,7 +105,7 @@ fn texts(table: Table, name: &str) -> Vec<String> {
     column(table, name).into_iter().map(text).collect()
 }
 
-/// The least and the most units of a decimal column.
+/// Smallest and largest value of a decimal column.
 fn span(table: Table, name: &str, wanted_scale: u32) -> (i64, i64) {
     let units = |value| match value {
         Value::Decimal(units, scale) if scale == wanted_scale => units,
@@ -117,7 +118,7 @@ fn span(table: Table, name: &str, wanted_scale: u32) -> (i64, i64) {
 }
 
 #[test]
-fn every_table_has_the_rows_of_the_clause() {
+fn every_table_has_the_specified_number_of_rows() {
     let counts = Table::ALL.map(|table| rows(table).len());
     let [
         config,
@@ -138,7 +139,7 @@ fn every_table_has_the_rows_of_the_clause() {
 }
 
 #[test]
-fn values_that_are_fixed_are_those_of_the_clause() {
+fn fixed_values_are_as_specified() {
     assert_eq!(span(Table::Warehouse, "w_ytd", 2), (30_000_000, 30_000_000));
     assert_eq!(span(Table::District, "d_ytd", 2), (3_000_000, 3_000_000));
     assert_eq!(ints(Table::District, "d_next_o_id"), [3001; 10]);
@@ -209,7 +210,7 @@ fn random_values_fill_their_ranges() {
 }
 
 #[test]
-fn shares_are_those_of_the_clause() {
+fn shares_are_as_specified() {
     let bad = texts(Table::Customer, "c_credit")
         .iter()
         .filter(|text| *text == "BC")
@@ -282,9 +283,9 @@ fn lines_belong_to_their_orders() {
 }
 
 #[test]
-fn a_seed_makes_the_same_rows_again_and_another_one_others() {
+fn a_seed_makes_the_same_rows_again_and_another_seed_other_rows() {
     let all = |seed, w_id| {
-        let mut kept = Kept::default();
+        let mut kept = StoredRows::default();
         Population::new(seed, 3, NOW)
             .write(Table::District, w_id, &mut kept)
             .unwrap();
@@ -302,7 +303,7 @@ fn a_seed_makes_the_same_rows_again_and_another_one_others() {
 }
 
 #[test]
-fn the_database_keeps_what_runs_must_know() {
+fn config_has_the_parameters_that_runs_need() {
     let wanted =
         |name: &str, value: u32| vec![Value::Text(name.to_owned()), Value::Text(value.to_string())];
     let Constants {

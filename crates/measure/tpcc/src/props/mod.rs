@@ -1,13 +1,13 @@
-//! BenchmarkSQL's props files, and files of our own form (`*.toml`): what they say, checked.
+//! BenchmarkSQL's props files, and Saiga's own form of them (`*.toml`): parsed and validated.
 //!
-//! All keys of BenchmarkSQL 5.0 and of its MySQL forks are known. A file is read leniently in
-//! form (see `text`) and strictly in content: every problem is reported, with its line, at
-//! once. Deliberately absent: what is done with it.
+//! All keys of BenchmarkSQL 5.0 and of its MySQL forks are known. Parsing is lenient (see `text`),
+//! validation is strict: all problems of a file are reported at once, each with its line.
+//! Deliberately absent: the use of the values.
 
-mod own;
 mod reader;
 pub(crate) mod secrets;
 mod text;
+mod toml_form;
 mod url;
 
 use std::fmt;
@@ -18,46 +18,42 @@ pub use url::{Engine, Url, UrlError};
 use crate::spec::deck::{Mix, Weights};
 use reader::Reader;
 
-/// A props file that was understood.
+/// A valid props file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Props {
-    /// The file.
     pub path: PathBuf,
-    /// Keys and values as they stand there, sorted, for copies into results; passwords are masked.
+    /// Keys and values as written, sorted, for copies in results; passwords are masked.
     pub entries: Vec<(String, String)>,
-    /// Where the database is.
     pub url: Url,
-    /// Whom to log in as.
     pub user: String,
-    /// And with what.
     pub password: Password,
-    /// The folder `sql.NAME` of replaceable statements, as `db=` says.
+    /// The database system for which SQL scripts are used (`db=`): the folder `sql.NAME`.
     pub db: String,
-    /// Warehouses to load, or to run on.
+    /// Warehouses to load, or to use in a run.
     pub warehouses: u32,
-    /// Connections of a load.
+    /// Sessions of a load.
     pub load_workers: u32,
-    /// The warehouses that this process loads, where a load is split.
+    /// First and last warehouse that this process loads, if the load is divided.
     pub load_range: Option<(u32, u32)>,
-    /// CSV files instead of a load.
+    /// Set if CSV files are to be written instead of a load.
     pub csv: Option<Csv>,
-    /// What a run does; `None` in a file that has no `terminals`.
+    /// Settings of a run; `None` in a file without `terminals`.
     pub run: Option<Run>,
-    /// Where the server keeps its data and a copy of it.
+    /// The server's data directory and a copy of it.
     pub hints: Hints,
-    /// Options of `saiga bench tpcc run` that a file of ours gives, as its command line has them.
+    /// Options of `saiga bench tpcc run` from a TOML file, as on the command line.
     pub options: Vec<String>,
 }
 
-/// A password, which does not show itself.
+/// A password. Its `Debug` output is a mask.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
 impl Password {
-    /// What stands in its place wherever it would be seen.
+    /// Replaces passwords in all output.
     const MASK: &str = "***";
 
-    /// The password itself, for a log-in.
+    /// The password itself, to log in with.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -70,77 +66,69 @@ impl fmt::Debug for Password {
     }
 }
 
-/// CSV files instead of a load.
+/// Parameters of CSV files that are written instead of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Csv {
-    /// Put before the name of each file: a folder needs its slash.
+    /// Prefix of the file names; a folder needs its final slash.
     pub prefix: String,
-    /// What stands for NULL.
+    /// The text that represents NULL.
     pub null: String,
 }
 
-/// What a run does.
+/// Settings of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Parallel connections.
     pub terminals: u32,
-    /// When it ends.
     pub length: Length,
-    /// Transactions per minute of all terminals together; `None` for as many as will go.
+    /// Limit in transactions per minute of all terminals together; `None` for no limit.
     pub limit_per_min: Option<u32>,
-    /// Each terminal stays at its warehouse (TPC-C §2.4.1.1); else it draws one for each
-    /// transaction, a deviation.
+    /// Whether each terminal stays at its home warehouse (TPC-C §2.4.1.1). Otherwise it draws one
+    /// for each transaction, which is a deviation.
     pub fixed_warehouse: bool,
-    /// The mix of transactions.
     pub mix: Mix,
-    /// Where results go, with its `%tY` patterns.
+    /// Directory of the results, with `%tY` patterns.
     pub result_directory: Option<String>,
-    /// Devices to sample, as `net_eth0` and `blk_sda`.
+    /// Devices to sample, such as `net_eth0` and `blk_sda`.
     pub devices: Vec<String>,
 }
 
-/// When a run ends.
+/// The end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// `runMins`.
+    /// After this many minutes (`runMins`).
     Minutes(u32),
-    /// `runTxnsPerTerminal`.
+    /// After this many transactions of each terminal (`runTxnsPerTerminal`).
     PerTerminal(u32),
 }
 
-/// Keys of one fork that BenchmarkSQL itself does not read: hints for snapshots.
+/// Keys that only one fork of BenchmarkSQL reads; here they locate snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hints {
-    /// The server's configuration file.
+    /// The server's configuration file (`profile`).
     pub profile: Option<PathBuf>,
-    /// Its data directory.
+    /// The server's data directory (`data`).
     pub data: Option<PathBuf>,
-    /// A copy of that.
+    /// A copy of the data directory (`backup`).
     pub backup: Option<PathBuf>,
 }
 
-/// A file that cannot be used.
+/// A file that cannot be read, or is not valid.
 #[derive(Debug, thiserror::Error)]
 pub enum PropsError {
-    /// It cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// What the system said.
         error: std::io::Error,
     },
-    /// It says things that do not go together, or that nobody understands.
     #[error("{}: {}", path.display(), problems.join("; "))]
-    Wrong {
-        /// The file.
+    Invalid {
         path: PathBuf,
-        /// One for each problem.
+        /// One message per problem.
         problems: Vec<String>,
     },
 }
 
-/// Keys that are read by BenchmarkSQL's scripts or its sampler and have no meaning here.
+/// Keys of BenchmarkSQL's scripts and its sampler, which are accepted and ignored.
 const UNUSED: [&str; 4] = [
     "driver",
     "osCollectorScript",
@@ -149,10 +137,7 @@ const UNUSED: [&str; 4] = [
 ];
 
 impl Props {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// [`PropsError`].
+    /// Reads and validates a file.
     pub fn read(path: &Path) -> Result<Self, PropsError> {
         let path = path.to_owned();
         match std::fs::read(&path) {
@@ -161,27 +146,24 @@ impl Props {
         }
     }
 
-    /// Reads the text of a file.
-    ///
-    /// # Errors
-    /// [`PropsError::Wrong`].
+    /// Validates the text of a file; `path` selects the format and appears in messages.
     pub fn parse(path: PathBuf, text: &str) -> Result<Self, PropsError> {
         let read = if path.extension().is_some_and(|ending| ending == "toml") {
             let variable = |name: &str| std::env::var(name).ok();
-            own::parse(text, variable)
-                .map(|own| (Reader::of(own.entries, own::name_of), own.options))
+            toml_form::parse(text, variable)
+                .map(|form| (Reader::of(form.entries, toml_form::name_of), form.options))
         } else {
             let reader = Reader::new(text).map_err(|problem| vec![problem]);
             reader.map(|reader| (reader, Vec::new()))
         };
         let (mut reader, options) = match read {
             Ok(read) => read,
-            Err(problems) => return Err(PropsError::Wrong { path, problems }),
+            Err(problems) => return Err(PropsError::Invalid { path, problems }),
         };
         let parsed = parse(&mut reader, &path);
         match (parsed, reader.finish()) {
             (Some(props), problems) if problems.is_empty() => Ok(Self { options, ..props }),
-            (_, problems) => Err(PropsError::Wrong { path, problems }),
+            (_, problems) => Err(PropsError::Invalid { path, problems }),
         }
     }
 }
@@ -189,8 +171,8 @@ impl Props {
 fn parse(reader: &mut Reader, path: &Path) -> Option<Props> {
     let entries = reader.entries();
     UNUSED.into_iter().for_each(|key| reader.skip(key));
-    let url = reader.needed("conn").and_then(|text| reader.url(&text));
-    let warehouses = reader.needed_count("warehouses", 1..=u32::MAX);
+    let url = reader.required("conn").and_then(|text| reader.url(&text));
+    let warehouses = reader.required_count("warehouses", 1..=u32::MAX);
     let (user, password) = (reader.text("user"), reader.text("password").map(Password));
     let user = user.or(url.as_ref().and_then(|url| url.user.clone()));
     let password = password.or(url.as_ref().and_then(|url| url.password.clone()));
@@ -218,7 +200,7 @@ fn parse(reader: &mut Reader, path: &Path) -> Option<Props> {
     Some(props)
 }
 
-/// `loadidbegin` to `loadidend`, or the same by the forks' other name.
+/// `loadidbegin` and `loadidend`, or the names of the forks for the same.
 fn load_range(reader: &mut Reader) -> Option<(u32, u32)> {
     let mut named = |begin, end| {
         let range = (
@@ -229,7 +211,7 @@ fn load_range(reader: &mut Reader) -> Option<(u32, u32)> {
             (None, None) => None,
             (Some(first), Some(last)) if first <= last => Some((first, last)),
             _ => {
-                reader.problem(begin, &format!("goes with {end}, and must not be above it"));
+                reader.problem(begin, &format!("requires {end}, which must not be less"));
                 None
             }
         }
@@ -253,14 +235,14 @@ fn run(reader: &mut Reader, warehouses: Option<u32>) -> Option<Run> {
     let terminals = reader.count("terminals", 1..=u32::MAX);
     if let Some(terminals) = terminals.filter(|terminals| *terminals > most) {
         let text = format!(
-            "{terminals} terminals are too many: ten for each warehouse, which makes {most}; \
-             load more warehouses or take fewer terminals"
+            "{terminals} terminals are too many: the limit is ten for each warehouse, {most} in all; \
+             load more warehouses or use fewer terminals"
         );
         reader.problem("terminals", &text);
     }
     let mix = mix(reader);
     let length = length(reader);
-    // Everything is asked for, whatever is wrong: what is not asked for counts as unknown.
+    // All keys are read even after a problem, because keys that were not read count as unknown.
     let limit_per_min = reader.count("limitTxnsPerMin", 0..=u32::MAX);
     let fixed_warehouse = reader.flag("terminalWarehouseFixed").unwrap_or(true);
     let result_directory = reader.text("resultDirectory");
@@ -276,9 +258,9 @@ fn run(reader: &mut Reader, warehouses: Option<u32>) -> Option<Run> {
     })
 }
 
-/// Without any weight the deck of the specification.
+/// The mix; without any weight, the deck of the specification.
 fn mix(reader: &mut Reader) -> Option<Mix> {
-    // BenchmarkSQL reads it and then gives New-Order what the others leave.
+    // BenchmarkSQL reads this weight, but gives New-Order whatever the others leave.
     let new_order = reader.count("newOrderWeight", 0..=100);
     let mut weight = |key| reader.count(key, 0..=100);
     let (payment, order_status) = (weight("paymentWeight"), weight("orderStatusWeight"));
@@ -298,15 +280,14 @@ fn mix(reader: &mut Reader) -> Option<Mix> {
         Ok(mix) if f64::from(given) <= mix.share(crate::spec::deck::Kind::NewOrder) => Some(mix),
         Ok(_) | Err(_) => {
             let sum = others.into_iter().flatten().sum::<u32>() + given;
-            let text =
-                format!("and the other weights make {sum}; together they may be 100 at most");
+            let text = format!("and the other weights add up to {sum}; reduce them to at most 100");
             reader.problem("newOrderWeight", &text);
             None
         }
     }
 }
 
-/// Exactly one of `runMins` and `runTxnsPerTerminal` is not zero.
+/// The length: exactly one of `runMins` and `runTxnsPerTerminal` must be greater than zero.
 fn length(reader: &mut Reader) -> Option<Length> {
     let minutes = reader.count("runMins", 0..=u32::MAX).unwrap_or(0);
     let transactions = reader
@@ -317,7 +298,7 @@ fn length(reader: &mut Reader) -> Option<Length> {
         (0, 0) => {
             reader.problem(
                 "runMins",
-                "and runTxnsPerTerminal are both zero or missing: one of them says when to end",
+                "and runTxnsPerTerminal are both zero or missing: one of them must be set",
             );
             None
         }

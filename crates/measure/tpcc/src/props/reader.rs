@@ -1,4 +1,4 @@
-//! Takes values out of a props file and keeps what is wrong with them.
+//! Reads values from the entries of a props file, and collects the problems.
 
 use saiga_document::nearest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,19 +9,18 @@ use super::secrets;
 use super::text::{self, Entry};
 use super::url::Url;
 
-/// The entries of a file that nobody has asked for yet, and the problems so far.
+/// The entries of a file, the keys that were read, and the problems so far.
 #[derive(Debug)]
 pub(super) struct Reader {
     entries: BTreeMap<String, Entry>,
-    asked: BTreeSet<&'static str>,
+    read: BTreeSet<&'static str>,
     problems: Vec<(usize, String)>,
-    /// What a key is called in the file.
+    /// Returns the name of a key in the file, for messages.
     name_of: fn(&str) -> &str,
 }
 
 impl Reader {
-    /// # Errors
-    /// What is wrong with the text itself.
+    /// Parses a text in the properties format. Fails if it has an invalid escape.
     pub(super) fn new(text: &str) -> Result<Self, String> {
         let bad = |bad: text::BadEscape| {
             let text::BadEscape { line, escape } = bad;
@@ -30,17 +29,17 @@ impl Reader {
         Ok(Self::of(text::parse(text).map_err(bad)?, |key| key))
     }
 
-    /// Of entries that were read from a form in which keys have other names.
+    /// A reader of entries from a form with other key names, which `name_of` returns.
     pub(super) fn of(entries: BTreeMap<String, Entry>, name_of: fn(&str) -> &str) -> Self {
         Self {
             entries,
-            asked: BTreeSet::new(),
+            read: BTreeSet::new(),
             problems: Vec::new(),
             name_of,
         }
     }
 
-    /// All keys and values of the file, sorted, without passwords.
+    /// All keys and values, sorted, with masked passwords.
     pub(super) fn entries(&self) -> Vec<(String, String)> {
         let pair = |(key, entry): (&String, &Entry)| match key.as_str() {
             "password" => (key.clone(), Password::MASK.to_owned()),
@@ -55,18 +54,18 @@ impl Reader {
         self.entries.contains_key(key)
     }
 
-    /// A key that is known and has no meaning here.
+    /// Marks a key as known without reading it.
     pub(super) fn skip(&mut self, key: &'static str) {
-        self.asked.insert(key);
+        self.read.insert(key);
     }
 
     pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
-        self.asked.insert(key);
+        self.read.insert(key);
         self.entries.get(key).map(|entry| entry.value.clone())
     }
 
-    /// The value of a key that must be there.
-    pub(super) fn needed(&mut self, key: &'static str) -> Option<String> {
+    /// The value of a required key.
+    pub(super) fn required(&mut self, key: &'static str) -> Option<String> {
         let value = self.text(key).filter(|value| !value.is_empty());
         if value.is_none() {
             self.problem(key, "is missing");
@@ -88,12 +87,12 @@ impl Reader {
         value
     }
 
-    pub(super) fn needed_count(
+    pub(super) fn required_count(
         &mut self,
         key: &'static str,
         allowed: RangeInclusive<u32>,
     ) -> Option<u32> {
-        self.needed(key)?;
+        self.required(key)?;
         self.count(key, allowed)
     }
 
@@ -119,7 +118,7 @@ impl Reader {
         }
     }
 
-    /// Something is wrong with the value of a key.
+    /// Reports a problem with the value of a key.
     pub(super) fn problem(&mut self, key: &str, what: &str) {
         let line = self.entries.get(key).map_or(0, |entry| entry.line);
         let name = (self.name_of)(key);
@@ -131,13 +130,13 @@ impl Reader {
         self.problems.push((line, text));
     }
 
-    /// All problems in the order of the lines; keys that nobody has asked for are among them.
+    /// All problems in the order of their lines, including keys that were never read.
     pub(super) fn finish(mut self) -> Vec<String> {
-        let known: Vec<&str> = self.asked.iter().copied().collect();
+        let known: Vec<&str> = self.read.iter().copied().collect();
         let stray = self
             .entries
             .iter()
-            .filter(|(key, _)| !self.asked.contains(key.as_str()));
+            .filter(|(key, _)| !self.read.contains(key.as_str()));
         let strays: Vec<(String, usize)> = stray
             .map(|(key, entry)| (key.clone(), entry.line))
             .collect();
@@ -145,7 +144,7 @@ impl Reader {
             let meant = nearest(&key, &known);
             let hint = meant.map_or(String::new(), |near| format!(" (did you mean {near}?)"));
             self.problems
-                .push((line, format!("line {line}: no such key as {key}{hint}")));
+                .push((line, format!("line {line}: unknown key {key}{hint}")));
         }
         self.problems.sort_by_key(|(line, _)| *line);
         self.problems.into_iter().map(|(_, text)| text).collect()

@@ -1,16 +1,16 @@
-//! Passwords inside URLs: Connector/J and pgjdbc take them as parameters, Connector/J before the
-//! host, too. Whatever shows a URL shows it without them.
+//! Masks passwords in URLs. Connector/J and pgjdbc accept them as parameters, Connector/J also
+//! before the host.
 
 use super::Password;
 use super::url::host_and_port;
 
-/// Whether a parameter's value is a password: `password`, `sslpassword`, `trustStorePassword`.
+/// Whether a parameter holds a password: `password`, `sslpassword`, `trustStorePassword`.
 fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     key.contains("password") || key.contains("pwd")
 }
 
-/// A parameter's value as others may see it.
+/// A parameter's value for output.
 pub(crate) fn shown<'a>(key: &str, value: &'a str) -> &'a str {
     if is_secret(key) {
         Password::MASK
@@ -19,7 +19,7 @@ pub(crate) fn shown<'a>(key: &str, value: &'a str) -> &'a str {
     }
 }
 
-/// A URL with a mask in the place of each password.
+/// The URL with each password replaced by a mask.
 pub(super) fn masked(url: &str) -> String {
     let (address, query) = split_query(url);
     let mut text = masked_address(address);
@@ -40,14 +40,14 @@ pub(super) fn masked(url: &str) -> String {
     text
 }
 
-/// Address and parameters. A password before the host may have a `?` as well as an `@`: what stands before
-/// the first `?` must be a whole address, or the last `@` ends the password.
+/// Splits a URL into address and parameters. A password before the host may contain `?` and `@`. If
+/// the part before the first `?` is not a complete address, the last `@` ends the password.
 pub(super) fn split_query(url: &str) -> (&str, &str) {
     let Some((address, query)) = url.split_once('?') else {
         return (url, "");
     };
     match url.rfind('@') {
-        Some(at) if at > address.len() && !is_whole(address) => match url[at..].find('?') {
+        Some(at) if at > address.len() && !is_complete(address) => match url[at..].find('?') {
             Some(mark) => (&url[..at + mark], &url[at + mark + 1..]),
             None => (url, ""),
         },
@@ -55,12 +55,12 @@ pub(super) fn split_query(url: &str) -> (&str, &str) {
     }
 }
 
-/// Whether it has a host, and a database behind it.
-fn is_whole(address: &str) -> bool {
+/// Whether an address has a host and a database.
+fn is_complete(address: &str) -> bool {
     let Some((_, rest)) = address.split_once("//") else {
-        return true; // A file of SQLite.
+        return true; // A file name of SQLite.
     };
-    let (who, rest) = before_host(rest);
+    let (userinfo, rest) = split_userinfo(rest);
     let Some((hosts, _)) = rest.split_once('/') else {
         return false;
     };
@@ -68,15 +68,15 @@ fn is_whole(address: &str) -> bool {
         let port = host_and_port(host).1.unwrap_or("");
         port.bytes().all(|byte| byte.is_ascii_digit())
     };
-    who.is_some() || hosts.split(',').all(is_host)
+    userinfo.is_some() || hosts.split(',').all(is_host)
 }
 
-/// `//user:***@host` of `//user:secret@host`.
+/// Turns `//user:secret@host` into `//user:***@host`.
 fn masked_address(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("//") else {
         return address.to_owned();
     };
-    match before_host(rest) {
+    match split_userinfo(rest) {
         (Some((user, Some(_))), rest) => {
             format!("{scheme}//{user}:{}@{rest}", Password::MASK)
         }
@@ -84,13 +84,13 @@ fn masked_address(address: &str) -> String {
     }
 }
 
-/// User and password of `user:password@host:3306/db`, and the rest. A password may have an `@`.
-pub(super) fn before_host(text: &str) -> (Option<(&str, Option<&str>)>, &str) {
+/// Splits `user:password@host:3306/db` at the last `@`, because a password may contain one.
+pub(super) fn split_userinfo(text: &str) -> (Option<(&str, Option<&str>)>, &str) {
     match text.rsplit_once('@') {
         None => (None, text),
-        Some((who, rest)) => match who.split_once(':') {
+        Some((userinfo, rest)) => match userinfo.split_once(':') {
             Some((user, password)) => (Some((user, Some(password))), rest),
-            None => (Some((who, None)), rest),
+            None => (Some((userinfo, None)), rest),
         },
     }
 }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_masked_wherever_they_stand() {
+    fn passwords_are_masked_in_all_positions() {
         for (url, shown) in [
             ("jdbc:mysql://h/t", "jdbc:mysql://h/t"),
             (

@@ -1,9 +1,9 @@
-//! Props files as they are in use.
+//! Props files that are in use.
 
 use super::*;
 use crate::spec::deck::Kind;
 
-/// BenchmarkSQL 5.0's sample for PostgreSQL, in keys and form.
+/// Same keys and form as BenchmarkSQL 5.0's sample for PostgreSQL.
 const POSTGRES: &str = "\
 db=postgres
 driver=org.postgresql.Driver
@@ -40,7 +40,7 @@ osCollectorInterval=1
 osCollectorDevices=net_eth0 blk_sda
 ";
 
-/// Of the operators' documents: MySQL with 300 terminals, stray blanks included.
+/// From operators' documentation: MySQL with 300 terminals, with its trailing blanks.
 const MYSQL: &str = "db=mysql\r\ndriver=com.mysql.cj.jdbc.Driver\r\n\
 conn=jdbc:mysql://192.168.1.2:3306/tpcc?useSSL=false&useServerPrepStmts=true&rewriteBatchedStatements=true\r\n\
 user=root\r\npassword=123456\r\nprofile=/etc/my.cnf\r\ndata=/data/mysql/data\r\nbackup=/data/mysql/backup\r\n\
@@ -54,12 +54,12 @@ fn parse(text: &str) -> Result<Props, PropsError> {
 
 fn problems(text: &str) -> Vec<String> {
     match parse(text) {
-        Err(PropsError::Wrong { problems, .. }) => problems,
+        Err(PropsError::Invalid { problems, .. }) => problems,
         other => panic!("{other:?}"),
     }
 }
 
-/// The sample with some lines replaced by their keys.
+/// The sample with some lines replaced.
 fn changed(lines: &[&str]) -> String {
     let key = |line: &str| line.split('=').next().unwrap().to_owned();
     let replaced: Vec<String> = lines.iter().map(|line| key(line)).collect();
@@ -72,7 +72,7 @@ fn changed(lines: &[&str]) -> String {
 }
 
 #[test]
-fn the_sample_of_postgres_is_read_whole() {
+fn the_sample_for_postgres_is_parsed() {
     let props = parse(POSTGRES).unwrap();
     assert_eq!((props.url.engine, props.url.port), (Engine::Postgres, 5432));
     assert_eq!(
@@ -94,7 +94,7 @@ fn the_sample_of_postgres_is_read_whole() {
 }
 
 #[test]
-fn a_password_is_in_no_copy_and_no_message() {
+fn a_password_is_masked_in_debug_output() {
     let props = parse(POSTGRES).unwrap();
     let shown = format!("{props:?}");
     assert!(
@@ -104,7 +104,7 @@ fn a_password_is_in_no_copy_and_no_message() {
 }
 
 #[test]
-fn the_forks_keys_blanks_and_line_ends_are_read() {
+fn keys_of_forks_blanks_and_line_ends_are_parsed() {
     let props = parse(MYSQL).unwrap();
     assert_eq!(props.url.param("rewriteBatchedStatements"), Some("true"));
     let run = props.run.unwrap();
@@ -124,7 +124,7 @@ fn the_forks_keys_blanks_and_line_ends_are_read() {
 }
 
 #[test]
-fn a_file_for_a_load_alone_needs_no_run() {
+fn a_file_for_a_load_needs_no_run() {
     let text = "conn=jdbc:sqlite:tpcc.db\nwarehouses=2\nfileLocation=/tmp/csv/\nloadidbegin=2\nloadidend=2\n";
     let props = parse(text).unwrap();
     assert_eq!(props.run, None);
@@ -140,7 +140,7 @@ fn a_file_for_a_load_alone_needs_no_run() {
 }
 
 #[test]
-fn without_weights_the_deck_of_the_specification_is_dealt() {
+fn without_weights_the_mix_is_the_deck_of_the_specification() {
     let text = "conn=jdbc:sqlite:t\nwarehouses=2\nterminals=3\nrunMins=1\n";
     let run = parse(text).unwrap().run.unwrap();
     assert_eq!((run.mix, run.limit_per_min), (Mix::SPECIFIED, None));
@@ -148,17 +148,17 @@ fn without_weights_the_deck_of_the_specification_is_dealt() {
 }
 
 #[test]
-fn contradictions_are_named_with_their_lines() {
+fn contradictions_are_reported_with_their_lines() {
     let over = problems(&changed(&["paymentWeight=90", "newOrderWeight=0"]));
     assert_eq!(over.len(), 1);
     assert!(
         over[0].ends_with(
-            "newOrderWeight and the other weights make 102; together they may be 100 at most"
+            "newOrderWeight and the other weights add up to 102; reduce them to at most 100"
         ),
         "{over:?}"
     );
     let over = problems(&changed(&["newOrderWeight=46"]));
-    assert!(over[0].contains("make 101"), "{over:?}");
+    assert!(over[0].contains("add up to 101"), "{over:?}");
     let both = problems(&changed(&["runMins=5"]));
     assert!(
         both[0].contains("runMins and runTxnsPerTerminal are both given"),
@@ -168,22 +168,23 @@ fn contradictions_are_named_with_their_lines() {
     assert!(neither[0].contains("both zero or missing"), "{neither:?}");
     let many = problems(&changed(&["terminals=11"]));
     assert!(
-        many[0].contains("11 terminals are too many: ten for each warehouse, which makes 10"),
+        many[0]
+            .contains("11 terminals are too many: the limit is ten for each warehouse, 10 in all"),
         "{many:?}"
     );
 }
 
 #[test]
-fn every_problem_is_told_at_once_in_the_order_of_the_lines() {
+fn all_problems_are_reported_in_the_order_of_the_lines() {
     let text = "warehouses=x\nterminal=3\nconn=jdbc:mysql://h:1/t\npaymentweight=3\nfoo=1\nterminalWarehouseFixed=ja\n\
                 terminals=1\nrunMins=1\n";
     assert_eq!(
         problems(text),
         [
             "line 1: warehouses is \"x\", not a whole number from 1",
-            "line 2: no such key as terminal (did you mean terminals?)",
-            "line 4: no such key as paymentweight (did you mean paymentWeight?)",
-            "line 5: no such key as foo",
+            "line 2: unknown key terminal (did you mean terminals?)",
+            "line 4: unknown key paymentweight (did you mean paymentWeight?)",
+            "line 5: unknown key foo",
             "line 6: terminalWarehouseFixed is \"ja\", neither true nor false",
         ]
     );
@@ -196,7 +197,7 @@ fn every_problem_is_told_at_once_in_the_order_of_the_lines() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn a_missing_file_is_named() {
     let error = Props::read(Path::new("/no/such/props")).unwrap_err();
     assert!(
         error
@@ -207,7 +208,7 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_password_in_the_url_logs_in_and_is_in_no_copy() {
+fn a_password_in_the_url_is_used_and_masked() {
     let text = "conn=jdbc:mysql://h/t?user=me&password=secret\nwarehouses=1\n";
     let props = parse(text).unwrap();
     assert_eq!(
@@ -223,20 +224,20 @@ fn a_password_in_the_url_logs_in_and_is_in_no_copy() {
 }
 
 #[test]
-fn a_file_of_our_own_form_says_the_same() {
+fn a_toml_file_is_equivalent() {
     let text = "[database]\nurl = \"jdbc:sqlite:t.db\"\nwarehouses = 3\n[load]\nworkers = 2\n\
                 [run]\nterminals = 8\nfor = \"90s\"\n";
     let props = Props::parse(PathBuf::from("t.toml"), text).unwrap();
     assert_eq!((props.warehouses, props.load_workers), (3, 2));
     assert_eq!(props.run.unwrap().terminals, 8);
     assert_eq!(props.options, ["--for=90s"]);
-    // What only makes it complete is in no copy.
+    // The placeholder `runMins` is in no copy.
     let keys: Vec<&str> = props.entries.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["conn", "loadWorkers", "terminals", "warehouses"]);
 }
 
 #[test]
-fn its_problems_have_the_names_of_its_keys() {
+fn problems_of_a_toml_file_have_its_key_names() {
     let text = "[database]\nwarehouses = 1\n[run]\nterminals = 11\n";
     let said = Props::parse(PathBuf::from("t.toml"), text)
         .unwrap_err()

@@ -1,23 +1,23 @@
-//! The text of a props file: keys and values with the lines they stand on.
+//! The text format of a props file: keys and values with their line numbers.
 //!
-//! The format is that of `java.util.Properties` (its documentation of `load(Reader)`):
-//! comments, three kinds of separators, continued lines, escapes; the last of several equal
-//! keys counts. Two leniencies, both for files that are in use: a line that begins with `//`
-//! is a comment (Java makes a harmless key of it), and blanks around a value do not count
-//! (Java keeps those behind it, and BenchmarkSQL then cannot read its number).
+//! It is the format of `java.util.Properties` (see `load(Reader)`): comments, three kinds of
+//! separators, continued lines, escapes; the last of several equal keys wins. Two exceptions
+//! accept files in use: a line that begins with `//` is a comment (Java makes a harmless key of
+//! it), and blanks around a value are removed (Java keeps those after it, and BenchmarkSQL then
+//! fails to parse numbers).
 
 use std::collections::BTreeMap;
 
-/// A value and where it stands.
+/// A value and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) value: String,
-    /// Number of the first natural line, from one.
+    /// Number of the first line of the entry, from 1.
     pub(crate) line: usize,
 }
 
-/// A file's text: UTF-8, with or without a mark at its beginning, or else Latin-1 as Java has it,
-/// in which comments of any other encoding are harmless, too.
+/// Decodes a file: UTF-8, with or without a byte order mark, or else Latin-1 as in Java. In Latin-1
+/// every byte is valid, so comments in other encodings do no harm.
 pub(super) fn of_bytes(bytes: Vec<u8>) -> String {
     let text = String::from_utf8(bytes).unwrap_or_else(|error| {
         let bytes = error.into_bytes();
@@ -29,10 +29,7 @@ pub(super) fn of_bytes(bytes: Vec<u8>) -> String {
     }
 }
 
-/// The entries of a text by their keys.
-///
-/// # Errors
-/// The number of a line with an escape that is none.
+/// Parses the entries of a text, by key.
 pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, Entry>, BadEscape> {
     let mut entries = BTreeMap::new();
     let mut lines = text.lines().enumerate();
@@ -59,7 +56,7 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, Entry>, BadEscape> {
     Ok(entries)
 }
 
-/// A `\u` that four hexadecimal digits do not follow.
+/// A `\u` without four hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BadEscape {
     pub(crate) line: usize,
@@ -76,7 +73,8 @@ fn continues(line: &str) -> bool {
     slashes % 2 == 1
 }
 
-/// Key and value: the key ends at the first `=`, `:` or blank that is not escaped.
+/// Splits a line into key and value; the key ends at the first `=`, `:` or blank that is not
+/// escaped.
 fn split(line: &str) -> (&str, &str) {
     let mut escaped = false;
     let ends = |c: char| {
@@ -142,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_separators_and_blanks_around_them() {
+    fn three_separators_and_blanks_around_them() {
         for text in [
             "db=mysql",
             "db:mysql",
@@ -161,13 +159,13 @@ mod tests {
     }
 
     #[test]
-    fn comments_of_java_and_of_people() {
+    fn comments_of_java_and_lines_that_begin_with_slashes() {
         assert_eq!(pairs("# a=1\n! b=2\n  # c=3\n// d=4\n//To run\n\n"), []);
         assert_eq!(one("a=1 # not a comment"), own("a", "1 # not a comment"));
     }
 
     #[test]
-    fn lines_go_on_behind_a_backslash_and_comments_do_not() {
+    fn lines_continue_after_a_backslash_and_comments_do_not() {
         assert_eq!(one("a=1,\\\n   2,\\\n   3"), own("a", "1,2,3"));
         assert_eq!(one("# x \\\na=1"), own("a", "1"));
         assert_eq!(one("a=c:\\\\\n").1, "c:\\");
@@ -185,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_read_and_bad_ones_named_with_their_line() {
+    fn escapes_are_decoded_and_invalid_ones_reported_with_their_line() {
         assert_eq!(one(r"a\ b\=c=\u0041\tB\q"), own("a b=c", "A\tBq"));
         let bad = parse("a=1\nb=\\u00g1").unwrap_err();
         let wanted = BadEscape {
@@ -197,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_several_counts_and_lines_are_counted_as_an_editor_does() {
+    fn the_last_of_equal_keys_wins_and_lines_are_counted_from_one() {
         let entries = parse("#\na=1\nb=2,\\\n3\na=9\n").unwrap();
         assert_eq!(
             entries["a"],

@@ -1,29 +1,27 @@
-//! JDBC URLs: `jdbc:mysql://host:3306/tpcc?useSSL=false&rewriteBatchedStatements=true`.
+//! JDBC URLs such as `jdbc:mysql://host:3306/tpcc?useSSL=false&rewriteBatchedStatements=true`.
 //!
-//! Read: MySQL, MariaDB, PostgreSQL, openGauss and its descendants, SQLite. Of several hosts
-//! (PostgreSQL's `a:5432,b:5432`, MySQL's `loadbalance:`) the first is used and the others are
-//! named. Deliberately absent: addresses in Connector/J's key-value form.
+//! Supported are MySQL, MariaDB, PostgreSQL, openGauss and its descendants, and SQLite. Of several
+//! hosts (PostgreSQL's `a:5432,b:5432`, MySQL's `loadbalance:`) the first is used and the others
+//! are reported. Deliberately absent: addresses in Connector/J's key-value form.
 
 use std::fmt;
 
 use super::Password;
-use super::secrets::{before_host, masked, split_query};
+use super::secrets::{masked, split_query, split_userinfo};
 
-/// A database system, by the dialect that it speaks.
+/// A database system, by the SQL dialect that it uses; MariaDB counts as MySQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// MySQL and MariaDB.
     MySql,
-    /// PostgreSQL.
     Postgres,
-    /// openGauss and GaussDB: PostgreSQL's protocol with log-ins of its own.
+    /// openGauss and GaussDB: PostgreSQL's protocol with other authentication methods.
     OpenGauss,
-    /// SQLite, in this process.
+    /// SQLite, which runs inside this process.
     Sqlite,
 }
 
 impl Engine {
-    /// What `db=` calls it, and the folder `sql.NAME` of its statements.
+    /// The name in `db=`, and of the folder `sql.NAME` of its scripts.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -49,77 +47,47 @@ impl fmt::Display for Engine {
     }
 }
 
-/// A URL's parts.
+/// The parts of a JDBC URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    /// The database system.
     pub engine: Engine,
-    /// As the URL calls it, in lower case: whose driver its parameters are for.
+    /// The name in the URL, in lower case. Parameters are those of this system's driver.
     pub system: String,
-    /// Name or address of the server; empty for SQLite.
+    /// Host name or address; empty for SQLite.
     pub host: String,
-    /// Its TCP port; 0 for SQLite.
+    /// TCP port; 0 for SQLite.
     pub port: u16,
-    /// The database; SQLite's file.
+    /// Name of the database, or SQLite's file.
     pub database: String,
-    /// In the order of the URL, decoded; without user and password.
+    /// Decoded parameters in the order of the URL, without user and password.
     pub params: Vec<(String, String)>,
-    /// Whom to log in as, where the URL says it.
     pub user: Option<String>,
-    /// And with what.
     pub password: Option<Password>,
-    /// Further hosts, which are not used.
+    /// Hosts after the first one; they are not used.
     pub others: Vec<String>,
 }
 
-/// Why a URL cannot be used.
+/// A URL that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// Not a URL of JDBC.
     #[error("{url:?} is not a JDBC URL; one looks like jdbc:mysql://127.0.0.1:3306/tpcc")]
-    NotJdbc {
-        /// As written.
-        url: String,
-    },
-    /// A database system that is not supported.
+    NotJdbc { url: String },
     #[error(
         "{url:?} is for {system}; supported are mysql, mariadb, postgresql, opengauss, gaussdb and sqlite"
     )]
-    UnknownSystem {
-        /// As written.
-        url: String,
-        /// As written.
-        system: String,
-    },
-    /// A port that is not a number from 1 to 65535.
+    UnknownSystem { url: String, system: String },
     #[error("{url:?} names port {port:?}, which is not a number from 1 to 65535")]
-    BadPort {
-        /// As written.
-        url: String,
-        /// As written.
-        port: String,
-    },
-    /// No database, or no file.
+    BadPort { url: String, port: String },
     #[error(
-        "{url:?} names no database; add it behind the port, as in jdbc:mysql://127.0.0.1:3306/tpcc"
+        "{url:?} names no database; append it to the port, as in jdbc:mysql://127.0.0.1:3306/tpcc"
     )]
-    NoDatabase {
-        /// As written.
-        url: String,
-    },
-    /// A form of address that is not supported.
+    NoDatabase { url: String },
     #[error("{url:?} gives its address as (key=value); write it as //host:port/database")]
-    KeyValueAddress {
-        /// As written.
-        url: String,
-    },
+    KeyValueAddress { url: String },
 }
 
 impl Url {
-    /// Reads a URL.
-    ///
-    /// # Errors
-    /// [`UrlError`].
+    /// Parses a URL. Errors contain it with masked passwords.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         let url = || masked(text);
         let not_jdbc = || UrlError::NotJdbc { url: url() };
@@ -148,8 +116,8 @@ impl Url {
         let Some((_mode, rest)) = rest.split_once("//") else {
             return Err(not_jdbc());
         };
-        let (who, rest) = before_host(rest);
-        if let Some((name, secret)) = who {
+        let (userinfo, rest) = split_userinfo(rest);
+        if let Some((name, secret)) = userinfo {
             user = user.or(Some(decoded(name)));
             password = password.or(secret.map(decoded));
         }
@@ -207,8 +175,8 @@ impl Url {
         })
     }
 
-    /// The value of a parameter; the last one of several counts. Upper and lower case are one,
-    /// as for the drivers.
+    /// The value of a parameter. The last one of several wins; names are case-insensitive, as in
+    /// the drivers.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         let mut found = self.params.iter().rev();
@@ -218,7 +186,7 @@ impl Url {
     }
 }
 
-/// `[::1]:5432`, `host:5432` or `host`.
+/// Splits `[::1]:5432`, `host:5432` or `host`.
 pub(super) fn host_and_port(text: &str) -> (&str, Option<&str>) {
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|t| t.split_once(']')) {
         return (host, rest.strip_prefix(':'));
@@ -237,7 +205,7 @@ fn params(query: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Takes a parameter out; the last one of several counts.
+/// Removes a parameter and returns its value; the last one of several wins.
 fn take(params: &mut Vec<(String, String)>, name: &str) -> Option<String> {
     let is_named = |(key, _): &(String, String)| key.eq_ignore_ascii_case(name);
     let found = params.iter().rfind(|pair| is_named(pair)).cloned();
@@ -245,16 +213,16 @@ fn take(params: &mut Vec<(String, String)>, name: &str) -> Option<String> {
     found.map(|(_, value)| value)
 }
 
-/// Replaces `%41` and the like; what is not such a sequence stays.
+/// Decodes `%41` and the like; other uses of `%` are kept.
 fn decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let code = (*first == b'%').then(|| behind.get(..2)).flatten();
+    while let [first, after @ ..] = rest {
+        let code = (*first == b'%').then(|| after.get(..2)).flatten();
         let code = code.and_then(|two| std::str::from_utf8(two).ok());
         let byte = code.and_then(|two| u8::from_str_radix(two, 16).ok());
         out.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &behind[2..] } else { behind };
+        rest = if byte.is_some() { &after[2..] } else { after };
     }
     String::from_utf8_lossy(&out).into_owned()
 }
@@ -268,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_urls_of_the_documents_are_read() {
+    fn urls_of_the_documentation_are_parsed() {
         let url = parse(
             "jdbc:mysql://192.168.1.10:3307/tpcc?useSSL=false&useServerPrepStmts=true\
              &useConfigs=maxPerformance&rewriteBatchedStatements=true",
@@ -287,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_ports_and_databases_in_all_forms() {
+    fn hosts_ports_and_databases_are_parsed_in_all_forms() {
         let parts = |text: &str| {
             let url = parse(text);
             (url.engine, url.host, url.port, url.database)
@@ -328,31 +296,31 @@ mod tests {
     }
 
     #[test]
-    fn user_and_password_may_stand_in_the_url() {
-        let who = |text: &str| {
+    fn user_and_password_are_taken_from_the_url() {
+        let parts = |text: &str| {
             let url = parse(text);
             let password = url.password.map(|password| password.reveal().to_owned());
             (url.host, url.user, password, url.params.len())
         };
         let own = |user: &str, password: &str| (Some(user.to_owned()), Some(password.to_owned()));
         let (user, password) = own("me", "s@:c");
-        let told = ("h".to_owned(), user, password, 1);
+        let expected = ("h".to_owned(), user, password, 1);
         assert_eq!(
-            who("jdbc:mysql://h/t?user=me&a=b&password=s%40:c"),
-            told.clone()
+            parts("jdbc:mysql://h/t?user=me&a=b&password=s%40:c"),
+            expected.clone()
         );
-        assert_eq!(who("jdbc:mysql://me:s@:c@h:3306/t?a=b"), told);
+        assert_eq!(parts("jdbc:mysql://me:s@:c@h:3306/t?a=b"), expected);
         let (user, password) = own("me", "s?c@r");
         assert_eq!(
-            who("jdbc:mysql://me:s?c@r@h/t?a=b"),
+            parts("jdbc:mysql://me:s?c@r@h/t?a=b"),
             ("h".to_owned(), user, password, 1)
         );
         assert_eq!(
-            who("jdbc:mysql://h/t?user=me@b&a=b").1.as_deref(),
+            parts("jdbc:mysql://h/t?user=me@b&a=b").1.as_deref(),
             Some("me@b")
         );
         assert_eq!(
-            who("jdbc:postgresql://h/t"),
+            parts("jdbc:postgresql://h/t"),
             ("h".to_owned(), None, None, 0)
         );
         let said = Url::parse("jdbc:mysqlx://h/t?password=secret").unwrap_err();
@@ -360,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_named() {
+    fn the_part_that_cannot_be_used_is_named() {
         let error = |text: &str| Url::parse(text).unwrap_err().to_string();
         assert!(error("mysql://h/t").starts_with("\"mysql://h/t\" is not a JDBC URL"));
         assert!(error("jdbc:mysql:h/t").contains("is not a JDBC URL"));

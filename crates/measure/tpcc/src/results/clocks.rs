@@ -1,7 +1,7 @@
-//! The clocks of the load hosts whose parts make a sum: whether their windows are one window.
+//! Checks whether the load hosts of a merged run measured at the same time.
 //!
-//! Each worker begins at the same instant of its own clock. By the server's clock, which all of
-//! them have asked, the one whose own clock is farthest behind begins last.
+//! Each worker starts at the same time of its own clock. All workers have measured the offset of
+//! the server's clock; from these offsets follows how far their starts were apart.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,42 +9,42 @@ use super::partial::numbers;
 use super::record::Record;
 use super::validity::{Check, Verdict};
 use crate::driver::clock::SECOND_US;
-use crate::server_clock::{Apart, Offset, apart};
+use crate::server_clock::{Offset, StartSpread, start_spread};
 
-/// What the check of the windows is called.
+/// Name of this check.
 pub(super) const WINDOWS: &str = "windows of the workers coincide";
-/// Windows that are farther apart than this share of theirs are not one window.
-const MOST_SHARE: u64 = 100;
-/// Less than this is within the resolution of a series by the second.
-const LEAST_LIMIT_US: u64 = SECOND_US / 10;
-/// More than this shows in a series by the second, however long the windows are.
-const MOST_LIMIT_US: u64 = SECOND_US;
+/// Limit on the difference of the windows, as a fraction of their length: one part in 100.
+const MAX_SHARE: u64 = 100;
+/// Smallest limit: a shorter difference is below the resolution of a series of seconds.
+const MIN_LIMIT_US: u64 = SECOND_US / 10;
+/// Largest limit: a longer difference shows in a series of seconds, however long the windows are.
+const MAX_LIMIT_US: u64 = SECOND_US;
 
-/// The clock of one worker of a sum.
+/// The clock of one worker of a merged run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerClock {
-    /// Number of the worker, from 1.
     pub worker: u32,
-    /// How far the server's clock is from its own, where it has asked.
+    /// Offset of the server's clock from the worker's; `None` if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<Offset>,
 }
 
 impl WorkerClock {
-    /// How long after `first` it began, in microseconds of the server's clock.
+    /// Microseconds, by the server's clock, from the start of the worker with offset `first` to the
+    /// start of this one.
     pub(super) fn after_us(&self, first: &Offset) -> Option<i64> {
         let ahead_us = self.offset?.server_ahead_us;
         Some(ahead_us.saturating_sub(first.server_ahead_us))
     }
 }
 
-/// The offset of the worker that began first.
+/// The offset of the worker that started first.
 pub(super) fn first(clocks: &[WorkerClock]) -> Option<Offset> {
     let known = clocks.iter().filter_map(|clock| clock.offset);
     known.min_by_key(|offset| offset.server_ahead_us)
 }
 
-/// Whether the measured windows of all workers are the same, nearly.
+/// Compares the measured windows of all workers; `None` unless several were merged.
 pub(super) fn check(record: &Record) -> Option<Check> {
     let clocks = &record.clocks;
     if clocks.len() < 2 {
@@ -54,13 +54,13 @@ pub(super) fn check(record: &Record) -> Option<Check> {
     let unknown = clocks.iter().filter(|clock| clock.offset.is_none());
     let unknown: Vec<u32> = unknown.map(|clock| clock.worker).collect();
     let limit_us = limit_us(record);
-    let shift = apart(&known);
+    let shift = start_spread(&known);
     let verdict = match shift {
         Some(shift) if shift.least_us > limit_us => Verdict::Fails,
         Some(shift) if shift.most_us <= limit_us && unknown.is_empty() => Verdict::Holds,
         Some(_) | None => Verdict::CannotTell,
     };
-    let mut found: Vec<String> = shift.iter().map(words).collect();
+    let mut found: Vec<String> = shift.iter().map(describe_spread).collect();
     if !unknown.is_empty() {
         let noun = if unknown.len() == 1 {
             "worker"
@@ -78,14 +78,15 @@ pub(super) fn check(record: &Record) -> Option<Check> {
     })
 }
 
-/// A shift by a hundredth of a short interval is in the noise of its figures.
+/// The limit on the difference: a hundredth of the interval, which is within the noise of the
+/// results.
 fn limit_us(record: &Record) -> u64 {
     let (from_us, to_us) = record.interval_us;
-    let share_us = to_us.saturating_sub(from_us) / MOST_SHARE;
-    share_us.clamp(LEAST_LIMIT_US, MOST_LIMIT_US)
+    let share_us = to_us.saturating_sub(from_us) / MAX_SHARE;
+    share_us.clamp(MIN_LIMIT_US, MAX_LIMIT_US)
 }
 
-fn words(shift: &Apart) -> String {
+fn describe_spread(shift: &StartSpread) -> String {
     match shift.least_us {
         0 => format!("at most {} apart", ms(shift.most_us)),
         least_us => format!(
@@ -96,14 +97,14 @@ fn words(shift: &Apart) -> String {
     }
 }
 
-/// Milliseconds with one decimal, from microseconds.
+/// Formats microseconds as milliseconds with one decimal.
 pub(super) fn ms(us: u64) -> String {
     format!("{:.1} ms", us as f64 / 1e3)
 }
 
 impl Offset {
-    /// In words: `2.5 ms ahead of this host's, known to 0.1 ms`, where `whose` is `this host's`.
-    pub(super) fn words(&self, whose: &str) -> String {
+    /// Describes the offset from the clock `whose`: `2.5 ms ahead of this host's, known to 0.1 ms`.
+    pub(super) fn describe(&self, whose: &str) -> String {
         let side = if self.server_ahead_us < 0 {
             "behind"
         } else {

@@ -1,11 +1,11 @@
-//! The last lines of BenchmarkSQL's log, which people's scripts look for.
+//! The last lines of BenchmarkSQL's log, which users' scripts parse.
 
 use super::record::Record;
 use crate::latency::Phase;
 
-/// With its words and the right values: `Measured tpmTOTAL` of BenchmarkSQL counts one
-/// transaction too many, and both of its figures count what failed. A partial sum is not called
-/// measured, so that no script takes it for the run.
+/// The lines in BenchmarkSQL's words, with corrected values: its `Measured tpmTOTAL` counts one
+/// transaction too many, and both of its figures include failed transactions. A partial sum is
+/// labelled `Partial`, so that no script takes it for the result of the run.
 #[must_use]
 pub fn lines(record: &Record) -> String {
     let conditions = &record.conditions;
@@ -30,7 +30,7 @@ pub fn lines(record: &Record) -> String {
     )
 }
 
-/// Cut off after two digits, as BenchmarkSQL does; a whole number keeps its `.0`, as in Java.
+/// Truncates to two decimals, as BenchmarkSQL does. A whole number keeps its `.0`, as in Java.
 fn hundredths(number: f64) -> f64 {
     (number * 100.0).trunc() / 100.0
 }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_cut_off_and_written_as_java_writes_them() {
+    fn figures_are_truncated_and_formatted_as_in_java() {
         let text = |number| format!("{:?}", hundredths(number));
         assert_eq!(text(29_633.119), "29633.11");
         assert_eq!(text(29_633.0), "29633.0");

@@ -1,4 +1,4 @@
-//! A record in the words of an experiment's result, for its report.
+//! Converts a record to the detail of a run in an experiment's result, for its report.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,13 @@ use super::validity::{Verdict, limit};
 use crate::driver::clock::seconds;
 use crate::latency::{Phase, Second, TrackName};
 
-/// Points of a course.
+/// Maximum number of points of a time series.
 const POINTS: usize = 300;
-/// Bins of a distribution, which reach to four times the 90th percentile (§5.6.1.2), and one for the rest.
+/// Number of histogram bins up to four times the 90th percentile (§5.6.1.2). One more bin has the
+/// rest.
 const BINS: u64 = 40;
 
-/// Everything that it has a place for.
+/// The detail of a record.
 #[must_use]
 pub fn of(record: &Record) -> Detail {
     Detail {
@@ -89,22 +90,22 @@ fn check(check: &super::validity::Check) -> Check {
     }
 }
 
-/// A look at the tables as the report of an experiment has it.
+/// A consistency check as a check in the report.
 #[must_use]
-pub fn consistency(look: &super::record::Consistency) -> Check {
-    let (found, verdict) = match (&look.not_checked, look.broken.as_slice()) {
+pub fn consistency(checked: &super::record::Consistency) -> Check {
+    let (found, verdict) = match (&checked.not_checked, checked.broken.as_slice()) {
         (Some(why), _) => (format!("not checked: {why}"), CheckVerdict::NotShown),
         (None, []) => {
-            let sample = look.sample.as_ref();
+            let sample = checked.sample.as_ref();
             let of = sample.map_or_else(String::new, |sample| format!(" in {sample}"));
-            let found = format!("{} rules hold{of}", look.checked);
+            let found = format!("{} rules hold{of}", checked.checked);
             (found, CheckVerdict::Holds)
         }
         (None, broken) => (broken.join("; "), CheckVerdict::Violated),
     };
     Check {
         clause: "TPC-C §3.3.2".to_owned(),
-        what: format!("tables are consistent {} the run", look.when),
+        what: format!("tables are consistent {} the run", checked.when),
         found,
         bounds: "no violation".to_owned(),
         verdict,
@@ -146,34 +147,34 @@ fn series(record: &Record) -> Vec<Series> {
     };
     let quantile =
         |at: usize| move |second: &Second| second.new_order_us.map(|us| ms(us[at] as f64));
-    let course = |name: &str, value: &dyn Fn(&Second) -> Option<f64>| {
-        thinned(name, &all.seconds.iter().map(value).collect::<Vec<_>>())
+    let entry = |name: &str, value: &dyn Fn(&Second) -> Option<f64>| {
+        downsampled(name, &all.seconds.iter().map(value).collect::<Vec<_>>())
     };
     vec![
-        course("new_orders_per_s", &|second| {
+        entry("new_orders_per_s", &|second| {
             Some(f64::from(second.done[0]))
         }),
-        course("throughput_ops_s", &|second| {
+        entry("throughput_ops_s", &|second| {
             Some(f64::from(second.total()))
         }),
-        course("concurrency", &|second| Some(second.concurrency())),
-        course("response_mean_ms", &|second| {
+        entry("concurrency", &|second| Some(second.concurrency())),
+        entry("response_mean_ms", &|second| {
             let total = second.total();
             (total > 0).then(|| ms(second.latency_sum_us as f64 / f64::from(total)))
         }),
-        course("new_order_p50_ms", &quantile(0)),
-        course("new_order_p95_ms", &quantile(1)),
-        course("new_order_p99_ms", &quantile(2)),
-        course("errors_per_s", &|second| {
+        entry("new_order_p50_ms", &quantile(0)),
+        entry("new_order_p95_ms", &quantile(1)),
+        entry("new_order_p99_ms", &quantile(2)),
+        entry("errors_per_s", &|second| {
             Some(f64::from(second.failed + second.unknown))
         }),
-        course("retries_per_s", &|second| Some(f64::from(second.retries))),
+        entry("retries_per_s", &|second| Some(f64::from(second.retries))),
     ]
 }
 
-/// Stretches of equal length, each with its mean and its extremes.
-fn thinned(name: &str, values: &[Option<f64>]) -> Series {
-    let stretch = values.len().div_ceil(POINTS).max(1);
+/// Divides a series into parts of equal length, each with its mean and extremes.
+fn downsampled(name: &str, values: &[Option<f64>]) -> Series {
+    let part_length = values.len().div_ceil(POINTS).max(1);
     let mut series = Series {
         name: name.to_owned(),
         at_s: Vec::new(),
@@ -181,16 +182,16 @@ fn thinned(name: &str, values: &[Option<f64>]) -> Series {
         low: Vec::new(),
         high: Vec::new(),
     };
-    for (index, part) in values.chunks(stretch).enumerate() {
+    for (index, part) in values.chunks(part_length).enumerate() {
         let known = || part.iter().flatten().copied();
         let count = known().count() as f64;
         series
             .at_s
-            .push((index * stretch) as f64 + part.len() as f64 / 2.0);
+            .push((index * part_length) as f64 + part.len() as f64 / 2.0);
         series
             .mean
             .push((count > 0.0).then(|| known().sum::<f64>() / count));
-        if stretch > 1 {
+        if part_length > 1 {
             series.low.push(known().reduce(f64::min));
             series.high.push(known().reduce(f64::max));
         }
@@ -203,11 +204,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_course_keeps_its_peaks() {
+    fn a_long_series_keeps_its_peaks() {
         let mut values = vec![Some(1.0); 600];
         values[5] = Some(9.0);
         (values[6], values[7]) = (None, None);
-        let series = thinned("x", &values);
+        let series = downsampled("x", &values);
         assert_eq!((series.mean.len(), series.is_even()), (300, true));
         assert_eq!((series.at_s[0], series.at_s[2]), (1.0, 5.0));
         assert_eq!(
@@ -215,7 +216,7 @@ mod tests {
             (Some(5.0), Some(1.0), Some(9.0))
         );
         assert_eq!((series.mean[3], series.high[3]), (None, None));
-        let short = thinned("x", &values[..10]);
+        let short = downsampled("x", &values[..10]);
         assert_eq!((short.mean.len(), short.low.len()), (10, 0));
         assert_eq!(short.at_s[1], 1.5);
     }

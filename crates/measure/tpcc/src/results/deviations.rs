@@ -1,56 +1,55 @@
-//! Where a run is not as the specification wants it: said with every result.
-//!
-//! `docs/tpcc.md` has a table of them.
+//! The deviations of a run from the specification. Every result lists them; `docs/tpcc.md` has a
+//! table of all.
 
 use super::record::Record;
 
-/// The shortest measured interval of a publishable run, in seconds (§5.5.2.1).
-const LEAST_S: f64 = 7200.0;
+/// Shortest measured interval of a publishable result, in seconds (§5.5.2.1).
+const MIN_S: f64 = 7200.0;
 
-/// Clauses that no run follows, or that are not checked.
+/// Clauses that no run fulfils or checks.
 const ALWAYS: [&str; 4] = [
-    "New-Order works out neither the brand-generic field of a line nor the total of the order \
+    "New-Order computes neither the brand-generic field of a line nor the total of the order \
      (§2.4.2.2)",
-    "terminals are threads without a screen: nothing is entered or shown (§2.4.3)",
-    "not checked: the 90th percentile of the response times of a type is at least their mean \
+    "terminals are threads without a screen: nothing is entered or displayed (§2.4.3)",
+    "not checked: the 90th percentile of the response times of a type must be at least their mean \
      (§5.2.5.6)",
-    "checkpoints are the server's own: not checked that none is more than 30 minutes after the one \
-     before it, and that four are in the measured interval (§5.5.2.2)",
+    "not checked: checkpoints, which the server controls, must be at most 30 minutes apart, and four \
+     must lie in the measured interval (§5.5.2.2)",
 ];
 
-/// All of them, in plain words.
+/// The deviations of a run, as sentences.
 #[must_use]
 pub fn of(record: &Record) -> Vec<String> {
     let conditions = &record.conditions;
     let mut list = Vec::new();
     match conditions.pace.as_str() {
         "open" => list.push(
-            "open loop: transactions begin by a schedule, not after keying and think times (§5.2.5)".to_owned(),
+            "open loop: transactions start by a schedule, not after keying and think times (§5.2.5)".to_owned(),
         ),
         "human" if conditions.is_human() => {}
         "human" => list.push("keying and think times are shortened (§5.2.5)".to_owned()),
         _ => list.push(
-            "no keying and think times (§5.2.5): the figure compares with the same kind only".to_owned(),
+            "no keying and think times (§5.2.5): the figure can only be compared with runs of the same kind".to_owned(),
         ),
     }
     if conditions.delivery_workers == 0 {
         list.push(
-            "deliveries are carried out by the terminals, which wait for them, as in BenchmarkSQL 5 \
-             (§2.7.2 wants a queue: --delivery queue)"
+            "terminals perform their deliveries and wait for them, as in BenchmarkSQL 5 (§2.7.2 requires \
+             a queue: --delivery queue)"
                 .to_owned(),
         );
     }
     if !conditions.fixed_warehouse {
         list.push(
             "terminals draw a warehouse for each transaction (terminalWarehouseFixed=false; §2.4.1.1 \
-             and §2.8.1.1 want a fixed one)"
+             and §2.8.1.1 require a fixed one)"
                 .to_owned(),
         );
     }
-    let places = u64::from(conditions.warehouses) * 10;
-    if u64::from(conditions.terminals) < places {
+    let specified = u64::from(conditions.warehouses) * 10;
+    if u64::from(conditions.terminals) < specified {
         list.push(format!(
-            "{} terminals for {} warehouses; §4.2.1 has ten for each: {places}",
+            "{} terminals for {} warehouses; §4.2.1 specifies ten for each: {specified}",
             conditions.terminals, conditions.warehouses
         ));
     }
@@ -58,14 +57,14 @@ pub fn of(record: &Record) -> Vec<String> {
         && !conditions.isolation.eq_ignore_ascii_case("serializable")
     {
         list.push(format!(
-            "isolation level {}; §3.4.1 wants phantom protection for most pairs of transactions, which \
-             SELECT ... FOR UPDATE gives for the rows it reads only",
+            "isolation level {}; §3.4.1 requires phantom protection for most pairs of transactions; \
+             SELECT ... FOR UPDATE protects only the rows that it reads",
             conditions.isolation
         ));
     }
-    if record.run.seconds < LEAST_S {
+    if record.run.seconds < MIN_S {
         list.push(format!(
-            "{:.0} s measured; §5.5.2.1 wants 120 minutes",
+            "{:.0} s measured; §5.5.2.1 requires 120 minutes",
             record.run.seconds
         ));
     }

@@ -1,4 +1,4 @@
-//! The directory of a run's results: new, its owner's alone, and nobody else's at the same time.
+//! The directory of a run's results. Only its owner can read it, and no two runs share one.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -7,60 +7,47 @@ use std::path::{Path, PathBuf};
 
 use crate::db::value::Stamp;
 
-/// A directory that this run has made.
+/// A directory that this run has created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directory {
     path: PathBuf,
 }
 
-/// Why there is none.
+/// A directory or file that could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// An earlier run made it, or one that is under way.
+    /// An earlier or a concurrent run created the directory.
     #[error(
-        "the result directory {} is there already, from another run or of one that is under way; \
-         take another name, or one with the time in it (resultDirectory=result_%tY-%tm-%td_%tH%tM%tS)",
+        "the result directory {} exists already, from an earlier run or one in progress; use another \
+         name, or a name with the time in it (resultDirectory=result_%tY-%tm-%td_%tH%tM%tS)",
         path.display()
     )]
-    Taken {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// A load host with the same number wrote here, or is about to.
+    Taken { path: PathBuf },
+    /// A worker with the same number has written its file, or claimed it.
     #[error(
-        "{} is there already: another worker with this number has run, or runs, with this --out; \
-         remove it if it is of an earlier run",
+        "{} exists already: another worker with this number has run, or runs, with this --out; remove \
+         it if it is left from an earlier run",
         path.display()
     )]
-    WorkerTaken {
-        /// Its file.
-        path: PathBuf,
-    },
-    /// A pattern that is none.
+    WorkerTaken { path: PathBuf },
     #[error(
         "resultDirectory={pattern} has %t{letter}; known are %tY %ty %tm %td %tH %tM %tS %tj %ts"
     )]
     Pattern {
-        /// As written.
         pattern: String,
-        /// What follows `%t`.
+        /// The character after `%t`.
         letter: String,
     },
-    /// The system says no.
     #[error("cannot write {}: {error}", path.display())]
     File {
-        /// Directory or file.
+        /// The directory or file.
         path: PathBuf,
-        /// What the system said.
         error: io::Error,
     },
 }
 
-/// Replaces `%tY` and its like by the parts of a date, as BenchmarkSQL does; `local_s` is in seconds
-/// since 1970 on the clock on the wall.
-///
-/// # Errors
-/// [`DirectoryError::Pattern`].
+/// Replaces `%tY` and the like by parts of a date, as BenchmarkSQL does. `local_s` is the local
+/// time in seconds since 1970. Fails with [`DirectoryError::Pattern`].
 pub fn expand(pattern: &str, local_s: i64) -> Result<PathBuf, DirectoryError> {
     let Stamp {
         date: (year, month, day),
@@ -100,10 +87,7 @@ fn day_of_year(local_s: i64, year: i64) -> i64 {
 }
 
 impl Directory {
-    /// Makes a directory that must not be there yet, and `data` in it.
-    ///
-    /// # Errors
-    /// [`DirectoryError`].
+    /// Creates a directory that must not exist, and `data` in it.
     pub fn create(path: PathBuf) -> Result<Self, DirectoryError> {
         let fail = |path: &Path, error| DirectoryError::File {
             path: path.to_owned(),
@@ -114,7 +98,7 @@ impl Directory {
         }
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
-        // One of two at the same time gets it.
+        // Of two concurrent runs, one succeeds.
         match builder.create(&path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -127,33 +111,26 @@ impl Directory {
         Ok(Self { path })
     }
 
-    /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes it again, when nothing is in it but what [`create`](Self::create) has made.
-    pub fn give_back(&self) {
+    /// Removes the directory again, if it contains only what [`create`](Self::create) has made.
+    pub fn remove_if_empty(&self) {
         for path in [&self.path.join("data"), &self.path] {
-            // Whatever else is there is not ours to remove.
+            // Other files belong to the user.
             let _ = fs::remove_dir(path);
         }
     }
 
-    /// Makes a file in it.
-    ///
-    /// # Errors
-    /// [`DirectoryError::File`].
+    /// Creates a file in the directory; it must not exist.
     pub fn file(&self, name: &str) -> Result<File, DirectoryError> {
         let path = self.path.join(name);
         own_file(&path).map_err(|error| DirectoryError::File { path, error })
     }
 
-    /// Writes a whole file in it, or none: half a record would be taken for one.
-    ///
-    /// # Errors
-    /// [`DirectoryError::File`].
+    /// Writes a complete file, or none: an incomplete record could be taken for a complete one.
     pub fn write(&self, name: &str, text: &str) -> Result<(), DirectoryError> {
         let path = self.path.join(name);
         let written = own_file(&path).and_then(|file| fill(file, &path, text));
@@ -161,17 +138,17 @@ impl Directory {
     }
 }
 
-/// A file that cannot be filled, for the disk is full, is removed.
+/// Writes `text`. If that fails, for example because the disk is full, the file is removed.
 fn fill(mut file: impl Write, path: &Path, text: &str) -> io::Result<()> {
     let filled = file.write_all(text.as_bytes());
     if filled.is_err() {
-        // The reason is told; that half of it stays is not worse.
+        // The first error is reported; an error of the removal adds nothing.
         let _ = fs::remove_file(path);
     }
     filled
 }
 
-/// A new file that only its owner reads.
+/// Creates a new file that only its owner can read.
 fn own_file(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
@@ -180,7 +157,7 @@ fn own_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// The file of one load host, claimed while it runs.
+/// The result file of one worker, claimed while it runs.
 #[derive(Debug)]
 pub struct WorkerFile {
     part: PathBuf,
@@ -189,9 +166,6 @@ pub struct WorkerFile {
 
 impl WorkerFile {
     /// Claims `worker-N.json` in a directory that several hosts may share.
-    ///
-    /// # Errors
-    /// [`DirectoryError`].
     pub fn claim(dir: &Path, index: u32) -> Result<Self, DirectoryError> {
         let fail = |path: &Path, error| DirectoryError::File {
             path: path.to_owned(),
@@ -212,10 +186,7 @@ impl WorkerFile {
         }
     }
 
-    /// Writes it: it is there whole, or not at all.
-    ///
-    /// # Errors
-    /// [`DirectoryError::File`].
+    /// Writes the file atomically.
     pub fn write(&self, text: &str) -> Result<&Path, DirectoryError> {
         let Self { part, path } = self;
         match fs::write(part, text).and_then(|()| fs::rename(part, path)) {
@@ -230,7 +201,7 @@ impl WorkerFile {
 
 impl Drop for WorkerFile {
     fn drop(&mut self) {
-        // Gone already when the file was written.
+        // The file does not exist any more after `write`.
         let _ = fs::remove_file(&self.part);
     }
 }
@@ -242,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_carry_the_time() {
+    fn names_contain_the_time() {
         let text = |pattern| expand(pattern, 1_763_690_459).map(|path| path.display().to_string());
         let usual = "my_result_%tY-%tm-%td_%tH%tM%tS";
         assert_eq!(text(usual).unwrap(), "my_result_2025-11-21_020059");
@@ -253,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_belongs_to_one_run_and_to_its_owner() {
+    fn a_directory_belongs_to_one_run_and_one_user() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/result");
         let first = Directory::create(path.clone()).unwrap();
@@ -264,20 +235,20 @@ mod tests {
             (0o700, 0o600)
         );
         let said = Directory::create(path.clone()).unwrap_err().to_string();
-        assert!(said.contains("a/result is there already"), "{said}");
-        first.give_back();
+        assert!(said.contains("a/result exists already"), "{said}");
+        first.remove_if_empty();
         assert!(path.join("run.properties").exists());
         fs::remove_file(path.join("run.properties")).unwrap();
-        first.give_back();
+        first.remove_if_empty();
         assert!(!path.exists());
     }
 
     #[test]
-    fn half_a_file_does_not_stay() {
+    fn an_incomplete_file_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("result.json");
         own_file(&path).unwrap();
-        // As a disk on which three bytes are free.
+        // A disk with three bytes of free space.
         let mut room = [0; 3];
         let full = fill(&mut room[..], &path, "{\"a\":1}");
         assert_eq!(full.unwrap_err().kind(), io::ErrorKind::WriteZero);
@@ -296,7 +267,7 @@ mod tests {
         first.write("{}").unwrap();
         drop(first);
         let said = WorkerFile::claim(dir.path(), 2).unwrap_err().to_string();
-        assert!(said.contains("worker-2.json is there already"), "{said}");
+        assert!(said.contains("worker-2.json exists already"), "{said}");
         drop(WorkerFile::claim(dir.path(), 3).unwrap());
         assert!(
             WorkerFile::claim(dir.path(), 3).is_ok(),

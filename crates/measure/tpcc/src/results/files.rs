@@ -1,4 +1,4 @@
-//! The files of a result directory: those of BenchmarkSQL, and ours beside them.
+//! The files of a result directory: those of BenchmarkSQL, and Saiga's own.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -10,17 +10,17 @@ use super::directory::{Directory, DirectoryError};
 use super::page;
 use super::record::Record;
 use super::validity::limit;
-use crate::driver::Delivered;
+use crate::driver::DeliveryResult;
 use crate::driver::clock::seconds;
 use crate::driver::sample::{Ending, Sample};
 use crate::latency::{Phase, Series, TrackName};
 use crate::spec::deck::Kind;
-use crate::spec::timing::MOST_TPMC_PER_WAREHOUSE;
+use crate::spec::timing::MAX_TPMC_PER_WAREHOUSE;
 
-/// Run id in every row; BenchmarkSQL counts runs in a file of its working directory.
+/// Run id in every row. BenchmarkSQL counts runs in a file of its working directory.
 const RUN: u32 = 1;
 
-/// `run.properties`: the props file, its password masked.
+/// `run.properties`: the props file with masked passwords.
 #[must_use]
 pub fn run_properties(record: &Record) -> String {
     let lines = record.conditions.props.iter();
@@ -29,11 +29,10 @@ pub fn run_properties(record: &Record) -> String {
         .collect()
 }
 
-/// `data/runInfo.csv`.
 #[must_use]
 pub fn run_info(record: &Record) -> String {
     let conditions = &record.conditions;
-    // BenchmarkSQL demands the key; 0 is without a limit there.
+    // BenchmarkSQL requires the field; 0 means no limit.
     let limit = match conditions.pace.as_str() {
         "limited" => conditions.per_min.unwrap_or(0.0),
         _ => 0.0,
@@ -60,7 +59,7 @@ pub fn run_info(record: &Record) -> String {
     )
 }
 
-/// `data/tx_summary.csv`, as BenchmarkSQL's R scripts write it; over the measured interval.
+/// `data/tx_summary.csv`, in the format of BenchmarkSQL's R scripts, for the measured interval.
 #[must_use]
 pub fn tx_summary(record: &Record) -> String {
     let mut text =
@@ -95,7 +94,6 @@ pub fn tx_summary(record: &Record) -> String {
             }
             TrackName::Of(_) => ("NA".to_owned(), "NA".to_owned()),
         };
-        // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "{},{count},{},{},{},{:.1},{rollbacks},{},{skipped}",
@@ -107,7 +105,7 @@ pub fn tx_summary(record: &Record) -> String {
             track.failed + track.unknown,
         );
     }
-    let most = MOST_TPMC_PER_WAREHOUSE * f64::from(record.conditions.warehouses);
+    let most = MAX_TPMC_PER_WAREHOUSE * f64::from(record.conditions.warehouses);
     let of_most = 100.0 * record.tpmc() / most;
     let (tpmc, total) = match record.partial {
         Some(_) => ("tpmC_partial", "tpmTotal_partial"),
@@ -126,7 +124,7 @@ pub fn tx_summary(record: &Record) -> String {
     text
 }
 
-/// `series.csv`: one row for each second.
+/// `series.csv`: one row per second.
 #[must_use]
 pub fn series_csv(series: &Series) -> String {
     let mut text = "second,new_order,payment,order_status,delivery,stock_level,rolled_back,failed,\
@@ -141,7 +139,6 @@ pub fn series_csv(series: &Series) -> String {
         };
         let total = second.total();
         let mean_ms = second.latency_sum_us as f64 / 1e3 / f64::from(total.max(1));
-        // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "{at},{done},{},{},{},{},{quantiles},{mean_ms:.3},{total},{:.3},{}",
@@ -156,44 +153,41 @@ pub fn series_csv(series: &Series) -> String {
     text
 }
 
-/// Files that grow while a run is under way. When one cannot be written any more (a disk is full),
-/// the run goes on without it, and the reason is kept.
+/// Files that are written while a run lasts. After a write error, such as a full disk, the run
+/// continues without them, and [`finish`](Self::finish) returns the error.
 #[derive(Debug, Default)]
-pub struct Streams {
+pub struct SampleFiles {
     result: Option<BufWriter<File>>,
     delivery: Option<BufWriter<File>>,
     problem: Option<io::Error>,
 }
 
-impl Streams {
-    /// Those that are wanted.
-    ///
-    /// # Errors
-    /// [`DirectoryError`].
+impl SampleFiles {
+    /// Creates the requested files and writes their headers.
     pub fn create(
         dir: &Directory,
         with_results: bool,
         with_deliveries: bool,
     ) -> Result<Self, DirectoryError> {
-        let mut streams = Self::default();
+        let mut files = Self::default();
         if with_results {
             let mut file = BufWriter::new(dir.file("data/result.csv")?);
             let header =
                 file.write_all(b"run,elapsed,latency,dblatency,ttype,rbk,dskipped,error\n");
-            streams.problem = header.err();
-            streams.result = Some(file);
+            files.problem = header.err();
+            files.result = Some(file);
         }
         if with_deliveries {
             let mut file = BufWriter::new(dir.file("delivery.csv")?);
             let header = file.write_all(b"queued_ms,w_id,o_carrier_id,d_id,o_id,completed_ms\n");
-            streams.problem = streams.problem.take().or(header.err());
-            streams.delivery = Some(file);
+            files.problem = files.problem.take().or(header.err());
+            files.delivery = Some(file);
         }
-        Ok(streams)
+        Ok(files)
     }
 
-    /// Adds what ended.
-    pub fn take(&mut self, samples: &[Sample], delivered: &[Delivered]) {
+    /// Appends samples and deliveries.
+    pub fn append(&mut self, samples: &[Sample], delivered: &[DeliveryResult]) {
         if self.problem.is_some() {
             return;
         }
@@ -210,10 +204,7 @@ impl Streams {
         self.problem = result.and(delivery).err();
     }
 
-    /// Writes the rest.
-    ///
-    /// # Errors
-    /// The first one that was met.
+    /// Flushes the files. Returns the first error of any write.
     pub fn finish(self) -> io::Result<()> {
         let Self {
             result,
@@ -230,7 +221,8 @@ impl Streams {
     }
 }
 
-/// A terminal that carries out its deliveries has two rows for each, as with BenchmarkSQL 5.
+/// Writes the row of a transaction. A Delivery that its terminal performed has two rows, as in
+/// BenchmarkSQL 5.
 fn write_sample(file: &mut impl Write, sample: &Sample) -> io::Result<()> {
     let row = |file: &mut dyn Write, name: &str| {
         writeln!(
@@ -251,9 +243,9 @@ fn write_sample(file: &mut impl Write, sample: &Sample) -> io::Result<()> {
     Ok(())
 }
 
-/// A row for each order, or one without an order for a delivery that found none (§2.7.2.2).
-fn write_delivered(file: &mut impl Write, row: &Delivered) -> io::Result<()> {
-    let Delivered {
+/// Writes a row for each order, or one without order if the Delivery found none (§2.7.2.2).
+fn write_delivered(file: &mut impl Write, row: &DeliveryResult) -> io::Result<()> {
+    let DeliveryResult {
         queued_us,
         w_id,
         carrier_id,
@@ -272,10 +264,7 @@ fn write_delivered(file: &mut impl Write, row: &Delivered) -> io::Result<()> {
     })
 }
 
-/// Writes everything that is made when a run is over.
-///
-/// # Errors
-/// [`DirectoryError`].
+/// Writes all files that are derived from the record at the end of a run.
 pub fn write_all(dir: &Directory, record: &Record) -> Result<(), DirectoryError> {
     dir.write("data/runInfo.csv", &run_info(record))?;
     dir.write("data/tx_summary.csv", &tx_summary(record))?;
@@ -289,18 +278,15 @@ pub fn write_all(dir: &Directory, record: &Record) -> Result<(), DirectoryError>
     dir.write("result.json", &json(&compact))
 }
 
-/// Writes `report.html`, a page that needs nothing but a browser. It repeats the record, so it is
-/// written last: without it nothing is lost.
-///
-/// # Errors
-/// [`DirectoryError`].
+/// Writes `report.html`, which a browser shows without further files. It is written last, because
+/// it only repeats the record.
 pub fn write_page(dir: &Directory, record: &Record) -> Result<(), DirectoryError> {
     dir.write("report.html", &html::render(&page::page(record)))
 }
 
-/// A record as text.
+/// The record as one line of JSON.
 #[must_use]
 pub fn json(record: &Record) -> String {
-    // Its keys are texts and its numbers finite, so it can be written.
+    // Map keys are strings, so serialisation cannot fail.
     serde_json::to_string(record).map_or_else(|error| error.to_string(), |text| text + "\n")
 }

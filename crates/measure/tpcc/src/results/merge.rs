@@ -1,7 +1,7 @@
-//! The parts of several load hosts as one run.
+//! Merges the records of several load hosts into one.
 //!
-//! Parts fit when they ran under the same conditions from the same instant and each terminal is in
-//! exactly one of them; what does not fit is refused by name.
+//! Records fit if their runs had the same conditions and the same start, and each terminal belongs
+//! to exactly one of them. The error for others names the file and the difference.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,69 +15,46 @@ use super::record::{Conditions, FORMAT_VERSION, Record};
 use crate::driver::Share;
 use crate::latency::gaps::merged;
 
-/// Parts that make no run.
+/// Records that cannot be merged.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// A file cannot be read, or is none of ours.
+    /// The file cannot be read, or is not the record of a worker.
     #[error("{}: {why}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// There are none.
+    Unreadable { path: PathBuf, why: String },
+    /// No record was found.
     #[error("no worker-N.json in {}", dirs.join(", "))]
-    None {
-        /// Where they were looked for.
-        dirs: Vec<String>,
-    },
-    /// Two files of one worker.
-    #[error("{} and {} are both of worker {index}", a.display(), b.display())]
-    Twice {
-        /// One.
-        a: PathBuf,
-        /// The other.
-        b: PathBuf,
-        /// Its number.
-        index: u32,
-    },
-    /// Conditions that differ.
+    NoFiles { dirs: Vec<String> },
+    #[error("{} and {} are both records of worker {index}", a.display(), b.display())]
+    SameWorker { a: PathBuf, b: PathBuf, index: u32 },
+    /// Two records of different conditions.
     #[error(
         "{} and {} are not parts of one run: {what} is {of_a} in one and {of_b} in the other",
         a.display(),
         b.display()
     )]
     Differ {
-        /// The first worker's file.
         a: PathBuf,
-        /// The other one's.
         b: PathBuf,
-        /// Which condition.
+        /// Name of the condition.
         what: String,
-        /// In the first.
         of_a: String,
-        /// In the other.
         of_b: String,
     },
 }
 
-/// Finds and reads the parts: directories are searched for `worker-N.json`.
-///
-/// # Errors
-/// [`MergeError`].
-pub fn read(places: &[PathBuf]) -> Result<Vec<(PathBuf, Record)>, MergeError> {
+/// Reads records. In a directory, all files `worker-*.json` are read.
+pub fn read(paths_or_dirs: &[PathBuf]) -> Result<Vec<(PathBuf, Record)>, MergeError> {
     let mut paths = Vec::new();
-    for place in places {
-        if !place.is_dir() {
-            paths.push(place.clone());
+    for given in paths_or_dirs {
+        if !given.is_dir() {
+            paths.push(given.clone());
             continue;
         }
         let unreadable = |error: std::io::Error| MergeError::Unreadable {
-            path: place.clone(),
+            path: given.clone(),
             why: error.to_string(),
         };
-        for entry in fs::read_dir(place).map_err(unreadable)? {
+        for entry in fs::read_dir(given).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();
             let name = path
                 .file_name()
@@ -89,11 +66,11 @@ pub fn read(places: &[PathBuf]) -> Result<Vec<(PathBuf, Record)>, MergeError> {
         }
     }
     if paths.is_empty() {
-        let dirs = places
+        let dirs = paths_or_dirs
             .iter()
-            .map(|place| place.display().to_string())
+            .map(|given| given.display().to_string())
             .collect();
-        return Err(MergeError::None { dirs });
+        return Err(MergeError::NoFiles { dirs });
     }
     paths.sort();
     paths
@@ -109,47 +86,44 @@ fn read_one(path: &Path) -> Result<Record, MergeError> {
     };
     let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
     let record: Record = serde_json::from_str(&text)
-        .map_err(|error| unreadable(format!("no record of a worker: {error}")))?;
+        .map_err(|error| unreadable(format!("not the record of a worker: {error}")))?;
     if record.format_version != FORMAT_VERSION {
         let version = record.format_version;
         return Err(unreadable(format!(
-            "format_version {version}, known is {FORMAT_VERSION}"
+            "format_version is {version}; only {FORMAT_VERSION} can be read"
         )));
     }
     let (index, of) = record.conditions.share;
-    if !(1..=of).contains(&index) || of > Share::MOST {
-        return Err(unreadable(format!("it is of worker {index} of {of}")));
+    if !(1..=of).contains(&index) || of > Share::MAX {
+        return Err(unreadable(format!("worker {index} of {of} does not exist")));
     }
     if record.clocks.len() > 1 && record.partial.is_none() {
         return Err(unreadable(
-            "it is a sum already; merge the files of the workers".to_owned(),
+            "the file is a merged record; merge the files of the workers".to_owned(),
         ));
     }
     if let Some(partial) = &record.partial {
-        let lack = partial.lack();
+        let missing = partial.missing_workers();
         return Err(unreadable(format!(
-            "it is a partial sum ({lack}); merge the files of the workers"
+            "the file is a partial sum ({missing}); merge the files of the workers"
         )));
     }
     Ok(record)
 }
 
-/// Adds up parts. Where workers are missing, the sum is [`Partial`].
-///
-/// # Errors
-/// [`MergeError`].
+/// Merges records. If workers are missing, the sum is marked as [`Partial`].
 pub fn merge(mut parts: Vec<(PathBuf, Record)>) -> Result<Record, MergeError> {
     parts.sort_by_key(|(_, record)| record.conditions.share.0);
     let mut rest = parts.iter();
     let Some((first_path, first)) = rest.next() else {
-        return Err(MergeError::None { dirs: Vec::new() });
+        return Err(MergeError::NoFiles { dirs: Vec::new() });
     };
     for (path, record) in rest {
         check_fit((first_path, first), (path, record))?;
     }
     for pair in parts.windows(2) {
         if pair[0].1.conditions.share.0 == pair[1].1.conditions.share.0 {
-            return Err(MergeError::Twice {
+            return Err(MergeError::SameWorker {
                 a: pair[0].0.clone(),
                 b: pair[1].0.clone(),
                 index: pair[0].1.conditions.share.0,
@@ -172,11 +146,11 @@ pub fn merge(mut parts: Vec<(PathBuf, Record)>) -> Result<Record, MergeError> {
     let clocks: Vec<WorkerClock> = clocks.collect();
     let of_hosts: Vec<Series> = parts
         .iter()
-        .flat_map(|(_, part)| courses_of_host(part))
+        .flat_map(|(_, part)| series_of_host(part))
         .collect();
     let mut records = parts.into_iter().map(|(_, record)| record);
     let Some(mut sum) = records.next() else {
-        return Err(MergeError::None { dirs: Vec::new() });
+        return Err(MergeError::NoFiles { dirs: Vec::new() });
     };
     for record in records {
         add(&mut sum, record);
@@ -196,8 +170,8 @@ pub fn merge(mut parts: Vec<(PathBuf, Record)>) -> Result<Record, MergeError> {
     Ok(sum)
 }
 
-/// What was seen of a load host beside its part, under the worker's number: hosts cannot be added up.
-fn courses_of_host(part: &Record) -> Vec<Series> {
+/// The series of a load host itself, renamed with the worker's number: they cannot be added.
+fn series_of_host(part: &Record) -> Vec<Series> {
     let index = part.conditions.share.0;
     let own = detail::of(part).series;
     let is_own = |one: &Series| own.iter().any(|known| known.name == one.name);
@@ -210,7 +184,7 @@ fn courses_of_host(part: &Record) -> Vec<Series> {
         .collect()
 }
 
-/// Everything but the share and what a clock says when a part ended.
+/// Checks that two records have the same conditions, except the share and the end of the session.
 fn check_fit(
     (a_path, a): (&Path, &Record),
     (b_path, b): (&Path, &Record),
@@ -219,7 +193,7 @@ fn check_fit(
         let mut conditions = conditions.clone();
         conditions.share.0 = 0;
         conditions.session_end.clear();
-        // The clock on the wall may be in another time zone; the instant must be the same.
+        // Local times may be in different time zones; `started_unix_s` must be equal.
         conditions.session_start.clear();
         match serde_json::to_value(&conditions) {
             Ok(serde_json::Value::Object(map)) => map,
@@ -251,7 +225,7 @@ fn add(sum: &mut Record, part: Record) {
     if part.conditions.session_end > sum.conditions.session_end {
         sum.conditions.session_end = part.conditions.session_end;
     }
-    // Each host has its own.
+    // Each host has its own delivery workers.
     sum.conditions.delivery_workers += part.conditions.delivery_workers;
     sum.tracks.add(&part.tracks);
     sum.tally.add(&part.tally);
@@ -274,9 +248,10 @@ fn add(sum: &mut Record, part: Record) {
     sum.run.foreign_cpu_s += part.run.foreign_cpu_s;
 }
 
-/// The interval in which everything lies that the parts have counted. Parts end at different
-/// instants when one is stopped early, or has a number of transactions to do: of a shorter interval
-/// all transactions would make too high a figure. A part that was stopped in its ramp-up has none.
+/// The smallest interval that contains everything that was counted. Parts end at different times if
+/// one is stopped early or performs a number of transactions; all transactions divided by a
+/// shorter interval would give too high a throughput. The interval of a part that was stopped in
+/// its ramp-up is empty.
 fn joined(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     match (a.0 < a.1, b.0 < b.1) {
         (true, false) => a,

@@ -1,20 +1,20 @@
-//! What a run leaves behind: a record, files as BenchmarkSQL writes them, and a page.
+//! The results of a run: a record, files in BenchmarkSQL's formats, and a report.
 //!
-//! A [`Record`] holds everything; the other files and the text are made from it, and
-//! records of several load hosts are added to one.
+//! The [`Record`] contains everything; the other files and the printed text are derived from it.
+//! Records of several load hosts are added to one.
 
 pub mod clocks;
 pub mod closing;
 pub mod detail;
 pub mod deviations;
 pub mod directory;
-mod evidence;
 pub mod files;
 pub mod merge;
 mod notices;
 pub mod page;
 pub mod partial;
 pub mod record;
+mod report_details;
 pub mod validity;
 
 pub use directory::{Directory, DirectoryError};

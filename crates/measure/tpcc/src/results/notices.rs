@@ -1,4 +1,4 @@
-//! What a reader of a record must not miss, in plain words.
+//! The warnings of a run: what limits the meaning of its figures, and what to do about it.
 
 use saiga_document::model::Notice;
 
@@ -8,19 +8,19 @@ use super::record::{Record, Steadiness};
 use super::validity::{Check, Verdict};
 use crate::driver::clock::seconds;
 use crate::latency::Phase;
-use crate::spec::timing::MOST_TPMC_PER_WAREHOUSE;
+use crate::spec::timing::MAX_TPMC_PER_WAREHOUSE;
 
-/// Errors that are told word by word; the record has all.
-const MOST_ERRORS: usize = 5;
+/// Limit on the listed errors; the record has all of them.
+const MAX_ERRORS: usize = 5;
 
-/// All of them, the gravest first.
+/// All warnings, the most severe first.
 pub(super) fn notices(record: &Record) -> Vec<Notice> {
     let mut list: Vec<Notice> = record.partial.iter().map(partial).collect();
     list.extend(windows(record));
     list.extend(service(record));
     list.extend(judgement(record));
     list.extend(left_over(record));
-    let errors = record.errors.iter().take(MOST_ERRORS);
+    let errors = record.errors.iter().take(MAX_ERRORS);
     list.extend(errors.map(|(text, count)| notice(format!("{count} times: {text}"), None, None)));
     list
 }
@@ -34,10 +34,10 @@ fn notice(text: String, cause: Option<&str>, action: Option<&str>) -> Notice {
     }
 }
 
-/// Workers that a sum lacks.
+/// Workers that are missing in the sum.
 fn partial(partial: &Partial) -> Notice {
     notice(
-        format!("partial: {}", partial.words()),
+        format!("partial: {}", partial.describe()),
         Some("a worker was lost, or its file is elsewhere"),
         Some(
             "merge again with the missing files, or repeat the run: the server may have served the \
@@ -46,7 +46,7 @@ fn partial(partial: &Partial) -> Notice {
     )
 }
 
-/// Workers that have not measured at the same time.
+/// Measured windows that differ between workers.
 fn windows(record: &Record) -> Option<Notice> {
     let mut checks = record.validity.iter();
     let is_so = |check: &&Check| check.name == WINDOWS && check.verdict == Verdict::Fails;
@@ -61,7 +61,7 @@ fn windows(record: &Record) -> Option<Notice> {
     ))
 }
 
-/// Times without service, connections that were lost, and looks that are missing.
+/// Gaps in service, lost connections, and checks that could not be made.
 fn service(record: &Record) -> Vec<Notice> {
     let gap = |gap: &crate::latency::Gap| {
         let connections = match gap.lost {
@@ -82,39 +82,39 @@ fn service(record: &Record) -> Vec<Notice> {
         let unknown: u64 = Phase::ALL.into_iter().map(of).sum();
         list.push(notice(
             format!(
-                "{} connections were lost; of {unknown} transactions nobody knows whether they were kept",
+                "{} connections were lost; whether {unknown} transactions were committed is unknown",
                 record.lost_connections
             ),
             Some("the server was restarted, failed over, or closed them"),
             None,
         ));
     }
-    let missing = record.consistency.iter().filter_map(|look| {
-        let why = look.not_checked.as_ref()?;
-        Some((&look.when, why))
+    let missing = record.consistency.iter().filter_map(|checked| {
+        let why = checked.not_checked.as_ref()?;
+        Some((&checked.when, why))
     });
     list.extend(missing.map(|(when, why)| {
         notice(
             format!("the tables were not checked {when} the run: {why}"),
             None,
-            Some("`saiga bench tpcc check` tells whether they are consistent"),
+            Some("run `saiga bench tpcc check` to check whether they are consistent"),
         )
     }));
     list
 }
 
-/// Whether the figures mean what they seem to.
+/// Results that were not measured in a steady state, or cannot be right.
 fn judgement(record: &Record) -> Vec<Notice> {
     let mut list = Vec::new();
     if record.ramp_up_settled == Some(false) {
         list.push(notice(
             format!(
-                "the throughput had not settled when the longest ramp-up was over: it was measured \
-                 from {:.0} s on all the same (--ramp-up auto)",
+                "the throughput had not settled at the end of the longest ramp-up; it was measured from \
+                 {:.0} s nevertheless (--ramp-up auto)",
                 seconds(record.interval_us.0)
             ),
             None,
-            Some("give --ramp-up a longer time, or look for what keeps the server from settling"),
+            Some("set a longer --ramp-up, or find out what keeps the server from settling"),
         ));
     }
     if record.steady == Steadiness::NotSettled {
@@ -122,14 +122,14 @@ fn judgement(record: &Record) -> Vec<Notice> {
             "the throughput had not settled in the first half of the measured interval (MSER-5)"
                 .to_owned(),
             None,
-            Some("measure for longer, or begin later with --ramp-up"),
+            Some("measure for longer, or start later with --ramp-up"),
         ));
     }
-    let most = MOST_TPMC_PER_WAREHOUSE * f64::from(record.conditions.warehouses);
+    let most = MAX_TPMC_PER_WAREHOUSE * f64::from(record.conditions.warehouses);
     if record.conditions.is_human() && record.tpmc() > most {
         list.push(notice(
             format!(
-                "{:.2} tpmC is more than {most:.2}, which so many warehouses can give (§4.2.2)",
+                "{:.2} tpmC is more than {most:.2}, the maximum of so many warehouses (§4.2.2)",
                 record.tpmc()
             ),
             None,
@@ -139,26 +139,26 @@ fn judgement(record: &Record) -> Vec<Notice> {
     list
 }
 
-/// What was wanted and not done when the run was over.
+/// Transactions that were due and had not been performed at the end of the run.
 fn left_over(record: &Record) -> Vec<Notice> {
     let rows = [
         (
             record.backlog,
             "intended starts were never begun: the system did not keep up with the rate",
             None,
-            "their latencies are in no figure; take a lower --rate or more terminals",
+            "their latencies are not in the figures; use a lower --rate or more terminals",
         ),
         (
             record.undelivered,
-            "queued deliveries were not carried out in time",
+            "queued deliveries were not performed in time",
             None,
-            "take more --delivery-workers, or a longer --drain",
+            "use more --delivery-workers, or a longer --drain",
         ),
         (
             record.unanswered,
-            "connections had no answer when the time to drain was over",
-            Some("the server hangs, or the path to it"),
-            "what they had sent may have been done; check the tables",
+            "connections had no answer at the end of the drain",
+            Some("the server or the network does not respond"),
+            "the transactions that they had sent may have been committed; check the tables",
         ),
     ];
     let there = rows.into_iter().filter(|(count, ..)| *count > 0);

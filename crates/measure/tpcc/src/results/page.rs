@@ -1,4 +1,4 @@
-//! The record as a page for people: its summary is printed, all of it is `report.html`.
+//! The report of a record. Its summary is printed; all of it is written to `report.html`.
 
 use saiga_document::model::{
     Align, Block, Cell, Column, Document, Figure, Notice, Pointer, Reach, Row, Section, Table,
@@ -6,15 +6,15 @@ use saiga_document::model::{
 };
 
 use super::clocks::{self, WorkerClock};
-use super::evidence;
 use super::notices::notices;
 use super::record::{Consistency, Record, Steadiness};
+use super::report_details;
 use super::validity::{Check, Verdict, limit};
 use crate::driver::clock::seconds;
 use crate::latency::{Phase, TrackName};
 use crate::spec::deck::Kind;
 
-/// The page of one run.
+/// The report of one run.
 #[must_use]
 pub fn page(record: &Record) -> Document {
     let conditions = &record.conditions;
@@ -49,7 +49,7 @@ pub fn page(record: &Record) -> Document {
     }
 }
 
-/// The summary first, then charts, errors and settings.
+/// The printed sections first, then charts, errors and settings.
 fn sections(record: &Record, notices: Vec<Notice>) -> Vec<Section> {
     let table = transactions(record);
     let mut sections = vec![section("transactions", "Transactions", table)];
@@ -62,23 +62,23 @@ fn sections(record: &Record, notices: Vec<Notice>) -> Vec<Section> {
         sections.push(section("workers", "Workers", workers(record)));
     }
     if !record.consistency.is_empty() {
-        let looks = record.consistency.iter().map(consistency).collect();
-        let block = Block::Facts(looks);
+        let checks = record.consistency.iter().map(consistency).collect();
+        let block = Block::Facts(checks);
         sections.push(section("consistency", "Consistency", block));
     }
-    sections.extend(evidence::charts(record));
+    sections.extend(report_details::charts(record));
     sections.push(section(
         "deviations",
-        "Where this run is not as TPC-C wants it",
+        "Deviations of this run from TPC-C",
         Block::List(record.deviations.clone()),
     ));
-    sections.extend(evidence::errors(record));
+    sections.extend(report_details::errors(record));
     sections.push(section("run", "Run", Block::Facts(facts(record))));
-    sections.extend(evidence::settings(record));
+    sections.extend(report_details::settings(record));
     sections
 }
 
-/// What a reader of the first screen must not miss further down.
+/// Links from the top of the page to warnings and failed checks.
 fn pointers(record: &Record, notices: usize) -> Vec<Pointer> {
     let failing = record.validity.iter();
     let failing = failing.filter(|check| check.verdict == Verdict::Fails);
@@ -117,16 +117,16 @@ fn answer(record: &Record) -> Answer {
         "done" => of_whole_run(record),
         "interrupted" => (
             Tone::Caution,
-            "Interrupted; this is what was measured until then.".to_owned(),
+            "Interrupted; the figures cover the time until then.".to_owned(),
         ),
         "gave up" => (
             Tone::Worse,
-            "Given up: the server completed no transaction for too long. This is what was measured until then."
+            "Given up: the server completed no transaction for too long. The figures cover the time until then."
                 .to_owned(),
         ),
         _ => (
             Tone::Worse,
-            "Called off: not one transaction succeeded.".to_owned(),
+            "Ended early: not one transaction succeeded.".to_owned(),
         ),
     };
     match &record.partial {
@@ -137,26 +137,26 @@ fn answer(record: &Record) -> Answer {
         },
         Some(partial) => Answer {
             tone: Tone::Worse,
-            lead: format!("Partial: {}.", partial.words()),
+            lead: format!("Partial: {}.", partial.describe()),
             more: vec!["It is not a result of TPC-C.".to_owned(), lead],
         },
     }
 }
 
-/// The gravest of what is wrong with it.
+/// The verdict on a complete run: its most severe problem.
 fn of_whole_run(record: &Record) -> (Tone, String) {
-    let of_looks = |is_so: fn(&&Consistency) -> bool| record.consistency.iter().find(is_so);
+    let first_check = |is_so: fn(&&Consistency) -> bool| record.consistency.iter().find(is_so);
     if !record.is_served() {
         let lead = "Nothing is measured: no transaction was done.";
         return (Tone::Worse, lead.to_owned());
     }
-    if let Some(look) = of_looks(|look| !look.broken.is_empty()) {
-        let when = &look.when;
+    if let Some(checked) = first_check(|checked| !checked.broken.is_empty()) {
+        let when = &checked.when;
         let lead = format!("Measured, but the tables are not consistent {when} the run.");
         return (Tone::Worse, lead);
     }
-    if let Some(look) = of_looks(|look| !look.holds()) {
-        let when = &look.when;
+    if let Some(checked) = first_check(|checked| !checked.holds()) {
+        let when = &checked.when;
         let lead = format!("Measured; the tables were not checked {when} the run.");
         return (Tone::Caution, lead);
     }
@@ -266,7 +266,7 @@ fn validity(record: &Record) -> Block {
     })
 }
 
-/// Each worker of a sum with its clock, and those that are missing.
+/// A table of the workers of a sum, with their clocks; missing workers are included.
 fn workers(record: &Record) -> Block {
     let titles = ["worker", "server's clock", "began"];
     let columns = titles.into_iter().map(|title| Column {
@@ -281,7 +281,7 @@ fn workers(record: &Record) -> Block {
             |us| format!("{} after the first", clocks::ms(us.unsigned_abs())),
         );
         let offset = clock.offset.as_ref();
-        let offset = offset.map(|offset| offset.words("the worker's"));
+        let offset = offset.map(|offset| offset.describe("the worker's"));
         let offset = offset.unwrap_or_else(|| "not known".to_owned());
         (clock.worker, [offset, began])
     };
@@ -300,21 +300,24 @@ fn workers(record: &Record) -> Block {
     })
 }
 
-fn consistency(look: &Consistency) -> (String, String) {
-    let found = match (&look.not_checked, look.broken.as_slice()) {
+fn consistency(checked: &Consistency) -> (String, String) {
+    let found = match (&checked.not_checked, checked.broken.as_slice()) {
         (Some(why), _) => format!("NOT CHECKED: {why}"),
         (None, []) => "everything holds".to_owned(),
         (None, rules) => format!("BROKEN: {}", rules.join("; ")),
     };
-    let text = match look.not_checked {
+    let text = match checked.not_checked {
         Some(_) => found,
         None => {
-            let sample = look.sample.as_ref();
+            let sample = checked.sample.as_ref();
             let of = sample.map_or_else(String::new, |sample| format!(" of {sample}"));
-            format!("{} rules{of}, {:.2} s: {found}", look.checked, look.seconds)
+            format!(
+                "{} rules{of}, {:.2} s: {found}",
+                checked.checked, checked.seconds
+            )
         }
     };
-    (format!("{} the run", look.when), text)
+    (format!("{} the run", checked.when), text)
 }
 
 fn facts(record: &Record) -> Vec<(String, String)> {
@@ -327,11 +330,11 @@ fn facts(record: &Record) -> Vec<(String, String)> {
     let steady = match record.steady {
         Steadiness::From(second) => format!("from {second} s on (MSER-5)"),
         Steadiness::NotSettled => "not settled (MSER-5)".to_owned(),
-        Steadiness::TooShort => "less than a minute says nothing".to_owned(),
+        Steadiness::TooShort => "the interval is shorter than a minute".to_owned(),
     };
     let per_1000 = 1000.0 * record.client_cpu_s / all.max(1) as f64;
     let fact = |name: &str, value: String| (name.to_owned(), value);
-    let clock = record.clock.map(|clock| clock.words("this host's"));
+    let clock = record.clock.map(|clock| clock.describe("this host's"));
     let clock = clock.map(|words| fact("server's clock", words));
     let mut list = vec![
         fact("isolation", conditions.isolation.clone()),
@@ -377,7 +380,7 @@ fn pace(record: &Record) -> String {
     }
 }
 
-/// N, and X times R, over the whole seconds of the interval: they must agree.
+/// N, and X times R, over the whole seconds of the interval. By Little's law they must agree.
 fn concurrency(record: &Record) -> String {
     let Some(series) = &record.series else {
         return "in series.csv".to_owned();

@@ -1,8 +1,8 @@
-//! A sum that lacks workers: which ones, and how much of the run the others are.
+//! A merged record in which workers are missing.
 //!
-//! Nothing is put in the place of a missing part, so the figures are those of the workers that are
-//! there. The server may have served the missing workers all the same: a partial sum is neither the
-//! result of the run nor that of a smaller one, and none of its checks can make it valid.
+//! Nothing is extrapolated: the figures are those of the workers that are present. The server may
+//! have served the missing workers as well, so that the sum is neither the result of the run nor of
+//! a smaller run, and it is never valid.
 
 use std::collections::BTreeSet;
 
@@ -11,42 +11,43 @@ use serde::{Deserialize, Serialize};
 use super::record::Conditions;
 use super::validity::{Check, Verdict};
 use crate::driver::Share;
-use crate::driver::places::places;
+use crate::driver::assignment::assign_districts;
 
-/// What a sum of parts lacks.
+/// The workers that are missing in a sum, and the part of the run that is present.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partial {
-    /// Numbers of the workers without a file, in ascending order.
+    /// Numbers of the missing workers, in ascending order.
     pub missing: Vec<u32>,
-    /// Workers of the whole run.
+    /// Number of workers of the run.
     pub workers: u32,
-    /// Terminals of the workers that are there.
+    /// Number of terminals of the workers that are present.
     pub terminals: u32,
-    /// Terminals of the whole run.
+    /// Number of terminals of the run.
     pub of_terminals: u32,
-    /// Home warehouses of the terminals that are there; all, where terminals have no home.
+    /// Number of home warehouses of the present terminals; of all, if terminals have none.
     pub warehouses: u32,
-    /// Home warehouses of all terminals.
+    /// Number of home warehouses of all terminals.
     pub of_warehouses: u32,
 }
 
 impl Partial {
-    /// Of a run under these conditions without the parts of `missing`, which is in ascending order.
+    /// The sum of a run without the workers in `missing`, which is in ascending order.
     #[must_use]
     pub fn of(conditions: &Conditions, missing: Vec<u32>) -> Self {
         let workers = conditions.share.1;
         let is_there = |terminal| {
-            let holder = Share::holder(terminal, workers);
-            missing.binary_search(&holder).is_err()
+            let worker = Share::worker_of(terminal, workers);
+            missing.binary_search(&worker).is_err()
         };
-        let places = places(conditions.seed, conditions.warehouses, conditions.terminals);
+        let districts =
+            assign_districts(conditions.seed, conditions.warehouses, conditions.terminals);
         let (mut homes, mut homes_there) = (BTreeSet::new(), BTreeSet::new());
         let mut terminals = 0;
-        for (terminal, place) in (0..).zip(&places) {
-            homes.insert(place.w_id);
+        for (terminal, district) in (0..).zip(&districts) {
+            homes.insert(district.w_id);
             if is_there(terminal) {
                 terminals += 1;
-                homes_there.insert(place.w_id);
+                homes_there.insert(district.w_id);
             }
         }
         let (warehouses, of_warehouses) = if conditions.fixed_warehouse {
@@ -58,15 +59,15 @@ impl Partial {
             missing,
             workers,
             terminals,
-            of_terminals: count(places.len()),
+            of_terminals: count(districts.len()),
             warehouses,
             of_warehouses,
         }
     }
 
-    /// Which workers it lacks: `worker 2 of 3 is missing`.
+    /// Names the missing workers: `worker 2 of 3 is missing`.
     #[must_use]
-    pub fn lack(&self) -> String {
+    pub fn missing_workers(&self) -> String {
         let (noun, verb) = match self.missing.len() {
             1 => ("worker", "is"),
             _ => ("workers", "are"),
@@ -75,12 +76,12 @@ impl Partial {
         format!("{noun} {numbers} of {} {verb} missing", self.workers)
     }
 
-    /// What it lacks and what it stands for.
+    /// Names the missing workers, and the part of the run that the figures represent.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         format!(
             "{}; the figures are those of {} of {} terminals and {} of {} warehouses",
-            self.lack(),
+            self.missing_workers(),
             self.terminals,
             self.of_terminals,
             self.warehouses,
@@ -88,7 +89,7 @@ impl Partial {
         )
     }
 
-    /// All New-Orders of a run count (§5.4.2): a sum without some of them fails.
+    /// A check that fails, because all New-Orders of a run must be counted (§5.4.2).
     pub(super) fn check(&self) -> Check {
         Check {
             name: "all workers are in the sum".to_owned(),
@@ -110,7 +111,7 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// Ascending numbers with their ranges drawn together: `2, 5 to 7`.
+/// Formats ascending numbers with ranges: `2, 5 to 7`.
 pub(super) fn numbers(all: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for number in all {
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_drawn_together() {
+    fn consecutive_numbers_become_ranges() {
         assert_eq!(numbers(&[2]), "2");
         assert_eq!(numbers(&[1, 2]), "1, 2");
         assert_eq!(numbers(&[2, 5, 6, 7, 9]), "2, 5 to 7, 9");

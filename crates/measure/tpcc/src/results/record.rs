@@ -1,7 +1,7 @@
-//! The record of one run, or of one host's part of it: `result.json`, or `worker-i.json`.
+//! The record of a run, or of one host's part of it: `result.json`, or `worker-i.json`.
 //!
-//! `run` is the record of a run as `result.json` of an experiment has it; the rest is what only TPC-C
-//! has. Histograms are HdrHistogram's V2 format in base64.
+//! `run` has the format of a run in an experiment's `result.json`; the other fields are specific to
+//! TPC-C. Histograms are HdrHistogram's V2 encoding in base64.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,98 +15,94 @@ use super::partial::Partial;
 use super::validity::{self, Check};
 use super::{detail, deviations};
 use crate::driver::clock::seconds;
-use crate::driver::{Delivery, End, Length, Measured, Pace, RampUp, Setup};
+use crate::driver::{DeliveryMode, Length, Measurement, Pace, RampUp, RunEnd, Setup};
 use crate::latency::steady::{Steady, mser5};
-use crate::latency::{Gap, Phase, Series, Tally, Track, TrackName};
+use crate::latency::{Gap, InputCounts, Phase, Series, Track, TrackName};
 use crate::server_clock::Offset;
 use crate::spec::deck::Kind;
 
-/// The only `format_version` that is written and read.
+/// The only `format_version` that can be written and read.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// One run, or one host's part of it.
+/// A run, or one host's part of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Always [`FORMAT_VERSION`].
     pub format_version: u32,
-    /// Always `tpcc`.
+    /// The kind of experiment, always `tpcc`.
     pub experiment: String,
-    /// Of a sum that lacks workers: which ones, and what it stands for.
+    /// Present in a sum in which workers are missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<Partial>,
-    /// As in the result of an experiment.
+    /// The run as in the result of an experiment.
     pub run: Run,
-    /// Under what it was measured.
     pub conditions: Conditions,
-    /// How far the server's clock was from this host's before the start; none of a sum, and none
-    /// without a server.
+    /// Offset of the server's clock from this host's before the start. Absent in a sum, and for
+    /// SQLite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Offset>,
-    /// Of a sum: the same of each worker that is in it.
+    /// In a sum: the clocks of its workers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<WorkerClock>,
-    /// `done`, `interrupted`, `gave up` or `hopeless`.
+    /// The reason for the end: `done`, `interrupted`, `gave up` or `hopeless`.
     pub end: String,
-    /// The measured interval in microseconds since the start.
+    /// The measured interval, in microseconds since the start.
     pub interval_us: (u64, u64),
-    /// End of the last transaction.
+    /// End of the last transaction, in microseconds since the start.
     pub last_us: u64,
-    /// By phase and type of transaction.
+    /// Counts and latencies by phase and type of transaction.
     pub tracks: Tracks,
-    /// The inputs of the measured phase.
-    pub tally: Tally,
-    /// Second by second; in `result.json` it is left out, for `series.csv` has it.
+    /// Input counts of the measured phase.
+    pub tally: InputCounts,
+    /// Absent in `result.json`, because `series.csv` has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
-    /// Times without service.
     pub gaps: Vec<Gap>,
-    /// Connections that were lost.
     pub lost_connections: u64,
-    /// Different errors, each with its count.
+    /// Distinct error messages with their counts.
     pub errors: Vec<(String, u64)>,
-    /// Intended starts of an open loop that never came to be.
+    /// Intended starts of an open loop that were never begun.
     pub backlog: u64,
-    /// Deliveries that were queued and not carried out.
+    /// Deliveries that were queued and not performed.
     pub undelivered: u64,
-    /// Transactions without an answer when the run was given up.
+    /// Transactions without an answer at the end of the drain.
     pub unanswered: u64,
-    /// When the throughput had settled.
+    /// Whether the throughput was steady in the measured interval.
     pub steady: Steadiness,
-    /// Whether it had when a ramp-up until then (`auto`) was over.
+    /// Whether the throughput had settled at the end of a ramp-up of `auto` length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp_up_settled: Option<bool>,
-    /// CPU seconds of the clients over the whole run.
+    /// CPU seconds of the load driver over the whole run.
     pub client_cpu_s: f64,
-    /// Whether the tables were consistent (§3.3.2), before and after the run, if it was looked at.
+    /// Checks of the tables (§3.3.2) before and after the run, where they were requested.
     #[serde(default)]
     pub consistency: Vec<Consistency>,
-    /// §5.5.1.5, §5.2.3, §5.2.5.3 and their like.
+    /// Checks of inputs, mix and response times: §5.5.1.5, §5.2.3, §5.2.5.3.
     pub validity: Vec<Check>,
-    /// Where the run is not as the specification wants it.
+    /// Deviations from the specification.
     pub deviations: Vec<String>,
 }
 
-/// One look at whether the tables are consistent.
+/// A check of whether the tables are consistent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Consistency {
-    /// `before` or `after` the run.
+    /// `before` or `after` (the run).
     pub when: String,
-    /// Rules that were checked.
+    /// Number of rules that were checked.
     pub checked: usize,
-    /// Of which warehouses, where not of all: `10 of 4050 warehouses`.
+    /// The sample, such as `10 of 4050 warehouses`; absent if all warehouses were checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<String>,
-    /// Those that are broken, with an example.
+    /// The violated rules, each with an example.
     pub broken: Vec<String>,
-    /// Why nobody could look, although it was wanted.
+    /// The reason, if a requested check was not made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_checked: Option<String>,
-    /// How long it took.
+    /// Duration of the check.
     pub seconds: f64,
 }
 
 impl Consistency {
-    /// A look that was wanted and is missing.
+    /// A requested check that was not made.
     #[must_use]
     pub fn missing(when: &str, why: String) -> Self {
         Self {
@@ -119,8 +115,8 @@ impl Consistency {
         }
     }
 
-    /// Why the run does not count: the tables are broken, or could not be checked. `None` when they
-    /// are consistent.
+    /// The reason why the run does not count: the tables are inconsistent, or were not checked.
+    /// `None` if they are consistent.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         let when = &self.when;
@@ -134,100 +130,97 @@ impl Consistency {
         }
     }
 
-    /// Whether the tables were seen to be consistent.
+    /// Whether the tables were checked and are consistent.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.broken.is_empty() && self.not_checked.is_none()
     }
 }
 
-/// Under what a run was measured. Parts of one run have all but the share in common.
+/// The conditions of a run. Records of one run differ only in the share and in local times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
-    /// The props file, password masked.
+    /// The props file with masked passwords.
     pub props: Vec<(String, String)>,
-    /// As the server calls itself.
+    /// Name and version, as the server reports them.
     pub server: String,
-    /// The isolation level, as the server calls it.
+    /// The isolation level, as the server reports it.
     pub isolation: String,
-    /// The folder of statements, as `db=` says; by default the system's name.
+    /// The folder of SQL scripts (`db=`); by default the name of the database system.
     #[serde(default)]
     pub db: String,
-    /// Warehouses that are used.
+    /// Warehouses that the run uses.
     pub warehouses: u32,
-    /// Warehouses that are loaded.
+    /// Warehouses in the database.
     #[serde(default)]
     pub loaded_warehouses: u32,
-    /// Terminals over all hosts.
+    /// Terminals over all load hosts.
     pub terminals: u32,
-    /// This host's part of them: which, of how many.
+    /// Number of this worker, and number of workers.
     pub share: (u32, u32),
-    /// From which all inputs follow.
+    /// Seed of all inputs.
     pub seed: u64,
-    /// When it started, in seconds since 1970.
+    /// Start of the run, in seconds since 1970.
     pub started_unix_s: u64,
-    /// The same on the clock on the wall, as in `Session Start`.
+    /// Start of the run in local time, as in `Session Start`.
     pub session_start: String,
-    /// When the last transaction ended.
+    /// End of the last transaction in local time.
     pub session_end: String,
-    /// `eager`, `limited`, `human` or `open`.
     pub pace: String,
-    /// Transactions per minute of a limit or of an open loop.
+    /// Transactions per minute of a limited closed loop or an open loop.
     pub per_min: Option<f64>,
-    /// Factors of keying and think times; zero without them.
+    /// Factors of keying and think times; zero without such times.
     pub keying_thinking: (f64, f64),
-    /// `poisson` or `fixed`, of an open loop.
+    /// `poisson` or `fixed`, for an open loop.
     #[serde(default)]
     pub arrivals: Option<String>,
-    /// Connections that carry out queued deliveries, of all hosts; 0 where terminals do it themselves.
+    /// Delivery workers of all hosts; 0 if terminals perform their deliveries.
     pub delivery_workers: u32,
-    /// Attempts at a transaction after the first one.
     #[serde(default)]
     pub max_retries: u16,
-    /// How long transactions may take that are under way, or queued, at the end.
+    /// Time limit for transactions in progress and queued deliveries at the end of the run.
     #[serde(default)]
     pub drain: String,
-    /// How long the server may be gone before the run ends.
+    /// Longest time without service before the run ends.
     #[serde(default)]
     pub give_up: String,
-    /// Ramp-up as asked for: seconds, or `auto`.
+    /// The requested ramp-up: seconds, or `auto`.
     pub ramp_up: String,
-    /// Length as asked for: seconds, or transactions for each terminal.
+    /// The requested length: seconds, or transactions per terminal.
     pub length: String,
-    /// Cards of a deck by type, in per cent of all.
+    /// Shares of the transaction types in the mix, in per cent.
     pub mix: [f64; 5],
-    /// Cards of a deck.
+    /// Number of cards in a deck.
     pub deck: u32,
-    /// Terminals stay at their warehouses.
+    /// Whether terminals stay at their warehouses.
     pub fixed_warehouse: bool,
-    /// C-Run of C_LAST, C_ID, OL_I_ID.
+    /// C-Run for C_LAST, C_ID and OL_I_ID.
     pub nurand: (u32, u32, u32),
 }
 
-/// Whether the measured interval was steady.
+/// Whether the throughput was steady in the measured interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Steadiness {
-    /// From so many seconds after its beginning on (MSER-5).
+    /// Steady from this second of the interval on (MSER-5).
     From(u64),
-    /// It had not settled in its first half.
+    /// Not settled in the first half of the interval.
     NotSettled,
-    /// It is too short to tell.
+    /// Shorter than a minute.
     TooShort,
 }
 
-/// Tracks by phase and type.
+/// Counts and latencies by phase and type.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tracks(pub [[Track; 6]; 3]);
 
 impl Tracks {
-    /// One of them.
     #[must_use]
     pub fn of(&self, phase: Phase, name: TrackName) -> &Track {
         &self.0[phase.index()][name.index()]
     }
 
-    /// What is done of a type, deferred deliveries included.
+    /// Number of completed transactions of a type, deferred deliveries included.
     #[must_use]
     pub fn done(&self, phase: Phase, kind: Kind) -> u64 {
         let deferred = match kind {
@@ -237,7 +230,7 @@ impl Tracks {
         self.of(phase, TrackName::Of(kind)).done() + deferred
     }
 
-    /// All of a phase.
+    /// Number of completed transactions of a phase.
     #[must_use]
     pub fn total(&self, phase: Phase) -> u64 {
         Kind::ALL
@@ -246,14 +239,15 @@ impl Tracks {
             .sum()
     }
 
-    /// What terminals have had done or queued of a type: its part of the mix.
+    /// Number of transactions of a type that terminals had completed or queued: its part of the
+    /// mix.
     #[must_use]
     pub fn taken(&self, phase: Phase, kind: Kind) -> u64 {
         let track = self.of(phase, TrackName::Of(kind));
         track.done() + track.queued
     }
 
-    /// A type's part of the mix in per cent; none of what comes out of the queue.
+    /// Share of a type in the mix, in per cent; `None` for deferred deliveries.
     #[must_use]
     pub fn share_percent(&self, phase: Phase, name: TrackName) -> Option<f64> {
         let all: u64 = Kind::ALL
@@ -266,12 +260,12 @@ impl Tracks {
         }
     }
 
-    /// A count over all types of a phase.
+    /// The sum of a count over all types of a phase.
     pub fn sum(&self, phase: Phase, count: impl Fn(&Track) -> u64) -> u64 {
         self.0[phase.index()].iter().map(count).sum()
     }
 
-    /// Adds those of another host.
+    /// Adds the tracks of another host.
     pub fn add(&mut self, other: &Self) {
         let (mine, theirs) = (self.0.iter_mut().flatten(), other.0.iter().flatten());
         mine.zip(theirs).for_each(|(mine, theirs)| mine.add(theirs));
@@ -308,7 +302,7 @@ impl<'de> Deserialize<'de> for Tracks {
 }
 
 impl Conditions {
-    /// What a setup says about itself; the rest is left empty.
+    /// The conditions that follow from the setup; the others are empty.
     #[must_use]
     pub fn of(setup: &Setup) -> Self {
         let (pace, per_min, keying_thinking) = match setup.pace {
@@ -341,8 +335,8 @@ impl Conditions {
             keying_thinking,
             arrivals,
             delivery_workers: match setup.delivery {
-                Delivery::Inline => 0,
-                Delivery::Queued { workers } => workers,
+                DeliveryMode::Inline => 0,
+                DeliveryMode::Queued { workers } => workers,
             },
             max_retries: setup.max_retries,
             drain: in_seconds(setup.drain),
@@ -362,13 +356,13 @@ impl Conditions {
         }
     }
 
-    /// Keying and think times as the specification has them, or longer.
+    /// Whether keying and think times are at least those of the specification.
     #[must_use]
     pub fn is_human(&self) -> bool {
         self.pace == "human" && self.keying_thinking.0 >= 1.0 && self.keying_thinking.1 >= 1.0
     }
 
-    /// What the main figure is called (§5.2.5.4: without think times it is not tpmC).
+    /// The name of the main figure. Without the specified think times it is not tpmC (§5.2.5.4).
     #[must_use]
     pub fn tpmc_name(&self) -> &'static str {
         match self.pace.as_str() {
@@ -388,19 +382,19 @@ impl Conditions {
 }
 
 impl Record {
-    /// Of what was measured under these conditions; `started` is RFC 3339 in UTC.
+    /// The record of a measurement. `started` is in RFC 3339 format, in UTC.
     #[must_use]
-    pub fn new(conditions: Conditions, measured: Measured, started: String) -> Self {
-        let Measured {
+    pub fn new(conditions: Conditions, measured: Measurement, started: String) -> Self {
+        let Measurement {
             end,
             interval_us,
             last_us,
             tracks,
-            tally,
+            input_counts,
             series,
             gaps,
             lost,
-            troubles,
+            errors,
             backlog,
             undelivered,
             unanswered,
@@ -432,20 +426,20 @@ impl Record {
             clock: None,
             clocks: Vec::new(),
             end: match end {
-                End::Done => "done",
-                End::Interrupted => "interrupted",
-                End::GaveUp => "gave up",
-                End::Hopeless => "hopeless",
+                RunEnd::Completed => "done",
+                RunEnd::Interrupted => "interrupted",
+                RunEnd::GaveUp => "gave up",
+                RunEnd::NothingSucceeded => "hopeless",
             }
             .to_owned(),
             interval_us,
             last_us,
             tracks: Tracks(tracks),
-            tally,
+            tally: input_counts,
             series: Some(series),
             gaps,
             lost_connections: lost,
-            errors: troubles,
+            errors,
             backlog,
             undelivered,
             unanswered,
@@ -460,7 +454,7 @@ impl Record {
         record
     }
 
-    /// Works out what follows from the counts: metrics, steadiness, validity.
+    /// Computes metrics, steadiness, validity and deviations from the counts.
     pub fn conclude(&mut self) {
         let (from_us, to_us) = self.interval_us;
         self.run.seconds = seconds(to_us - from_us);
@@ -478,10 +472,10 @@ impl Record {
         self.run.detail = Some(Box::new(detail::of(self)));
     }
 
-    /// Why the run does not count.
+    /// The reason why the run does not count as valid.
     fn reason_to_reject(&self) -> Option<String> {
         if let Some(partial) = &self.partial {
-            return Some(format!("partial: {}", partial.words()));
+            return Some(format!("partial: {}", partial.describe()));
         }
         if !self.is_served() {
             return Some("no transaction of the measured interval was done".to_owned());
@@ -489,7 +483,6 @@ impl Record {
         self.consistency.iter().find_map(Consistency::fault)
     }
 
-    /// What the main figure is called.
     #[must_use]
     pub fn tpmc_name(&self) -> String {
         let name = self.conditions.tpmc_name();
@@ -499,14 +492,14 @@ impl Record {
         }
     }
 
-    /// New-Orders per minute that are committed, or rolled back as demanded, wholly inside the
+    /// New-Orders per minute that were committed, or rolled back as demanded, wholly inside the
     /// interval (§5.4.2).
     #[must_use]
     pub fn tpmc(&self) -> f64 {
         self.per_minute(self.tracks.done(Phase::Measured, Kind::NewOrder))
     }
 
-    /// All transactions likewise.
+    /// Transactions of all types per minute, counted like [`tpmc`](Self::tpmc).
     #[must_use]
     pub fn tpm_total(&self) -> f64 {
         self.per_minute(self.tracks.total(Phase::Measured))
@@ -526,7 +519,8 @@ impl Record {
             .into_iter()
             .map(|phase| self.tracks.total(phase))
             .sum();
-        // A reader of metrics must not take the figure of a part for that of the run.
+        // A program that reads the metrics must not mistake a partial sum for the result of the
+        // run.
         let tpmc = match self.partial {
             Some(_) => "tpmc_partial",
             None => self.conditions.tpmc_metric(),
@@ -559,7 +553,7 @@ impl Record {
         metrics
     }
 
-    /// Whether everything that was checked is as it must be.
+    /// Whether no check failed.
     #[must_use]
     pub fn all_checks_hold(&self) -> bool {
         let valid = self
@@ -572,7 +566,8 @@ impl Record {
             && self.consistency.iter().all(Consistency::holds)
     }
 
-    /// False when terminals sent what they could and nothing of the measured interval was done.
+    /// False if transactions failed or had no answer and none was completed in the measured
+    /// interval.
     #[must_use]
     pub fn is_served(&self) -> bool {
         let failures = Phase::ALL
@@ -583,7 +578,7 @@ impl Record {
         went_wrong == 0 || self.tracks.total(Phase::Measured) > 0
     }
 
-    /// Transactions of a phase that failed or were lost.
+    /// Number of transactions of a phase that failed or have an unknown outcome.
     #[must_use]
     pub fn failures(&self, phase: Phase) -> u64 {
         self.tracks.sum(phase, |track| track.failed + track.unknown)

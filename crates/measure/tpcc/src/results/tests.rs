@@ -1,13 +1,15 @@
-//! Records of made-up runs: figures by literals, and the sum of parts.
+//! Records of synthetic runs: expected figures are literals; parts are compared with their sum.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::validity::Verdict;
 use super::*;
-use crate::driver::sample::{Ending, Sample, Traits};
-use crate::driver::{Arrivals, Delivery, End, Length, Measured, Pace, RampUp, Setup, Share};
-use crate::latency::ledger::{Interval, Ledger};
+use crate::driver::sample::{Ending, InputTraits, Sample};
+use crate::driver::{
+    Arrivals, DeliveryMode, Length, Measurement, Pace, RampUp, RunEnd, Setup, Share,
+};
+use crate::latency::statistics::{Interval, RunStatistics};
 use crate::latency::{Gap, Phase};
 use crate::spec::deck::{Kind, Mix};
 use crate::spec::nurand::Constants;
@@ -29,7 +31,7 @@ fn setup(share: Share) -> Setup {
         },
         mix: Mix::SPECIFIED,
         fixed_warehouse: true,
-        delivery: Delivery::Queued { workers: 2 },
+        delivery: DeliveryMode::Queued { workers: 2 },
         constants: Constants {
             last_name: 1,
             customer: 2,
@@ -44,7 +46,7 @@ fn setup(share: Share) -> Setup {
 
 const S: u64 = 1_000_000;
 
-/// Forty seconds of four terminals; every twentieth transaction fails, every tenth is retried.
+/// Forty seconds of four terminals. Every twentieth transaction fails, every tenth is retried.
 fn samples() -> Vec<Sample> {
     let sample = |n: u64| {
         let kind = Kind::ALL[[0, 1, 0, 1, 2, 3, 0, 1, 4, 0][(n % 10) as usize]];
@@ -60,10 +62,10 @@ fn samples() -> Vec<Sample> {
             },
             retries: u16::from(n % 10 == 3),
             skipped: 0,
-            traits: Traits {
+            traits: InputTraits {
                 lines: 5 + (n % 11) as u8,
                 by_name: n % 5 < 3,
-                ..Traits::default()
+                ..InputTraits::default()
             },
             due_us,
             began_us: due_us,
@@ -75,36 +77,36 @@ fn samples() -> Vec<Sample> {
     all
 }
 
-fn measured(share: Share, samples: &[Sample]) -> Measured {
+fn measured(share: Share, samples: &[Sample]) -> Measurement {
     let interval = Interval {
         from_us: Some(10 * S),
         to_us: 40 * S,
     };
-    let mut ledger = Ledger::new(interval, share.of > 1);
-    ledger.take(samples);
-    ledger.close_seconds(100 * S);
+    let mut statistics = RunStatistics::new(interval, share.of > 1);
+    statistics.record(samples);
+    statistics.close_seconds(100 * S);
     let gap = Gap {
         from_us: S,
         to_us: 4 * S,
         lost: 2,
     };
-    let Ledger {
+    let RunStatistics {
         tracks,
-        tally,
+        input_counts,
         series,
         last_us,
         ..
-    } = ledger;
-    Measured {
-        end: End::Done,
+    } = statistics;
+    Measurement {
+        end: RunEnd::Completed,
         interval_us: (10 * S, 40 * S),
         last_us,
         tracks,
-        tally,
+        input_counts,
         series,
         gaps: vec![gap],
         lost: 2,
-        troubles: vec![("deadlock".to_owned(), 3)],
+        errors: vec![("deadlock".to_owned(), 3)],
         backlog: 1,
         undelivered: 0,
         unanswered: 0,
@@ -139,7 +141,7 @@ fn whole() -> Record {
     record(Share::WHOLE, &samples())
 }
 
-/// As it comes back from its file.
+/// The record of a worker after a round trip through its file.
 fn part(index: u32, of: u32) -> (PathBuf, Record) {
     let share = Share { index, of };
     let mine: Vec<Sample> = samples()
@@ -150,11 +152,12 @@ fn part(index: u32, of: u32) -> (PathBuf, Record) {
     (PathBuf::from(format!("worker-{index}.json")), record)
 }
 
-/// Of the 600 transactions that began within 30 s, four of ten are New-Orders.
+/// Four of ten of the 600 transactions that began within 30 s are New-Orders.
 #[test]
 fn figures_are_per_minute_of_the_measured_interval() {
     let record = whole();
-    // Those of the last 36 ms end outside: the 800th begins 50 ms before the end, so none.
+    // The last transaction begins 50 ms before the end and takes at most 36 ms, so none ends
+    // outside.
     assert_eq!(record.tracks.done(Phase::Measured, Kind::NewOrder), 240);
     assert_eq!(record.run.seconds, 30.0);
     assert_eq!(record.tpmc(), 480.0);
@@ -177,7 +180,7 @@ fn figures_are_per_minute_of_the_measured_interval() {
         ),
         (19.0, 30.0, 60.0)
     );
-    // 1.5 s for the 760 that were done.
+    // 1.5 s for 760 completed transactions.
     assert!((metrics["client_cpu_us_per_op"] - 1_973.684).abs() < 0.001);
     let lines = closing::lines(&record);
     assert_eq!(
@@ -194,7 +197,7 @@ fn figures_are_per_minute_of_the_measured_interval() {
 fn the_sum_of_all_parts_is_the_whole_run() {
     let sum = merge(vec![part(2, 3), part(3, 3), part(1, 3)]).unwrap();
     let mut expected = whole();
-    // What each part brings of its own.
+    // The values that differ between workers.
     expected.conditions.session_end = "2025-11-21 02:01:43".to_owned();
     (expected.lost_connections, expected.backlog) = (6, 3);
     (expected.client_cpu_s, expected.run.foreign_cpu_s) = (4.5, 1.5);
@@ -207,7 +210,7 @@ fn the_sum_of_all_parts_is_the_whole_run() {
             offset: None,
         })
         .collect();
-    // A series that was never in a file knows how far it is complete.
+    // Deserialised, because a series in memory also knows which seconds are closed.
     expected.series =
         serde_json::from_str(&serde_json::to_string(&expected.series).unwrap()).unwrap();
     expected.conclude();
@@ -216,31 +219,31 @@ fn the_sum_of_all_parts_is_the_whole_run() {
 }
 
 #[test]
-fn what_was_seen_of_each_load_host_stays_under_its_number() {
+fn series_of_load_hosts_keep_the_number_of_their_worker() {
     let with_host = |index: u32| {
         let mut part = part(index, 2);
         let series = &mut part.1.run.detail.as_mut().unwrap().series;
-        let mut seen = series[0].clone();
-        seen.name = "cpu_user_percent".to_owned();
-        seen.mean[0] = Some(f64::from(index));
-        series.push(seen);
+        let mut of_host = series[0].clone();
+        of_host.name = "cpu_user_percent".to_owned();
+        of_host.mean[0] = Some(f64::from(index));
+        series.push(of_host);
         part
     };
     let sum = merge(vec![with_host(2), with_host(1)]).unwrap();
     let series = sum.run.detail.unwrap().series;
-    let seen = |name: &str| {
+    let first_mean = |name: &str| {
         let mut all = series.iter().filter(|one| one.name == name);
         let found = all.next().and_then(|one| one.mean[0]);
         assert_eq!(all.count(), 0, "{name}");
         found
     };
-    assert_eq!(seen("worker_1_cpu_user_percent"), Some(1.0));
-    assert_eq!(seen("worker_2_cpu_user_percent"), Some(2.0));
-    assert_eq!(seen("cpu_user_percent"), None);
-    assert!(seen("throughput_ops_s").is_some());
+    assert_eq!(first_mean("worker_1_cpu_user_percent"), Some(1.0));
+    assert_eq!(first_mean("worker_2_cpu_user_percent"), Some(2.0));
+    assert_eq!(first_mean("cpu_user_percent"), None);
+    assert!(first_mean("throughput_ops_s").is_some());
 }
 
-/// 240 New-Orders in thirty seconds of all hosts; one of the hosts says that it ended earlier.
+/// 240 New-Orders in thirty seconds of all hosts; one of them reports an earlier end.
 #[test]
 fn a_part_that_ends_early_does_not_raise_the_figure() {
     let ended = |interval_us: (u64, u64)| {
@@ -256,12 +259,12 @@ fn a_part_that_ends_early_does_not_raise_the_figure() {
 }
 
 #[test]
-fn parts_that_do_not_fit_are_refused_by_name() {
+fn records_that_do_not_fit_are_refused_by_name() {
     let said = |parts| merge(parts).unwrap_err().to_string();
     let twice = said(vec![part(1, 2), part(1, 2)]);
     assert_eq!(
         twice,
-        "worker-1.json and worker-1.json are both of worker 1"
+        "worker-1.json and worker-1.json are both records of worker 1"
     );
     let mut other_seed = part(2, 2);
     other_seed.1.conditions.seed = 9;
@@ -307,7 +310,7 @@ fn parts_that_do_not_fit_are_refused_by_name() {
 }
 
 #[test]
-fn files_that_are_no_parts_are_named() {
+fn files_that_are_not_records_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let said = || {
         merge::read(&[dir.path().to_owned()])
@@ -316,11 +319,11 @@ fn files_that_are_no_parts_are_named() {
     };
     assert!(said().starts_with("no worker-N.json in "));
     std::fs::write(dir.path().join("worker-1.json"), "{\"format_version\":1}").unwrap();
-    assert!(said().contains("worker-1.json: no record of a worker: missing field"));
+    assert!(said().contains("worker-1.json: not the record of a worker: missing field"));
 }
 
 #[test]
-fn the_summary_has_the_form_of_benchmarksql() {
+fn the_summary_has_benchmarksqls_format() {
     let text = files::tx_summary(&whole());
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 9);
@@ -340,10 +343,10 @@ fn the_summary_has_the_form_of_benchmarksql() {
 }
 
 #[test]
-fn rows_of_single_transactions_say_what_happened() {
+fn rows_of_single_transactions_have_benchmarksqls_format() {
     let dir = tempfile::tempdir().unwrap();
     let dir = Directory::create(dir.path().join("r")).unwrap();
-    let mut streams = files::Streams::create(&dir, true, true).unwrap();
+    let mut files = files::SampleFiles::create(&dir, true, true).unwrap();
     let failed = Sample {
         kind: Kind::Delivery,
         terminal: 0,
@@ -351,20 +354,20 @@ fn rows_of_single_transactions_say_what_happened() {
         ending: Ending::Failed,
         retries: 0,
         skipped: 2,
-        traits: Traits::default(),
+        traits: InputTraits::default(),
         due_us: 1_000_000,
         began_us: 1_500_000,
         ended_us: 2_250_000,
     };
-    let delivered = crate::driver::Delivered {
+    let delivered = crate::driver::DeliveryResult {
         queued_us: 1500,
         w_id: 7,
         carrier_id: 3,
         orders: vec![(1, 2101), (10, 2102)],
         completed_us: 9250,
     };
-    streams.take(&[failed], &[delivered]);
-    streams.finish().unwrap();
+    files.append(&[failed], &[delivered]);
+    files.finish().unwrap();
     let text = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
     assert_eq!(
         text("data/result.csv"),
@@ -379,7 +382,7 @@ fn rows_of_single_transactions_say_what_happened() {
 }
 
 #[test]
-fn a_mix_that_falls_short_by_chance_is_too_small_a_sample() {
+fn a_mix_slightly_below_its_bound_is_too_small_a_sample() {
     let mut record = whole();
     let verdict = |record: &Record| {
         let checks = validity::checks(record);
@@ -389,10 +392,10 @@ fn a_mix_that_falls_short_by_chance_is_too_small_a_sample() {
             .unwrap()
             .verdict
     };
-    // 150 of 510 Payments, where 43.5 % are dealt, are no chance.
+    // 150 Payments of 510, where 43.5 % are expected, cannot be chance.
     assert_eq!(verdict(&record), Verdict::Fails);
     record.tracks.0[1][1].committed = 265;
-    // 42.4 %: decks of 23 that four terminals began and left in their middle explain it.
+    // 42.4 %: four unfinished decks of 23 cards explain the difference.
     assert!(
         matches!(verdict(&record), Verdict::TooFew { .. }),
         "{:?}",
@@ -409,14 +412,14 @@ fn a_mix_that_falls_short_by_chance_is_too_small_a_sample() {
     );
 }
 
-/// Clauses that are never followed or checked are listed like deviations of the run itself.
+/// Clauses that are never fulfilled or checked are listed with the deviations of the run.
 #[test]
-fn clauses_that_are_not_done_are_told_with_every_run() {
+fn clauses_that_are_not_fulfilled_are_listed_with_every_run() {
     let record = whole();
     let text = format!("{:?}", page::page(&record));
     for clause in ["(§2.4.2.2)", "(§2.4.3)", "(§5.2.5.6)", "(§5.5.2.2)"] {
-        let told = record.deviations.iter().filter(|one| one.ends_with(clause));
-        assert_eq!(told.count(), 1, "{clause}");
+        let listed = record.deviations.iter().filter(|one| one.ends_with(clause));
+        assert_eq!(listed.count(), 1, "{clause}");
         assert!(text.contains(clause), "{clause}");
     }
     let table = include_str!("../../../../../docs/tpcc.md");
@@ -432,7 +435,7 @@ fn clauses_that_are_not_done_are_told_with_every_run() {
 }
 
 #[test]
-fn a_page_names_what_went_wrong() {
+fn the_report_names_all_problems() {
     let text = format!("{:?}", page::page(&whole()));
     for part in [
         "tpmC (no think time)",
@@ -446,9 +449,9 @@ fn a_page_names_what_went_wrong() {
 }
 
 #[test]
-fn a_ramp_up_that_never_settles_is_told() {
-    let told = |settled| {
-        let measured = Measured {
+fn a_ramp_up_that_did_not_settle_is_reported() {
+    let is_reported = |settled| {
+        let measured = Measurement {
             settled,
             ..measured(Share::WHOLE, &samples())
         };
@@ -457,21 +460,21 @@ fn a_ramp_up_that_never_settles_is_told() {
         assert_eq!(from_file.ramp_up_settled, settled);
         let text = format!("{:?}", page::page(&from_file));
         text.contains(
-            "had not settled when the longest ramp-up was over: it was measured from 10 s",
+            "had not settled at the end of the longest ramp-up; it was measured from 10 s",
         )
     };
     assert_eq!(
-        [None, Some(true), Some(false)].map(told),
+        [None, Some(true), Some(false)].map(is_reported),
         [false, false, true]
     );
 }
 
 #[test]
-fn a_run_without_answers_or_without_a_look_does_not_hold() {
+fn a_run_without_service_or_without_a_check_does_not_count() {
     let mut good = whole();
     good.validity.clear();
     let lead = |record: &Record| page::page(record).verdict.lead;
-    let look = |broken: &[&str]| record::Consistency {
+    let checked = |broken: &[&str]| record::Consistency {
         when: "after".to_owned(),
         checked: 12,
         sample: None,
@@ -479,8 +482,8 @@ fn a_run_without_answers_or_without_a_look_does_not_hold() {
         not_checked: None,
         seconds: 0.1,
     };
-    good.consistency.push(look(&[]));
-    // Some without an answer are told of; what was answered stands.
+    good.consistency.push(checked(&[]));
+    // Connections without an answer are reported; completed transactions count.
     good.unanswered = 3;
     assert!(good.all_checks_hold());
     assert!(
@@ -489,7 +492,7 @@ fn a_run_without_answers_or_without_a_look_does_not_hold() {
         lead(&good)
     );
     let mut broken = good.clone();
-    broken.consistency[0] = look(&["condition 1"]);
+    broken.consistency[0] = checked(&["condition 1"]);
     let mut missing = good.clone();
     missing.consistency[0] = record::Consistency::missing("after", "it hangs".to_owned());
     let mut silent = good.clone();

@@ -1,24 +1,18 @@
-//! Which transaction comes next: shuffled decks of cards, as in TPC-C §5.2.4.2.
+//! The transaction mix, by shuffled decks of cards as in TPC-C §5.2.4.2.
 
 use fastrand::Rng;
 
-/// The five transactions, in the order of the specification.
+/// The types of transactions, in the order of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// §2.4.
     NewOrder,
-    /// §2.5.
     Payment,
-    /// §2.6.
     OrderStatus,
-    /// §2.7.
     Delivery,
-    /// §2.8.
     StockLevel,
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Self; 5] = [
         Self::NewOrder,
         Self::Payment,
@@ -27,7 +21,7 @@ impl Kind {
         Self::StockLevel,
     ];
 
-    /// Its place in [`ALL`](Self::ALL).
+    /// The index of the value in [`ALL`](Self::ALL).
     #[must_use]
     pub fn index(self) -> usize {
         match self {
@@ -39,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// As BenchmarkSQL writes it in its results.
+    /// The name in BenchmarkSQL's result files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -51,8 +45,7 @@ impl Kind {
         }
     }
 
-    /// The smallest share of all transactions that is valid, in per cent (§5.2.3); none for
-    /// New-Order.
+    /// Smallest valid share of all transactions, in per cent (§5.2.3); `None` for New-Order.
     #[must_use]
     pub fn least_share(self) -> Option<f64> {
         match self {
@@ -63,20 +56,20 @@ impl Kind {
     }
 }
 
-/// How many cards of each transaction a deck has, in the order of [`Kind::ALL`].
+/// The number of cards of each transaction in a deck, in the order of [`Kind::ALL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mix([u32; 5]);
 
 impl Mix {
-    /// The deck of §5.2.4.2: 23 cards.
+    /// The deck of §5.2.4.2, of 23 cards.
     pub const SPECIFIED: Self = Self([10, 10, 1, 1, 1]);
 
-    /// Weights in per cent as a deck of a hundred cards, New-Order what is left. Independent
-    /// draws, as BenchmarkSQL makes them, miss the least shares of §5.2.3 by chance whenever the
-    /// weights are those shares; a deck does not.
+    /// A deck of a hundred cards from weights in per cent; New-Order gets the rest. Independent
+    /// draws, as in BenchmarkSQL, fall below the smallest shares of §5.2.3 by chance when the
+    /// weights equal those shares; a deck does not.
     ///
     /// # Errors
-    /// The sum, when it is over 100.
+    /// The sum of the weights, if it exceeds 100.
     pub fn from_weights(weights: Weights) -> Result<Self, u32> {
         let Weights {
             payment,
@@ -96,14 +89,14 @@ impl Mix {
         ]))
     }
 
-    /// The share of a transaction in per cent.
+    /// The share of a transaction, in per cent.
     #[must_use]
     pub fn share(self, kind: Kind) -> f64 {
         let all: u32 = self.0.iter().sum();
         100.0 * f64::from(self.0[kind.index()]) / f64::from(all.max(1))
     }
 
-    /// How many cards a deck has.
+    /// Number of cards in a deck.
     #[must_use]
     pub fn cards_in_deck(self) -> u32 {
         self.0.iter().sum()
@@ -115,29 +108,24 @@ impl Mix {
     }
 }
 
-/// Per cent of all transactions; New-Order gets the rest.
+/// Shares in per cent of all transactions; New-Order gets the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Weights {
-    /// Payment.
     pub payment: u32,
-    /// Order-Status.
     pub order_status: u32,
-    /// Delivery.
     pub delivery: u32,
-    /// Stock-Level.
     pub stock_level: u32,
 }
 
-/// One terminal's choice of transactions.
+/// Chooses the transactions of one terminal.
 #[derive(Debug)]
 pub struct Chooser {
     mix: Mix,
-    /// Cards that are left of the deck.
+    /// Remaining cards of the current deck.
     left: Vec<Kind>,
 }
 
 impl Chooser {
-    /// With a deck of its own.
     #[must_use]
     pub fn new(mix: Mix) -> Self {
         Self {
@@ -146,7 +134,7 @@ impl Chooser {
         }
     }
 
-    /// The next transaction.
+    /// Draws the next transaction; shuffles a new deck when the last one is used up.
     pub fn draw(&mut self, rng: &mut Rng) -> Kind {
         if self.left.is_empty() {
             self.left = self.mix.cards();
@@ -170,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_deck_has_its_cards_in_an_order_of_its_own() {
+    fn every_deck_has_its_cards_in_another_order() {
         assert_eq!(counts(Mix::SPECIFIED, 23), [10, 10, 1, 1, 1]);
         assert_eq!(
             counts(Mix::SPECIFIED, 23_000),

@@ -1,4 +1,4 @@
-//! The input data of the five transactions (TPC-C §2.4.1, §2.5.1, §2.6.1, §2.7.1, §2.8.1).
+//! The inputs of the five transactions (TPC-C §2.4.1, §2.5.1, §2.6.1, §2.7.1, §2.8.1).
 
 use fastrand::Rng;
 
@@ -7,51 +7,48 @@ use super::nurand::{Constants, NuRand};
 use super::text::last_name;
 use super::{CUSTOMERS, DISTRICTS, ITEMS};
 
-/// An item number that no row has: the one input in a hundred that must be rolled back.
+/// An item number without a row: one New-Order in a hundred has it and must be rolled back.
 pub const UNUSED_ITEM: u32 = ITEMS + 1;
 
-/// A warehouse and one of its districts.
+/// The key of a district: a warehouse, and one of its districts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
-    /// W_ID, from 1.
+pub struct DistrictKey {
     pub w_id: u32,
-    /// D_ID, 1 to 10.
+    /// From 1 to 10.
     pub d_id: u32,
 }
 
-/// How a customer is named.
+/// The selection of a customer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Customer {
-    /// C_ID, 1 to 3000.
+    /// C_ID, from 1 to 3000.
     Id(u32),
-    /// C_LAST; the middle one of all who have it, by C_FIRST, is meant.
+    /// C_LAST. Of all customers of this name, the middle one by C_FIRST is selected.
     LastName(String),
 }
 
-/// One line of an order.
+/// A line of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
     /// OL_I_ID; [`UNUSED_ITEM`] in the last line of an order that will be rolled back.
     pub i_id: u32,
-    /// OL_SUPPLY_W_ID.
     pub supply_w_id: u32,
-    /// OL_QUANTITY, 1 to 10.
+    /// OL_QUANTITY, from 1 to 10.
     pub quantity: u32,
 }
 
-/// New-Order, §2.4.1.
+/// Input of New-Order, §2.4.1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewOrder {
-    /// The terminal's warehouse and a district.
-    pub place: Place,
-    /// C_ID.
+    /// The terminal's warehouse, and a random district.
+    pub district: DistrictKey,
     pub c_id: u32,
-    /// 5 to 15.
+    /// From 5 to 15 lines.
     pub lines: Vec<Line>,
 }
 
 impl NewOrder {
-    /// Whether its last item does not exist.
+    /// Whether the last item does not exist, so that the order must be rolled back.
     #[must_use]
     pub fn is_rollback(&self) -> bool {
         self.lines
@@ -59,72 +56,65 @@ impl NewOrder {
             .is_some_and(|line| line.i_id == UNUSED_ITEM)
     }
 
-    /// O_ALL_LOCAL: every line is supplied by the home warehouse.
+    /// O_ALL_LOCAL: whether the home warehouse supplies every line.
     #[must_use]
     pub fn is_all_local(&self) -> bool {
         self.lines
             .iter()
-            .all(|line| line.supply_w_id == self.place.w_id)
+            .all(|line| line.supply_w_id == self.district.w_id)
     }
 }
 
-/// Payment, §2.5.1.
+/// Input of Payment, §2.5.1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payment {
-    /// Where it is paid.
-    pub place: Place,
-    /// Where the customer lives.
-    pub home: Place,
-    /// Who pays.
+    /// The district that receives the payment.
+    pub district: DistrictKey,
+    /// The district of the customer, which may be of another warehouse.
+    pub home: DistrictKey,
     pub customer: Customer,
-    /// H_AMOUNT in cents, 1.00 to 5,000.00.
+    /// H_AMOUNT in cents, from 1.00 to 5,000.00.
     pub amount_cents: u32,
 }
 
-/// Order-Status, §2.6.1.
+/// Input of Order-Status, §2.6.1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderStatus {
-    /// The terminal's warehouse and a district.
-    pub place: Place,
-    /// Who asks.
+    /// The terminal's warehouse, and a random district.
+    pub district: DistrictKey,
     pub customer: Customer,
 }
 
-/// Delivery, §2.7.1.
+/// Input of Delivery, §2.7.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delivery {
-    /// The terminal's warehouse.
+    /// W_ID of the terminal's warehouse.
     pub w_id: u32,
-    /// O_CARRIER_ID, 1 to 10.
+    /// O_CARRIER_ID, from 1 to 10.
     pub carrier_id: u32,
 }
 
-/// Stock-Level, §2.8.1.
+/// Input of Stock-Level, §2.8.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StockLevel {
-    /// The terminal's warehouse and its own district.
-    pub place: Place,
-    /// 10 to 20: fewer in stock are counted.
+    /// The terminal's home district.
+    pub district: DistrictKey,
+    /// From 10 to 20; items with a smaller stock are counted.
     pub threshold: u32,
 }
 
-/// The input of one transaction.
+/// The input of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// §2.4.
     NewOrder(NewOrder),
-    /// §2.5.
     Payment(Payment),
-    /// §2.6.
     OrderStatus(OrderStatus),
-    /// §2.7.
     Delivery(Delivery),
-    /// §2.8.
     StockLevel(StockLevel),
 }
 
 impl Input {
-    /// Which transaction it is for.
+    /// The type of the transaction.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -137,7 +127,7 @@ impl Input {
     }
 }
 
-/// Makes inputs.
+/// Generates the inputs of one terminal.
 #[derive(Debug, Clone)]
 pub struct Inputs {
     rng: Rng,
@@ -148,7 +138,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// For a database of so many warehouses, with the constants of the run.
+    /// A generator for a database of `warehouses`, with the NURand constants of the run.
     #[must_use]
     pub fn new(rng: Rng, run: Constants, warehouses: u32) -> Self {
         Self {
@@ -160,25 +150,25 @@ impl Inputs {
         }
     }
 
-    /// The numbers behind the inputs, for what else a terminal draws.
+    /// The random number generator, for other draws of the same terminal.
     pub fn rng(&mut self) -> &mut Rng {
         &mut self.rng
     }
 
-    /// Input for a transaction of a terminal at `place`.
-    pub fn draw(&mut self, kind: Kind, place: Place) -> Input {
+    /// Draws the input of a transaction by a terminal with the home `district`.
+    pub fn draw(&mut self, kind: Kind, district: DistrictKey) -> Input {
         match kind {
-            Kind::NewOrder => Input::NewOrder(self.new_order(place.w_id)),
-            Kind::Payment => Input::Payment(self.payment(place.w_id)),
-            Kind::OrderStatus => Input::OrderStatus(self.order_status(place.w_id)),
-            Kind::Delivery => Input::Delivery(self.delivery(place.w_id)),
-            Kind::StockLevel => Input::StockLevel(self.stock_level(place)),
+            Kind::NewOrder => Input::NewOrder(self.new_order(district.w_id)),
+            Kind::Payment => Input::Payment(self.payment(district.w_id)),
+            Kind::OrderStatus => Input::OrderStatus(self.order_status(district.w_id)),
+            Kind::Delivery => Input::Delivery(self.delivery(district.w_id)),
+            Kind::StockLevel => Input::StockLevel(self.stock_level(district)),
         }
     }
 
-    /// New-Order at a warehouse.
+    /// Draws the input of a New-Order at a warehouse.
     pub fn new_order(&mut self, w_id: u32) -> NewOrder {
-        let place = self.district_of(w_id);
+        let district = self.random_district(w_id);
         let c_id = self.customer.draw(&mut self.rng);
         let count = self.rng.u32(5..=15);
         let mut lines: Vec<Line> = (0..count).map(|_| self.line(w_id)).collect();
@@ -187,7 +177,11 @@ impl Inputs {
         {
             last.i_id = UNUSED_ITEM; // §2.4.1.4
         }
-        NewOrder { place, c_id, lines }
+        NewOrder {
+            district,
+            c_id,
+            lines,
+        }
     }
 
     fn line(&mut self, w_id: u32) -> Line {
@@ -205,35 +199,35 @@ impl Inputs {
         }
     }
 
-    /// Payment at a warehouse.
+    /// Draws the input of a Payment at a warehouse.
     pub fn payment(&mut self, w_id: u32) -> Payment {
-        let place = self.district_of(w_id);
+        let district = self.random_district(w_id);
         let is_remote = self.rng.u32(1..=100) > 85; // §2.5.1.2
         let home = if is_remote {
             let elsewhere = self.another_warehouse(w_id);
-            self.district_of(elsewhere)
+            self.random_district(elsewhere)
         } else {
-            place
+            district
         };
-        let customer = self.by_name_or_number();
+        let customer = self.by_name_or_id();
         let amount_cents = self.rng.u32(100..=500_000);
         Payment {
-            place,
+            district,
             home,
             customer,
             amount_cents,
         }
     }
 
-    /// Order-Status at a warehouse.
+    /// Draws the input of an Order-Status at a warehouse.
     pub fn order_status(&mut self, w_id: u32) -> OrderStatus {
         OrderStatus {
-            place: self.district_of(w_id),
-            customer: self.by_name_or_number(),
+            district: self.random_district(w_id),
+            customer: self.by_name_or_id(),
         }
     }
 
-    /// Delivery at a warehouse.
+    /// Draws the input of a Delivery at a warehouse.
     pub fn delivery(&mut self, w_id: u32) -> Delivery {
         Delivery {
             w_id,
@@ -241,22 +235,23 @@ impl Inputs {
         }
     }
 
-    /// Stock-Level at a terminal's own place, which stays the same (§2.8.1.1).
-    pub fn stock_level(&mut self, place: Place) -> StockLevel {
+    /// Draws the input of a Stock-Level at a terminal's home district, which stays the same
+    /// (§2.8.1.1).
+    pub fn stock_level(&mut self, district: DistrictKey) -> StockLevel {
         StockLevel {
-            place,
+            district,
             threshold: self.rng.u32(10..=20),
         }
     }
 
-    fn district_of(&mut self, w_id: u32) -> Place {
-        Place {
+    fn random_district(&mut self, w_id: u32) -> DistrictKey {
+        DistrictKey {
             w_id,
             d_id: self.rng.u32(1..=DISTRICTS),
         }
     }
 
-    /// Any warehouse but this one, which stands for itself when there is no other.
+    /// Draws any other warehouse; the same one if there is no other.
     fn another_warehouse(&mut self, w_id: u32) -> u32 {
         if self.warehouses == 1 {
             return w_id;
@@ -265,8 +260,8 @@ impl Inputs {
         if other < w_id { other } else { other + 1 }
     }
 
-    /// By last name in 60 of 100 (§2.5.1.2, §2.6.1.2).
-    fn by_name_or_number(&mut self) -> Customer {
+    /// Selects by last name in 60 of 100 (§2.5.1.2, §2.6.1.2).
+    fn by_name_or_id(&mut self) -> Customer {
         if self.rng.u32(1..=100) <= 60 {
             Customer::LastName(last_name(self.last_name.draw(&mut self.rng)))
         } else {
@@ -297,7 +292,7 @@ mod tests {
 
     /// The bounds are those of §5.5.1.5.
     #[test]
-    fn orders_are_as_a_valid_run_needs_them() {
+    fn new_orders_are_within_the_bounds_of_a_valid_run() {
         let mut inputs = inputs(5);
         let orders: Vec<NewOrder> = (0..200_000).map(|_| inputs.new_order(3)).collect();
         let rollbacks = orders.iter().filter(|order| order.is_rollback()).count();
@@ -327,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn payments_are_as_a_valid_run_needs_them() {
+    fn payments_are_within_the_bounds_of_a_valid_run() {
         let mut inputs = inputs(4);
         let payments: Vec<Payment> = (0..200_000).map(|_| inputs.payment(4)).collect();
         let away = |p: &&Payment| p.home.w_id != 4;
@@ -337,7 +332,7 @@ mod tests {
             payments
                 .iter()
                 .filter(|p| p.home.w_id == 4)
-                .all(|p| p.home == p.place)
+                .all(|p| p.home == p.district)
         );
         let named = |p: &&Payment| matches!(p.customer, Customer::LastName(_));
         let by_name = payments.iter().filter(named).count();
@@ -354,22 +349,22 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_keeps_to_its_ranges() {
+    fn the_other_inputs_are_within_their_ranges() {
         let mut inputs = inputs(2);
-        let place = Place { w_id: 2, d_id: 9 };
+        let district = DistrictKey { w_id: 2, d_id: 9 };
         for _ in 0..2000 {
             assert!((1..=10).contains(&inputs.delivery(2).carrier_id));
-            let stock = inputs.stock_level(place);
-            assert_eq!(stock.place, place);
+            let stock = inputs.stock_level(district);
+            assert_eq!(stock.district, district);
             assert!((10..=20).contains(&stock.threshold));
             let status = inputs.order_status(2);
-            assert_eq!(status.place.w_id, 2);
-            assert!((1..=10).contains(&status.place.d_id));
+            assert_eq!(status.district.w_id, 2);
+            assert!((1..=10).contains(&status.district.d_id));
         }
     }
 
     #[test]
-    fn a_lone_warehouse_has_no_other() {
+    fn a_single_warehouse_supplies_itself() {
         let mut inputs = inputs(1);
         assert!((0..1000).all(|_| inputs.new_order(1).is_all_local()));
         assert!((0..1000).all(|_| inputs.payment(1).home.w_id == 1));

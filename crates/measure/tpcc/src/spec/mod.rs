@@ -1,5 +1,4 @@
-//! What TPC-C 5.11 says, without any database: random numbers, texts, inputs, the mix of
-//! transactions, times.
+//! TPC-C 5.11 without a database: random numbers, texts, inputs, the transaction mix, and times.
 
 pub mod deck;
 pub mod inputs;
@@ -9,11 +8,11 @@ pub mod timing;
 
 /// Rows of ITEM (§4.3.3.1).
 pub const ITEMS: u32 = 100_000;
-/// Districts of a warehouse.
+/// Rows of DISTRICT per warehouse.
 pub const DISTRICTS: u32 = 10;
-/// Customers of a district.
+/// Rows of CUSTOMER per district.
 pub const CUSTOMERS: u32 = 3000;
-/// Orders of a district after the load, one for each customer.
+/// Orders per district after the load, one for each customer.
 pub const ORDERS: u32 = 3000;
-/// The first order of a district that is not delivered after the load (O_ID).
+/// O_ID of the first order of a district that is undelivered after the load.
 pub const FIRST_UNDELIVERED: u32 = 2101;

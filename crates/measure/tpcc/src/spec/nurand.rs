@@ -1,8 +1,8 @@
-//! NURand, the non-uniform random numbers of TPC-C §2.1.6, and its constants.
+//! NURand, the non-uniform random numbers of TPC-C §2.1.6, and their constants.
 
 use fastrand::Rng;
 
-/// One field's distribution: `NURand(A, x, y)` with its constant C.
+/// The distribution of one field: `NURand(A, x, y)` with its constant C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NuRand {
     a: u32,
@@ -12,7 +12,7 @@ pub struct NuRand {
 }
 
 impl NuRand {
-    /// C_LAST when a customer is chosen by name: the number of a name, 0 to 999.
+    /// The number of a C_LAST, from 0 to 999, when a customer is chosen by name.
     #[must_use]
     pub fn last_name(c: u32) -> Self {
         Self {
@@ -23,7 +23,7 @@ impl NuRand {
         }
     }
 
-    /// C_ID, 1 to 3000.
+    /// C_ID, from 1 to 3000.
     #[must_use]
     pub fn customer(c: u32) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl NuRand {
         }
     }
 
-    /// OL_I_ID, 1 to 100000.
+    /// OL_I_ID, from 1 to 100000.
     #[must_use]
     pub fn item(c: u32) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl NuRand {
         }
     }
 
-    /// The next number, from x to y.
+    /// Draws a number from x to y.
     pub fn draw(&self, rng: &mut Rng) -> u32 {
         let Self { a, x, y, c } = *self;
         let mixed = rng.u32(0..=a) | rng.u32(x..=y);
@@ -53,19 +53,19 @@ impl NuRand {
     }
 }
 
-/// The constants of the three fields. All terminals of a run use the same ones (§2.1.6).
+/// The constants C of the three fields. All terminals of a run use the same ones (§2.1.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constants {
-    /// C for C_LAST, 0 to 255.
+    /// For C_LAST, from 0 to 255.
     pub last_name: u32,
-    /// C for C_ID, 0 to 1023.
+    /// For C_ID, from 0 to 1023.
     pub customer: u32,
-    /// C for OL_I_ID, 0 to 8191.
+    /// For OL_I_ID, from 0 to 8191.
     pub item: u32,
 }
 
 impl Constants {
-    /// Those of a load, drawn at random; the database keeps them for runs to come.
+    /// Draws the constants of a load (C-Load); the database stores them for later runs.
     pub fn of_load(rng: &mut Rng) -> Self {
         Self {
             last_name: rng.u32(0..=255),
@@ -74,8 +74,9 @@ impl Constants {
         }
     }
 
-    /// Those of a run on a database that was loaded with `self`: C-Run for C_LAST differs from
-    /// C-Load by 65 to 119, but not by 96 or 112 (§2.1.6.1). Each of a load in its range has such ones.
+    /// Draws the constants of a run (C-Run) on a database that was loaded with `self`. For C_LAST
+    /// they differ by 65 to 119, but not by 96 or 112 (§2.1.6.1). Such a constant exists for each
+    /// C-Load.
     #[must_use]
     pub fn of_run(self, rng: &mut Rng) -> Self {
         loop {
@@ -87,7 +88,7 @@ impl Constants {
     }
 }
 
-/// Whether a run may use this C for C_LAST after that load (§2.1.6.1).
+/// Whether a run may use C `run` for C_LAST after a load with C `load` (§2.1.6.1).
 #[must_use]
 pub fn may_run(load: u32, run: u32) -> bool {
     let delta = run.abs_diff(load);
@@ -118,8 +119,8 @@ mod tests {
         }
     }
 
-    /// With A = 1 and the range 0 to 3, the OR of a coin and a number of two bits is 1 or 3 three
-    /// times of four: once for each number that has the lowest bit, and half the time for the others.
+    /// With A = 1 and the range 0 to 3, one random bit is ORed with a number of two bits. 1 and 3,
+    /// which have the lowest bit, are three times as likely as 0 and 2.
     #[test]
     fn the_or_makes_some_numbers_more_likely() {
         let mut rng = rng();
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_use_another_constant_than_the_load_as_the_clause_says() {
+    fn the_constants_of_a_run_differ_from_those_of_the_load_by_the_rule() {
         let mut rng = rng();
         for last_name in 0..=255 {
             let load = Constants {

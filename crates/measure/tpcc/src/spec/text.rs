@@ -5,23 +5,23 @@ use fastrand::Rng;
 const SYLLABLES: [&str; 10] = [
     "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING",
 ];
-/// Letters and digits of an a-string; the clause asks for at least 26 lower case, 26 upper case
+/// Characters of an a-string. §4.3.2.2 asks for at least 26 lower case letters, 26 upper case
 /// letters and the digits.
 const ALPHANUMERIC: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const ORIGINAL: &str = "ORIGINAL";
 
-/// C_LAST of a number from 0 to 999 (§4.3.2.3).
+/// C_LAST for a number from 0 to 999 (§4.3.2.3).
 #[must_use]
 pub fn last_name(number: u32) -> String {
     let digits = [number / 100 % 10, number / 10 % 10, number % 10];
     digits.map(|digit| SYLLABLES[digit as usize]).concat()
 }
 
-/// Appends letters and digits, as many as `length` allows (§4.3.2.2, "random a-string").
+/// Appends a random a-string (§4.3.2.2) with a length drawn from `length`.
 pub fn push_a_string(out: &mut String, rng: &mut Rng, length: std::ops::RangeInclusive<usize>) {
     let mut left = rng.usize(length);
-    // A load draws some fifty million letters for each warehouse: four from one random number, each
-    // as likely as the others but for one part in a thousand.
+    // A load draws some fifty million characters per warehouse. Four come from one 64-bit number,
+    // and none is more likely than another by more than one part in a thousand.
     while left > 0 {
         let drawn = rng.u64(..);
         for lane in 0..left.min(4) {
@@ -33,27 +33,27 @@ pub fn push_a_string(out: &mut String, rng: &mut Rng, length: std::ops::RangeInc
     }
 }
 
-/// Letters and digits.
+/// A random a-string (§4.3.2.2) with a length drawn from `length`.
 pub fn a_string(rng: &mut Rng, length: std::ops::RangeInclusive<usize>) -> String {
     let mut out = String::with_capacity(*length.end());
     push_a_string(&mut out, rng, length);
     out
 }
 
-/// Digits (§4.3.2.2, "random n-string").
+/// A random n-string: `length` digits (§4.3.2.2).
 pub fn n_string(rng: &mut Rng, length: usize) -> String {
     (0..length)
         .map(|_| char::from(b'0' + rng.u8(0..10)))
         .collect()
 }
 
-/// W_ZIP, D_ZIP, C_ZIP: four digits and `11111` (§4.3.2.7).
+/// W_ZIP, D_ZIP or C_ZIP: four random digits, then `11111` (§4.3.2.7).
 pub fn zip(rng: &mut Rng) -> String {
     n_string(rng, 4) + "11111"
 }
 
-/// I_DATA, S_DATA: an a-string of 26 to 50; one that is chosen holds `ORIGINAL` somewhere
-/// (§4.3.3.1).
+/// I_DATA or S_DATA: an a-string of 26 to 50 characters. With `is_original` it contains `ORIGINAL`
+/// at a random position (§4.3.3.1).
 pub fn brand_data(rng: &mut Rng, is_original: bool) -> String {
     let mut data = a_string(rng, 26..=50);
     if is_original {
@@ -63,8 +63,8 @@ pub fn brand_data(rng: &mut Rng, is_original: bool) -> String {
     data
 }
 
-/// Chooses exactly one in ten rows at random, in one pass over them (§4.3.3.1). A coin for each
-/// row would miss the share by more than its twentieth now and then.
+/// Chooses exactly one in ten rows at random, in one pass (§4.3.3.1). Independent draws would
+/// occasionally miss that share by more than the allowed twentieth.
 #[derive(Debug, Clone, Copy)]
 pub struct Tenth {
     rows_left: u32,
@@ -72,7 +72,7 @@ pub struct Tenth {
 }
 
 impl Tenth {
-    /// Of so many rows.
+    /// A choice among `rows` rows.
     #[must_use]
     pub fn of(rows: u32) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl Tenth {
         }
     }
 
-    /// Whether the next row is chosen.
+    /// Whether the next row is chosen. Call it once per row.
     pub fn chooses(&mut self, rng: &mut Rng) -> bool {
         let chosen = rng.u32(0..self.rows_left.max(1)) < self.chosen_left;
         self.rows_left = self.rows_left.saturating_sub(1);
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_made_of_the_clauses_syllables() {
+    fn last_names_consist_of_the_syllables_of_the_clause() {
         assert_eq!(last_name(0), "BARBARBAR");
         assert_eq!(last_name(371), "PRICALLYOUGHT");
         assert_eq!(last_name(40), "BARPRESBAR");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_have_the_lengths_and_letters_that_were_asked_for() {
+    fn strings_have_the_wanted_lengths_and_characters() {
         let mut rng = Rng::with_seed(1);
         let lengths: Vec<usize> = (0..500).map(|_| a_string(&mut rng, 8..=16).len()).collect();
         assert_eq!(
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_original_says_so_somewhere_and_is_no_longer_for_it() {
+    fn original_replaces_characters_at_a_random_position() {
         let mut rng = Rng::with_seed(2);
         let all: Vec<String> = (0..5000).map(|_| brand_data(&mut rng, true)).collect();
         assert!(all.iter().all(|data| (26..=50).contains(&data.len())));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_one_in_ten_is_chosen_and_none_is_likelier() {
+    fn exactly_one_in_ten_is_chosen_and_all_are_equally_likely() {
         let mut rng = Rng::with_seed(3);
         let mut counts = [0u32; 30];
         for _ in 0..10_000 {

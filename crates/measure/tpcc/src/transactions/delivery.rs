@@ -1,22 +1,22 @@
-//! Delivery (§2.7.4.2): the oldest order of each district, all in one transaction.
+//! Delivery (§2.7.4.2): delivers the oldest order of each district, in one transaction.
 
-use super::{Outcome, Work, int};
+use super::{Outcome, Transaction, int};
 use crate::db::SqlError;
 use crate::db::statement::Statement;
 use crate::db::value::{Decimal, Value};
 use crate::spec::DISTRICTS;
-use crate::spec::inputs::{Delivery, Place};
+use crate::spec::inputs::{Delivery, DistrictKey};
 
-/// How often an order may be taken by somebody else before we take one.
-const MAX_TRIES: u32 = 100;
+/// Attempts to take an order of a district before the transaction is given up as a conflict.
+const MAX_ATTEMPTS: u32 = 100;
 
-impl Work<'_> {
+impl Transaction<'_> {
     pub(super) fn delivery(&mut self, input: Delivery) -> Result<Outcome, SqlError> {
         let (w_id, mut orders) = (input.w_id, Vec::with_capacity(DISTRICTS as usize));
         for d_id in 1..=DISTRICTS {
-            let place = Place { w_id, d_id };
-            if let Some(o_id) = self.take_oldest(place)? {
-                self.deliver(place, o_id, input.carrier_id)?;
+            let district = DistrictKey { w_id, d_id };
+            if let Some(o_id) = self.take_oldest(district)? {
+                self.deliver(district, o_id, input.carrier_id)?;
                 orders.push((d_id, o_id));
             }
         }
@@ -24,10 +24,11 @@ impl Work<'_> {
         Ok(Outcome::Delivered { orders, skipped })
     }
 
-    /// Whoever deletes the oldest one has it; `None` when none waits.
-    fn take_oldest(&mut self, place: Place) -> Result<Option<u32>, SqlError> {
-        let (w_id, d_id) = (int(place.w_id), int(place.d_id));
-        for _ in 0..MAX_TRIES {
+    /// Deletes the oldest undelivered order; the session that succeeds delivers it. `None`
+    /// if there is none.
+    fn take_oldest(&mut self, district: DistrictKey) -> Result<Option<u32>, SqlError> {
+        let (w_id, d_id) = (int(district.w_id), int(district.d_id));
+        for _ in 0..MAX_ATTEMPTS {
             if self.send(Statement::DeliverOldest, &[w_id, d_id])? == 0 {
                 return Ok(None);
             }
@@ -37,12 +38,20 @@ impl Work<'_> {
             }
         }
         Err(SqlError::Conflict {
-            said: format!("others took the oldest order of {place:?} {MAX_TRIES} times"),
+            said: format!(
+                "other transactions took the oldest order of warehouse {}, district {} {MAX_ATTEMPTS} times",
+                district.w_id, district.d_id
+            ),
         })
     }
 
-    fn deliver(&mut self, place: Place, o_id: u32, carrier_id: u32) -> Result<(), SqlError> {
-        let order = [int(place.w_id), int(place.d_id), int(o_id)];
+    fn deliver(
+        &mut self,
+        district: DistrictKey,
+        o_id: u32,
+        carrier_id: u32,
+    ) -> Result<(), SqlError> {
+        let order = [int(district.w_id), int(district.d_id), int(o_id)];
         let [w_id, d_id, o] = order;
         self.send_for_one(Statement::DeliverOrder, &[int(carrier_id), w_id, d_id, o])?;
         self.send_for_one(Statement::DeliverWhose, &order)?;

@@ -1,8 +1,8 @@
 //! The five transactions (TPC-C §2.4 to §2.8), statement by statement.
 //!
-//! A [`Performer`] works on one session. What it returns has been committed, or was rolled back as
-//! its input demands; after an error the transaction is undone. Deliberately absent: retries and
-//! times (`driver`), and the screens of §2.4.3: what they would show is read, and not drawn.
+//! A [`Performer`] works on one session. A transaction with an outcome was committed, or
+//! rolled back as its input demands; after an error it was undone. Deliberately absent:
+//! retries and pacing (`driver`), and the screens of §2.4.3: their data are read and not displayed.
 
 mod customer;
 mod delivery;
@@ -17,30 +17,30 @@ use crate::db::value::Value;
 use crate::db::{Session, SqlError};
 use crate::spec::inputs::Input;
 
-/// Performs transactions. Its buffers are used again and again.
+/// Performs transactions, and reuses its buffers for each of them.
 #[derive(Debug, Default)]
 pub struct Performer {
     rows: Rows,
 }
 
-/// How a transaction ended.
+/// The outcome of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is committed.
     Committed,
-    /// A New-Order with an unused item did all its work and undid it (§2.4.2.3): done, too.
+    /// A New-Order with an unused item did all its work and undid it (§2.4.2.3); it counts
+    /// as done.
     RolledBack,
-    /// A Delivery is committed.
+    /// A Delivery was committed.
     Delivered {
-        /// District and order, in the order of the districts.
+        /// D_ID and O_ID of each delivered order, by D_ID.
         orders: Vec<(u32, u32)>,
-        /// Districts in which nothing waited (§2.7.4.2).
+        /// Number of districts without an undelivered order (§2.7.4.2).
         skipped: u32,
     },
 }
 
-/// A transaction at work: a session, the buffer of its answers, and the transaction's date.
-struct Work<'a> {
+/// A transaction in progress: a session, a buffer for its answers, and the transaction's date.
+struct Transaction<'a> {
     session: &'a mut dyn Session,
     rows: &'a mut Rows,
     now: i64,
@@ -50,7 +50,7 @@ impl Performer {
     /// Performs a transaction; `now` is its date, as in [`Value::Time`].
     ///
     /// # Errors
-    /// [`SqlError`]; the transaction is undone then, or the session is lost.
+    /// Any [`SqlError`]. The transaction is undone, or the session is lost.
     pub fn perform(
         &mut self,
         session: &mut dyn Session,
@@ -58,39 +58,39 @@ impl Performer {
         now: i64,
     ) -> Result<Outcome, SqlError> {
         let rows = &mut self.rows;
-        let mut work = Work { session, rows, now };
+        let mut transaction = Transaction { session, rows, now };
         let done = match input {
-            Input::NewOrder(input) => work.new_order(input),
-            Input::Payment(input) => work.payment(input),
-            Input::OrderStatus(input) => work.order_status(input),
-            Input::Delivery(input) => work.delivery(*input),
-            Input::StockLevel(input) => work.stock_level(*input),
+            Input::NewOrder(input) => transaction.new_order(input),
+            Input::Payment(input) => transaction.payment(input),
+            Input::OrderStatus(input) => transaction.order_status(input),
+            Input::Delivery(input) => transaction.delivery(*input),
+            Input::StockLevel(input) => transaction.stock_level(*input),
         };
         let ended = match done {
             Ok(Outcome::RolledBack) => return session.rollback().map(|()| Outcome::RolledBack),
             Ok(outcome) => session.commit().map(|()| outcome),
             Err(error) => Err(error),
         };
-        // A commit that is refused may leave the transaction open, and the next one would keep it.
-        ended.map_err(|error| undone(session, hinted(error)))
+        // After a failed commit the transaction may still be open; the next one would continue it.
+        ended.map_err(|error| rolled_back(session, with_advice(error)))
     }
 }
 
-/// Answers that no complete database gives say what to do.
-fn hinted(error: SqlError) -> SqlError {
+/// Adds advice to errors that occur only on an incomplete database.
+fn with_advice(error: SqlError) -> SqlError {
     match error {
         SqlError::Unexpected { what } => SqlError::Unexpected {
             what: format!(
-                "{what}: is the database fully loaded, and does warehouses= fit? `saiga bench tpcc \
-                 check` tells"
+                "{what}; the database may be incomplete, or warehouses= wrong: run `saiga bench tpcc check`"
             ),
         },
         SqlError::Conflict { .. } | SqlError::Lost { .. } | SqlError::Refused { .. } => error,
     }
 }
 
-/// What went wrong first, unless even undoing it fails: then the session is lost.
-fn undone(session: &mut dyn Session, error: SqlError) -> SqlError {
+/// Rolls back, and returns `error`. If the rollback fails, its error is returned: the session is
+/// lost.
+fn rolled_back(session: &mut dyn Session, error: SqlError) -> SqlError {
     if matches!(error, SqlError::Lost { .. }) {
         return error;
     }
@@ -100,13 +100,13 @@ fn undone(session: &mut dyn Session, error: SqlError) -> SqlError {
     }
 }
 
-impl Work<'_> {
-    /// Sends a statement; its answer is in `rows`.
+impl Transaction<'_> {
+    /// Sends a statement and stores its answer in `rows`. Returns the number of rows.
     fn send(&mut self, statement: Statement, params: &[Value<'_>]) -> Result<u64, SqlError> {
         self.session.execute(statement, params, self.rows)
     }
 
-    /// Sends a statement that must find, or change, exactly one row.
+    /// Sends a statement that must find or change exactly one row.
     fn send_for_one(&mut self, statement: Statement, params: &[Value<'_>]) -> Result<(), SqlError> {
         match self.send(statement, params)? {
             1 => Ok(()),
@@ -114,7 +114,7 @@ impl Work<'_> {
         }
     }
 
-    /// Sends the rows of a batch, each of which must change exactly one.
+    /// Sends a batch, each element of which must change exactly one row.
     fn send_batch(&mut self, statement: Statement, params: &[Value<'_>]) -> Result<(), SqlError> {
         let wanted = (params.len() / statement.params()) as u64;
         match self.session.batch(statement, params)? {
@@ -123,7 +123,7 @@ impl Work<'_> {
         }
     }
 
-    /// An identifier that a statement found.
+    /// An identifier in the first row of the answer.
     fn id(&self, column: usize) -> Result<u32, SqlError> {
         let value = self.rows.int(0, column)?;
         u32::try_from(value).map_err(|_| SqlError::Unexpected {
@@ -134,7 +134,7 @@ impl Work<'_> {
 
 fn unexpected(statement: Statement, params: &[Value<'_>], count: u64, wanted: &str) -> SqlError {
     SqlError::Unexpected {
-        what: format!("{statement:?} with {params:?} concerned {count} rows, not {wanted}"),
+        what: format!("{statement:?} with {params:?} found or changed {count} rows, not {wanted}"),
     }
 }
 
@@ -148,17 +148,17 @@ mod tests {
     use crate::db::Server;
     use crate::population::Sink;
     use crate::props::Engine;
-    use crate::spec::inputs::{Place, StockLevel};
+    use crate::spec::inputs::{DistrictKey, StockLevel};
     use crate::table::Table;
 
-    /// Answers every statement with one row, and refuses to commit.
-    struct Full {
+    /// A session that answers every statement with one row and refuses to commit.
+    struct FailingCommit {
         server: Server,
         answer: &'static str,
         said: Vec<&'static str>,
     }
 
-    impl Full {
+    impl FailingCommit {
         fn answering(answer: &'static str) -> Self {
             Self {
                 server: Server {
@@ -173,14 +173,14 @@ mod tests {
 
         fn asked_for_low_stock(&mut self) -> Result<Outcome, SqlError> {
             let input = Input::StockLevel(StockLevel {
-                place: Place { w_id: 1, d_id: 1 },
+                district: DistrictKey { w_id: 1, d_id: 1 },
                 threshold: 10,
             });
             Performer::default().perform(self, &input, 0)
         }
     }
 
-    impl Session for Full {
+    impl Session for FailingCommit {
         fn server(&self) -> &Server {
             &self.server
         }
@@ -227,16 +227,16 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_committed_is_undone() {
-        let mut session = Full::answering("1");
+    fn a_transaction_whose_commit_fails_is_rolled_back() {
+        let mut session = FailingCommit::answering("1");
         let ended = session.asked_for_low_stock();
         assert!(matches!(ended, Err(SqlError::Conflict { .. })), "{ended:?}");
         assert_eq!(session.said, ["commit", "rollback"]);
     }
     #[test]
-    fn answers_of_half_a_database_name_the_way_out() {
-        let ended = Full::answering("").asked_for_low_stock();
+    fn an_error_of_an_incomplete_database_names_the_check() {
+        let ended = FailingCommit::answering("").asked_for_low_stock();
         let said = ended.unwrap_err().to_string();
-        assert!(said.contains("`saiga bench tpcc check` tells"), "{said}");
+        assert!(said.contains("run `saiga bench tpcc check`"), "{said}");
     }
 }

@@ -1,43 +1,43 @@
 //! New-Order (§2.4.2.2).
 //!
-//! Lines are worked on in the order of their stock, so that two orders cannot wait for each other
-//! (§2.4.2 leaves the order free); the one without an item comes last, because all other work is
-//! to be done before it is undone (§2.4.2.3). Stocks and lines are written as two batches, as
-//! BenchmarkSQL does. Where two lines take from one stock the second one sees what the first
-//! one left, which BenchmarkSQL forgets.
+//! Order lines are processed in the order of their stock keys, so that two orders cannot deadlock
+//! (§2.4.2 leaves the order free). The line with an unused item comes last, because all other
+//! work must be done before the rollback (§2.4.2.3). Stock updates and order lines are
+//! written as two batches, as in BenchmarkSQL. If two lines take from the same stock, the second
+//! one uses the quantity that the first one left; BenchmarkSQL does not.
 
-use super::{Outcome, Work, int, unexpected};
+use super::{Outcome, Transaction, int, unexpected};
 use crate::db::SqlError;
 use crate::db::statement::Statement;
 use crate::db::value::{Decimal, Value};
-use crate::spec::inputs::{Line, NewOrder, Place, UNUSED_ITEM};
+use crate::spec::inputs::{DistrictKey, Line, NewOrder, UNUSED_ITEM};
 
-/// A line with what was found for it.
+/// An order line with the values that were read for it.
 #[derive(Debug, Clone, Copy)]
-struct Found {
-    /// OL_NUMBER, its place in the input from one.
+struct PricedLine {
+    /// OL_NUMBER: position in the input, from 1.
     number: u32,
     line: Line,
-    /// S_QUANTITY, when it is taken.
+    /// S_QUANTITY after this line.
     left: i64,
     amount_cents: i64,
-    /// S_DIST_xx, where it lies among all of them.
+    /// Range of S_DIST_xx in the buffer of all texts.
     dist: (usize, usize),
 }
 
-/// The first S_DIST_xx of [`Statement::OrderStock`].
+/// Column of S_DIST_01 in the answer of [`Statement::OrderStock`].
 const DIST_01: usize = 2;
 
-impl Work<'_> {
+impl Transaction<'_> {
     pub(super) fn new_order(&mut self, input: &NewOrder) -> Result<Outcome, SqlError> {
         let o_id = self.open_order(input)?;
         let (mut all, mut texts) = (Vec::with_capacity(input.lines.len()), String::new());
         for (number, line) in in_order_of_stock(&input.lines) {
             let left = all.last().and_then(|before| left_by(before, line));
-            all.extend(self.find(input.place, number, line, left, &mut texts)?);
+            all.extend(self.find(input.district, number, line, left, &mut texts)?);
         }
-        self.take_from_stock(input.place, &all)?;
-        self.write_lines(input.place, o_id, &all, &texts)?;
+        self.take_from_stock(input.district, &all)?;
+        self.write_lines(input.district, o_id, &all, &texts)?;
         if all.len() == input.lines.len() {
             Ok(Outcome::Committed)
         } else {
@@ -45,18 +45,18 @@ impl Work<'_> {
         }
     }
 
-    /// Gives the order its number and enters it.
+    /// Inserts the order and returns its number.
     fn open_order(&mut self, input: &NewOrder) -> Result<u32, SqlError> {
-        let Place { w_id, d_id } = input.place;
-        let place = [int(w_id), int(d_id)];
+        let DistrictKey { w_id, d_id } = input.district;
+        let key = [int(w_id), int(d_id)];
         let c_id = int(input.c_id);
-        self.send_for_one(Statement::OrderCustomer, &[place[0], place[1], c_id])?;
-        self.send_for_one(Statement::OrderDistrict, &place)?;
+        self.send_for_one(Statement::OrderCustomer, &[key[0], key[1], c_id])?;
+        self.send_for_one(Statement::OrderDistrict, &key)?;
         let o_id = self.id(1)?;
-        self.send_for_one(Statement::OrderNextId, &place)?;
+        self.send_for_one(Statement::OrderNextId, &key)?;
         let order = [
-            place[0],
-            place[1],
+            key[0],
+            key[1],
             int(o_id),
             c_id,
             Value::Time(self.now),
@@ -68,19 +68,20 @@ impl Work<'_> {
         Ok(o_id)
     }
 
-    /// Item and stock of a line; `None` when its item is the unused one. `left` is what the line
-    /// before leaves of the same stock. The district's text goes behind `texts`.
+    /// Reads item and stock of a line; `None` if it has the unused item. `left` is the quantity
+    /// that the previous line left in the same stock. S_DIST_xx is appended to `texts`.
     fn find(
         &mut self,
-        place: Place,
+        district: DistrictKey,
         number: u32,
         line: Line,
         left: Option<i64>,
         texts: &mut String,
-    ) -> Result<Option<Found>, SqlError> {
+    ) -> Result<Option<PricedLine>, SqlError> {
         let item = [int(line.i_id)];
         if line.i_id == UNUSED_ITEM {
-            // An item that is missing otherwise would make the rollback look as if it were wanted.
+            // If another item were missing, the order would be rolled back as if its input demanded
+            // it.
             return match self.send(Statement::OrderItem, &item)? {
                 0 => Ok(None),
                 count => Err(unexpected(Statement::OrderItem, &item, count, "none")),
@@ -94,26 +95,30 @@ impl Work<'_> {
         )?;
         let stock = left.map_or_else(|| self.rows.int(0, 0), Ok)?;
         let from = texts.len();
-        texts.push_str(self.rows.text(0, DIST_01 + place.d_id as usize - 1)?);
-        Ok(Some(Found {
+        texts.push_str(self.rows.text(0, DIST_01 + district.d_id as usize - 1)?);
+        Ok(Some(PricedLine {
             number,
             line,
-            left: after(stock, i64::from(line.quantity)),
+            left: quantity_after(stock, i64::from(line.quantity)),
             amount_cents: price_cents * i64::from(line.quantity),
             dist: (from, texts.len()),
         }))
     }
 
-    fn take_from_stock(&mut self, place: Place, all: &[Found]) -> Result<(), SqlError> {
-        let update = |found: &Found| {
+    fn take_from_stock(
+        &mut self,
+        district: DistrictKey,
+        all: &[PricedLine],
+    ) -> Result<(), SqlError> {
+        let update = |priced: &PricedLine| {
             let Line {
                 i_id,
                 supply_w_id,
                 quantity,
-            } = found.line;
-            let is_remote = u32::from(supply_w_id != place.w_id);
+            } = priced.line;
+            let is_remote = u32::from(supply_w_id != district.w_id);
             [
-                Value::Int(found.left),
+                Value::Int(priced.left),
                 int(quantity),
                 int(is_remote),
                 int(supply_w_id),
@@ -126,27 +131,27 @@ impl Work<'_> {
 
     fn write_lines(
         &mut self,
-        place: Place,
+        district: DistrictKey,
         o_id: u32,
-        all: &[Found],
+        all: &[PricedLine],
         texts: &str,
     ) -> Result<(), SqlError> {
-        let insert = |found: &Found| {
+        let insert = |priced: &PricedLine| {
             let Line {
                 i_id,
                 supply_w_id,
                 quantity,
-            } = found.line;
+            } = priced.line;
             [
-                int(place.w_id),
-                int(place.d_id),
+                int(district.w_id),
+                int(district.d_id),
                 int(o_id),
-                int(found.number),
+                int(priced.number),
                 int(i_id),
                 int(supply_w_id),
                 int(quantity),
-                Value::Decimal(Decimal::cents(found.amount_cents)),
-                Value::Text(&texts[found.dist.0..found.dist.1]),
+                Value::Decimal(Decimal::cents(priced.amount_cents)),
+                Value::Text(&texts[priced.dist.0..priced.dist.1]),
             ]
         };
         let inserts: Vec<Value<'_>> = all.iter().flat_map(insert).collect();
@@ -154,7 +159,7 @@ impl Work<'_> {
     }
 }
 
-/// Lines with their numbers, by supplying warehouse and item, without an item last.
+/// Lines with their numbers, by supplying warehouse and item; the unused item comes last.
 fn in_order_of_stock(lines: &[Line]) -> Vec<(u32, Line)> {
     let mut all: Vec<(u32, Line)> = (1..).zip(lines.iter().copied()).collect();
     all.sort_by_key(|(number, line)| {
@@ -168,14 +173,14 @@ fn in_order_of_stock(lines: &[Line]) -> Vec<(u32, Line)> {
     all
 }
 
-/// What the line before leaves, when it takes from the same stock.
-fn left_by(before: &Found, line: Line) -> Option<i64> {
+/// The quantity that the previous line left, if both take from the same stock.
+fn left_by(before: &PricedLine, line: Line) -> Option<i64> {
     let same = |of: Line| (of.supply_w_id, of.i_id);
     (same(before.line) == same(line)).then_some(before.left)
 }
 
-/// S_QUANTITY after a line: it stays at ten or more, and 91 are added where it would not.
-fn after(stock: i64, quantity: i64) -> i64 {
+/// S_QUANTITY after a line: if fewer than ten would be left, 91 are added.
+fn quantity_after(stock: i64, quantity: i64) -> i64 {
     if stock >= quantity + 10 {
         stock - quantity
     } else {
@@ -187,14 +192,18 @@ fn after(stock: i64, quantity: i64) -> i64 {
 mod tests {
     use super::*;
 
-    /// §2.4.2.2; BenchmarkSQL adds 91 without taking the quantity.
+    /// §2.4.2.2. BenchmarkSQL adds 91 without subtracting the quantity.
     #[test]
     fn stock_is_filled_up_when_fewer_than_ten_would_be_left() {
         assert_eq!(
-            (after(100, 10), after(20, 10), after(19, 10)),
+            (
+                quantity_after(100, 10),
+                quantity_after(20, 10),
+                quantity_after(19, 10)
+            ),
             (90, 10, 100)
         );
-        assert_eq!((after(10, 1), after(11, 1)), (100, 10));
+        assert_eq!((quantity_after(10, 1), quantity_after(11, 1)), (100, 10));
     }
 
     #[test]

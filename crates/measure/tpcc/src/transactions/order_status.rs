@@ -1,14 +1,14 @@
 //! Order-Status (§2.6.2.2).
 
-use super::{Outcome, Work, int};
+use super::{Outcome, Transaction, int};
 use crate::db::SqlError;
 use crate::db::statement::Statement;
-use crate::spec::inputs::{OrderStatus, Place};
+use crate::spec::inputs::{DistrictKey, OrderStatus};
 
-impl Work<'_> {
+impl Transaction<'_> {
     pub(super) fn order_status(&mut self, input: &OrderStatus) -> Result<Outcome, SqlError> {
-        let Place { w_id, d_id } = input.place;
-        let c_id = self.customer(input.place, &input.customer)?;
+        let DistrictKey { w_id, d_id } = input.district;
+        let c_id = self.customer(input.district, &input.customer)?;
         let customer = [int(w_id), int(d_id), int(c_id)];
         self.send_for_one(Statement::StatusCustomer, &customer)?;
         self.send_for_one(Statement::StatusOrder, &customer)?;

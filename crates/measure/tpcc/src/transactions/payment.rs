@@ -1,29 +1,28 @@
 //! Payment (§2.5.2.2).
 
-use super::{Outcome, Work, int};
+use super::{Outcome, Transaction, int};
 use crate::db::SqlError;
 use crate::db::statement::Statement;
 use crate::db::value::{Decimal, Value};
-use crate::spec::inputs::{Payment, Place};
+use crate::spec::inputs::{DistrictKey, Payment};
 
-/// C_CREDIT of [`Statement::PayCustomer`].
+/// Column of C_CREDIT in the answer of [`Statement::PayCustomer`].
 const CREDIT: usize = 10;
-/// The length of C_DATA.
 const DATA_LENGTH: usize = 500;
 
-impl Work<'_> {
+impl Transaction<'_> {
     pub(super) fn payment(&mut self, input: &Payment) -> Result<Outcome, SqlError> {
         let amount = Value::Decimal(Decimal::cents(i64::from(input.amount_cents)));
-        let data = self.pay_into(input.place, amount)?;
+        let data = self.pay_into(input.district, amount)?;
         let c_id = self.customer(input.home, &input.customer)?;
         self.pay_by(input, c_id, amount)?;
-        let (place, home) = (input.place, input.home);
+        let (district, home) = (input.district, input.home);
         let history = [
             int(c_id),
             int(home.d_id),
             int(home.w_id),
-            int(place.d_id),
-            int(place.w_id),
+            int(district.d_id),
+            int(district.w_id),
             Value::Time(self.now),
             amount,
             Value::Text(&data),
@@ -32,9 +31,9 @@ impl Work<'_> {
         Ok(Outcome::Committed)
     }
 
-    /// Warehouse and district get the money; H_DATA, which is made of their names.
-    fn pay_into(&mut self, place: Place, amount: Value<'_>) -> Result<String, SqlError> {
-        let (w_id, d_id) = (int(place.w_id), int(place.d_id));
+    /// Adds the amount to warehouse and district. Returns H_DATA, which consists of their names.
+    fn pay_into(&mut self, district: DistrictKey, amount: Value<'_>) -> Result<String, SqlError> {
+        let (w_id, d_id) = (int(district.w_id), int(district.d_id));
         self.send_for_one(Statement::PayWarehouse, &[amount, w_id])?;
         self.send_for_one(Statement::PayWarehouseRead, &[w_id])?;
         let mut data = self.rows.text(0, 0)?.to_owned();
@@ -45,9 +44,9 @@ impl Work<'_> {
         Ok(data)
     }
 
-    /// The customer's balance; with bad credit the payment is noted in C_DATA.
+    /// Updates the customer. With bad credit, the payment is recorded in C_DATA.
     fn pay_by(&mut self, input: &Payment, c_id: u32, amount: Value<'_>) -> Result<(), SqlError> {
-        let Place { w_id, d_id } = input.home;
+        let DistrictKey { w_id, d_id } = input.home;
         let customer = [int(w_id), int(d_id), int(c_id)];
         let [w_id, d_id, c] = customer;
         self.send_for_one(Statement::PayCustomer, &customer)?;
@@ -56,21 +55,21 @@ impl Work<'_> {
             return self.send_for_one(Statement::PayCustomerUpdate, &update);
         }
         self.send_for_one(Statement::PayCustomerData, &customer)?;
-        let data = noted(input, c_id, self.rows.text(0, 0)?);
+        let data = with_payment(input, c_id, self.rows.text(0, 0)?);
         let update = [amount, amount, Value::Text(&data), w_id, d_id, c];
         self.send_for_one(Statement::PayCustomerUpdateData, &update)
     }
 }
 
-/// C_DATA with the payment before what was there; the end is cut off. The data are ASCII.
-fn noted(input: &Payment, c_id: u32, before: &str) -> String {
-    let (home, place) = (input.home, input.place);
+/// C_DATA with the payment in front, truncated to its length.
+fn with_payment(input: &Payment, c_id: u32, before: &str) -> String {
+    let (home, district) = (input.home, input.district);
     let mut data = format!(
         "{c_id} {} {} {} {} {} {before}",
         home.d_id,
         home.w_id,
-        place.d_id,
-        place.w_id,
+        district.d_id,
+        district.w_id,
         Decimal::cents(i64::from(input.amount_cents)),
     );
     let end = (0..=DATA_LENGTH)
@@ -88,13 +87,13 @@ mod tests {
     #[test]
     fn a_payment_is_noted_before_the_rest_and_500_characters_stay() {
         let input = Payment {
-            place: Place { w_id: 1, d_id: 2 },
-            home: Place { w_id: 3, d_id: 4 },
+            district: DistrictKey { w_id: 1, d_id: 2 },
+            home: DistrictKey { w_id: 3, d_id: 4 },
             customer: Customer::Id(5),
             amount_cents: 123_405,
         };
-        assert_eq!(noted(&input, 5, "old"), "5 4 3 2 1 1234.05 old");
-        let long = noted(&input, 5, &"x".repeat(500));
+        assert_eq!(with_payment(&input, 5, "old"), "5 4 3 2 1 1234.05 old");
+        let long = with_payment(&input, 5, &"x".repeat(500));
         assert_eq!(long.len(), 500);
         assert!(long.starts_with("5 4 3 2 1 1234.05 x") && long.ends_with('x'));
     }

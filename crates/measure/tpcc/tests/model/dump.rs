@@ -1,16 +1,15 @@
-//! Every row of the model, as a load writes it and as a database shows it.
+//! The rows of the model, as a load writes them and as a database returns them.
 
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::db::value::{Decimal, Stamp};
 use saiga_tpcc::db::{Session, SqlError};
 use saiga_tpcc::population::Sink;
 use saiga_tpcc::props::Engine;
-use saiga_tpcc::spec::inputs::Place;
+use saiga_tpcc::spec::inputs::DistrictKey;
 use saiga_tpcc::table::Table;
 
 use super::{Model, dist_info, district_name, warehouse_name};
 
-/// A value of a row.
 #[derive(Debug, Clone, PartialEq)]
 enum Cell {
     Int(i64),
@@ -31,24 +30,24 @@ fn text(value: &str) -> Cell {
 }
 
 impl Model {
-    /// Loads all of it.
+    /// Loads the model into a database.
     pub(crate) fn load(&self, session: &mut dyn Session) {
         for table in Table::ALL {
             let rows = self.rows(table);
             let mut fill = |sink: &mut dyn Sink<Error = SqlError>| {
                 rows.iter().try_for_each(|row| put(row, sink))
             };
-            session.load(table, &mut fill).expect("it can be loaded");
+            session.load(table, &mut fill).expect("the load succeeds");
         }
     }
 
-    /// Every row in which the database is not as the model.
+    /// The rows in which the database differs from the model.
     pub(crate) fn differences(&self, session: &mut dyn Session) -> Vec<String> {
         let mut all = Vec::new();
         for table in Table::ALL {
             let mut wanted: Vec<String> = self.rows(table).iter().map(|row| shown(row)).collect();
             let mut found = self.found(session, table);
-            // A run's rows of HISTORY get their numbers from the database.
+            // HIST_ID is assigned by the database and not compared.
             let numbered = |line: &String| line.split_once('|').map(|(_, rest)| rest.to_owned());
             if table == Table::History {
                 wanted = wanted.iter().filter_map(numbered).collect();
@@ -79,7 +78,7 @@ impl Model {
             table.name()
         );
         let mut rows = Rows::new();
-        session.run(&sql, &mut rows).expect("it can be read");
+        session.run(&sql, &mut rows).expect("the table can be read");
         let kinds = kinds(&self.rows(table));
         let engine = session.server().engine;
         (0..rows.len())
@@ -106,8 +105,8 @@ impl Model {
             Table::Order => self.order_rows(),
             Table::OrderLine => self.line_rows(),
             Table::NewOrder => {
-                let row = |(place, o_id): &(Place, u32)| {
-                    vec![int(place.w_id), int(place.d_id), int(*o_id)]
+                let row = |(district, o_id): &(DistrictKey, u32)| {
+                    vec![int(district.w_id), int(district.d_id), int(*o_id)]
                 };
                 self.new_orders.iter().map(row).collect()
             }
@@ -138,10 +137,10 @@ impl Model {
 
     fn district_rows(&self) -> Vec<Vec<Cell>> {
         let mut all = Vec::new();
-        for (place, district) in &self.districts {
-            let mut row = vec![int(place.w_id), int(place.d_id)];
+        for (key, district) in &self.districts {
+            let mut row = vec![int(key.w_id), int(key.d_id)];
             row.extend([Dec(district.ytd, 2), Dec(7, 4), int(district.next_o_id)]);
-            row.extend(address(&district_name(*place)));
+            row.extend(address(&district_name(*key)));
             all.push(row);
         }
         all
@@ -160,9 +159,14 @@ impl Model {
 
     fn customer_rows(&self) -> Vec<Vec<Cell>> {
         let mut all = Vec::new();
-        for ((place, c_id), customer) in &self.customers {
+        for ((district, c_id), customer) in &self.customers {
             let credit = if customer.has_bad_credit { "BC" } else { "GC" };
-            let mut row = vec![int(place.w_id), int(place.d_id), int(*c_id), Dec(500, 4)];
+            let mut row = vec![
+                int(district.w_id),
+                int(district.d_id),
+                int(*c_id),
+                Dec(500, 4),
+            ];
             row.extend([text(credit), text(&customer.last), text(&customer.first)]);
             row.extend([
                 Dec(5_000_000, 2),
@@ -181,11 +185,11 @@ impl Model {
     fn history_rows(&self) -> Vec<Vec<Cell>> {
         let mut all = Vec::new();
         for (hist_id, one) in (1..).zip(&self.history) {
-            let (home, place) = (one.home, one.place);
+            let (home, district) = (one.home, one.district);
             let mut row = vec![Int(hist_id), int(one.c_id), int(home.d_id), int(home.w_id)];
             row.extend([
-                int(place.d_id),
-                int(place.w_id),
+                int(district.d_id),
+                int(district.w_id),
                 Time(one.date),
                 Dec(one.amount, 2),
             ]);
@@ -197,15 +201,17 @@ impl Model {
 
     fn order_rows(&self) -> Vec<Vec<Cell>> {
         let mut all = Vec::new();
-        for ((place, o_id), order) in &self.orders {
+        for ((district, o_id), order) in &self.orders {
             let mut row = vec![
-                int(place.w_id),
-                int(place.d_id),
+                int(district.w_id),
+                int(district.d_id),
                 int(*o_id),
                 int(order.c_id),
             ];
             row.push(order.carrier.map_or(Null, int));
-            row.push(int(u32::try_from(order.lines.len()).expect("a few")));
+            row.push(int(
+                u32::try_from(order.lines.len()).expect("the number is small")
+            ));
             row.extend([int(u32::from(order.is_all_local)), Time(order.entered)]);
             all.push(row);
         }
@@ -214,10 +220,15 @@ impl Model {
 
     fn line_rows(&self) -> Vec<Vec<Cell>> {
         let mut all = Vec::new();
-        for ((place, o_id), order) in &self.orders {
+        for ((district, o_id), order) in &self.orders {
             for (number, line) in (1..).zip(&order.lines) {
-                let dist_info = dist_info(line.supply_w_id, line.i_id, place.d_id);
-                let mut row = vec![int(place.w_id), int(place.d_id), int(*o_id), int(number)];
+                let dist_info = dist_info(line.supply_w_id, line.i_id, district.d_id);
+                let mut row = vec![
+                    int(district.w_id),
+                    int(district.d_id),
+                    int(*o_id),
+                    int(number),
+                ];
                 row.extend([int(line.i_id), line.delivered.map_or(Null, Time)]);
                 row.extend([
                     Dec(line.amount, 2),
@@ -250,7 +261,7 @@ fn put(row: &[Cell], sink: &mut dyn Sink<Error = SqlError>) -> Result<(), SqlErr
     sink.end_row()
 }
 
-/// What kind of value each column has: the first row in which it has one tells.
+/// A sample value of each column that shows its type; `Null` if the column has no value.
 fn kinds(rows: &[Vec<Cell>]) -> Vec<Cell> {
     let columns = rows.first().map_or(0, Vec::len);
     let kind = |at: usize| rows.iter().map(|row| &row[at]).find(|cell| **cell != Null);

@@ -1,14 +1,15 @@
-//! Random inputs within the small database.
+//! Random inputs within the small database of the model.
 
 use fastrand::Rng;
 use saiga_tpcc::spec::inputs::{
-    Customer, Delivery, Input, Line, NewOrder, OrderStatus, Payment, Place, StockLevel, UNUSED_ITEM,
+    Customer, Delivery, DistrictKey, Input, Line, NewOrder, OrderStatus, Payment, StockLevel,
+    UNUSED_ITEM,
 };
 
 use super::start::NAMES;
 use super::{CUSTOMERS, DISTRICTS, ITEMS, WAREHOUSES};
 
-/// Makes inputs, the same ones for a seed.
+/// A generator of inputs with a fixed seed.
 #[derive(Debug)]
 pub(crate) struct Script(Rng);
 
@@ -17,7 +18,7 @@ impl Script {
         Self(Rng::with_seed(seed))
     }
 
-    /// Of any transaction.
+    /// The input of a random transaction.
     pub(crate) fn next(&mut self) -> Input {
         match self.0.u32(0..10) {
             0..4 => Input::NewOrder(self.new_order()),
@@ -33,20 +34,20 @@ impl Script {
 
     pub(crate) fn order_status(&mut self) -> OrderStatus {
         OrderStatus {
-            place: self.place(),
+            district: self.district(),
             customer: self.customer(),
         }
     }
 
     pub(crate) fn stock_level(&mut self) -> StockLevel {
         StockLevel {
-            place: self.place(),
+            district: self.district(),
             threshold: self.0.u32(10..=50),
         }
     }
 
     fn new_order(&mut self) -> NewOrder {
-        let (place, c_id) = (self.place(), self.0.u32(1..=CUSTOMERS));
+        let (district, c_id) = (self.district(), self.0.u32(1..=CUSTOMERS));
         let line = |rng: &mut Rng| Line {
             i_id: rng.u32(1..=ITEMS),
             supply_w_id: rng.u32(1..=WAREHOUSES),
@@ -55,27 +56,31 @@ impl Script {
         let count = self.0.u32(5..=15);
         let mut lines: Vec<Line> = (0..count).map(|_| line(&mut self.0)).collect();
         if self.0.u32(0..5) == 0 {
-            // Other lines of this order go to a warehouse of a higher number.
-            *lines.last_mut().expect("it is there") = Line {
+            // Supplied by warehouse 1, so that an order by stock key alone would not put it last.
+            *lines.last_mut().expect("the row exists") = Line {
                 i_id: UNUSED_ITEM,
                 supply_w_id: 1,
                 quantity: 1,
             };
         }
-        NewOrder { place, c_id, lines }
+        NewOrder {
+            district,
+            c_id,
+            lines,
+        }
     }
 
     fn payment(&mut self) -> Payment {
         Payment {
-            place: self.place(),
-            home: self.place(),
+            district: self.district(),
+            home: self.district(),
             customer: self.customer(),
             amount_cents: self.0.u32(100..=500_000),
         }
     }
 
-    fn place(&mut self) -> Place {
-        Place {
+    fn district(&mut self) -> DistrictKey {
+        DistrictKey {
             w_id: self.0.u32(1..=WAREHOUSES),
             d_id: self.0.u32(1..=DISTRICTS),
         }

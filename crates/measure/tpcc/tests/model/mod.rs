@@ -1,8 +1,8 @@
-//! A database in memory, as the specification describes it: an oracle for the real ones.
+//! A model of the database in memory, written from the specification: an oracle for real ones.
 //!
-//! Small (two warehouses, thirty customers in a district, forty items), so that orders meet in the
-//! same stocks, customers share names, and districts run out of orders to deliver. Each
-//! transaction is written from its clause, in the simplest way.
+//! It is small (two warehouses, thirty customers per district, forty items), so that orders use
+//! the same stocks, customers share names, and districts run out of undelivered orders. Each
+//! transaction follows its clause in the simplest way.
 
 mod dump;
 mod inputs;
@@ -11,7 +11,7 @@ mod start;
 use std::collections::{BTreeMap, BTreeSet};
 
 use saiga_tpcc::spec::inputs::{
-    Customer as Named, Delivery, Input, NewOrder, OrderStatus, Payment, Place, StockLevel,
+    Customer as Named, Delivery, DistrictKey, Input, NewOrder, OrderStatus, Payment, StockLevel,
 };
 use saiga_tpcc::transactions::Outcome;
 
@@ -22,16 +22,16 @@ pub(crate) const DISTRICTS: u32 = 10;
 pub(crate) const CUSTOMERS: u32 = 30;
 pub(crate) const ITEMS: u32 = 40;
 
-/// Money in cents, rates in hundredths of a per cent.
+/// The tables. Money is in cents.
 #[derive(Debug, Clone)]
 pub(crate) struct Model {
     items: BTreeMap<u32, i64>,
     warehouses: BTreeMap<u32, i64>,
-    districts: BTreeMap<Place, District>,
-    customers: BTreeMap<(Place, u32), Customer>,
+    districts: BTreeMap<DistrictKey, District>,
+    customers: BTreeMap<(DistrictKey, u32), Customer>,
     stocks: BTreeMap<(u32, u32), Stock>,
-    orders: BTreeMap<(Place, u32), Order>,
-    new_orders: BTreeSet<(Place, u32)>,
+    orders: BTreeMap<(DistrictKey, u32), Order>,
+    new_orders: BTreeSet<(DistrictKey, u32)>,
     history: Vec<History>,
 }
 
@@ -82,14 +82,14 @@ struct Line {
 #[derive(Debug, Clone)]
 struct History {
     c_id: u32,
-    home: Place,
-    place: Place,
+    home: DistrictKey,
+    district: DistrictKey,
     date: i64,
     amount: i64,
     data: String,
 }
 
-/// Ten texts of a stock, which no transaction changes.
+/// S_DIST_xx, which no transaction changes.
 fn dist_info(w_id: u32, i_id: u32, d_id: u32) -> String {
     format!("{w_id:04}-{i_id:04}-{d_id:02}'abcdefghijk")
 }
@@ -98,12 +98,12 @@ fn warehouse_name(w_id: u32) -> String {
     format!("WH{w_id}")
 }
 
-fn district_name(place: Place) -> String {
-    format!("D{}of{}", place.d_id, place.w_id)
+fn district_name(district: DistrictKey) -> String {
+    format!("D{}of{}", district.d_id, district.w_id)
 }
 
 impl Model {
-    /// What a transaction does, and how it ends.
+    /// Performs a transaction and returns its outcome.
     pub(crate) fn perform(&mut self, input: &Input, now: i64) -> Outcome {
         match input {
             Input::NewOrder(input) => self.new_order(input, now),
@@ -113,18 +113,18 @@ impl Model {
         }
     }
 
-    /// §2.4.2.2.
+    /// Performs a New-Order (§2.4.2.2).
     fn new_order(&mut self, input: &NewOrder, now: i64) -> Outcome {
         if input.is_rollback() {
             return Outcome::RolledBack;
         }
-        let home = input.place.w_id;
+        let home = input.district.w_id;
         let mut lines = Vec::new();
         for line in &input.lines {
             let stock = self
                 .stocks
                 .get_mut(&(line.supply_w_id, line.i_id))
-                .expect("it is there");
+                .expect("the row exists");
             let quantity = i64::from(line.quantity);
             let is_enough = stock.quantity - quantity >= 10;
             stock.quantity += if is_enough { -quantity } else { 91 - quantity };
@@ -139,7 +139,10 @@ impl Model {
                 delivered: None,
             });
         }
-        let district = self.districts.get_mut(&input.place).expect("it is there");
+        let district = self
+            .districts
+            .get_mut(&input.district)
+            .expect("the row exists");
         let o_id = district.next_o_id;
         district.next_o_id += 1;
         let order = Order {
@@ -149,36 +152,49 @@ impl Model {
             entered: now,
             lines,
         };
-        self.orders.insert((input.place, o_id), order);
-        self.new_orders.insert((input.place, o_id));
+        self.orders.insert((input.district, o_id), order);
+        self.new_orders.insert((input.district, o_id));
         Outcome::Committed
     }
 
-    /// §2.5.2.2.
+    /// Performs a Payment (§2.5.2.2).
     fn payment(&mut self, input: &Payment, now: i64) -> Outcome {
-        let (place, home, amount) = (input.place, input.home, i64::from(input.amount_cents));
-        let c_id = self.meant(home, &input.customer);
-        *self.warehouses.get_mut(&place.w_id).expect("it is there") += amount;
-        self.districts.get_mut(&place).expect("it is there").ytd += amount;
-        let customer = self.customers.get_mut(&(home, c_id)).expect("it is there");
+        let (district, home, amount) = (input.district, input.home, i64::from(input.amount_cents));
+        let c_id = self.selected(home, &input.customer);
+        *self
+            .warehouses
+            .get_mut(&district.w_id)
+            .expect("the row exists") += amount;
+        self.districts
+            .get_mut(&district)
+            .expect("the row exists")
+            .ytd += amount;
+        let customer = self
+            .customers
+            .get_mut(&(home, c_id))
+            .expect("the row exists");
         customer.balance -= amount;
         customer.ytd_payment += amount;
         customer.payments += 1;
         if customer.has_bad_credit {
-            let Place {
+            let DistrictKey {
                 w_id: c_w,
                 d_id: c_d,
             } = home;
-            let Place { w_id, d_id } = place;
+            let DistrictKey { w_id, d_id } = district;
             let (whole, cents) = (amount / 100, amount % 100);
             let noted = format!("{c_id} {c_d} {c_w} {d_id} {w_id} {whole}.{cents:02} ");
             customer.data = (noted + &customer.data).chars().take(500).collect();
         }
-        let data = format!("{}    {}", warehouse_name(place.w_id), district_name(place));
+        let data = format!(
+            "{}    {}",
+            warehouse_name(district.w_id),
+            district_name(district)
+        );
         self.history.push(History {
             c_id,
             home,
-            place,
+            district,
             date: now,
             amount,
             data,
@@ -186,21 +202,25 @@ impl Model {
         Outcome::Committed
     }
 
-    /// §2.7.4.2.
+    /// Performs a Delivery (§2.7.4.2).
     fn delivery(&mut self, input: Delivery, now: i64) -> Outcome {
         let (mut orders, mut skipped) = (Vec::new(), 0);
         for d_id in 1..=DISTRICTS {
-            let place = Place {
+            let district = DistrictKey {
                 w_id: input.w_id,
                 d_id,
             };
-            let Some(oldest) = self.new_orders.range((place, 0)..=(place, u32::MAX)).next() else {
+            let Some(oldest) = self
+                .new_orders
+                .range((district, 0)..=(district, u32::MAX))
+                .next()
+            else {
                 skipped += 1;
                 continue;
             };
             let oldest = *oldest;
             self.new_orders.remove(&oldest);
-            let order = self.orders.get_mut(&oldest).expect("it is there");
+            let order = self.orders.get_mut(&oldest).expect("the row exists");
             order.carrier = Some(input.carrier_id);
             order
                 .lines
@@ -209,8 +229,8 @@ impl Model {
             let sum: i64 = order.lines.iter().map(|line| line.amount).sum();
             let customer = self
                 .customers
-                .get_mut(&(place, order.c_id))
-                .expect("it is there");
+                .get_mut(&(district, order.c_id))
+                .expect("the row exists");
             customer.balance += sum;
             customer.deliveries += 1;
             orders.push((d_id, oldest.1));
@@ -218,9 +238,9 @@ impl Model {
         Outcome::Delivered { orders, skipped }
     }
 
-    /// §2.5.2.2: of n customers by first name the one at n/2, rounded up.
-    fn meant(&self, home: Place, by: &Named) -> u32 {
-        let name = match by {
+    /// The selected customer, §2.5.2.2: of n customers by first name the one at n/2, rounded up.
+    fn selected(&self, home: DistrictKey, selection: &Named) -> u32 {
+        let name = match selection {
             Named::Id(c_id) => return *c_id,
             Named::LastName(name) => name,
         };
@@ -233,16 +253,17 @@ impl Model {
         by_first[by_first.len().div_ceil(2) - 1].1
     }
 
-    /// §2.6.2.2: number, date and carrier of the last order of whoever is meant, and its lines.
+    /// §2.6.2.2: the selected customer, number and carrier of its last order, and the lines of
+    /// that.
     pub(crate) fn last_order(&self, input: &OrderStatus) -> (u32, u32, Option<u32>, Vec<[i64; 4]>) {
-        let c_id = self.meant(input.place, &input.customer);
+        let c_id = self.selected(input.district, &input.customer);
         let all = self
             .orders
-            .range((input.place, 0)..=(input.place, u32::MAX));
+            .range((input.district, 0)..=(input.district, u32::MAX));
         let ((_, o_id), order) = all
             .rev()
             .find(|(_, order)| order.c_id == c_id)
-            .expect("it is there");
+            .expect("the row exists");
         let line = |line: &Line| {
             let [i_id, supply, quantity] = [line.i_id, line.supply_w_id, line.quantity];
             [
@@ -260,10 +281,11 @@ impl Model {
         )
     }
 
-    /// §2.8.2.2: distinct items of the last twenty orders with fewer in stock than asked.
+    /// §2.8.2.2: number of distinct items of the last twenty orders whose stock is below the
+    /// threshold.
     pub(crate) fn low_stock(&self, input: &StockLevel) -> i64 {
-        let next = self.districts[&input.place].next_o_id;
-        let last = (input.place, next.saturating_sub(20))..(input.place, next);
+        let next = self.districts[&input.district].next_o_id;
+        let last = (input.district, next.saturating_sub(20))..(input.district, next);
         let items: BTreeSet<u32> = self
             .orders
             .range(last)
@@ -271,8 +293,8 @@ impl Model {
             .map(|l| l.i_id)
             .collect();
         let is_low = |i_id: &&u32| {
-            self.stocks[&(input.place.w_id, **i_id)].quantity < i64::from(input.threshold)
+            self.stocks[&(input.district.w_id, **i_id)].quantity < i64::from(input.threshold)
         };
-        i64::try_from(items.iter().filter(is_low).count()).expect("a few")
+        i64::try_from(items.iter().filter(is_low).count()).expect("the number is small")
     }
 }

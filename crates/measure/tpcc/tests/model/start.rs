@@ -1,28 +1,29 @@
-//! What is in the database at the start, consistent in all twelve conditions but the eleventh.
+//! The initial state of the model. It fulfils all twelve conditions except number 11.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
-use saiga_tpcc::spec::inputs::Place;
+use saiga_tpcc::spec::inputs::DistrictKey;
 
 use super::{
     CUSTOMERS, Customer, DISTRICTS, District, History, ITEMS, Line, Model, Order, Stock,
     WAREHOUSES, district_name, warehouse_name,
 };
 
-/// Orders from this one on are not delivered.
+/// The first order of a district that is undelivered.
 const FIRST_UNDELIVERED: u32 = 28;
 const LOADED: i64 = 1_790_000_000;
 
-/// Names that several customers of a district have.
+/// Last names, each of which several customers of a district have.
 pub(super) const NAMES: [&str; 4] = ["BARBARBAR", "BARBAROUGHT", "O'HARA", "CALLYEINGEING"];
 
 impl Model {
-    /// The same one for a seed.
+    /// The initial state for a seed.
     pub(crate) fn new(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
-        let places = || {
-            (1..=WAREHOUSES).flat_map(|w_id| (1..=DISTRICTS).map(move |d_id| Place { w_id, d_id }))
+        let districts = || {
+            (1..=WAREHOUSES)
+                .flat_map(|w_id| (1..=DISTRICTS).map(move |d_id| DistrictKey { w_id, d_id }))
         };
         let mut model = Self {
             items: (1..=ITEMS)
@@ -48,35 +49,39 @@ impl Model {
             };
             model.stocks.insert(key, stock);
         }
-        places().for_each(|place| model.fill(place, &mut rng));
+        districts().for_each(|district| model.fill(district, &mut rng));
         model
     }
 
-    fn fill(&mut self, place: Place, rng: &mut Rng) {
-        let district = District {
+    fn fill(&mut self, district: DistrictKey, rng: &mut Rng) {
+        let row = District {
             ytd: i64::from(CUSTOMERS) * 1000,
             next_o_id: CUSTOMERS + 1,
         };
-        self.districts.insert(place, district);
+        self.districts.insert(district, row);
         let mut owners: Vec<u32> = (1..=CUSTOMERS).collect();
         rng.shuffle(&mut owners);
         for (o_id, c_id) in (1..).zip(owners) {
-            let order = order(place, o_id, c_id, rng);
+            let order = order(district, o_id, c_id, rng);
             let sum: i64 = order.lines.iter().map(|line| line.amount).sum();
             let owed = if order.carrier.is_some() { sum } else { 0 };
             if order.carrier.is_none() {
-                self.new_orders.insert((place, o_id));
+                self.new_orders.insert((district, o_id));
             }
-            self.orders.insert((place, o_id), order);
+            self.orders.insert((district, o_id), order);
             self.customers
-                .insert((place, c_id), customer(c_id, owed, rng));
+                .insert((district, c_id), customer(c_id, owed, rng));
             self.history.push(History {
                 c_id,
-                home: place,
-                place,
+                home: district,
+                district,
                 date: LOADED,
                 amount: 1000,
-                data: format!("{}    {}", warehouse_name(place.w_id), district_name(place)),
+                data: format!(
+                    "{}    {}",
+                    warehouse_name(district.w_id),
+                    district_name(district)
+                ),
             });
         }
     }
@@ -84,7 +89,7 @@ impl Model {
 
 fn customer(c_id: u32, owed: i64, rng: &mut Rng) -> Customer {
     Customer {
-        // Not in the order of C_ID.
+        // The order by first name differs from the order by C_ID.
         first: format!("F{:02}", (c_id * 7) % 31),
         last: NAMES[c_id as usize % NAMES.len()].to_owned(),
         has_bad_credit: c_id.is_multiple_of(3),
@@ -96,11 +101,11 @@ fn customer(c_id: u32, owed: i64, rng: &mut Rng) -> Customer {
     }
 }
 
-fn order(place: Place, o_id: u32, c_id: u32, rng: &mut Rng) -> Order {
+fn order(district: DistrictKey, o_id: u32, c_id: u32, rng: &mut Rng) -> Order {
     let is_delivered = o_id < FIRST_UNDELIVERED;
     let line = |rng: &mut Rng| Line {
         i_id: rng.u32(1..=ITEMS),
-        supply_w_id: place.w_id,
+        supply_w_id: district.w_id,
         quantity: 5,
         amount: if is_delivered {
             0

@@ -1,4 +1,4 @@
-//! How many statements a batch becomes.
+//! The number of statements that a batch is sent as.
 
 use saiga_tpcc::db::Session;
 use saiga_tpcc::db::SqlError;
@@ -9,7 +9,7 @@ use saiga_tpcc::db::value::{Decimal, Value};
 use crate::mariadb::{Server, run_sql};
 use crate::tables;
 
-/// As operators have it.
+/// The settings that operators' guides recommend.
 const BOTH: &str = "useServerPrepStmts=true&rewriteBatchedStatements=true";
 
 /// Order lines of order 3.
@@ -26,19 +26,19 @@ fn stock() -> Vec<Value<'static>> {
     stock_of(&[1, 2])
 }
 
-/// Each of these items is left 91 times after five were ordered.
+/// Updates of these items: quantity 91 after an order of five.
 fn stock_of(items: &[i64]) -> Vec<Value<'static>> {
     let update = |item: &i64| [91, 5, 0, 1, *item].map(Value::Int);
     items.iter().flat_map(update).collect()
 }
 
-/// A counter of the session itself.
+/// A status counter of the session.
 fn counted(session: &mut dyn Session, name: &str) -> u64 {
     let rows = run_sql(session, &format!("show session status like '{name}'"));
     rows[0][1].parse().expect("a counter")
 }
 
-/// The statements that a batch takes by a counter, and the rows that it says it has changed.
+/// Executes a batch. Returns the increase of `counter`, and the number of changed rows.
 fn taken(
     session: &mut dyn Session,
     counter: &str,
@@ -46,12 +46,14 @@ fn taken(
     params: &[Value<'_>],
 ) -> (u64, u64) {
     let before = counted(session, counter);
-    let changed = session.batch(statement, params).expect("it works");
+    let changed = session
+        .batch(statement, params)
+        .expect("the batch succeeds");
     (counted(session, counter) - before, changed)
 }
 
 #[test]
-fn inserts_are_folded_when_asked_and_nothing_else() {
+fn only_inserts_are_combined_and_only_on_request() {
     let server = Server::shared();
     for (name, params, counter, inserts) in [
         ("fold_a", BOTH, "Com_stmt_execute", 1),
@@ -78,7 +80,7 @@ fn inserts_are_folded_when_asked_and_nothing_else() {
 }
 
 #[test]
-fn a_folded_statement_is_prepared_once_for_each_count() {
+fn a_combined_statement_is_prepared_once_per_number_of_rows() {
     let server = Server::shared();
     let mut session = tables::made(server, "prepared", BOTH);
     let before = counted(&mut *session, "Com_stmt_prepare");
@@ -93,7 +95,7 @@ fn a_folded_statement_is_prepared_once_for_each_count() {
 }
 
 #[test]
-fn a_batch_larger_than_any_of_tpcc_arrives_whole() {
+fn a_batch_larger_than_any_of_tpcc_is_sent_completely() {
     let server = Server::shared();
     let mut session = tables::made(server, "large", BOTH);
     assert_eq!(session.batch(Statement::OrderLine, &lines(300)), Ok(300));
@@ -103,7 +105,7 @@ fn a_batch_larger_than_any_of_tpcc_arrives_whole() {
 }
 
 #[test]
-fn values_that_do_not_fit_the_parameters_are_not_sent() {
+fn a_wrong_number_of_values_is_not_sent() {
     let server = Server::shared();
     let mut session = tables::made(server, "misfit", "rewriteBatchedStatements=true");
     let error = session
@@ -117,7 +119,7 @@ fn values_that_do_not_fit_the_parameters_are_not_sent() {
 }
 
 #[test]
-fn updates_that_go_at_once_are_counted_together() {
+fn updates_sent_together_are_counted_together() {
     let server = Server::shared();
     let mut session = tables::made(server, "at_once", BOTH);
     let updates = stock_of(&[1, 2, 1, 7, 2]);
@@ -130,13 +132,13 @@ fn updates_that_go_at_once_are_counted_together() {
     assert_eq!(run_sql(&mut *session, stock), wanted);
 }
 
-/// One in the middle fails: its answer is the error, and those behind it are not taken for the
-/// answers to what comes next.
+/// An update in the middle fails: the batch returns its error, and the answers to the updates after
+/// it are not taken for answers to later statements.
 #[test]
-fn an_update_that_fails_among_others_leaves_a_session_to_work_with() {
+fn a_failed_update_in_a_batch_leaves_a_usable_session() {
     let server = Server::shared();
     let mut session = tables::made(server, "amid", BOTH);
-    // A text among the numbers: MariaDB's command for all of them takes one type for each column.
+    // A text among numbers: MariaDB's bulk command requires one type per column.
     for others in [Value::Int(5), Value::Text("5")] {
         let mut updates = stock_of(&[1, 2, 1, 2, 1]);
         (updates[10], updates[16]) = (Value::Int(i64::MAX), others);
@@ -159,9 +161,9 @@ fn an_update_that_fails_among_others_leaves_a_session_to_work_with() {
     }
 }
 
-/// `max_prepared_stmt_count` holds for all sessions of a server together.
+/// `max_prepared_stmt_count` applies to all sessions of a server together.
 #[test]
-fn what_a_server_will_not_prepare_goes_as_text() {
+fn statements_the_server_does_not_prepare_are_sent_as_text() {
     let server = Server::start(&["--max-prepared-stmt-count=2"]);
     let mut session = tables::made(&server, "full", BOTH);
     let mut rows = Rows::new();
@@ -182,7 +184,7 @@ fn what_a_server_will_not_prepare_goes_as_text() {
             Ok(4)
         );
         session.rollback().unwrap();
-        // What it refuses it does not count.
+        // Refused statements are not counted.
         assert_eq!(counted(&mut *session, "Com_stmt_prepare"), 2, "turn {turn}");
     }
 }

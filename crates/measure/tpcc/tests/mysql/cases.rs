@@ -1,17 +1,17 @@
-//! Values for each statement, and what it answers on the rows of `tables`.
+//! Parameters for each statement, and its answer on the rows of `tables`.
 
 use saiga_tpcc::db::statement::Statement;
 use saiga_tpcc::db::value::{Decimal, Value};
 
 use crate::tables::NOW;
 
-/// A statement with its values, the rows that it finds, and their fields.
+/// A statement, its parameters, the number of rows that it finds or changes, and their fields.
 pub(crate) type Case = (Statement, Vec<Value<'static>>, u64, &'static str);
 
 use Statement as S;
 use Value::{Int, Null, Text, Time};
 
-/// Quantity, data, and a text for each district.
+/// S_QUANTITY, S_DATA and S_DIST_xx.
 const STOCK: &str = "20|data|twenty-four characters!!|twenty-four characters!!|twenty-four characters!!|\
     twenty-four characters!!|twenty-four characters!!|twenty-four characters!!|\
     twenty-four characters!!|twenty-four characters!!|twenty-four characters!!|\
@@ -30,7 +30,7 @@ fn joined(first: &[Value<'static>], then: &[i64]) -> Vec<Value<'static>> {
     [first, &ints(then)].concat()
 }
 
-/// Those that select.
+/// Statements that select rows.
 pub(crate) fn reads() -> Vec<Case> {
     vec![
         (
@@ -98,7 +98,7 @@ pub(crate) fn reads() -> Vec<Case> {
     ]
 }
 
-/// Those that change rows.
+/// Statements that change rows.
 pub(crate) fn changes() -> Vec<Case> {
     let order = [Int(1), Int(1), Int(3), Null, Time(NOW), Int(5), Int(1)];
     let line = [&ints(&[1, 1, 3, 1, 2, 1, 5])[..], &[cents(-1), Text(INFO)]].concat();
@@ -130,7 +130,8 @@ pub(crate) fn changes() -> Vec<Case> {
         (S::PayHistory, history, 1, ""),
         (S::DeliverTake, ints(&[1, 1, 2]), 1, ""),
         (S::DeliverOrder, ints(&[7, 1, 1, 2]), 1, ""),
-        // The second time its rows have this date already: found all the same.
+        // In the second execution the rows already have this date; they count as found
+        // nevertheless.
         (S::DeliverLines, joined(&[Time(NOW)], &[1, 1, 1]), 2, ""),
         (S::DeliverBalance, joined(&[cents(1)], &[1, 1, 2]), 1, ""),
     ]

@@ -1,4 +1,4 @@
-//! Transactions in each other's way.
+//! Transactions that conflict with each other.
 
 use std::thread;
 
@@ -15,9 +15,9 @@ fn update(session: &mut dyn Session, item: i64) -> Result<u64, SqlError> {
     session.execute(Statement::OrderStockUpdate, &params, &mut Rows::new())
 }
 
-/// Each holds one row and wants the other's: one of them must give way.
+/// Each session holds one row and waits for the other's: the server aborts one of them.
 #[test]
-fn a_deadlock_is_a_conflict_and_the_transaction_can_be_tried_again() {
+fn a_deadlock_is_a_conflict_and_the_transaction_can_be_retried() {
     let server = Server::shared();
     for (name, params) in [
         ("deadlock_a", "useServerPrepStmts=true"),
@@ -29,7 +29,8 @@ fn a_deadlock_is_a_conflict_and_the_transaction_can_be_tried_again() {
         assert_eq!(update(&mut *second, 2), Ok(1));
         let other = thread::spawn(move || {
             let outcome = update(&mut *second, 1);
-            // Whoever lost lets go of nothing more; whoever won may have waited for it.
+            // Releases the locks of the session that was not aborted; the other one may wait for
+            // them.
             second.rollback().unwrap();
             outcome
         });
@@ -50,7 +51,7 @@ fn a_deadlock_is_a_conflict_and_the_transaction_can_be_tried_again() {
 }
 
 #[test]
-fn a_lock_that_is_not_had_in_time_is_a_conflict() {
+fn a_lock_wait_timeout_is_a_conflict() {
     let server = Server::shared();
     for (name, params) in [("wait_a", "useServerPrepStmts=true"), ("wait_b", "")] {
         let mut holder = tables::made(server, name, params);
@@ -68,12 +69,12 @@ fn a_lock_that_is_not_had_in_time_is_a_conflict() {
             said.starts_with("ERROR 1205 (HY000): Lock wait timeout"),
             "{said}"
         );
-        // The server has undone the statement only: the transaction is the caller's.
+        // The server has undone only the statement; the caller must undo the transaction.
         waiter.rollback().unwrap();
         holder.commit().unwrap();
         let left = "select count(*) from bmsql_new_order where no_o_id = 9";
         assert_eq!(run_sql(&mut *waiter, left), [["0"]]);
-        // `run` has no caller that could.
+        // `run` undoes the transaction itself.
         assert_eq!(update(&mut *holder, 1), Ok(1));
         let both =
             "update bmsql_new_order, bmsql_stock set no_o_id = 9, s_ytd = 1 where s_i_id = 1";
@@ -85,9 +86,9 @@ fn a_lock_that_is_not_had_in_time_is_a_conflict() {
     }
 }
 
-/// What a server refuses for good is not a conflict.
+/// An error that a retry cannot cure is not a conflict.
 #[test]
-fn a_row_that_is_there_already_is_refused() {
+fn a_duplicate_row_is_refused() {
     let server = Server::shared();
     let mut session = tables::made(server, "twice", "useServerPrepStmts=true");
     let queue = [1, 1, 2].map(Value::Int);
@@ -113,11 +114,12 @@ fn a_row_that_is_there_already_is_refused() {
     );
 }
 
-/// The customer's row is ours only after another payment has ended: what that one noted must stay. The
-/// first plain select of a transaction at REPEATABLE READ fixes what plain selects see. (MariaDB 11.8
-/// would refuse the transaction by itself, by `innodb_snapshot_isolation`.)
+/// The session gets the customer's row only after another payment was committed, and must keep what
+/// that payment recorded. At REPEATABLE READ, plain SELECT statements read the snapshot of the
+/// transaction's first one. (MariaDB 11.8 would refuse the transaction, with
+/// `innodb_snapshot_isolation`.)
 #[test]
-fn a_payment_notes_its_words_before_those_of_the_payment_before_it() {
+fn a_payment_is_recorded_in_front_of_the_one_before_it() {
     let server = Server::start(&["--loose-innodb-snapshot-isolation=OFF"]);
     for (name, params) in [("noted_a", "useServerPrepStmts=true"), ("noted_b", "")] {
         let mut late = tables::made(&server, name, params);

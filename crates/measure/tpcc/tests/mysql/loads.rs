@@ -1,4 +1,4 @@
-//! Loads, both as a file and as INSERTs.
+//! Loads, with LOAD DATA and with INSERT.
 
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::db::{Session, SqlError};
@@ -8,7 +8,7 @@ use saiga_tpcc::table::Table;
 use crate::mariadb::{Server, open, run_sql};
 use crate::tables;
 
-/// One that allows `LOAD DATA LOCAL`, and one that does not and takes small packets only.
+/// A server that allows `LOAD DATA LOCAL`, and one that does not and accepts only small packets.
 fn servers() -> [Server; 2] {
     [
         Server::start(&[]),
@@ -23,7 +23,7 @@ fn checksums(session: &mut dyn Session) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn both_ways_load_the_same_rows() {
+fn both_methods_load_the_same_rows() {
     let population = Population::new(7, 1, tables::NOW);
     let (mut sums, mut slow) = (Vec::new(), Vec::new());
     let servers = servers();
@@ -57,7 +57,7 @@ fn both_ways_load_the_same_rows() {
 }
 
 #[test]
-fn a_load_that_fails_leaves_nothing_and_the_session_works_on() {
+fn a_failed_load_leaves_no_rows_and_a_usable_session() {
     for server in &servers() {
         let mut session = tables::made(server, "fails", "");
         let mut other = open(&server.url("fails", ""), "root", "").unwrap();
@@ -73,11 +73,7 @@ fn a_load_that_fails_leaves_nothing_and_the_session_works_on() {
         assert_eq!(failed, Err(own));
         assert_eq!(checksums(&mut *other), before);
         for (what, code, fill) in [
-            (
-                "a key that is there already",
-                "1062",
-                config as fn(&str) -> [String; 2],
-            ),
+            ("a duplicate key", "1062", config as fn(&str) -> [String; 2]),
             ("a text that is too long", "1406", long),
         ] {
             let failed = session.load(Table::Config, &mut |sink| {
@@ -97,7 +93,7 @@ fn a_load_that_fails_leaves_nothing_and_the_session_works_on() {
             else {
                 panic!("{what}: {failed:?}")
             };
-            // As a file, the text is cut and warned of: 1265.
+            // LOAD DATA truncates the text with warning 1265.
             assert!(found == code || found == "1265", "{what}: {said}");
             assert!(said.contains(&format!("ERROR {found}")), "{said}");
             assert!(
@@ -129,7 +125,7 @@ fn long(name: &str) -> [String; 2] {
 }
 
 #[test]
-fn a_table_that_is_missing_is_named() {
+fn a_missing_table_is_named() {
     for server in &servers() {
         server.database("missing");
         let mut session = open(&server.url("missing", ""), "root", "").unwrap();
@@ -143,7 +139,7 @@ fn a_table_that_is_missing_is_named() {
     }
 }
 
-/// Warehouses are loaded by several sessions at once, from the first row on.
+/// Several sessions load warehouses at the same time, starting with empty tables.
 #[test]
 fn loads_into_one_empty_table_do_not_wait_for_each_other() {
     for server in &servers() {

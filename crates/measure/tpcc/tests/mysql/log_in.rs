@@ -1,4 +1,4 @@
-//! Log-ins that work, and those that do not, each by a real cause.
+//! Log-ins that succeed or fail, each for a real cause.
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,10 +12,10 @@ use crate::mariadb::{Server, open, run_sql};
 fn refused(url: &str, user: &str, password: &str) -> ConnectError {
     open(url, user, password)
         .err()
-        .expect("it must not be let in")
+        .expect("the log-in must fail")
 }
 
-/// All of a message: where, who or what, why, and the way out.
+/// The message of an error contains all parts: address, user or database, cause, and advice.
 fn says(error: &ConnectError, parts: &[&str]) {
     let said = error.to_string();
     for part in parts {
@@ -24,7 +24,7 @@ fn says(error: &ConnectError, parts: &[&str]) {
 }
 
 #[test]
-fn native_passwords_are_accepted_also_empty_ones() {
+fn native_passwords_are_accepted_and_empty_ones_too() {
     let server = Server::shared();
     let mut admin = server.admin();
     run_sql(
@@ -38,12 +38,12 @@ fn native_passwords_are_accepted_also_empty_ones() {
             "useSSL=false&allowPublicKeyRetrieval=true",
         );
         let mut session = open(&url, user, password).unwrap();
-        let whom = run_sql(&mut *session, "select user()");
-        assert_eq!(whom, [[format!("{user}@127.0.0.1")]]);
+        let user_host = run_sql(&mut *session, "select user()");
+        assert_eq!(user_host, [[format!("{user}@127.0.0.1")]]);
     }
 }
 
-/// Through `localhost` as well: a Unix socket would go past what is measured.
+/// `localhost` must not be replaced by the Unix socket, which would bypass the measured path.
 #[test]
 fn localhost_is_tcp() {
     let server = Server::shared();
@@ -55,7 +55,7 @@ fn localhost_is_tcp() {
 }
 
 #[test]
-fn whoever_is_not_let_in_learns_why() {
+fn a_refused_log_in_names_the_cause() {
     let server = Server::shared();
     let mut admin = server.admin();
     for sql in [
@@ -131,7 +131,7 @@ fn whoever_is_not_let_in_learns_why() {
 }
 
 #[test]
-fn a_server_that_is_full_says_so() {
+fn a_full_server_is_reported() {
     let server = Server::start(&["--max-connections=10"]);
     let url = server.url("mysql", "");
     let opened: Vec<_> = (0..20).map(|_| open(&url, "root", "")).collect();
@@ -148,7 +148,7 @@ fn a_server_that_is_full_says_so() {
 }
 
 #[test]
-fn other_plugins_are_refused_by_name() {
+fn other_authentication_plugins_are_refused_by_name() {
     let server = Server::start(&["--plugin-load-add=auth_ed25519"]);
     let mut admin = server.admin();
     run_sql(
@@ -167,7 +167,7 @@ fn other_plugins_are_refused_by_name() {
 }
 
 #[test]
-fn a_host_that_we_may_not_come_from_is_refused_for_good() {
+fn a_host_without_access_is_refused_permanently() {
     let server = Server::start(&[]);
     let mut admin = server.admin();
     run_sql(
@@ -184,15 +184,15 @@ fn a_host_that_we_may_not_come_from_is_refused_for_good() {
 }
 
 #[test]
-fn a_port_with_nobody_or_somebody_else_is_named() {
+fn a_closed_port_and_a_port_of_another_service_are_named() {
     let port = saiga_trials::port::free();
-    let nobody = refused(&format!("jdbc:mysql://127.0.0.1:{port}/t"), "u", "p");
+    let closed = refused(&format!("jdbc:mysql://127.0.0.1:{port}/t"), "u", "p");
     assert!(
-        matches!(nobody, ConnectError::Unreachable { .. }),
-        "{nobody:?}"
+        matches!(closed, ConnectError::Unreachable { .. }),
+        "{closed:?}"
     );
     says(
-        &nobody,
+        &closed,
         &[
             &format!("mysql at 127.0.0.1:{port}"),
             "refused",
@@ -207,7 +207,7 @@ fn a_port_with_nobody_or_somebody_else_is_named() {
     );
     says(&unknown, &["no-such-host.invalid:3306"]);
 
-    for (words, told) in [
+    for (greeting, expected) in [
         (&b"SSH-2.0-OpenSSH_9.2\r\n"[..], "packets"),
         (b"\x05\0\0\0\x09none", "no MySQL since 5.7"),
         (b"", "closed the connection"),
@@ -216,7 +216,7 @@ fn a_port_with_nobody_or_somebody_else_is_named() {
         let port = listener.local_addr().unwrap().port();
         let other = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            stream.write_all(words).unwrap();
+            stream.write_all(greeting).unwrap();
         });
         let error = refused(&format!("jdbc:mysql://127.0.0.1:{port}/t"), "u", "p");
         other.join().unwrap();
@@ -224,13 +224,13 @@ fn a_port_with_nobody_or_somebody_else_is_named() {
             matches!(error, ConnectError::Unreachable { .. }),
             "{error:?}"
         );
-        says(&error, &[&format!("127.0.0.1:{port}"), told]);
+        says(&error, &[&format!("127.0.0.1:{port}"), expected]);
     }
 }
 
-/// A PostgreSQL server, say: it waits for us to speak first.
+/// For example a PostgreSQL server, which waits for the client to speak first.
 #[test]
-fn a_port_that_says_nothing_does_not_keep_us_for_ever() {
+fn a_silent_port_is_given_up_after_the_connect_timeout() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let url = format!("jdbc:mysql://127.0.0.1:{port}/t?connectTimeout=100");

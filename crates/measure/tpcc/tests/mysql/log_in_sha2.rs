@@ -1,4 +1,4 @@
-//! Passwords by caching_sha2_password, MySQL's default: in full, then from the server's cache.
+//! Log-ins by caching_sha2_password, MySQL's default: in full, then from the server's cache.
 
 use saiga_tpcc::db::ConnectError;
 
@@ -19,12 +19,12 @@ fn passwords_are_accepted_in_full_and_from_the_cache() {
     );
     for (user, password) in [("full", "p \u{e4}w"), ("full", "p \u{e4}w"), ("none", "")] {
         let mut session = open(&url, user, password).unwrap();
-        let whom = run_sql(&mut *session, "select user()");
-        assert_eq!(whom, [[format!("{user}@127.0.0.1")]]);
+        let user_host = run_sql(&mut *session, "select user()");
+        assert_eq!(user_host, [[format!("{user}@127.0.0.1")]]);
     }
     let plugin = "select plugin from mysql.user where user = 'full'";
     assert_eq!(run_sql(&mut *admin, plugin), [["caching_sha2_password"]]);
-    // The cache is gone, so it is in full again.
+    // This empties the cache, so the next log-in is in full again.
     run_sql(&mut *admin, "flush privileges");
     assert!(open(&url, "full", "p \u{e4}w").is_ok());
 }
@@ -42,7 +42,7 @@ fn a_wrong_password_is_refused_in_full_and_from_the_cache() {
             }
             let error = open(&url, "wrong", password)
                 .err()
-                .expect("it must not be let in");
+                .expect("the log-in must fail");
             assert!(matches!(error, ConnectError::Login { .. }), "{error:?}");
             let said = error.to_string();
             assert!(said.contains("ERROR 1045"), "{said}");

@@ -1,4 +1,4 @@
-//! Connections that end.
+//! Connections that are lost.
 
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::db::statement::Statement;
@@ -21,7 +21,7 @@ fn is_lost(done: Result<u64, SqlError>) -> String {
 }
 
 #[test]
-fn a_session_that_an_operator_kills_is_lost_for_good() {
+fn a_killed_session_stays_lost() {
     let server = Server::shared();
     for (name, params) in [("killed_a", "useServerPrepStmts=true"), ("killed_b", "")] {
         let mut session = tables::made(server, name, params);
@@ -38,7 +38,7 @@ fn a_session_that_an_operator_kills_is_lost_for_good() {
 }
 
 #[test]
-fn a_server_that_dies_is_noticed_and_named() {
+fn a_killed_server_is_noticed_and_named() {
     let server = Server::start(&[]);
     let mut idle = tables::made(&server, "dies", "useServerPrepStmts=true");
     let mut loading = open(&server.url("dies", ""), "root", "").unwrap();
@@ -79,7 +79,7 @@ fn a_server_that_dies_is_noticed_and_named() {
 }
 
 #[test]
-fn an_answer_that_comes_too_late_loses_the_session() {
+fn an_answer_after_the_socket_timeout_loses_the_session() {
     let server = Server::shared();
     server.database("late");
     let mut session = open(&server.url("late", "socketTimeout=100"), "root", "").unwrap();

@@ -1,4 +1,4 @@
-//! Sessions of MySQL's protocol against a real MariaDB.
+//! Sessions of MySQL's protocol with a real MariaDB server.
 
 mod batches;
 mod cases;
@@ -10,12 +10,12 @@ mod rows;
 mod secure;
 mod tables;
 
+#[path = "../support/certificates.rs"]
+mod certificates;
 #[path = "../support/dribble.rs"]
 mod dribble;
 #[path = "../support/mariadb.rs"]
 mod mariadb;
-#[path = "../support/papers.rs"]
-mod papers;
 
-/// `mysql9.rs` has most of it with MySQL.
+/// `mysql9.rs` runs most of these tests with MySQL.
 const KIND: mariadb::Kind = mariadb::Kind::MariaDb;

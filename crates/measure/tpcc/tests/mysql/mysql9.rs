@@ -1,5 +1,5 @@
-//! Sessions of MySQL's protocol against MySQL itself, in `make soak`: all of `main.rs` but the
-//! log-ins that are MariaDB's own.
+//! Sessions of MySQL's protocol with a real MySQL server, in `make soak`: the tests of `main.rs`
+//! except MariaDB's authentication methods.
 
 mod batches;
 mod cases;

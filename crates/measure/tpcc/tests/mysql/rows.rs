@@ -1,4 +1,4 @@
-//! Statements and what they answer, by both protocols.
+//! Statements and their answers, by the text and the binary protocol.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ fn cents(units: i64) -> Value<'static> {
     Value::Decimal(Decimal::cents(units))
 }
 
-/// Runs a statement that must work.
+/// Executes a statement that must succeed.
 pub(crate) fn execute(
     session: &mut dyn Session,
     statement: Statement,
@@ -32,7 +32,7 @@ pub(crate) fn execute(
 }
 
 #[test]
-fn every_statement_answers_alike_by_both_protocols() {
+fn every_statement_has_the_same_answer_by_both_protocols() {
     let server = Server::shared();
     let mut first = tables::made(server, "alike", PROTOCOLS[0]);
     let mut second = open(&server.url("alike", PROTOCOLS[1]), "root", "").unwrap();
@@ -40,30 +40,30 @@ fn every_statement_answers_alike_by_both_protocols() {
     let tried: HashSet<Statement> = all.iter().map(|case| case.0).collect();
     assert_eq!(tried.len(), Statement::COUNT);
     for (statement, params, count, expected) in all {
-        let mut seen = Vec::new();
+        let mut answers = Vec::new();
         for session in [&mut first, &mut second] {
-            // Twice: the second time the server describes the columns no more.
+            // The second time, the server does not describe the columns again.
             for _ in 0..2 {
                 let (found, rows) = execute(&mut **session, statement, &params);
                 assert_eq!(found, count, "{statement:?}");
                 let lines: Vec<String> = shown(&rows).iter().map(|row| row.join("|")).collect();
                 assert_eq!(lines.join("\n"), expected, "{statement:?}");
-                seen.push(format!("{rows:?}"));
+                answers.push(format!("{rows:?}"));
                 session.rollback().unwrap();
             }
         }
         assert!(
-            seen.iter().all(|rows| *rows == seen[0]),
-            "{statement:?}: {seen:#?}"
+            answers.iter().all(|rows| *rows == answers[0]),
+            "{statement:?}: {answers:#?}"
         );
     }
 }
 
 #[test]
-fn texts_times_and_nulls_come_back_as_they_went() {
+fn texts_times_and_nulls_are_returned_as_sent() {
     let server = Server::shared();
     tables::made(server, "edges", "");
-    let whose = [Value::Int(1), Value::Int(1), Value::Int(1)];
+    let customer = [Value::Int(1), Value::Int(1), Value::Int(1)];
     for protocol in PROTOCOLS {
         for mode in ["", "NO_BACKSLASH_ESCAPES"] {
             let mut session = open(&server.url("edges", protocol), "root", "").unwrap();
@@ -77,9 +77,9 @@ fn texts_times_and_nulls_come_back_as_they_went() {
                 "a\0b\n\t\"?",
                 "\u{e4}\u{20ac}",
             ] {
-                let params = [&[cents(0), cents(0), Value::Text(text)], &whose[..]].concat();
+                let params = [&[cents(0), cents(0), Value::Text(text)], &customer[..]].concat();
                 execute(&mut *session, Statement::PayCustomerUpdateData, &params);
-                let (_, rows) = execute(&mut *session, Statement::PayCustomerData, &whose);
+                let (_, rows) = execute(&mut *session, Statement::PayCustomerData, &customer);
                 assert_eq!(rows.text(0, 0), Ok(text), "{protocol} {mode}");
             }
             for (seconds, shown) in [
@@ -107,7 +107,7 @@ fn texts_times_and_nulls_come_back_as_they_went() {
     }
 }
 
-/// Money is never rounded: not in sums of many, not near the largest that a column holds.
+/// Amounts are never rounded, neither in sums nor near the largest value of a column.
 #[test]
 fn decimals_are_exact() {
     let server = Server::shared();
@@ -138,7 +138,7 @@ fn decimals_are_exact() {
 }
 
 #[test]
-fn a_transaction_begins_by_itself_and_ends_as_told() {
+fn a_transaction_starts_implicitly_and_ends_explicitly() {
     let server = Server::shared();
     for (protocol, name) in PROTOCOLS.into_iter().zip(["ends_a", "ends_b"]) {
         let mut session = tables::made(server, name, protocol);
@@ -161,7 +161,7 @@ fn a_transaction_begins_by_itself_and_ends_as_told() {
 }
 
 #[test]
-fn any_sql_runs_and_shows_texts() {
+fn any_sql_can_be_run_and_returns_text() {
     let server = Server::shared();
     let mut session = server.admin();
     let rows = run_sql(
@@ -200,7 +200,7 @@ fn any_sql_runs_and_shows_texts() {
 }
 
 #[test]
-fn a_session_without_rights_is_told_which() {
+fn a_missing_privilege_is_named() {
     let server = Server::shared();
     let mut owner = tables::made(server, "rights", "");
     run_sql(&mut *owner, "create user reader@'%' identified by 'r'");
@@ -223,7 +223,7 @@ fn a_session_without_rights_is_told_which() {
 }
 
 #[test]
-fn the_counters_of_the_server_are_numbers() {
+fn status_counters_are_numbers() {
     let server = Server::shared();
     let mut session = server.admin();
     let before = crate::mariadb::counters(&mut *session);

@@ -7,9 +7,9 @@ use saiga_tpcc::population::Population;
 use saiga_tpcc::table::Table;
 
 use crate::mariadb::{Server, open, run_sql};
-use crate::{papers, tables};
+use crate::{certificates, tables};
 
-/// What the server says of the encryption of a session; empty for plain text.
+/// The cipher of a session; empty without TLS.
 fn cipher(session: &mut dyn Session) -> String {
     run_sql(session, "show session status like 'Ssl_cipher'")[0][1].clone()
 }
@@ -18,25 +18,26 @@ fn refused(url: &str) -> String {
     match open(url, "root", "") {
         Err(error @ ConnectError::Tls { .. }) => error.to_string(),
         Err(error) => panic!("{url}: {error}"),
-        Ok(_) => panic!("{url}: it was let in"),
+        Ok(_) => panic!("{url}: the log-in succeeded"),
     }
 }
 
-/// A server with a certificate of these papers.
+/// A server with a certificate from this folder.
 fn server(folder: &Path, certificate: &str) -> Server {
-    let option = |name: &str, file: &str| format!("--ssl-{name}={}", papers::path(folder, file));
+    let option =
+        |name: &str, file: &str| format!("--ssl-{name}={}", certificates::path(folder, file));
     let (cert, key) = (option("cert", certificate), option("key", "server.key"));
     Server::start(&[&cert, &key])
 }
 
 #[test]
-fn tls_is_had_as_it_is_asked_for_or_not_at_all() {
+fn tls_is_used_exactly_as_requested() {
     let folder = tempfile::tempdir().expect("a folder");
-    papers::make(folder.path());
+    certificates::make(folder.path());
     let server = server(folder.path(), "server.pem");
     let port = server.port;
     let [ca, other] = ["ca.pem", "other.pem"]
-        .map(|name| format!("serverSslCert={}", papers::path(folder.path(), name)));
+        .map(|name| format!("serverSslCert={}", certificates::path(folder.path(), name)));
     let url = |host: &str, params: &str| format!("jdbc:mysql://{host}:{port}/mysql?{params}");
     for (host, params) in [
         ("127.0.0.1", "sslMode=REQUIRED".to_owned()),
@@ -44,11 +45,11 @@ fn tls_is_had_as_it_is_asked_for_or_not_at_all() {
         ("127.0.0.1", format!("sslMode=VERIFY_CA&{ca}")),
         ("localhost", format!("sslMode=VERIFY_IDENTITY&{ca}")),
     ] {
-        let mut session = open(&url(host, &params), "root", "").expect("it is let in");
+        let mut session = open(&url(host, &params), "root", "").expect("the log-in succeeds");
         assert!(cipher(&mut *session).starts_with("TLS_"), "{params}");
     }
     for params in ["", "useSSL=false", "sslMode=PREFERRED"] {
-        let mut session = open(&url("127.0.0.1", params), "root", "").expect("it is let in");
+        let mut session = open(&url("127.0.0.1", params), "root", "").expect("the log-in succeeds");
         assert_eq!(cipher(&mut *session), "", "{params}");
     }
     let unknown = refused(&url("localhost", &format!("sslMode=VERIFY_CA&{other}")));
@@ -59,14 +60,14 @@ fn tls_is_had_as_it_is_asked_for_or_not_at_all() {
     assert!(missing.contains("/none: No such file"), "{missing}");
     let no_pem = format!(
         "sslMode=VERIFY_CA&serverSslCert={}",
-        papers::path(folder.path(), "names")
+        certificates::path(folder.path(), "names")
     );
     let no_pem = refused(&url("localhost", &no_pem));
     assert!(no_pem.contains("no certificate in PEM form"), "{no_pem}");
 }
 
 #[test]
-fn a_server_without_tls_is_refused_where_tls_is_asked_for() {
+fn a_server_without_tls_is_refused_if_tls_is_required() {
     let said = refused(&Server::shared().url("mysql", "sslMode=REQUIRED"));
     assert!(said.contains("the server does not offer it"), "{said}");
 }
@@ -75,7 +76,7 @@ fn a_server_without_tls_is_refused_where_tls_is_asked_for() {
 #[test]
 fn a_user_who_must_use_tls_is_told_how() {
     let folder = tempfile::tempdir().expect("a folder");
-    papers::make(folder.path());
+    certificates::make(folder.path());
     let server = server(folder.path(), "server.pem");
     let sql = "create user guarded@'%' identified by 'p' require ssl";
     run_sql(&mut *server.admin(), sql);
@@ -110,12 +111,12 @@ fn a_user_who_must_use_tls_is_told_how() {
     );
 }
 
-/// Loads, long answers and long statements fill many of TLS's records. The certificate is one that
-/// rustls would not read.
+/// Loads, long answers and long statements, which take many TLS records. The certificate is of
+/// version 1, which rustls alone would reject.
 #[test]
-fn all_that_a_session_does_goes_by_tls() {
+fn a_session_works_over_tls() {
     let folder = tempfile::tempdir().expect("a folder");
-    papers::make(folder.path());
+    certificates::make(folder.path());
     let server = server(folder.path(), "old.pem");
     let tls = "useServerPrepStmts=true&rewriteBatchedStatements=true&sslMode=REQUIRED";
     let mut session = tables::made(&server, "secure", tls);
@@ -129,25 +130,25 @@ fn all_that_a_session_does_goes_by_tls() {
     let load = session.load(Table::Item, &mut |sink| {
         population.write_common(Table::Item, sink)
     });
-    load.expect("it is loaded");
+    load.expect("the load succeeds");
     assert_eq!(session.slow_load(), None);
     let count = run_sql(&mut *session, "select count(*) from bmsql_item");
     assert_eq!(count, [["100000"]]);
 }
 
 #[test]
-fn a_unix_socket_is_taken_where_it_is_named() {
+fn a_unix_socket_is_used_if_it_is_named() {
     let server = Server::start(&[]);
     let params = format!("localSocket={}", server.socket().display());
-    // Nothing listens at this port.
+    // No server listens on this port.
     let url = format!("jdbc:mysql://127.0.0.1:1/mysql?{params}");
-    let mut session = open(&url, "root", "").expect("it is let in");
+    let mut session = open(&url, "root", "").expect("the log-in succeeds");
     let found = "select host from information_schema.processlist where id = connection_id()";
     assert_eq!(run_sql(&mut *session, found), [["localhost"]]);
     server.kill();
     let gone = open(&url, "root", "")
         .err()
-        .expect("it is gone")
+        .expect("the server is gone")
         .to_string();
     let wanted = format!("cannot reach mysql at {}", server.socket().display());
     assert!(gone.starts_with(&wanted), "{gone}");

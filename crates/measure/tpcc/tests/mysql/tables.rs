@@ -1,4 +1,4 @@
-//! A database with one warehouse, one district, two customers, two orders.
+//! A database with one warehouse, one district, two customers and two orders.
 
 use saiga_tpcc::db::Session;
 use saiga_tpcc::db::SqlError;
@@ -8,10 +8,10 @@ use saiga_tpcc::table::Table;
 
 use crate::mariadb::{Server, open, run_sql};
 
-/// 2026-11-20 17:00:59.
+/// The date of the load, 2026-11-20 17:00:59.
 pub(crate) const NOW: i64 = 1_795_194_059;
 
-/// What one row has.
+/// A field of a row.
 enum Field {
     Int(i64),
     Cents(i64),
@@ -22,7 +22,7 @@ enum Field {
 }
 use Field::{Cents, Int, Now, Null, Parts, Text};
 
-/// Makes a database and its tables, and loads them. A session of it.
+/// Creates and loads a database. Returns a session of it.
 pub(crate) fn made(server: &Server, name: &str, params: &str) -> Box<dyn Session> {
     server.database(name);
     let mut session = open(&server.url(name, params), "root", "").expect("root may log in");
@@ -34,17 +34,16 @@ pub(crate) fn made(server: &Server, name: &str, params: &str) -> Box<dyn Session
     session
 }
 
-/// Makes all tables.
 pub(crate) fn create(session: &mut dyn Session) {
     for step in [Step::TableCreates, Step::IndexCreates] {
-        let script = script::find(None, "mysql", step).expect("it is built in");
+        let script = script::find(None, "mysql", step).expect("the script is built in");
         for statement in &script.statements {
             run_sql(session, statement);
         }
     }
 }
 
-/// Writes the rows of a table.
+/// Writes the rows of a table to a sink.
 pub(crate) fn write(table: Table, sink: &mut dyn Sink<Error = SqlError>) -> Result<(), SqlError> {
     for row in rows(table) {
         assert_eq!(row.len(), table.columns().len(), "{table:?}");
@@ -93,8 +92,8 @@ fn rows(table: Table) -> Vec<Vec<Field>> {
         Table::Customer => (1..=2).map(customer).collect(),
         Table::History => (1..=2)
             .map(|id| {
-                let who = [Int(id), Int(id), Int(1), Int(1), Int(1), Int(1)];
-                who.into_iter()
+                let ids = [Int(id), Int(id), Int(1), Int(1), Int(1), Int(1)];
+                ids.into_iter()
                     .chain([Now, Cents(1000), Text("history")])
                     .collect()
             })

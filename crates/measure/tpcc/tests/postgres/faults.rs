@@ -1,4 +1,4 @@
-//! What goes wrong while a server is at work, each by a real cause.
+//! Errors of sessions on a running server, each for a real cause.
 
 use std::thread;
 
@@ -12,13 +12,13 @@ use saiga_tpcc::table::Table;
 use crate::server::{ADMIN, Server, TRUST, log_in};
 use crate::tables::{make, number, run};
 
-/// Takes a district's row.
+/// Updates, and thereby locks, the row of a district.
 fn take(session: &mut dyn Session, district: i64) -> Result<u64, SqlError> {
     let params = [1, district].map(Value::Int);
     session.execute(Statement::OrderNextId, &params, &mut Rows::new())
 }
 
-/// The words of a conflict.
+/// The message of a conflict.
 fn conflict(result: Result<u64, SqlError>) -> String {
     match result {
         Err(SqlError::Conflict { said }) => said,
@@ -26,7 +26,7 @@ fn conflict(result: Result<u64, SqlError>) -> String {
     }
 }
 
-/// The words of a loss.
+/// The message of a loss.
 fn loss<T: std::fmt::Debug>(result: Result<T, SqlError>) -> String {
     match result {
         Err(SqlError::Lost { said }) => said,
@@ -35,7 +35,7 @@ fn loss<T: std::fmt::Debug>(result: Result<T, SqlError>) -> String {
 }
 
 #[test]
-fn one_of_a_deadlock_is_told_and_can_try_again() {
+fn a_deadlock_is_a_conflict_and_the_transaction_can_be_retried() {
     let server = Server::start(TRUST, &["deadlock_timeout=10ms"]);
     make(server.session("").as_mut());
     let mut both = [1, 2].map(|own| (server.session(""), own));
@@ -67,7 +67,7 @@ fn one_of_a_deadlock_is_told_and_can_try_again() {
 }
 
 #[test]
-fn who_waits_too_long_or_reads_what_is_gone_is_told_to_try_again() {
+fn timeouts_and_outdated_snapshots_are_conflicts() {
     let server = Server::start(TRUST, &[]);
     let (mut holder, mut other) = (server.session(""), server.session("?prepareThreshold=0"));
     make(holder.as_mut());
@@ -108,11 +108,11 @@ fn pid(session: &mut dyn Session) -> i64 {
     number(session, "select pg_backend_pid()")
 }
 
-/// A call.
+/// A call on a session.
 type Way = dyn Fn(&mut dyn Session) -> Result<(), SqlError>;
 
 #[test]
-fn an_ended_session_says_who_ended_it() {
+fn a_terminated_session_names_the_cause() {
     let server = Server::start(TRUST, &[]);
     let mut admin = server.session("");
     make(admin.as_mut());
@@ -145,7 +145,7 @@ fn an_ended_session_says_who_ended_it() {
             loss(way(session.as_mut()));
         }
     }
-    // In a transaction, at its end, and in the middle of a load.
+    // In a transaction, at its end, and during a load.
     for end in [Session::commit, Session::rollback] {
         let mut session = server.session("");
         let kill = format!(
@@ -177,11 +177,12 @@ fn an_ended_session_says_who_ended_it() {
 }
 
 #[test]
-fn a_server_that_is_killed_is_lost_and_then_out_of_reach() {
+fn sessions_of_a_killed_server_are_lost_and_it_is_unreachable() {
     let mut server = Server::start(TRUST, &[]);
     let mut sessions = [(); 3].map(|()| server.session(""));
     make(sessions[0].as_mut());
-    // Without a word: its own process is killed. The server then ends all others, with words.
+    // The backend of the first session is killed without a message. The postmaster then terminates
+    // all other backends, which send one.
     let victim = i32::try_from(pid(sessions[0].as_mut())).unwrap();
     take(sessions[0].as_mut(), 1).unwrap();
     kill_process(Pid::from_raw(victim).unwrap(), Signal::KILL).unwrap();
@@ -202,7 +203,7 @@ fn a_server_that_is_killed_is_lost_and_then_out_of_reach() {
 }
 
 #[test]
-fn silence_has_its_limit() {
+fn the_socket_timeout_loses_the_session() {
     let server = Server::start(TRUST, &[]);
     let mut session = server.session("?socketTimeout=2");
     let said = loss(session.run("select pg_sleep(3600)", &mut Rows::new()));

@@ -1,4 +1,4 @@
-//! Who gets in, and what those who do not are told.
+//! Log-ins that succeed, and the messages of those that fail.
 
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use crate::dribble::dribbling;
 use crate::server::{ADMIN, Server, TRUST, log_in};
 use crate::tables::{number, run};
 
-/// One user for each way, whose name it has.
+/// Authentication methods, each with a user of the same name.
 const WAYS: [&str; 3] = ["password", "md5", "scram-sha-256"];
 const SECRET: &str = "sesame \u{fc}";
 
@@ -24,7 +24,7 @@ fn url(text: &str) -> Url {
 }
 
 #[test]
-fn every_way_of_giving_a_password_works_with_the_right_one() {
+fn every_password_method_accepts_only_the_right_password() {
     let ways = WAYS.map(|way| format!("host all \"{way}\" 127.0.0.1/32 {way}\n"));
     let server = Server::start(&(ways.concat() + TRUST), &[]);
     let mut admin = server.session("");
@@ -34,7 +34,7 @@ fn every_way_of_giving_a_password_works_with_the_right_one() {
             "set password_encryption = '{kept}'; create role \"{way}\" login password '{SECRET}'"
         );
         run(admin.as_mut(), &role);
-        // openGauss's URL is as good: the server negotiates its version of the protocol.
+        // A URL of openGauss works, too: the protocol version is negotiated.
         for system in ["postgresql", "opengauss"] {
             let url = url(&format!(
                 "jdbc:{system}://127.0.0.1:{}/{ADMIN}",
@@ -62,7 +62,7 @@ fn every_way_of_giving_a_password_works_with_the_right_one() {
 }
 
 #[test]
-fn names_and_addresses_of_all_kinds_are_reached_by_tcp() {
+fn all_kinds_of_names_and_addresses_are_reached_by_tcp() {
     let server = Server::start(TRUST, &[]);
     for host in ["localhost", "127.0.0.1", "[::1]"] {
         let url = url(&format!("jdbc:postgresql://{host}:{}/{ADMIN}", server.port));
@@ -73,7 +73,7 @@ fn names_and_addresses_of_all_kinds_are_reached_by_tcp() {
 }
 
 #[test]
-fn who_is_not_let_in_is_told_why() {
+fn a_refused_log_in_names_the_cause() {
     let hba = "hostssl all safe 127.0.0.1/32 trust\nhost all barred 127.0.0.1/32 reject\n\
                host all postgres,poor,nobody 127.0.0.1/32 trust\n";
     let server = Server::start(hba, &[]);
@@ -124,7 +124,7 @@ fn who_is_not_let_in_is_told_why() {
 }
 
 #[test]
-fn a_full_server_may_let_us_in_later() {
+fn a_full_server_is_a_temporary_refusal() {
     let few = [
         "max_connections=3",
         "superuser_reserved_connections=0",
@@ -147,7 +147,7 @@ fn a_full_server_may_let_us_in_later() {
 }
 
 #[test]
-fn what_is_no_postgres_is_out_of_reach() {
+fn a_server_of_another_protocol_is_unreachable() {
     for words in [
         &b""[..],
         b"HTTP/1.1 400 Bad Request\r\n\r\n",

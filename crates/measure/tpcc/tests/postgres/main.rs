@@ -1,15 +1,15 @@
-//! Sessions with PostgreSQL and openGauss: against real servers where they can be had, against
-//! scripted ones where not.
+//! Sessions with PostgreSQL and openGauss: with real servers, or with scripted ones where no real
+//! server is available.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod bytes;
+#[path = "../support/certificates.rs"]
+mod certificates;
 #[path = "../support/dribble.rs"]
 mod dribble;
 mod faults;
+mod fuzz;
 mod login;
 mod opengauss;
-#[path = "../support/papers.rs"]
-mod papers;
 mod resume;
 mod scripted;
 mod secure;

@@ -1,8 +1,9 @@
-//! openGauss's log-ins, against a server that checks them as openGauss's `crypt.cpp` does.
+//! openGauss's authentication methods, against a scripted server that checks them as openGauss's
+//! `crypt.cpp` does.
 //!
-//! It knows no password: it has what live servers have kept of one, as published at
-//! https://www.modb.pro/db/229744 and https://www.modb.pro/db/393728. No live openGauss could be
-//! had here.
+//! The server knows no password, only the verifiers that real servers stored, as published at
+//! https://www.modb.pro/db/229744 and https://www.modb.pro/db/393728. No real openGauss server
+//! was available for these tests.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use md5::{Digest as _, Md5};
@@ -14,7 +15,7 @@ use sm3::Sm3;
 use crate::scripted::{Peer, Scripted};
 use crate::server::log_in;
 
-/// Salt, server key and stored key of a row of `pg_authid`, without its `sha256` or `sm3`.
+/// Salt, server key and stored key from a row of `pg_authid`, without the prefix `sha256` or `sm3`.
 const KEPT: &str = "8ec7ac7ada43d12a226934c43c5f83f04985898fba7e77bbee948ae3454fe4fe\
                     cb3fed3f1a84834685cc25cdecc67882c83e43c8a5629f1c17236e54cfe05d51\
                     1374b5d5b6da2cd98cade9cdab91278c81f12dc0b3c7444669ae001e9e6366a0";
@@ -23,13 +24,13 @@ const KEPT_BY_SM3: &str = "5235899e0406d85e4e086db4db7025d53acddb10b86d9988d7b2a
                            5df5fcbffc508287f1ef3205a81f8d63f43b87b16235ce7c582a0b6fa226154d\
                            7d038a0a9c2bd85aed2a9273cdd55864a481e967b62c63579441c1b03f6c550b";
 const PASSWORD_BY_SM3: &str = "Admin@1234";
-/// What stands behind the keys: 10,000 iterations.
+/// The suffix of the verifier: 10,000 iterations.
 const ITERATIONS: (i32, &str) = (10_000, "ecdfecefade");
 const TOKEN: &str = "2cf71f10";
 const MD5_SALT: [u8; 4] = [0xfe, 1, 0, 0x7f];
 const VERSION: &str = "(openGauss 5.0.1 build 33b035fd) compiled at 2023-12-15 20:28:19";
 
-/// What a server does on one connection.
+/// The server's part of one connection.
 type Part = Box<dyn FnOnce(Peer) + Send>;
 
 fn unhex(text: &str) -> Vec<u8> {
@@ -48,7 +49,7 @@ fn hmac(key: &[u8], data: &[u8]) -> Vec<u8> {
     hmac.finalize().into_bytes().to_vec()
 }
 
-/// What the client sends for a password.
+/// Reads the client's answer to a password request.
 fn answer(peer: &mut Peer) -> String {
     let (tag, body) = peer.message().unwrap();
     assert_eq!(tag, b'p');
@@ -66,7 +67,7 @@ fn decide(mut peer: Peer, is_right: bool) {
     }
 }
 
-/// Code 10 or 13 (auth.cpp): the proof, unmasked, is the client key, whose hash was kept.
+/// Codes 10 and 13 (auth.cpp): the unmasked proof is the client key; its hash is the stored key.
 fn check_proof(mut peer: Peer, kept: &str, code: i32, kept_by: i32) {
     let (version, parameters) = peer.start_up();
     assert!(
@@ -77,7 +78,7 @@ fn check_proof(mut peer: Peer, kept: &str, code: i32, kept_by: i32) {
     let head = [code.to_be_bytes(), kept_by.to_be_bytes()].concat();
     let begin = [&head[..], &kept.as_bytes()[..64], TOKEN.as_bytes()].concat();
     if version != [0, 3, 0, 51] {
-        // Below version 3.51 it sends its signature, and no number of iterations.
+        // Below version 3.51 the server sends its signature and no number of iterations.
         let signature = hex(&hmac(&unhex(&kept[64..128]), &unhex(TOKEN)));
         peer.send(b'R', &[&begin, signature.as_bytes()].concat());
         assert_eq!(peer.message(), None);
@@ -94,7 +95,7 @@ fn check_proof(mut peer: Peer, kept: &str, code: i32, kept_by: i32) {
     decide(peer, hex(&hash) == kept[128..]);
 }
 
-/// Code 11 (crypt.cpp, `uaMD5`): MD5 of all that was kept behind `sha256`, and the salt.
+/// Code 11 (crypt.cpp, `uaMD5`): MD5 of the verifier without `sha256`, and the salt.
 fn check_md5(mut peer: Peer) {
     peer.start_up();
     let salt = &KEPT.as_bytes()[..64];
@@ -116,7 +117,7 @@ fn sha256() -> Part {
     part(|peer| check_proof(peer, KEPT, 10, 2))
 }
 
-/// A name, a server, and the password that is right for it.
+/// A name, a scripted server, and the right password for it.
 type Way = (&'static str, fn() -> Part, &'static str);
 type Entered = Result<saiga_tpcc::db::Server, ConnectError>;
 
@@ -129,7 +130,7 @@ fn enter(parts: Vec<Part>, system: &str, password: &str) -> Entered {
 }
 
 #[test]
-fn the_right_password_is_let_in_and_a_wrong_one_is_not() {
+fn only_the_right_password_is_accepted() {
     let ways: [Way; 3] = [
         ("sha256", sha256, PASSWORD),
         ("md5_sha256", || part(check_md5), PASSWORD),
@@ -160,9 +161,9 @@ fn the_right_password_is_let_in_and_a_wrong_one_is_not() {
     }
 }
 
-/// openGauss's own guide to BenchmarkSQL has `jdbc:postgresql:`, for a driver that is its own.
+/// openGauss's own guide to BenchmarkSQL uses `jdbc:postgresql:` with openGauss's driver.
 #[test]
-fn opengauss_behind_a_url_of_postgresql_is_called_again_by_its_name() {
+fn opengauss_is_recognised_behind_a_url_of_postgresql() {
     let known = enter(vec![sha256(), sha256()], "postgresql", PASSWORD).unwrap();
     assert_eq!(known.engine, Engine::OpenGauss);
     let error = enter(vec![sha256(), sha256()], "postgresql", "wrong").unwrap_err();
@@ -170,7 +171,7 @@ fn opengauss_behind_a_url_of_postgresql_is_called_again_by_its_name() {
 }
 
 #[test]
-fn a_demand_that_nobody_knows_names_the_way_out() {
+fn an_unknown_authentication_method_is_named() {
     let iam = part(|mut peer| {
         peer.start_up();
         peer.send(b'R', &[0, 0, 0, 14]);
@@ -186,7 +187,7 @@ fn a_demand_that_nobody_knows_names_the_way_out() {
 }
 
 #[test]
-fn a_server_that_is_starting_may_let_us_in_later() {
+fn a_starting_server_is_a_temporary_refusal() {
     for code in ["57P03", "57P01", "53300"] {
         let starting = part(move |mut peer: Peer| {
             peer.start_up();

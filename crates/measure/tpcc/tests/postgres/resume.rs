@@ -1,9 +1,10 @@
-//! A build that goes on where a loader was killed: the server may still work on what that one had sent.
+//! Resuming a build after its loader was killed, while the server still processes the loader's
+//! rows.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use saiga_tpcc::build::{Asked, Build, BuildError, Part};
+use saiga_tpcc::build::{Build, BuildError, BuildPart, BuildRequest};
 use saiga_tpcc::db::Session;
 use saiga_tpcc::state;
 use saiga_tpcc::table::Table;
@@ -11,8 +12,8 @@ use saiga_tpcc::table::Table;
 use crate::server::{Server, TRUST};
 use crate::tables::{NOW, number};
 
-const TABLES: Asked = Asked {
-    part: Part::Tables,
+const TABLES: BuildRequest = BuildRequest {
+    part: BuildPart::Tables,
     warehouses: 1,
     range: None,
     seed: None,
@@ -20,38 +21,38 @@ const TABLES: Asked = Asked {
     by_files: false,
 };
 
-/// Builds, with so many looks at whether it is to end before it does.
-fn build(server: &Server, asked: Asked, looks: u32) -> Result<(), BuildError> {
-    let seen = AtomicU32::new(0);
+/// Builds; the build stops after `limit` polls of its stop callback.
+fn build(server: &Server, request: BuildRequest, limit: u32) -> Result<(), BuildError> {
+    let polls = AtomicU32::new(0);
     let build = Build {
         open: &|| Ok(server.session("")),
         db: "postgres",
         own_sql: None,
-        asked,
+        request,
         workers: 1,
         fresh_seed: 1,
         now: NOW,
-        who: "here:999999999",
-        stop: &|| seen.fetch_add(1, Ordering::Relaxed) >= looks,
-        on: &|_| (),
+        owner: "here:999999999",
+        stop: &|| polls.fetch_add(1, Ordering::Relaxed) >= limit,
+        on_event: &|_| (),
     };
     build.run().map(|_| ())
 }
 
-/// Whether somebody waits for the lock of a table.
+/// Whether a session waits for a table lock.
 fn is_waiting(looker: &mut dyn Session) -> bool {
     let sql = "select count(*) from pg_locks where not granted and locktype = 'relation'";
     number(looker, sql) > 0
 }
 
 #[test]
-fn rows_that_a_dead_loader_has_under_way_are_removed_with_the_rest() {
+fn uncommitted_rows_of_a_dead_loader_are_deleted() {
     let server = Server::start(TRUST, &[]);
     build(&server, TABLES, u32::MAX).unwrap();
     let (mut dead, mut looker) = (server.session(""), server.session(""));
     assert_eq!(state::take(dead.as_mut(), 1, "there:1"), Ok(true));
-    let resume = Asked {
-        part: Part::Load,
+    let resume = BuildRequest {
+        part: BuildPart::Load,
         resume: true,
         ..TABLES
     };
@@ -67,7 +68,7 @@ fn rows_that_a_dead_loader_has_under_way_are_removed_with_the_rest() {
                 }
             }
             sink.end_row()?;
-            // It ends behind the take-back, before it loads.
+            // The resumed build stops after it has reset the jobs, before it loads.
             let resumed = thread.insert(scope.spawn(move || build(server, resume, 1)));
             while !resumed.is_finished() && !is_waiting(looker.as_mut()) {}
             Ok(())

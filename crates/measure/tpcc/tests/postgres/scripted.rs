@@ -1,4 +1,4 @@
-//! The server's side of a connection, played by a test.
+//! A scripted PostgreSQL server.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,21 +6,21 @@ use std::thread::{self, JoinHandle};
 
 use saiga_tpcc::props::Url;
 
-/// A server that plays a part, once for each connection.
+/// A server that plays one part per connection.
 pub(crate) struct Scripted {
     port: u16,
     player: JoinHandle<()>,
 }
 
 impl Scripted {
-    /// Plays `parts`, one after the other.
+    /// Plays `parts` in turn, one for each connection.
     pub(crate) fn play(parts: Vec<Box<dyn FnOnce(Peer) + Send>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let player = thread::spawn(move || {
             for part in parts {
                 let (stream, _) = listener.accept().unwrap();
-                // Many small messages, none of which is to wait for the next.
+                // Small messages are sent at once.
                 stream.set_nodelay(true).unwrap();
                 part(Peer(stream));
             }
@@ -38,11 +38,11 @@ impl Scripted {
     }
 }
 
-/// The client, seen from the server.
+/// The server's end of a connection.
 pub(crate) struct Peer(TcpStream);
 
 impl Peer {
-    /// Reads a start-up packet: version, then what the client says of itself.
+    /// Reads a start-up packet: protocol version and parameters.
     pub(crate) fn start_up(&mut self) -> ([u8; 4], Vec<u8>) {
         let mut length = [0; 4];
         self.0.read_exact(&mut length).unwrap();
@@ -52,7 +52,7 @@ impl Peer {
         (rest.try_into().unwrap(), parameters)
     }
 
-    /// Reads a message; `None` when the client is gone.
+    /// Reads a message; `None` if the client has closed the connection.
     pub(crate) fn message(&mut self) -> Option<(u8, Vec<u8>)> {
         let mut head = [0; 5];
         self.0.read_exact(&mut head).ok()?;
@@ -62,17 +62,15 @@ impl Peer {
         Some((head[0], body))
     }
 
-    /// Sends a message.
     pub(crate) fn send(&mut self, tag: u8, body: &[u8]) {
         self.send_raw(&message(tag, body)).unwrap();
     }
 
-    /// Sends bytes.
     pub(crate) fn send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all(bytes)
     }
 
-    /// Lets the client in, and answers what it asks first: version and isolation.
+    /// Accepts the log-in and answers the first query, for version and isolation level.
     pub(crate) fn welcome(&mut self, version: &str) {
         self.send(b'R', &[0; 4]);
         self.send(b'S', b"server_encoding\0UTF8\0");
@@ -87,13 +85,12 @@ impl Peer {
     }
 }
 
-/// A message.
 pub(crate) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
     [&[tag], &length[..], body].concat()
 }
 
-/// The body of a `DataRow`.
+/// Encodes the body of a `DataRow`.
 pub(crate) fn row(fields: &[&str]) -> Vec<u8> {
     let mut body = u16::try_from(fields.len()).unwrap().to_be_bytes().to_vec();
     for field in fields {

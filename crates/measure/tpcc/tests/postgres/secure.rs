@@ -10,7 +10,7 @@ use saiga_tpcc::props::Url;
 use saiga_tpcc::script::Step;
 use saiga_tpcc::table::Table;
 
-use crate::papers;
+use crate::certificates;
 use crate::server::{ADMIN, Server, TRUST, log_in, own, secret};
 use crate::tables::{self, number, run};
 
@@ -30,27 +30,27 @@ fn refused(host: &str, server: &Server, params: &str) -> String {
     match enter(host, server, params) {
         Err(error @ ConnectError::Tls { .. }) => error.to_string(),
         Err(error) => panic!("{params}: {error}"),
-        Ok(_) => panic!("{params}: it was let in"),
+        Ok(_) => panic!("{params}: the log-in succeeded"),
     }
 }
 
-/// A server with a certificate of the papers in a folder.
+/// A server with a certificate from this folder.
 fn server(folder: &Path, hba: &str) -> Server {
-    papers::make(folder);
+    certificates::make(folder);
     own(folder);
     own(&folder.join("server.key"));
-    let setting = |name: &str, file: &str| format!("{name}={}", papers::path(folder, file));
+    let setting = |name: &str, file: &str| format!("{name}={}", certificates::path(folder, file));
     let cert = setting("ssl_cert_file", "server.pem");
     let key = setting("ssl_key_file", "server.key");
     Server::start(hba, &["ssl=on", &cert, &key])
 }
 
 #[test]
-fn tls_is_had_as_it_is_asked_for_or_not_at_all() {
+fn tls_is_used_exactly_as_requested() {
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path(), TRUST);
     let [ca, other] = ["ca.pem", "other.pem"]
-        .map(|name| format!("sslrootcert={}", papers::path(folder.path(), name)));
+        .map(|name| format!("sslrootcert={}", certificates::path(folder.path(), name)));
     for (host, params) in [
         ("127.0.0.1", "sslmode=require".to_owned()),
         ("127.0.0.1", format!("sslmode=verify-ca&{ca}")),
@@ -93,15 +93,15 @@ fn a_ca_is_read_once() {
 }
 
 #[test]
-fn a_server_without_tls_is_refused_where_tls_is_asked_for() {
+fn a_server_without_tls_is_refused_if_tls_is_required() {
     let server = Server::start(TRUST, &[]);
     let said = refused("127.0.0.1", &server, "sslmode=require");
     assert!(said.contains("the server does not offer it"), "{said}");
 }
 
-/// COPY, which listens to the server while it sends, and answers of many records.
+/// COPY, which reads from the server while it sends, and answers of many TLS records.
 #[test]
-fn all_that_a_session_does_goes_by_tls() {
+fn a_session_works_over_tls() {
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path(), "hostssl all all 127.0.0.1/32 trust\n");
     let mut session = enter("127.0.0.1", &server, "sslmode=require").unwrap();
@@ -115,7 +115,7 @@ fn all_that_a_session_does_goes_by_tls() {
         })
     };
     load().unwrap();
-    // The server refuses a row while most are still to come.
+    // The server refuses a row long before the last one is sent.
     let few = "alter table bmsql_item add constraint few check (i_id < 20000) not valid";
     let mut other = enter("127.0.0.1", &server, "sslmode=require").unwrap();
     run(other.as_mut(), few);
@@ -128,10 +128,10 @@ fn all_that_a_session_does_goes_by_tls() {
 }
 
 #[test]
-fn a_unix_socket_is_taken_where_it_is_named() {
+fn a_unix_socket_is_used_if_it_is_named() {
     let folder = tempfile::tempdir().unwrap();
     own(folder.path());
-    let directory = papers::path(folder.path(), "");
+    let directory = certificates::path(folder.path(), "");
     let directory = directory.trim_end_matches('/');
     let setting = format!("unix_socket_directories={directory}");
     let server = Server::start("local all all trust\n", &[&setting]);

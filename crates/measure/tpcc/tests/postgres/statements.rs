@@ -1,4 +1,4 @@
-//! What statements answer, in every way in which they can be sent.
+//! Statements and their answers, by every method of sending them.
 
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::db::statement::Statement;
@@ -10,7 +10,7 @@ use saiga_tpcc::table::Table;
 use crate::server::{Server, TRUST};
 use crate::tables::{ODD, make, number, params, run, shown};
 
-/// Ways of sending.
+/// URL parameters for the different methods of sending.
 const WAYS: [&str; 4] = [
     "",
     "?prepareThreshold=0",
@@ -20,7 +20,7 @@ const WAYS: [&str; 4] = [
 
 type Answer = (Statement, u64, Vec<Vec<String>>);
 
-/// All statements in one transaction, which is undone.
+/// Executes all statements in one transaction, and rolls it back.
 fn answers(session: &mut dyn Session) -> Vec<Answer> {
     let mut rows = Rows::new();
     let mut of = |statement: Statement| {
@@ -34,7 +34,7 @@ fn answers(session: &mut dyn Session) -> Vec<Answer> {
 }
 
 #[test]
-fn every_statement_answers_the_same_in_every_way() {
+fn every_statement_has_the_same_answer_by_every_method() {
     let server = Server::start(TRUST, &[]);
     make(server.session("").as_mut());
     let known = answers(server.session(WAYS[0]).as_mut());
@@ -59,7 +59,7 @@ fn every_statement_answers_the_same_in_every_way() {
     assert_eq!(words(Statement::OrderItem), ["-30.15", "text", ODD[3]]);
     assert_eq!(words(Statement::OrderStock)[..2], ["50", ODD[4]]);
     assert_eq!(words(Statement::PayCustomerData), [ODD[0]]);
-    // The order was inserted by OrderInsert, before; nobody delivers it.
+    // The order that OrderInsert inserted is undelivered.
     assert_eq!(
         words(Statement::StatusOrder),
         ["4", "2026-09-21 14:13:20", ""]
@@ -71,7 +71,7 @@ fn every_statement_answers_the_same_in_every_way() {
 }
 
 #[test]
-fn what_is_stored_is_what_was_sent() {
+fn values_are_stored_as_sent() {
     let server = Server::start(TRUST, &[]);
     let mut admin = server.session("");
     make(admin.as_mut());
@@ -98,7 +98,7 @@ fn what_is_stored_is_what_was_sent() {
             assert_eq!(found.text(0, 2), Ok("1969-12-31 23:59:59"));
         }
     }
-    // Loaded by COPY.
+    // These rows were loaded by COPY.
     let found = run(
         admin.as_mut(),
         "select c_data, c_since from bmsql_customer order by c_id",
@@ -110,7 +110,7 @@ fn what_is_stored_is_what_was_sent() {
     assert_eq!(number(admin.as_mut(), nulls), 1);
 }
 
-/// Parameters of `count` further order lines.
+/// Parameters of `count` order lines.
 fn lines(count: i64) -> Vec<Value<'static>> {
     let line = |number: i64| {
         let mut all = [1, 1, 3, 100 + number, 1, 1, 5].map(Value::Int).to_vec();
@@ -121,7 +121,7 @@ fn lines(count: i64) -> Vec<Value<'static>> {
 }
 
 #[test]
-fn a_batch_does_what_its_statements_would() {
+fn a_batch_has_the_effect_of_its_statements() {
     let server = Server::start(TRUST, &[]);
     make(server.session("").as_mut());
     let count = "select count(*) from bmsql_order_line where ol_number >= 100";
@@ -146,7 +146,7 @@ fn a_batch_does_what_its_statements_would() {
         session.commit().unwrap();
         let stock = "select sum(s_quantity) from bmsql_stock where s_i_id in (1, 5)";
         assert_eq!(number(session.as_mut(), stock), 183);
-        // One that is there already undoes all of them.
+        // A duplicate row undoes the whole batch.
         let twice = [lines(3), lines(1)].concat();
         let error = session.batch(Statement::OrderLine, &twice).unwrap_err();
         assert!(
@@ -159,7 +159,7 @@ fn a_batch_does_what_its_statements_would() {
 }
 
 #[test]
-fn transactions_end_as_they_are_told_to() {
+fn transactions_end_with_commit_or_rollback() {
     let server = Server::start(TRUST, &[]);
     make(server.session("").as_mut());
     let mut rows = Rows::new();
@@ -167,7 +167,7 @@ fn transactions_end_as_they_are_told_to() {
         let mut session = server.session(way);
         let next = "select d_next_o_id from bmsql_district where d_id = 1";
         let before = number(session.as_mut(), next);
-        // Nothing is open, so nothing is ended.
+        // No transaction is open.
         assert_eq!((session.commit(), session.rollback()), (Ok(()), Ok(())));
         let mut step = |session: &mut dyn Session| {
             let params = [1, 1].map(Value::Int);
@@ -186,7 +186,7 @@ fn transactions_end_as_they_are_told_to() {
         );
         session.commit().unwrap();
         assert_eq!(number(session.as_mut(), next), before + 1);
-        // A failed one can only be undone, and then all goes on.
+        // A failed transaction can only be rolled back; then the session is usable.
         let twice = session.execute(
             Statement::OrderQueue,
             &[1, 1, 3].map(Value::Int),
@@ -240,7 +240,7 @@ fn sql_of_the_user_runs_outside_of_transactions() {
 }
 
 #[test]
-fn a_load_that_fails_leaves_nothing() {
+fn a_failed_load_leaves_no_rows() {
     let server = Server::start(TRUST, &[]);
     let mut session = server.session("");
     make(session.as_mut());
@@ -258,7 +258,7 @@ fn a_load_that_fails_leaves_nothing() {
     });
     assert_eq!(error, Err(wrong()));
     assert_eq!(number(session.as_mut(), count), 1);
-    // The server finds the second row there already, long before the last one is written.
+    // The server finds a duplicate in the second row, long before the last row is written.
     let mut written = 0;
     let error = session.load(Table::NewOrder, &mut |sink| {
         order(sink, 3)?;
@@ -276,7 +276,7 @@ fn a_load_that_fails_leaves_nothing() {
         error.to_string().contains("copy bmsql_new_order"),
         "{error}"
     );
-    // A row without its last value.
+    // The last value of the row is missing.
     let error = session.load(Table::NewOrder, &mut |sink| {
         sink.int(1);
         sink.end_row()
@@ -290,7 +290,7 @@ fn a_load_that_fails_leaves_nothing() {
 }
 
 #[test]
-fn parameters_that_do_not_fit_are_refused_before_they_are_sent() {
+fn a_wrong_number_of_parameters_is_not_sent() {
     let server = Server::start(TRUST, &[]);
     let mut session = server.session("");
     let mut rows = Rows::new();
@@ -312,7 +312,7 @@ fn parameters_that_do_not_fit_are_refused_before_they_are_sent() {
 }
 
 #[test]
-fn the_server_says_what_it_is_and_counts() {
+fn server_version_and_counters_are_read() {
     let server = Server::start(TRUST, &["default_transaction_isolation=serializable"]);
     let mut session = server.session("");
     let known = session.server().clone();
@@ -323,7 +323,7 @@ fn the_server_says_what_it_is_and_counts() {
     let number = number.split(' ').next().unwrap();
     assert_eq!(known.version, format!("PostgreSQL {number}"));
     make(session.as_mut());
-    // What a session has done is counted when it has ended.
+    // The server adds the counts of a session when that session ends or flushes them.
     let inserted = |session: &mut dyn Session| {
         run(session, "select pg_stat_force_next_flush()");
         let counters = session.status().unwrap();

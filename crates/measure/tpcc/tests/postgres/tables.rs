@@ -8,9 +8,9 @@ use saiga_tpcc::population::Sink;
 use saiga_tpcc::script::{self, Step};
 use saiga_tpcc::table::Table;
 
-/// 2026-09-21 14:13:20.
+/// The date of the load, 2026-09-21 14:13:20.
 pub(crate) const NOW: i64 = 1_790_000_000;
-/// Texts that a careless client would break.
+/// Texts that careless escaping would break.
 pub(crate) const ODD: [&str; 5] = [
     "it's",
     "back\\slash \\N",
@@ -19,7 +19,7 @@ pub(crate) const ODD: [&str; 5] = [
     "\u{fc}\u{4e2d}\u{1f600}",
 ];
 
-/// Runs SQL that must succeed.
+/// Executes SQL that must succeed.
 pub(crate) fn run(session: &mut dyn Session, sql: &str) -> Rows {
     let mut rows = Rows::new();
     session
@@ -28,12 +28,12 @@ pub(crate) fn run(session: &mut dyn Session, sql: &str) -> Rows {
     rows
 }
 
-/// One number.
+/// The number that a query returns.
 pub(crate) fn number(session: &mut dyn Session, sql: &str) -> i64 {
     run(session, sql).int(0, 0).unwrap()
 }
 
-/// Makes the tables, loads them and adds keys and references.
+/// Creates the tables, loads them, and adds keys and references.
 pub(crate) fn make(session: &mut dyn Session) {
     steps(session, &[Step::TableCreates]);
     for table in Table::ALL {
@@ -42,7 +42,6 @@ pub(crate) fn make(session: &mut dyn Session) {
     steps(session, &Step::AFTER_LOAD);
 }
 
-/// Runs scripts.
 pub(crate) fn steps(session: &mut dyn Session, steps: &[Step]) {
     for step in steps {
         for sql in script::find(None, "postgres", *step).unwrap().statements {
@@ -51,7 +50,8 @@ pub(crate) fn steps(session: &mut dyn Session, steps: &[Step]) {
     }
 }
 
-/// One warehouse, two districts, five items, customers of one name, three orders.
+/// Writes the rows of a table: one warehouse, two districts, five items, five customers of one
+/// name, three orders.
 fn fill(table: Table, sink: &mut dyn Sink<Error = SqlError>) -> Result<(), SqlError> {
     let count = match table {
         Table::Config | Table::Warehouse => 1,
@@ -70,7 +70,7 @@ fn fill(table: Table, sink: &mut dyn Sink<Error = SqlError>) -> Result<(), SqlEr
     Ok(())
 }
 
-/// A value by its column: numbers that keys and references need, and texts.
+/// Writes a value for a column: numbers that fit keys and references, or a text.
 fn value(table: Table, column: &str, at: i64, sink: &mut dyn Sink<Error = SqlError>) {
     let texts = [
         "name", "first", "street", "city", "data", "last", "value", "dist",
@@ -114,7 +114,7 @@ fn value(table: Table, column: &str, at: i64, sink: &mut dyn Sink<Error = SqlErr
     }
 }
 
-/// Parameters for one statement; all are about order 3 and customer 1 of the first district.
+/// Parameters of a statement; all refer to order 3 and customer 1 of the first district.
 pub(crate) fn params(statement: Statement) -> Vec<Value<'static>> {
     let int = Value::Int;
     let cents = |units| Value::Decimal(Decimal::cents(units));
@@ -168,7 +168,7 @@ pub(crate) fn params(statement: Statement) -> Vec<Value<'static>> {
     }
 }
 
-/// All fields of all rows, as they would be read.
+/// The fields of all rows as text.
 pub(crate) fn shown(rows: &Rows) -> Vec<Vec<String>> {
     let row = |row| (0..rows.columns()).map(move |column| rows.shown(row, column).unwrap());
     (0..rows.len()).map(|at| row(at).collect()).collect()

@@ -1,5 +1,5 @@
-//! A private mariadbd, or mysqld, of `saiga_trials`, and sessions of ours with it. `crate::KIND` says
-//! which of them a test program speaks to.
+//! A private MariaDB or MySQL server from `saiga_trials`, and sessions with it. Each test program
+//! defines `crate::KIND`, the kind of its server.
 #![allow(dead_code, reason = "each test program uses its own part of it")]
 
 use std::collections::BTreeMap;
@@ -14,22 +14,22 @@ use saiga_trials::mariadb;
 pub(crate) use saiga_trials::mariadb::Kind;
 use saiga_trials::parity::Arm;
 
-/// Small, and large enough for a warehouse.
+/// Small, but sufficient for one warehouse.
 const BUFFERS: &str = "--innodb-buffer-pool-size=64M";
 
-/// One server, running or killed.
+/// A server, running or killed.
 pub(crate) struct Server {
     pub(crate) port: u16,
     server: Mutex<mariadb::Server>,
 }
 
 impl Server {
-    /// Starts one with more options, and waits until it answers.
+    /// Starts a server of the test program's kind with further options, and waits until it answers.
     pub(crate) fn start(options: &[&str]) -> Self {
         Self::start_of(crate::KIND, options)
     }
 
-    /// The same of another kind than the test program's.
+    /// As [`start`](Self::start), for a server of the given kind.
     pub(crate) fn start_of(kind: Kind, options: &[&str]) -> Self {
         let options = [&[BUFFERS], options].concat();
         let server = mariadb::Server::start(kind, Arm::Kernel, &options);
@@ -39,34 +39,33 @@ impl Server {
         }
     }
 
-    /// One that tests share; each uses a database of its own.
+    /// The server that tests of a program share; each test uses its own database.
     pub(crate) fn shared() -> &'static Self {
         static SHARED: LazyLock<Server> = LazyLock::new(|| Server::start(&[]));
         &SHARED
     }
 
-    /// Its URL for a database, with `params` behind the `?`.
+    /// The URL of a database, with parameters.
     pub(crate) fn url(&self, database: &str, params: &str) -> String {
         format!("jdbc:mysql://127.0.0.1:{}/{database}?{params}", self.port)
     }
 
-    /// A session of its administrator.
+    /// A session as root.
     pub(crate) fn admin(&self) -> Box<dyn Session> {
         open(&self.url("mysql", ""), "root", "").expect("root may log in")
     }
 
-    /// A new, empty database.
     pub(crate) fn database(&self, name: &str) {
         run_sql(&mut *self.admin(), &format!("create database {name}"));
     }
 
-    /// Its Unix socket.
+    /// The path of the Unix socket.
     pub(crate) fn socket(&self) -> PathBuf {
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         server.data().join("socket")
     }
 
-    /// SIGKILL, and waits for its end.
+    /// Kills the server (SIGKILL) and waits for its end.
     pub(crate) fn kill(&self) {
         let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         server.kill();
@@ -85,7 +84,7 @@ pub(crate) fn open(
     connect(&props.url, &props.user, &props.password, &options)
 }
 
-/// Runs SQL that must work. What it says, field by field.
+/// Executes SQL that must succeed. Returns the fields of all rows.
 pub(crate) fn run_sql(session: &mut dyn Session, sql: &str) -> Vec<Vec<String>> {
     let mut rows = Rows::new();
     if let Err(error) = session.run(sql, &mut rows) {
@@ -94,9 +93,9 @@ pub(crate) fn run_sql(session: &mut dyn Session, sql: &str) -> Vec<Vec<String>> 
     shown(&rows)
 }
 
-/// Every field as a reader would write it.
+/// The fields of all rows as text.
 pub(crate) fn shown(rows: &Rows) -> Vec<Vec<String>> {
-    let field = |row, column| rows.shown(row, column).expect("it is there");
+    let field = |row, column| rows.shown(row, column).expect("the row exists");
     let line = |row| {
         (0..rows.columns())
             .map(|column| field(row, column))
@@ -105,11 +104,11 @@ pub(crate) fn shown(rows: &Rows) -> Vec<Vec<String>> {
     (0..rows.len()).map(line).collect()
 }
 
-/// The server's counters.
+/// The server's status counters.
 pub(crate) fn counters(session: &mut dyn Session) -> BTreeMap<String, f64> {
     session
         .status()
-        .expect("it has counters")
+        .expect("the server has counters")
         .into_iter()
         .collect()
 }

@@ -1,7 +1,7 @@
-//! A private PostgreSQL server: its own folder, a free port of the loopback, ended by its pid.
+//! A private PostgreSQL server in its own folder, on a free port of the loopback interface.
 //!
-//! As root it runs as `postgres` or `nobody`. The kernel ends it when the thread that started it
-//! ends, however that ends (`setpriv --pdeathsig`); whoever holds the [`Server`] ends it in order.
+//! Root runs it as `postgres` or `nobody`. Dropping the [`Server`] stops it. If the thread that
+//! started it ends in another way, the kernel stops it (`setpriv --pdeathsig`).
 #![allow(dead_code, reason = "each test program uses its own part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,12 +21,12 @@ use saiga_tpcc::db::options::Options;
 use saiga_tpcc::db::{ConnectError, Session};
 use saiga_tpcc::props::{Password, Props, Url};
 
-/// The administrator, and the database that each cluster has.
+/// The superuser, and the database that every cluster has.
 pub(crate) const ADMIN: &str = "postgres";
-/// Who may come in: everybody, without a password.
+/// A pg_hba.conf that admits all users without a password.
 pub(crate) const TRUST: &str = "host all all 127.0.0.1/32 trust\nhost all all ::1/128 trust\n";
 
-/// Crashes of processes are tested, not those of machines.
+/// Settings that make a start fast. Tests crash processes and not machines, so fsync is off.
 const SETTINGS: [&str; 8] = [
     "listen_addresses=127.0.0.1,::1",
     "unix_socket_directories=",
@@ -37,14 +37,12 @@ const SETTINGS: [&str; 8] = [
     "superuser_reserved_connections=3",
     "log_min_messages=warning",
 ];
-/// Below the ephemeral ports, and beside those of other trials.
+/// First port of a range below the ephemeral ports, which the ports of other trials do not overlap.
 const FIRST_PORT: u16 = 10_000;
 const PORTS: u32 = 9_000;
 
-/// A running server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Its port.
     pub(crate) port: u16,
     child: Child,
     said: Arc<Mutex<String>>,
@@ -52,11 +50,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts one on a fresh cluster, with the lines of a pg_hba.conf and further settings, and
-    /// waits until it takes connections.
-    ///
-    /// # Panics
-    /// When it does not come up.
+    /// Starts a server on a new cluster, with the given pg_hba.conf and settings, and waits until
+    /// it accepts connections.
     pub(crate) fn start(hba: &str, settings: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let open = fs::Permissions::from_mode(0o755);
@@ -84,12 +79,12 @@ impl Server {
         }
     }
 
-    /// What it has said so far.
+    /// The log of the server so far.
     pub(crate) fn log(&self) -> String {
         self.said.lock().unwrap().clone()
     }
 
-    /// The administrator's URL, with parameters such as `?prepareThreshold=0`.
+    /// The superuser's URL, with parameters such as `?prepareThreshold=0`.
     pub(crate) fn url(&self, params: &str) -> Url {
         let port = self.port;
         Url::parse(&format!(
@@ -98,10 +93,7 @@ impl Server {
         .unwrap()
     }
 
-    /// A session of the administrator.
-    ///
-    /// # Panics
-    /// When there is none.
+    /// Opens a session of the superuser.
     pub(crate) fn session(&self, params: &str) -> Box<dyn Session> {
         log_in(&self.url(params), ADMIN, "").unwrap()
     }
@@ -109,11 +101,11 @@ impl Server {
     /// Sends a signal to the postmaster.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).unwrap();
-        // One that has ended already needs none.
+        // The postmaster may have ended already.
         let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the postmaster.
     pub(crate) fn wait(&mut self) {
         self.child.wait().unwrap();
     }
@@ -133,7 +125,7 @@ impl Drop for Server {
     }
 }
 
-/// Logs in by URL, as the product does.
+/// Opens a session by a URL, as the product does.
 pub(crate) fn log_in(
     url: &Url,
     user: &str,
@@ -142,7 +134,7 @@ pub(crate) fn log_in(
     connect(url, user, &secret(password), &Options::of(url).unwrap())
 }
 
-/// A password, which only props files make.
+/// A [`Password`], which only a props file can create.
 pub(crate) fn secret(text: &str) -> Password {
     let text = format!("conn=jdbc:postgresql://h/t\nwarehouses=1\npassword={text}\n");
     Props::parse(PathBuf::from("test.props"), &text)
@@ -150,7 +142,7 @@ pub(crate) fn secret(text: &str) -> Password {
         .password
 }
 
-/// Gathers what a server says, and returns when it is ready.
+/// Collects the log of a server, and returns when the server is ready.
 fn listen(stderr: ChildStderr) -> Arc<Mutex<String>> {
     let said = Arc::new(Mutex::new(String::new()));
     let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
@@ -173,7 +165,7 @@ fn listen(stderr: ChildStderr) -> Arc<Mutex<String>> {
     said
 }
 
-/// A fresh cluster as an archive, made once.
+/// An archive of a new cluster, created once.
 static CLUSTER: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     own(folder.path());
@@ -200,7 +192,7 @@ fn feed(mut command: Command, bytes: &[u8]) {
     assert!(child.wait().unwrap().success(), "{command:?}");
 }
 
-/// A program that runs as the server does and ends with this thread.
+/// A command that runs as the server's user and ends with this thread.
 fn as_server(program: impl AsRef<Path>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "QUIT"]);
@@ -214,14 +206,14 @@ fn as_server(program: impl AsRef<Path>) -> Command {
     command
 }
 
-/// Gives a file or a folder to the server's account.
+/// Gives a file or folder to the server's user.
 pub(crate) fn own(path: &Path) {
     if let Some((user, group)) = account() {
         chown(path, Some(user), Some(group)).unwrap();
     }
 }
 
-/// Who the server is, where it is not us.
+/// User and group of the server, if they differ from those of this process.
 fn account() -> Option<(u32, u32)> {
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         return None;
@@ -236,7 +228,7 @@ fn account() -> Option<(u32, u32)> {
     Some(of("postgres").or_else(|| of("nobody")).unwrap())
 }
 
-/// The newest PostgreSQL's program.
+/// The path of a program of the newest PostgreSQL.
 fn program(name: &str) -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
     let newest = versions
@@ -246,7 +238,7 @@ fn program(name: &str) -> PathBuf {
     PathBuf::from(format!("/usr/lib/postgresql/{newest}/bin/{name}"))
 }
 
-/// A port that nobody has.
+/// A port on which no process listens.
 fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let first = std::process::id().wrapping_mul(61);

@@ -9,7 +9,7 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_tpcc::check::Scope;
 use saiga_tpcc::db::Server;
 use saiga_tpcc::db::value::Stamp;
-use saiga_tpcc::driver::{Measured, Setup};
+use saiga_tpcc::driver::{Measurement, Setup};
 use saiga_tpcc::results::record::Consistency;
 use saiga_tpcc::results::{Conditions, Directory, Record, closing, files, page};
 use saiga_tpcc::server_clock::Offset;
@@ -31,7 +31,7 @@ pub(super) struct Finished<'t> {
     pub(super) clock: Option<Offset>,
     pub(super) before: Option<Consistency>,
     pub(super) place: Place,
-    pub(super) measured: Measured,
+    pub(super) measured: Measurement,
     pub(super) start: Start,
     /// What kept a file from being written.
     pub(super) problem: Option<anyhow::Error>,

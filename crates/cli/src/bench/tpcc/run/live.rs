@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use saiga_sampler::dashboard::{Campaign, LoadNow};
-use saiga_tpcc::driver::Now;
+use saiga_tpcc::driver::Progress;
 
 use crate::exit;
 use crate::host::Host;
@@ -31,7 +31,7 @@ type Latest = Vec<News>;
 #[derive(Debug, Clone)]
 enum News {
     None,
-    Latest(Now),
+    Latest(Progress),
     /// Its run is over.
     Over,
 }
@@ -80,7 +80,7 @@ impl Board {
     }
 
     /// Takes the news of one database; the line changes when the first one that still runs has some.
-    pub(super) fn tell(&self, index: usize, now: &Now) {
+    pub(super) fn tell(&self, index: usize, now: &Progress) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         latest[index] = News::Latest(now.clone());
         let leads = latest.iter().position(|news| !matches!(news, News::Over));
@@ -90,7 +90,7 @@ impl Board {
         if !now.ramping && !self.is_measured.swap(true, Ordering::Relaxed) {
             self.host.mark(MEASURED);
         }
-        let known: Vec<&Now> = latest.iter().filter_map(News::latest).collect();
+        let known: Vec<&Progress> = latest.iter().filter_map(News::latest).collect();
         let load = load(&known);
         if let (Some(file), Some(load)) = (&self.load_file, &load) {
             let host = self.host.of_run();
@@ -132,7 +132,7 @@ impl Board {
 }
 
 impl News {
-    fn latest(&self) -> Option<&Now> {
+    fn latest(&self) -> Option<&Progress> {
         match self {
             Self::Latest(now) => Some(now),
             Self::None | Self::Over => None,
@@ -141,12 +141,12 @@ impl News {
 }
 
 /// Of several databases the sums, and the slowest quantiles.
-fn line(all: &[&Now]) -> String {
+fn line(all: &[&Progress]) -> String {
     let Some(first) = all.first() else {
         return String::new();
     };
     let orders: f64 = all.iter().map(|now| now.new_orders_per_min).sum();
-    let sum = |of: fn(&Now) -> u64| all.iter().map(|now| of(now)).sum::<u64>();
+    let sum = |of: fn(&Progress) -> u64| all.iter().map(|now| of(now)).sum::<u64>();
     let quantile = |at: usize| {
         all.iter()
             .filter_map(|now| Some(now.new_order_us?[at]))
@@ -164,8 +164,8 @@ fn line(all: &[&Now]) -> String {
         ms(quantile(0)),
         ms(quantile(1)),
         ms(quantile(2)),
-        sum(|now| now.sums.failed + now.sums.unknown),
-        sum(|now| now.sums.retries),
+        sum(|now| now.totals.failed + now.totals.unknown),
+        sum(|now| now.totals.retries),
     );
     for trouble in troubles(all) {
         text += &format!(", {trouble}");
@@ -174,8 +174,8 @@ fn line(all: &[&Now]) -> String {
 }
 
 /// What waits or is lost, where something does.
-fn troubles(all: &[&Now]) -> Vec<String> {
-    let sum = |of: fn(&Now) -> u64| all.iter().map(|now| of(now)).sum::<u64>();
+fn troubles(all: &[&Progress]) -> Vec<String> {
+    let sum = |of: fn(&Progress) -> u64| all.iter().map(|now| of(now)).sum::<u64>();
     let counts = [
         (sum(|now| now.backlog), "late"),
         (sum(|now| now.queued), "deliveries queued"),
@@ -190,7 +190,7 @@ fn troubles(all: &[&Now]) -> Vec<String> {
 }
 
 /// The longest time without service that lasts.
-fn pause(all: &[&Now]) -> Option<String> {
+fn pause(all: &[&Progress]) -> Option<String> {
     let (unserved, most) = all.iter().filter_map(|now| now.unserved).max()?;
     (unserved >= PAUSE).then(|| {
         let seconds = |time: Duration| time.as_secs();
@@ -200,12 +200,12 @@ fn pause(all: &[&Now]) -> Option<String> {
 }
 
 /// How far all are, by the first one's clock.
-fn campaign(all: &[&Now], names: &[String]) -> Option<Campaign> {
+fn campaign(all: &[&Progress], names: &[String]) -> Option<Campaign> {
     let first = all.first()?;
     let seconds = |time: Duration| usize::try_from(time.as_secs()).unwrap_or(usize::MAX);
     let left = first.left.map(|left| format!("{} left", clock(left)));
     let whole = [Some(clock(first.elapsed)), left];
-    let retries: u64 = all.iter().map(|now| now.sums.retries).sum();
+    let retries: u64 = all.iter().map(|now| now.totals.retries).sum();
     let mut now = vec![format!("{retries} retries")];
     now.extend(troubles(all));
     Some(Campaign {
@@ -220,7 +220,7 @@ fn campaign(all: &[&Now], names: &[String]) -> Option<Campaign> {
 }
 
 /// What all do together; of the latencies those of the slowest.
-fn load(all: &[&Now]) -> Option<LoadNow> {
+fn load(all: &[&Progress]) -> Option<LoadNow> {
     let first = all.first()?;
     let quantile_ms = |at: usize| {
         let known = all.iter().filter_map(|now| Some(now.new_order_us?[at]));
@@ -235,7 +235,7 @@ fn load(all: &[&Now]) -> Option<LoadNow> {
         p99_ms: quantile_ms(2),
         errors: all
             .iter()
-            .map(|now| now.sums.failed + now.sums.unknown)
+            .map(|now| now.totals.failed + now.totals.unknown)
             .sum(),
         left: None,
     })
@@ -253,25 +253,25 @@ fn clock(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use saiga_tpcc::latency::ledger::Sums;
+    use saiga_tpcc::latency::statistics::Totals;
 
     use super::*;
 
     #[test]
     fn the_line_says_what_matters_and_no_more() {
-        let sums = Sums {
+        let totals = Totals {
             done: 9,
             failed: 1,
             retries: 4,
             unknown: 2,
         };
-        let now = Now {
+        let now = Progress {
             elapsed: Duration::from_secs(65),
             left: Some(Duration::from_secs(3715)),
             ramping: false,
             new_orders_per_min: 1234.5,
             new_order_us: Some([1500, 2600, 31_000]),
-            sums,
+            totals,
             backlog: 0,
             queued: 0,
             connections: (10, 10),
@@ -281,7 +281,7 @@ mod tests {
             line(&[&now]),
             "1:05, 1:01:55 left: 1234 New-Orders/min, p50 1.5 p95 2.6 p99 31.0 ms, 3 errors, 4 retries"
         );
-        let worse = Now {
+        let worse = Progress {
             connections: (3, 10),
             backlog: 7,
             new_order_us: None,
@@ -299,7 +299,7 @@ mod tests {
             "{text}"
         );
         assert_eq!(line(&[]), "");
-        let silent = Now {
+        let silent = Progress {
             unserved: Some((Duration::from_secs(12), Duration::from_secs(60))),
             ..now.clone()
         };

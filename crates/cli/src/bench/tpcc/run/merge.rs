@@ -39,7 +39,7 @@ pub(in crate::bench::tpcc) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         write_page(dir, &record)?;
     }
     if let Some(partial) = &record.partial {
-        exit::say(&format!("partial: {}", partial.words()));
+        exit::say(&format!("partial: {}", partial.describe()));
     }
     if let Some(why) = super::reason(&record) {
         anyhow::bail!("{why}");

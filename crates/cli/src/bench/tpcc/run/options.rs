@@ -7,8 +7,8 @@ use anyhow::bail;
 use clap::{Parser as _, ValueEnum};
 use fastrand::Rng;
 use saiga_tpcc::check::Scope;
-use saiga_tpcc::driver::places::seed_of;
-use saiga_tpcc::driver::{Arrivals, Delivery, Length, Pace, RampUp, Setup, Share};
+use saiga_tpcc::driver::assignment::seed_of;
+use saiga_tpcc::driver::{Arrivals, DeliveryMode, Length, Pace, RampUp, Setup, Share};
 use saiga_tpcc::props::{self, Props};
 use saiga_tpcc::spec::nurand::Constants;
 
@@ -312,11 +312,11 @@ impl Options {
         }
     }
 
-    fn delivery(&self, terminals: u32) -> Delivery {
+    fn delivery(&self, terminals: u32) -> DeliveryMode {
         match self.delivery {
             // As many round trips of a terminal as with BenchmarkSQL 5, so that figures compare.
-            None | Some(DeliveryName::Inline) => Delivery::Inline,
-            Some(DeliveryName::Queue) => Delivery::Queued {
+            None | Some(DeliveryName::Inline) => DeliveryMode::Inline,
+            Some(DeliveryName::Queue) => DeliveryMode::Queued {
                 workers: self
                     .delivery_workers
                     .unwrap_or(DELIVERY_WORKERS.min(terminals)),
@@ -368,7 +368,7 @@ fn share(text: &str) -> Result<Share, String> {
         .split_once('/')
         .and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
     match parts {
-        Some((index, of)) if (1..=of).contains(&index) && of <= Share::MOST => {
+        Some((index, of)) if (1..=of).contains(&index) && of <= Share::MAX => {
             Ok(Share { index, of })
         }
         _ => Err("which of how many hosts, such as 2/3".to_owned()),

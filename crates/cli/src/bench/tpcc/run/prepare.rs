@@ -10,14 +10,14 @@ use saiga_tpcc::check::Scope;
 use saiga_tpcc::db::Server;
 use saiga_tpcc::db::options::Protocol;
 use saiga_tpcc::db::rows::Rows;
-use saiga_tpcc::driver::{Crew, Measured, Setup};
+use saiga_tpcc::driver::{Measurement, Setup, Terminals};
 use saiga_tpcc::props::Engine;
 use saiga_tpcc::results::directory::{WorkerFile, expand};
-use saiga_tpcc::results::files::Streams;
+use saiga_tpcc::results::files::SampleFiles;
 use saiga_tpcc::results::record::Consistency;
 use saiga_tpcc::results::{Directory, DirectoryError};
 use saiga_tpcc::server_clock::{self, Offset};
-use saiga_tpcc::state::{self, Loaded, State};
+use saiga_tpcc::state::{self, LoadInfo, State};
 
 use super::finish::{Finished, look};
 use super::options::{Options, check_loaded};
@@ -37,7 +37,7 @@ pub(super) struct Prepared<'t> {
     loaded_warehouses: u32,
     clock: Option<Offset>,
     before: Option<Consistency>,
-    crew: Crew,
+    terminals: Terminals,
     out: Option<PathBuf>,
 }
 
@@ -94,7 +94,7 @@ impl<'t> Prepared<'t> {
         if let Some(advice) = room_for_statements(target, setup.terminals)? {
             exit::say(&format!("{}: {advice}", target.name()));
         }
-        let crew = Crew::connect(setup.clone(), Arc::new(target.sessions()))?;
+        let terminals = Terminals::connect(setup.clone(), Arc::new(target.sessions()))?;
         Ok(Self {
             target,
             server,
@@ -102,7 +102,7 @@ impl<'t> Prepared<'t> {
             loaded_warehouses: loaded.warehouses,
             clock,
             before,
-            crew,
+            terminals,
             out,
         })
     }
@@ -190,7 +190,7 @@ impl Place {
     /// Removes what was made for a run that does not begin.
     fn give_back(&self) {
         if let Self::Directory(dir) = self {
-            dir.give_back();
+            dir.remove_if_empty();
         }
     }
 }
@@ -223,13 +223,13 @@ impl<'t> Ready<'t> {
             loaded_warehouses,
             clock,
             before,
-            crew,
+            terminals,
             out: _,
         } = self.prepared;
         let streams = match &self.place {
             Place::Directory(dir) => {
-                let queued = setup.delivery != saiga_tpcc::driver::Delivery::Inline;
-                Some(Streams::create(dir, options.result_csv, queued))
+                let queued = setup.delivery != saiga_tpcc::driver::DeliveryMode::Inline;
+                Some(SampleFiles::create(dir, options.result_csv, queued))
             }
             Place::Worker(_) | Place::Nowhere => None,
         };
@@ -240,8 +240,8 @@ impl<'t> Ready<'t> {
         looker.streams = streams;
         let for_merging = matches!(self.place, Place::Worker(_));
         let date = i64::try_from(start.since_1970.as_secs()).unwrap_or(i64::MAX);
-        let measured: Measured = crew.run(start.at, date, for_merging, &mut looker);
-        let written = looker.streams.take().map_or(Ok(()), Streams::finish);
+        let measured: Measurement = terminals.run(start.at, date, for_merging, &mut looker);
+        let written = looker.streams.take().map_or(Ok(()), SampleFiles::finish);
         Finished {
             target,
             server,
@@ -259,7 +259,7 @@ impl<'t> Ready<'t> {
 }
 
 /// What the server and the load say about themselves, and how far the server's clock is from ours.
-fn loaded(target: &Target) -> anyhow::Result<(Server, Loaded, Option<Offset>)> {
+fn loaded(target: &Target) -> anyhow::Result<(Server, LoadInfo, Option<Offset>)> {
     let mut session = target.open_existing()?;
     let server = session.server().clone();
     let not_there =
@@ -273,12 +273,12 @@ fn loaded(target: &Target) -> anyhow::Result<(Server, Loaded, Option<Offset>)> {
             Ok((server, loaded, clock))
         }
         State::Empty { .. } => Err(not_there("it has no tables of TPC-C")),
-        State::NotOurs { .. } => {
+        State::Unidentified { .. } => {
             bail!("it has tables of TPC-C, but no bmsql_config: another tool has made them")
         }
-        torn @ State::Torn { .. } => bail!("{torn}"),
-        State::Blank => Err(not_there("bmsql_config is empty: nothing is loaded")),
-        State::Begun(_) => {
+        missing @ State::TablesMissing { .. } => bail!("{missing}"),
+        State::ConfigEmpty => Err(not_there("bmsql_config is empty: nothing is loaded")),
+        State::InProgress(_) => {
             bail!("a build is not complete; `saiga bench tpcc build --resume` goes on with it")
         }
     }

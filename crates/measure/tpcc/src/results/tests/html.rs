@@ -1,4 +1,4 @@
-//! The page for a browser.
+//! The HTML report.
 
 use saiga_document::html;
 
@@ -9,11 +9,11 @@ fn rendered(record: &Record) -> String {
 }
 
 #[test]
-fn the_page_has_the_figures_of_the_record() {
+fn the_report_has_the_figures_of_the_record() {
     let record = whole();
     let html = rendered(&record);
     for part in [
-        // tpmC, all types, and the row of New-Order.
+        // tpmC, the total of all types, and the row of New-Order.
         ">480.00<",
         "1140.00 transactions of all types per minute",
         "<td class=\"\">NEW_ORDER</td><td class=\"number\">240</td>",
@@ -42,7 +42,7 @@ fn the_page_has_the_figures_of_the_record() {
     assert!(html.matches("<polyline").count() > 10, "{html}");
 }
 
-/// What is printed stays as short as it was.
+/// The printed summary contains no charts, settings or metrics.
 #[test]
 fn charts_and_settings_are_not_printed() {
     use saiga_document::text::{self, Style};
@@ -53,7 +53,7 @@ fn charts_and_settings_are_not_printed() {
 }
 
 #[test]
-fn no_text_of_a_record_becomes_markup() {
+fn texts_of_a_record_are_escaped() {
     const EVIL: &str = "\"'></style></script><script>evil()</script><img src=x onerror=evil()>";
     let mut record = whole();
     let conditions = &mut record.conditions;
@@ -87,7 +87,7 @@ fn no_text_of_a_record_becomes_markup() {
 }
 
 #[test]
-fn the_page_of_a_sum_tells_its_workers_and_what_is_missing() {
+fn the_report_of_a_sum_lists_its_workers_and_the_missing_ones() {
     let html = rendered(&merge(vec![part(1, 3), part(3, 3)]).unwrap());
     for part in [
         "id=\"verdict\">Partial: worker 2 of 3 is missing",

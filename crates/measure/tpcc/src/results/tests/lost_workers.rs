@@ -1,4 +1,4 @@
-//! Sums that lack workers.
+//! Sums in which workers are missing.
 
 use std::fs;
 
@@ -7,26 +7,26 @@ use saiga_document::text::{self, Style};
 use super::*;
 use crate::results::partial::Partial;
 
-/// The parts of workers 1 and 3 of 3; worker 2 had one of the four terminals.
+/// The sum of workers 1 and 3 of 3; worker 2 had one of the four terminals.
 fn without_the_second() -> Record {
     merge(vec![part(3, 3), part(1, 3)]).unwrap()
 }
 
 #[test]
-fn a_lost_worker_leaves_the_sum_of_the_others() {
+fn a_missing_worker_leaves_the_sum_of_the_others() {
     let sum = without_the_second();
     let partial = sum.partial.as_ref().unwrap();
     assert_eq!((&partial.missing[..], partial.workers), (&[2][..], 3));
     assert_eq!((partial.terminals, partial.of_terminals), (3, 4));
-    // Of eight New-Orders in twenty transactions one is the second terminal's.
+    // One of eight New-Orders in twenty transactions is of the missing terminal.
     assert_eq!(sum.tpmc(), 420.0);
-    // Both hosts that are there were without service; the third cannot say.
+    // Both present hosts were without service; the third one is unknown.
     assert_eq!(sum.gaps.len(), 1);
     assert_eq!(sum.gaps[0].lost, 4);
 }
 
 #[test]
-fn a_partial_sum_is_marked_wherever_it_is_told() {
+fn a_partial_sum_is_marked_in_all_outputs() {
     let sum = without_the_second();
     let json: serde_json::Value = serde_json::from_str(&files::json(&sum)).unwrap();
     assert_eq!(json["partial"]["missing"], serde_json::json!([2]));
@@ -34,13 +34,13 @@ fn a_partial_sum_is_marked_wherever_it_is_told() {
     assert_eq!(metrics.get("tpmc_partial"), Some(&420.0));
     assert_eq!(metrics.get("tpmc_no_think_time"), None);
     let text = text::render(&page::page(&sum), Style::plain());
-    for told in [
+    for expected in [
         "Partial: worker 2 of 3 is missing; the figures are those of 3 of 4 terminals",
         "It is not a result of TPC-C.",
         "tpmC (no think time), partial",
         "2 of 3 workers, 3 of 4 terminals",
     ] {
-        assert!(text.contains(told), "{told} in {text}");
+        assert!(text.contains(expected), "{expected} in {text}");
     }
     let lines = closing::lines(&sum);
     assert!(
@@ -54,7 +54,7 @@ fn a_partial_sum_is_marked_wherever_it_is_told() {
     assert!(!whole.contains("partial"), "{whole}");
 }
 
-/// Not even where every other check holds, and the pace is that of the specification.
+/// Not even if all other checks hold and the pace is that of the specification.
 #[test]
 fn a_partial_sum_is_never_valid() {
     let mut sum = without_the_second();
@@ -78,7 +78,7 @@ fn a_partial_sum_is_never_valid() {
     assert!(sum.all_checks_hold());
 }
 
-/// Merged again it would look like the whole run of one host.
+/// Merged again, a sum would look like the complete run of one host.
 #[test]
 fn a_sum_is_not_a_part() {
     let dir = tempfile::tempdir().unwrap();
@@ -90,22 +90,26 @@ fn a_sum_is_not_a_part() {
             .to_string()
     };
     let refused = said(&files::json(&without_the_second()));
-    let told = "it is a partial sum (worker 2 of 3 is missing); merge the files of the workers";
-    assert!(refused.ends_with(told), "{refused}");
+    let expected =
+        "the file is a partial sum (worker 2 of 3 is missing); merge the files of the workers";
+    assert!(refused.ends_with(expected), "{refused}");
     let whole = merge::merge(vec![part(1, 2), part(2, 2)]).unwrap();
     let refused = said(&files::json(&whole));
-    assert!(refused.ends_with("it is a sum already; merge the files of the workers"));
+    assert!(refused.ends_with("the file is a merged record; merge the files of the workers"));
     let mut strange = part(1, 2).1;
     for share in [(3, 2), (0, 2), (1, u32::MAX)] {
         strange.conditions.share = share;
         let refused = said(&files::json(&strange));
-        let told = format!("worker-1.json: it is of worker {} of {}", share.0, share.1);
-        assert!(refused.ends_with(&told), "{refused}");
+        let expected = format!(
+            "worker-1.json: worker {} of {} does not exist",
+            share.0, share.1
+        );
+        assert!(refused.ends_with(&expected), "{refused}");
     }
 }
 
 #[test]
-fn home_warehouses_are_those_of_the_terminals_that_are_there() {
+fn home_warehouses_are_those_of_the_present_terminals() {
     let of = |warehouses, terminals, fixed_warehouse| {
         let conditions = Conditions {
             warehouses,
@@ -114,10 +118,10 @@ fn home_warehouses_are_those_of_the_terminals_that_are_there() {
             ..conditions(Share { index: 1, of: 3 })
         };
         let partial = Partial::of(&conditions, vec![2, 3]);
-        assert_eq!(partial.lack(), "workers 2, 3 of 3 are missing");
+        assert_eq!(partial.missing_workers(), "workers 2, 3 of 3 are missing");
         (partial.terminals, partial.warehouses, partial.of_warehouses)
     };
-    // Two terminals of six in a thousand warehouses hardly share one.
+    // Six terminals in a thousand warehouses have six homes.
     assert_eq!(of(1000, 6, true), (2, 2, 6));
     assert_eq!(of(1000, 6, false), (2, 1000, 1000));
     assert_eq!(of(1, 10, true), (4, 1, 1));

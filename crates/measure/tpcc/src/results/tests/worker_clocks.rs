@@ -1,4 +1,4 @@
-//! Sums of workers whose clocks differ.
+//! Sums of workers with different clocks.
 
 use saiga_document::text::{self, Style};
 
@@ -6,8 +6,8 @@ use super::*;
 use crate::results::clocks::WorkerClock;
 use crate::server_clock::Offset;
 
-/// The sum of two workers that have measured 30 s; by how much the server's clock is ahead of
-/// theirs, and how well that is known.
+/// The sum of two workers that measured for 30 s. `clocks` are the offsets of the server's clock
+/// from theirs, with their errors, in microseconds.
 fn sum(clocks: [Option<(i64, u64)>; 2]) -> Record {
     let with_clock = |index: u32, clock: Option<(i64, u64)>| {
         let (path, record) = part(index, 2);
@@ -15,7 +15,7 @@ fn sum(clocks: [Option<(i64, u64)>; 2]) -> Record {
             server_ahead_us,
             within_us,
         });
-        // As it comes back from its file.
+        // A round trip through its file.
         let record = files::json(&Record { clock, ..record });
         (path, serde_json::from_str(&record).unwrap())
     };
@@ -29,10 +29,10 @@ fn windows(sum: &Record) -> validity::Check {
     check.unwrap().clone()
 }
 
-/// A hundredth of thirty seconds is allowed.
+/// The limit is a hundredth of thirty seconds.
 #[test]
-fn windows_that_are_apart_fail_and_doubt_is_told() {
-    let told = |clocks| {
+fn windows_that_are_apart_fail_and_uncertainty_is_reported() {
+    let outcome = |clocks| {
         let check = windows(&sum(clocks));
         assert_eq!(check.allowed, "at most 300.0 ms apart");
         (check.verdict, check.found)
@@ -64,12 +64,12 @@ fn windows_that_are_apart_fail_and_doubt_is_told() {
             "not known for workers 1, 2",
         ),
     ] {
-        assert_eq!(told(clocks), (verdict, found.to_owned()));
+        assert_eq!(outcome(clocks), (verdict, found.to_owned()));
     }
 }
 
 #[test]
-fn a_sum_keeps_the_clock_of_each_worker_and_fails_when_they_are_far_apart() {
+fn a_sum_keeps_the_clocks_of_its_workers_and_fails_if_they_differ() {
     let mut sum = sum([Some((-1_500_000, 100)), Some((500_000, 200))]);
     let offset = Offset {
         server_ahead_us: 500_000,
@@ -82,22 +82,21 @@ fn a_sum_keeps_the_clock_of_each_worker_and_fails_when_they_are_far_apart() {
     assert_eq!((sum.clock, sum.clocks.len()), (None, 2));
     assert_eq!(sum.clocks[1], of_second);
     let text = text::render(&page::page(&sum), Style::plain());
-    for told in [
+    for expected in [
         "the measured windows of the workers are not the same: 1999.7 to 2000.3 ms apart",
         "1500.0 ms behind the worker's, known to 0.1 ms",
         "2000.0 ms after the first",
     ] {
-        assert!(text.contains(told), "{told} in {text}");
+        assert!(text.contains(expected), "{expected} in {text}");
     }
     sum.validity
         .retain(|check| check.name == "windows of the workers coincide");
     assert!(!sum.all_checks_hold());
 }
 
-/// Where the interval is short, as with few transactions for each terminal, a tenth of a second is
-/// allowed.
+/// In a short interval, as with few transactions per terminal, the limit is a tenth of a second.
 #[test]
-fn a_short_interval_does_not_ask_for_better_clocks_than_there_are() {
+fn a_short_interval_does_not_require_better_clocks() {
     let mut sum = sum([Some((0, 100)), Some((99_000, 200))]);
     sum.interval_us = (10 * S, 10 * S + 1);
     sum.conclude();
@@ -106,9 +105,9 @@ fn a_short_interval_does_not_ask_for_better_clocks_than_there_are() {
     assert_eq!(check.verdict, Verdict::Holds);
 }
 
-/// A hundredth of twelve hours is seven minutes.
+/// A hundredth of twelve hours would be seven minutes.
 #[test]
-fn windows_more_than_a_second_apart_are_never_one() {
+fn windows_more_than_a_second_apart_always_fail() {
     let mut sum = sum([Some((0, 100)), Some((1_100_000, 200))]);
     sum.interval_us = (0, 12 * 3600 * S);
     sum.conclude();

@@ -1,4 +1,4 @@
-//! WAREHOUSE and DISTRICT.
+//! Rows of WAREHOUSE and DISTRICT.
 
 use fastrand::Rng;
 
@@ -12,7 +12,7 @@ impl Population {
         w_id: u32,
         sink: &mut S,
     ) -> Result<(), S::Error> {
-        let mut rng = self.rng(Part::Places, w_id, 0);
+        let mut rng = self.rng(Part::Warehouses, w_id, 0);
         sink.int(w_id.into());
         sink.decimal(30_000_000, 2);
         sink.decimal(rng.i64(0..=2000), 4);
@@ -27,7 +27,7 @@ impl Population {
         sink: &mut S,
     ) -> Result<(), S::Error> {
         for d_id in 1..=DISTRICTS {
-            let mut rng = self.rng(Part::Places, w_id, d_id);
+            let mut rng = self.rng(Part::Warehouses, w_id, d_id);
             sink.int(w_id.into());
             sink.int(d_id.into());
             sink.decimal(3_000_000, 2);
@@ -41,7 +41,7 @@ impl Population {
     }
 }
 
-/// Two streets, city, state and zip code.
+/// Writes two streets, city, state and zip code.
 pub(super) fn write_address<S: Sink + ?Sized>(sink: &mut S, rng: &mut Rng) {
     for _ in 0..3 {
         sink.text(&a_string(rng, 10..=20));

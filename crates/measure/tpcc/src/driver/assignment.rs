@@ -1,68 +1,71 @@
-//! Which terminal sits where: distinct pairs of warehouse and district (TPC-C §2.8.1.1), drawn at
-//! random as BenchmarkSQL draws them, and the share of one load host.
+//! Assigns terminals to home districts and to load hosts.
+//!
+//! Each terminal has a distinct pair of warehouse and district (TPC-C §2.8.1.1), drawn at random
+//! as BenchmarkSQL draws them. The assignment follows from the seed alone, so that load hosts agree
+//! on it without a message.
 
 use fastrand::Rng;
 
 use crate::spec::DISTRICTS;
-use crate::spec::inputs::Place;
+use crate::spec::inputs::DistrictKey;
 
-/// A part of the terminals: worker `index` of `of`, from 1.
+/// The part of the terminals that one load host runs: worker `index` of `of`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// Which part, from 1.
+    /// Number of the worker, from 1.
     pub index: u32,
-    /// Of how many.
+    /// Number of workers, which is the number of load hosts.
     pub of: u32,
 }
 
 impl Share {
-    /// No run has more parts.
-    pub const MOST: u32 = 10_000;
-    /// All terminals.
+    /// Largest number of workers.
+    pub const MAX: u32 = 10_000;
     pub const WHOLE: Self = Self { index: 1, of: 1 };
 
-    /// The part of `of` that has a terminal, from 1: terminals go round the workers like cards.
+    /// The worker, from 1, that runs a terminal: terminals are dealt round robin.
     #[must_use]
-    pub fn holder(terminal: u32, of: u32) -> u32 {
+    pub fn worker_of(terminal: u32, of: u32) -> u32 {
         terminal % of.max(1) + 1
     }
 
-    /// Whether a terminal belongs to it.
     #[must_use]
     pub fn has(self, terminal: u32) -> bool {
-        Self::holder(terminal, self.of) == self.index
+        Self::worker_of(terminal, self.of) == self.index
     }
 }
 
-/// The places of all terminals of a run, the same on every host with the same seed. At most ten for
-/// each warehouse.
+/// The home districts of all terminals of a run, at most ten for each warehouse. The same on every
+/// host with the same seed.
 #[must_use]
-pub fn places(seed: u64, warehouses: u32, terminals: u32) -> Vec<Place> {
+pub fn assign_districts(seed: u64, warehouses: u32, terminals: u32) -> Vec<DistrictKey> {
     let mut rng = Rng::with_seed(seed ^ 0x7465_726d_696e_616c);
     let all = u64::from(warehouses) * u64::from(DISTRICTS);
-    // The first steps of a shuffle (Durstenfeld) of all places, which are never all in memory.
+    // The first steps of a Fisher-Yates shuffle (Durstenfeld) that stores only the elements it
+    // moved.
     let mut moved = std::collections::HashMap::new();
     let mut drawn = Vec::with_capacity(terminals as usize);
     for at in 0..u64::from(terminals).min(all) {
         let other = rng.u64(at..all);
-        let place = moved.get(&other).copied().unwrap_or(other);
+        let number = moved.get(&other).copied().unwrap_or(other);
         let displaced = moved.get(&at).copied().unwrap_or(at);
         moved.insert(other, displaced);
-        drawn.push(nth(place));
+        drawn.push(district_at(number));
     }
     drawn
 }
 
-fn nth(place: u64) -> Place {
+fn district_at(number: u64) -> DistrictKey {
     let districts = u64::from(DISTRICTS);
     let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-    Place {
-        w_id: small(place / districts + 1),
-        d_id: small(place % districts + 1),
+    DistrictKey {
+        w_id: small(number / districts + 1),
+        d_id: small(number % districts + 1),
     }
 }
 
-/// A seed for one user of random numbers, far from those of its neighbours (SplitMix64).
+/// Derives the seed of one random number generator (SplitMix64): those of neighbours are
+/// uncorrelated.
 #[must_use]
 pub fn seed_of(seed: u64, user: u64) -> u64 {
     let mut mixed = seed.wrapping_add((user + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -78,26 +81,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_terminals_share_a_place() {
+    fn no_two_terminals_share_a_district() {
         for (warehouses, terminals) in [(1, 10), (3, 30), (7, 12), (4050, 330), (1, 1)] {
-            let all = places(9, warehouses, terminals);
-            let distinct: BTreeSet<Place> = all.iter().copied().collect();
+            let all = assign_districts(9, warehouses, terminals);
+            let distinct: BTreeSet<DistrictKey> = all.iter().copied().collect();
             assert_eq!(
                 (all.len(), distinct.len()),
                 (terminals as usize, terminals as usize)
             );
-            let fits = |place: &Place| {
-                (1..=warehouses).contains(&place.w_id) && (1..=10).contains(&place.d_id)
+            let fits = |district: &DistrictKey| {
+                (1..=warehouses).contains(&district.w_id) && (1..=10).contains(&district.d_id)
             };
             assert!(all.iter().all(fits));
         }
-        assert_eq!(places(9, 40, 20), places(9, 40, 20));
-        assert_ne!(places(9, 40, 20), places(8, 40, 20));
+        assert_eq!(assign_districts(9, 40, 20), assign_districts(9, 40, 20));
+        assert_ne!(assign_districts(9, 40, 20), assign_districts(8, 40, 20));
     }
 
     #[test]
-    fn shares_are_a_partition() {
-        let holders = |terminal| {
+    fn each_terminal_belongs_to_one_share() {
+        let owners = |terminal| {
             (1..=3)
                 .filter(|index| {
                     Share {
@@ -108,7 +111,7 @@ mod tests {
                 })
                 .count()
         };
-        assert!((0..50).all(|terminal| holders(terminal) == 1));
+        assert!((0..50).all(|terminal| owners(terminal) == 1));
         assert!((0..50).all(|terminal| Share::WHOLE.has(terminal)));
         let first: Vec<u32> = (0..8)
             .filter(|t| Share { index: 2, of: 3 }.has(*t))

@@ -1,4 +1,4 @@
-//! Whatever a server sends, a session ends a call with an answer or an error.
+//! Whatever bytes a server sends, each call on a session returns an answer or an error.
 
 use proptest::prelude::*;
 use saiga_tpcc::db::rows::Rows;
@@ -9,7 +9,7 @@ use saiga_tpcc::table::Table;
 use crate::scripted::{Peer, Scripted, message, row};
 use crate::server::log_in;
 
-/// Messages as a server has them, sound ones and others.
+/// Messages as a server sends them, valid and invalid.
 fn a_message() -> impl Strategy<Value = Vec<u8>> {
     let tags = prop::sample::select(b"123ACDEGHIKNRSTVWZcdnstv\0\xff".to_vec());
     let bodies = prop_oneof![
@@ -44,7 +44,7 @@ proptest! {
             peer.start_up();
             peer.welcome("PostgreSQL 15.8");
             peer.message();
-            // The client may have gone before it has read all.
+            // The client may have closed the connection.
             let _ = peer.send_raw(&bytes);
         })]);
         let mut url = server.url("postgresql");

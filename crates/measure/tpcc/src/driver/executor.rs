@@ -1,55 +1,59 @@
-//! A connection at work: transactions are tried again after conflicts, and the connection is
-//! opened again when it is lost.
+//! Executes transactions on a connection: retries them after conflicts, and opens the connection
+//! again after a loss.
+//!
+//! Waits are random and grow exponentially, so that terminals neither repeat a conflict nor flood a
+//! server that refuses them.
 
 use std::sync::Arc;
 
 use fastrand::Rng;
 
 use super::connection::Connection;
-use super::sample::{Desk, Ending, Way};
-use super::shared::{Shared, Until};
+use super::sample::{ConnectionChange, Ending, SampleBuffer};
+use super::shared::{Deadline, Shared};
 use crate::db::SqlError;
 use crate::spec::inputs::Input;
 use crate::transactions::Outcome;
 
-/// The longest wait before a transaction is tried again, in microseconds, for the first attempt; it
-/// doubles with each one up to six times.
+/// Longest wait before the first retry of a transaction, in microseconds. It doubles with each
+/// further retry, up to six times.
 const RETRY_US: u64 = 500;
-/// The longest wait before a connection is tried again, likewise.
+/// Longest wait before the second attempt to connect. It doubles up to `RECONNECT_MAX_US`.
 const RECONNECT_US: u64 = 100_000;
-const RECONNECT_MOST_US: u64 = 2_000_000;
-/// How long a terminal rests after a failure, likewise: a server that refuses everything is not flooded.
+const RECONNECT_MAX_US: u64 = 2_000_000;
+/// Longest wait after a failed transaction. It doubles with each further failure up to
+/// `REST_MAX_US`.
 const REST_US: u64 = 5_000;
-const REST_MOST_US: u64 = 1_000_000;
+const REST_MAX_US: u64 = 1_000_000;
 
-/// One connection and how it is looked after.
-pub(super) struct Hands {
+/// A connection with its retry state.
+pub(super) struct Executor {
     connection: Option<Box<dyn Connection>>,
-    /// Open again, and not asked for anything yet.
+    /// True from a reconnect until the first transaction on the new connection begins.
     is_untried: bool,
-    /// Waits are drawn apart from inputs, which stay reproducible.
+    /// Source of random waits only. Inputs have their own generator and stay reproducible.
     rng: Rng,
     shared: Arc<Shared>,
-    desk: Arc<Desk>,
-    until: Until,
+    buffer: Arc<SampleBuffer>,
+    deadline: Deadline,
     failures: u32,
 }
 
-/// What became of a transaction.
+/// The outcome of a transaction after all its attempts.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Done {
+pub(super) struct Completion {
     pub(super) ending: Ending,
     pub(super) retries: u16,
-    /// Orders of a Delivery and districts without one.
+    /// D_ID and O_ID of the orders of a Delivery, and the number of districts without one.
     pub(super) delivered: Option<(Vec<(u32, u32)>, u32)>,
 }
 
-impl Hands {
+impl Executor {
     pub(super) fn new(
         connection: Box<dyn Connection>,
         shared: Arc<Shared>,
-        desk: Arc<Desk>,
-        until: Until,
+        buffer: Arc<SampleBuffer>,
+        deadline: Deadline,
         seed: u64,
     ) -> Self {
         shared.on_connected();
@@ -58,34 +62,37 @@ impl Hands {
             is_untried: false,
             rng: Rng::with_seed(seed),
             shared,
-            desk,
-            until,
+            buffer,
+            deadline,
             failures: 0,
         }
     }
 
-    /// Waits until there is a connection to work with; false when the end comes first.
+    /// Waits until the connection is open. Returns false when the run ends first.
     pub(super) fn ready(&mut self) -> bool {
         self.ready_unless(|| false)
     }
 
-    /// The same for who may need none any more.
+    /// As [`ready`](Self::ready); also returns false as soon as `is_needless` does.
     pub(super) fn ready_unless(&mut self, is_needless: impl Fn() -> bool) -> bool {
         let mut tries = 0;
         while self.connection.is_none() {
-            if self.shared.is_over(self.until) || is_needless() {
+            if self.shared.is_over(self.deadline) || is_needless() {
                 return false;
             }
             match self.shared.connector.open_again() {
                 Ok(connection) => {
                     self.shared.on_connected();
-                    self.desk.put_turn(self.shared.clock.now_us(), Way::Opened);
+                    self.buffer.put_connection_event(
+                        self.shared.clock.now_us(),
+                        ConnectionChange::Reopened,
+                    );
                     self.connection = Some(connection);
                     self.is_untried = true;
                 }
                 Err(error) => {
-                    self.shared.note(error.to_string());
-                    self.pause(longest(RECONNECT_US, tries, RECONNECT_MOST_US));
+                    self.shared.count_error(error.to_string());
+                    self.pause(longest(RECONNECT_US, tries, RECONNECT_MAX_US));
                     tries += 1;
                 }
             }
@@ -93,26 +100,28 @@ impl Hands {
         true
     }
 
-    /// Performs a transaction with the connection that [`ready`](Self::ready) provided.
-    pub(super) fn perform(&mut self, input: &Input) -> Done {
+    /// Performs a transaction on the connection that [`ready`](Self::ready) opened.
+    pub(super) fn perform(&mut self, input: &Input) -> Completion {
         if !std::mem::take(&mut self.is_untried) {
             return self.try_until_over(input);
         }
-        self.desk.put_turn(self.shared.clock.now_us(), Way::Begun);
+        self.buffer
+            .put_connection_event(self.shared.clock.now_us(), ConnectionChange::FirstBegun);
         let done = self.try_until_over(input);
-        self.desk.put_turn(self.shared.clock.now_us(), Way::Ended);
+        self.buffer
+            .put_connection_event(self.shared.clock.now_us(), ConnectionChange::FirstEnded);
         done
     }
 
-    fn try_until_over(&mut self, input: &Input) -> Done {
+    fn try_until_over(&mut self, input: &Input) -> Completion {
         let mut retries = 0;
         loop {
             let Some(connection) = &mut self.connection else {
                 return self.failed(Ending::Failed, retries);
             };
-            self.desk.on_asked(self.shared.clock.now_us());
+            self.buffer.on_asked(self.shared.clock.now_us());
             let answer = connection.perform(input, self.shared.date());
-            self.desk.on_answered();
+            self.buffer.on_answered();
             let error = match answer {
                 Ok(outcome) => return self.done(outcome, retries),
                 Err(error) => error,
@@ -125,11 +134,11 @@ impl Hands {
                 SqlError::Conflict { .. }
                 | SqlError::Refused { .. }
                 | SqlError::Unexpected { .. } => {
-                    self.shared.note(error.to_string());
+                    self.shared.count_error(error.to_string());
                     return self.failed(Ending::Failed, retries);
                 }
                 SqlError::Lost { .. } => {
-                    self.shared.note(error.to_string());
+                    self.shared.count_error(error.to_string());
                     self.lose();
                     return self.failed(Ending::Unknown, retries);
                 }
@@ -137,30 +146,30 @@ impl Hands {
         }
     }
 
-    /// After a failure: lets the server breathe.
+    /// Waits after a failure, so that a server that refuses everything is not flooded.
     pub(super) fn rest(&mut self) {
         if self.failures > 0 {
-            self.pause(longest(REST_US, self.failures - 1, REST_MOST_US));
+            self.pause(longest(REST_US, self.failures - 1, REST_MAX_US));
         }
     }
 
-    fn done(&mut self, outcome: Outcome, retries: u16) -> Done {
+    fn done(&mut self, outcome: Outcome, retries: u16) -> Completion {
         self.failures = 0;
         let (ending, delivered) = match outcome {
             Outcome::Committed => (Ending::Committed, None),
             Outcome::RolledBack => (Ending::RolledBack, None),
             Outcome::Delivered { orders, skipped } => (Ending::Committed, Some((orders, skipped))),
         };
-        Done {
+        Completion {
             ending,
             retries,
             delivered,
         }
     }
 
-    fn failed(&mut self, ending: Ending, retries: u16) -> Done {
+    fn failed(&mut self, ending: Ending, retries: u16) -> Completion {
         self.failures = self.failures.saturating_add(1);
-        Done {
+        Completion {
             ending,
             retries,
             delivered: None,
@@ -170,22 +179,24 @@ impl Hands {
     fn lose(&mut self) {
         self.connection = None;
         self.shared.on_lost();
-        self.desk.put_turn(self.shared.clock.now_us(), Way::Lost);
+        self.buffer
+            .put_connection_event(self.shared.clock.now_us(), ConnectionChange::Lost);
     }
 
-    /// Waits for a random part of `longest_us`, or until the end.
+    /// Waits for half to all of `longest_us`, or until the end of the run.
     fn pause(&mut self, longest_us: u64) {
         let wait_us = self.rng.u64(longest_us / 2..=longest_us);
         let at_us = self.shared.clock.now_us().saturating_add(wait_us);
-        self.shared.wait_until(at_us, self.until);
+        self.shared.wait_until(at_us, self.deadline);
     }
 }
 
-impl Drop for Hands {
-    /// Who ends without a connection wants none: it would look like one that stays down.
+impl Drop for Executor {
+    /// Reports that this connection will not be opened again; otherwise it would count as down.
     fn drop(&mut self) {
         if self.connection.is_none() {
-            self.desk.put_turn(self.shared.clock.now_us(), Way::Left);
+            self.buffer
+                .put_connection_event(self.shared.clock.now_us(), ConnectionChange::Abandoned);
         }
     }
 }

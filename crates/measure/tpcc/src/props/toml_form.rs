@@ -1,7 +1,8 @@
-//! Saiga's own form of a props file: TOML, with everything that BenchmarkSQL's has no key for.
+//! Saiga's own form of a props file: TOML with keys for everything that BenchmarkSQL's form lacks.
 //!
-//! Each key stands for one of BenchmarkSQL's, or for an option of `saiga bench tpcc run`, which
-//! wins over it. So there is one reader of what keys mean; here is only what they are called.
+//! Each key is translated to a key of BenchmarkSQL, or to an option of `saiga bench tpcc run`,
+//! which takes precedence. The meaning of the values is defined in one place, [`Reader`]; this
+//! file only maps names.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +11,22 @@ use toml::de::{DeTable, DeValue};
 use super::text::Entry;
 use saiga_document::nearest;
 
-/// What a key of the file stands for.
+/// The translation of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
-    /// A key of BenchmarkSQL.
+enum Translation {
     Prop(&'static str),
-    /// An option of a run.
     Run(&'static str),
-    /// An option of a run that takes no value, given when the key is true.
+    /// An option of a run without a value; given if the key is true.
     Switch(&'static str),
-    /// What is checked of the tables; true for all of it.
+    /// The scope of the checks of the tables (`--check`); `true` means all.
     Check,
     /// The name of the environment variable that holds the password.
     PasswordVariable,
 }
 
-use Meaning::{Check, PasswordVariable, Prop, Run, Switch};
+use Translation::{Check, PasswordVariable, Prop, Run, Switch};
 
-/// All keys.
-const KEYS: [(&str, Meaning); 43] = [
+const KEYS: [(&str, Translation); 43] = [
     ("database.url", Prop("conn")),
     ("database.user", Prop("user")),
     ("database.password", Prop("password")),
@@ -74,26 +72,25 @@ const KEYS: [(&str, Meaning); 43] = [
     ("run.start_at", Run("--start-at")),
 ];
 
-/// What a key of BenchmarkSQL is called here.
+/// The name in this form of a key of BenchmarkSQL.
 pub(super) fn name_of(key: &str) -> &str {
     let found = KEYS
         .iter()
-        .find(|(_, meaning)| matches!(meaning, Prop(prop) if *prop == key));
+        .find(|(_, translation)| matches!(translation, Prop(prop) if *prop == key));
     found.map_or(key, |(name, _)| name)
 }
 
-/// A file in terms of BenchmarkSQL's keys and of options.
+/// A file translated to BenchmarkSQL's keys and to options.
 #[derive(Debug, Default)]
-pub(super) struct Own {
-    /// As a props file has them.
+pub(super) struct TomlForm {
     pub(super) entries: BTreeMap<String, Entry>,
-    /// As the command line has them: `--ramp-up=30s`.
+    /// Options such as `--ramp-up=30s`.
     pub(super) options: Vec<String>,
-    /// Lines of the keys that ask for something; zero and false ask for nothing.
+    /// Lines of the keys with an effect; zero and false have none.
     lines: BTreeMap<&'static str, usize>,
 }
 
-/// Keys of which one says what the other one says otherwise.
+/// Pairs of keys that exclude each other.
 const EXCLUSIVE: [(&str, &str); 7] = [
     ("database.password_env", "database.password"),
     ("run.for", "run.minutes"),
@@ -104,14 +101,12 @@ const EXCLUSIVE: [(&str, &str); 7] = [
     ("run.thinking_multiplier", "run.limit_per_min"),
 ];
 
-/// Reads a text; `variable` looks into the environment.
-///
-/// # Errors
-/// All problems, in the order of the lines.
+/// Translates a text; `variable` looks up an environment variable. Returns all problems, in the
+/// order of their lines.
 pub(super) fn parse(
     text: &str,
     variable: impl Fn(&str) -> Option<String>,
-) -> Result<Own, Vec<String>> {
+) -> Result<TomlForm, Vec<String>> {
     let (root, errors) = DeTable::parse_recoverable(text);
     let mut problems: Vec<(usize, String)> = Vec::new();
     for error in &errors {
@@ -120,26 +115,26 @@ pub(super) fn parse(
     }
     let mut leaves = Vec::new();
     flatten(text, "", root.get_ref(), &mut leaves);
-    let mut own = Own::default();
+    let mut form = TomlForm::default();
     for (path, line, value) in leaves {
-        match value.and_then(|value| own.take(&path, line, value, &variable)) {
+        match value.and_then(|value| form.take(&path, line, value, &variable)) {
             Ok(()) => {}
             Err(problem) => problems.push((line, format!("{path} {problem}"))),
         }
     }
-    problems.extend(own.contradictions());
-    own.add_length();
+    problems.extend(form.contradictions());
+    form.add_length();
     if problems.is_empty() {
-        return Ok(own);
+        return Ok(form);
     }
     problems.sort();
-    let told = problems
+    let lines = problems
         .into_iter()
         .map(|(line, text)| format!("line {line}: {text}"));
-    Err(told.collect())
+    Err(lines.collect())
 }
 
-impl Own {
+impl TomlForm {
     fn take(
         &mut self,
         path: &str,
@@ -147,7 +142,7 @@ impl Own {
         value: String,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<(), String> {
-        let Some((name, meaning)) = KEYS.iter().find(|(name, _)| *name == path) else {
+        let Some((name, translation)) = KEYS.iter().find(|(name, _)| *name == path) else {
             let known: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
             let hint = nearest(path, &known).map(|near| format!(" (did you mean {near}?)"));
             return Err(format!("is not a key{}", hint.unwrap_or_default()));
@@ -155,7 +150,7 @@ impl Own {
         if !matches!(value.as_str(), "0" | "false") {
             self.lines.insert(*name, line);
         }
-        match meaning {
+        match translation {
             Prop(key) => self.add(key, line, value),
             Run(option) => self.options.push(format!("{option}={value}")),
             Check => {
@@ -173,7 +168,7 @@ impl Own {
             },
             PasswordVariable => {
                 let found = variable(&value);
-                // The value may be the password itself, by mistake.
+                // The value may be the password itself, given by mistake.
                 let missing = || {
                     "names a variable that the environment does not have; it takes the \
                      variable's name, not the password"
@@ -189,7 +184,7 @@ impl Own {
         self.entries.insert(key.to_owned(), Entry { value, line });
     }
 
-    /// Each at the line of the key that comes later.
+    /// Problems with pairs of keys, each at the line of the second key.
     fn contradictions(&self) -> Vec<(usize, String)> {
         let both = |(one, other): &(&'static str, &'static str)| {
             let (a, b) = (*self.lines.get(one)?, *self.lines.get(other)?);
@@ -206,8 +201,8 @@ impl Own {
         EXCLUSIVE.iter().filter_map(both).collect()
     }
 
-    /// `run.for` says when to end as well; BenchmarkSQL knows whole minutes only. What is not in the
-    /// file has no line.
+    /// Adds `runMins` if `run.for` is present, because BenchmarkSQL's form requires a length. It is
+    /// a placeholder, and has no line because it is not in the file.
     fn add_length(&mut self) {
         let has_for = self
             .options
@@ -222,10 +217,10 @@ impl Own {
     }
 }
 
-/// A key's path, its line, and its value as a text.
-type Leaf = (String, usize, Result<String, String>);
+/// Path of a key, its line, and its value as text.
+type LeafValue = (String, usize, Result<String, String>);
 
-fn flatten(text: &str, path: &str, table: &DeTable<'_>, leaves: &mut Vec<Leaf>) {
+fn flatten(text: &str, path: &str, table: &DeTable<'_>, leaves: &mut Vec<LeafValue>) {
     for (key, value) in table {
         let path = if path.is_empty() {
             key.get_ref().to_string()
@@ -241,7 +236,7 @@ fn flatten(text: &str, path: &str, table: &DeTable<'_>, leaves: &mut Vec<Leaf>) 
     }
 }
 
-/// A list of words as BenchmarkSQL writes it: with blanks between.
+/// The value as BenchmarkSQL's form has it; a list becomes words separated by blanks.
 fn shown(value: &DeValue<'_>) -> Result<String, String> {
     match value {
         DeValue::String(text) => Ok(text.to_string()),
@@ -254,7 +249,7 @@ fn shown(value: &DeValue<'_>) -> Result<String, String> {
             Ok(words?.join(" "))
         }
         DeValue::Datetime(time) => Ok(time.to_string()),
-        DeValue::Table(_) => Err("is a table, where a value is wanted".to_owned()),
+        DeValue::Table(_) => Err("is a table instead of a value".to_owned()),
     }
 }
 
@@ -266,21 +261,21 @@ fn line_of(text: &str, at: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn own(text: &str) -> Result<Own, Vec<String>> {
+    fn parsed(text: &str) -> Result<TomlForm, Vec<String>> {
         parse(text, |name| {
             (name == "TPCC_PASSWORD").then(|| "secret".to_owned())
         })
     }
 
     #[test]
-    fn keys_stand_for_benchmarksqls_and_for_options() {
+    fn keys_are_translated_to_benchmarksqls_and_to_options() {
         let text = "[database]\nurl = \"jdbc:sqlite:t.db\"\nwarehouses = 1_000\npassword_env = \"TPCC_PASSWORD\"\n\
                     [run]\nterminals = 8\nfor = \"90s\"\nramp_up = \"auto\"\nthink = true\ncheck = false\n\
                     result_csv = false\ndevices = [\"blk_sda\", \"net_eth0\"]\nkeying_multiplier = 0.5\n\
                     [run.mix]\npayment = 43\n";
-        let own = own(text).unwrap();
+        let form = parsed(text).unwrap();
         let value = |key: &str| {
-            own.entries
+            form.entries
                 .get(key)
                 .map(|entry| (entry.value.as_str(), entry.line))
         };
@@ -297,7 +292,7 @@ mod tests {
             "--check=none",
             "--keying-multiplier=0.5",
         ];
-        let mut found = own.options.clone();
+        let mut found = form.options.clone();
         found.sort();
         let mut wanted = options.map(str::to_owned).to_vec();
         wanted.sort();
@@ -311,20 +306,20 @@ mod tests {
             ("false", "--check=none"),
             ("\"sample\"", "--check=sample"),
         ] {
-            let own = own(&format!("[run]\ncheck = {value}\n")).unwrap();
-            assert_eq!(own.options, [option]);
+            let form = parsed(&format!("[run]\ncheck = {value}\n")).unwrap();
+            assert_eq!(form.options, [option]);
         }
     }
 
     #[test]
-    fn keys_that_contradict_each_other_are_named() {
+    fn keys_that_contradict_each_other_are_reported() {
         let text = "[database]\npassword = \"x\"\npassword_env = \"TPCC_PASSWORD\"\n\
                     [run]\nlimit_per_min = 9\nminutes = 1\nfor = \"9s\"\nrate = \"8/min\"\n";
         let both = |line, second, first| {
             format!("line {line}: {second} does not go with {first}; leave one of them out")
         };
         assert_eq!(
-            own(text).unwrap_err(),
+            parsed(text).unwrap_err(),
             [
                 both(3, "database.password_env", "database.password"),
                 both(7, "run.for", "run.minutes"),
@@ -334,7 +329,7 @@ mod tests {
         let text = "[run]\ntransactions_per_terminal = 7\nfor = \"9s\"\n\
                     think = true\nkeying_multiplier = 0.5\nlimit_per_min = 1\n";
         assert_eq!(
-            own(text).unwrap_err(),
+            parsed(text).unwrap_err(),
             [
                 both(3, "run.for", "run.transactions_per_terminal"),
                 both(6, "run.limit_per_min", "run.keying_multiplier"),
@@ -342,23 +337,23 @@ mod tests {
             ]
         );
         let nothing = "[run]\nminutes = 0\nfor = \"9s\"\nthink = false\nlimit_per_min = 1\n";
-        assert!(own(nothing).is_ok());
+        assert!(parsed(nothing).is_ok());
     }
 
     #[test]
-    fn every_mistake_is_told_with_its_line() {
+    fn every_problem_is_reported_with_its_line() {
         let text = "[database]\nurll = \"x\"\npassword_env = \"NOPE\"\n[run]\nthink = 3\n[[run.rate]]\nx = 1\n";
         assert_eq!(
-            own(text).unwrap_err(),
+            parsed(text).unwrap_err(),
             [
                 "line 2: database.urll is not a key (did you mean database.url?)",
                 "line 3: database.password_env names a variable that the environment does not have; \
                  it takes the variable's name, not the password",
                 "line 5: run.think is \"3\", neither true nor false",
-                "line 6: run.rate is a table, where a value is wanted",
+                "line 6: run.rate is a table instead of a value",
             ]
         );
-        let said = own("[run\nterminals = 1\n").unwrap_err();
+        let said = parsed("[run\nterminals = 1\n").unwrap_err();
         assert!(said[0].starts_with("line 1: "), "{said:?}");
     }
 }

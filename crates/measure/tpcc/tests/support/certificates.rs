@@ -1,10 +1,10 @@
-//! Certificates of CAs that exist for one test, made by openssl.
+//! Creates certificates of test CAs with openssl.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A new key, of a kind that is made at once.
+/// Options for a new key of a type that is generated quickly.
 const KEY: [&str; 5] = [
     "-newkey",
     "ec",
@@ -13,9 +13,9 @@ const KEY: [&str; 5] = [
     "-nodes",
 ];
 
-/// Makes, in a folder: `ca.pem` and `other.pem`, the certificates of two CAs; `server.key` with
-/// `server.pem`, which the first CA has signed for the name `localhost` alone; and `old.pem`, the
-/// same key in a certificate of version 1, which has no names.
+/// Creates in a folder: `ca.pem` and `other.pem`, the certificates of two CAs; `server.key` and
+/// `server.pem`, signed by the first CA for the name `localhost` only; and `old.pem`, a version 1
+/// certificate of the same key, which has no names.
 pub(crate) fn make(folder: &Path) {
     let run = |words: &[&[&str]]| {
         let words: Vec<&str> = words.concat();
@@ -38,7 +38,7 @@ pub(crate) fn make(folder: &Path) {
         &["-keyout", "server.key", "-out", "server.csr"],
     ]);
     let names = "basicConstraints=CA:FALSE\nsubjectAltName=DNS:localhost\n";
-    fs::write(folder.join("names"), names).expect("it can be written");
+    fs::write(folder.join("names"), names).expect("the file can be written");
     let sign = ["x509", "-req", "-in", "server.csr", "-days", "2"];
     let by = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"];
     let extensions = ["-extfile", "names", "-out", "server.pem"];
@@ -46,8 +46,8 @@ pub(crate) fn make(folder: &Path) {
     run(&[&sign, &by, &["-out", "old.pem"]]);
 }
 
-/// A path in `folder` as a parameter of a URL has it.
+/// The path of a file in `folder`, as text.
 pub(crate) fn path(folder: &Path, name: &str) -> String {
     let path: PathBuf = folder.join(name);
-    path.to_str().expect("it is UTF-8").to_owned()
+    path.to_str().expect("the path is UTF-8").to_owned()
 }

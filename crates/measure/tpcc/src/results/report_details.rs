@@ -1,6 +1,6 @@
-//! What the page has beyond what is printed: charts, errors, settings, metrics.
+//! The sections of the HTML report that are not printed: charts, errors, settings and metrics.
 //!
-//! Everything is the record's own; nothing is worked out here.
+//! All values come from the record; nothing is computed here.
 
 use saiga_document::model::{Align, Block, Cell, Column, Reach, Row, Section, Table};
 use saiga_report::run;
@@ -8,10 +8,10 @@ use saiga_report::run;
 use super::record::{Conditions, Record};
 use crate::spec::deck::Kind;
 
-/// What the run is called in its charts.
+/// Name of the run in its charts.
 const NAME: &str = "this run";
 
-/// Charts of the run over its time and of its response times.
+/// Charts of the time series and the response times.
 pub(super) fn charts(record: &Record) -> Vec<Section> {
     let Some(detail) = &record.run.detail else {
         return Vec::new();
@@ -21,7 +21,7 @@ pub(super) fn charts(record: &Record) -> Vec<Section> {
     drawn.collect()
 }
 
-/// Every error with its count; the warnings have the first ones.
+/// A table of all errors. The warnings contain only the most frequent ones.
 pub(super) fn errors(record: &Record) -> Option<Section> {
     let columns = [("times", Align::Right), ("error", Align::Left)];
     let columns = columns.into_iter().map(|(title, align)| Column {
@@ -44,7 +44,7 @@ pub(super) fn errors(record: &Record) -> Option<Section> {
     })
 }
 
-/// The settings of the run, its props file, and its metrics by the names that `result.json` has.
+/// The settings of the run, its props file, and its metrics under their names in `result.json`.
 pub(super) fn settings(record: &Record) -> Vec<Section> {
     let conditions = &record.conditions;
     let metrics = record.run.metrics.iter();
@@ -63,7 +63,7 @@ pub(super) fn settings(record: &Record) -> Vec<Section> {
     .into()
 }
 
-/// Of the database and the run on it; then how transactions followed each other.
+/// Settings of the database and the run, then those of the load.
 fn of_run(conditions: &Conditions) -> Vec<(String, String)> {
     let (worker, workers) = conditions.share;
     let (used, loaded) = (conditions.warehouses, conditions.loaded_warehouses);
@@ -102,7 +102,7 @@ fn load(conditions: &Conditions) -> [(&'static str, String); 8] {
     let (keying, thinking) = conditions.keying_thinking;
     let (last_name, customer, item) = conditions.nurand;
     let deliveries = match conditions.delivery_workers {
-        0 => "carried out by the terminals".to_owned(),
+        0 => "performed by the terminals".to_owned(),
         workers => format!("queued, {workers} connections"),
     };
     [

@@ -1,23 +1,23 @@
-//! The books of a run: every transaction is entered once, into its phase, type and second.
+//! The statistics of a run: each transaction is recorded once, in its phase, type and second.
 
 use super::gaps::Gaps;
 use super::series::Series;
-use super::track::{Phase, Tally, Track, TrackName};
+use super::track::{InputCounts, Phase, Track, TrackName};
 use crate::driver::clock::SECOND_US;
 use crate::driver::sample::{Ending, Sample};
 use crate::spec::deck::Kind;
 
-/// The books.
+/// The statistics of a run so far.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct RunStatistics {
     interval: Interval,
-    /// By phase and type.
+    /// Counts and latencies by phase and type.
     pub(crate) tracks: [[Track; 6]; 3],
-    /// Of the measured phase.
-    pub(crate) tally: Tally,
+    /// Input counts of the measured phase.
+    pub(crate) input_counts: InputCounts,
     pub(crate) series: Series,
     pub(crate) gaps: Gaps,
-    /// End of the last transaction that was entered.
+    /// End of the last recorded transaction.
     pub(crate) last_us: u64,
     done: u64,
     failed: u64,
@@ -25,12 +25,12 @@ pub struct Ledger {
     unknown: u64,
 }
 
-/// What is measured, in microseconds since the start.
+/// The measured interval, in microseconds since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
-    /// When the ramp-up ends; `None` as long as nobody knows.
+    /// End of the ramp-up; `None` while it is not known.
     pub from_us: Option<u64>,
-    /// Where the measured interval ends.
+    /// End of the measured interval.
     pub to_us: u64,
 }
 
@@ -44,27 +44,25 @@ impl Interval {
     }
 }
 
-/// Sums over all phases.
+/// Counts of transactions over all phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sums {
-    /// Done.
+pub struct Totals {
     pub done: u64,
-    /// Failed.
     pub failed: u64,
-    /// Attempts after conflicts.
+    /// Number of attempts after conflicts.
     pub retries: u64,
-    /// Lost with their connections.
+    /// Transactions that lost their connection.
     pub unknown: u64,
 }
 
-impl Ledger {
-    /// Empty books; with histograms in each second when they are to be added to others.
+impl RunStatistics {
+    /// Empty statistics. With `keeps_histograms` they can be added to those of other hosts.
     #[must_use]
     pub fn new(interval: Interval, keeps_histograms: bool) -> Self {
         Self {
             interval,
             tracks: Default::default(),
-            tally: Tally::default(),
+            input_counts: InputCounts::default(),
             series: Series::new(keeps_histograms),
             gaps: Gaps::default(),
             last_us: 0,
@@ -75,30 +73,29 @@ impl Ledger {
         }
     }
 
-    /// What is measured.
     #[must_use]
     pub fn interval(&self) -> Interval {
         self.interval
     }
 
-    /// Changes what is measured, for transactions that are entered from now on.
+    /// Changes the interval for transactions that are recorded from now on.
     pub fn set_interval(&mut self, interval: Interval) {
         self.interval = interval;
     }
 
-    /// Enters transactions, in the order in which they ended.
-    pub fn take(&mut self, samples: &[Sample]) {
+    /// Records transactions, in the order in which they ended.
+    pub fn record(&mut self, samples: &[Sample]) {
         for sample in samples {
             self.last_us = self.last_us.max(sample.ended_us);
             let phase = self.interval.phase(sample);
             let track = &mut self.tracks[phase.index()][TrackName::of(sample).index()];
-            track.take(sample);
-            self.series.take(sample);
+            track.record(sample);
+            self.series.record(sample);
             if sample.is_done() {
                 self.done += 1;
                 self.gaps.on_done(sample.ended_us);
                 if phase == Phase::Measured && !sample.deferred {
-                    self.tally.take(sample);
+                    self.input_counts.record(sample);
                 }
             }
             self.failed += u64::from(sample.ending == Ending::Failed);
@@ -107,34 +104,28 @@ impl Ledger {
         }
     }
 
-    /// A connection was lost.
     pub fn on_lost(&mut self, at_us: u64) {
         self.gaps.on_lost(at_us);
     }
 
-    /// A connection that was lost is open again.
-    pub fn on_opened(&mut self) {
-        self.gaps.on_opened();
+    pub fn on_reopened(&mut self) {
+        self.gaps.on_reopened();
     }
 
-    /// The first transaction on a connection that is open again begins.
-    pub fn on_begun(&mut self, at_us: u64) {
-        self.gaps.on_begun(at_us);
+    pub fn on_first_begun(&mut self, at_us: u64) {
+        self.gaps.on_first_begun(at_us);
     }
 
-    /// That transaction has ended.
-    pub fn on_ended(&mut self) {
-        self.gaps.on_ended();
+    pub fn on_first_ended(&mut self) {
+        self.gaps.on_first_ended();
     }
 
-    /// A connection that was lost is not wanted any more.
-    pub fn on_left(&mut self) {
-        self.gaps.on_left();
+    pub fn on_abandoned(&mut self) {
+        self.gaps.on_abandoned();
     }
 
-    /// Sums over all phases so far.
     #[must_use]
-    pub fn sums(&self) -> Sums {
+    pub fn totals(&self) -> Totals {
         let Self {
             done,
             failed,
@@ -142,7 +133,7 @@ impl Ledger {
             unknown,
             ..
         } = *self;
-        Sums {
+        Totals {
             done,
             failed,
             retries,
@@ -150,7 +141,8 @@ impl Ledger {
         }
     }
 
-    /// New-Orders per minute in the seconds before `second`, up to `window` of them.
+    /// New-Orders per minute in the `window` seconds before second `second`, or in fewer at the
+    /// start.
     #[must_use]
     pub fn new_orders_per_min(&self, second: usize, window: usize) -> f64 {
         let first = second.saturating_sub(window);
@@ -159,9 +151,9 @@ impl Ledger {
         60.0 * f64::from(orders) / (second - first).max(1) as f64
     }
 
-    /// Seconds that are over at `now_us` get their quantiles.
+    /// Computes the quantiles of the seconds that are over at `now_us`.
     pub fn close_seconds(&mut self, now_us: u64) {
-        // The one that has just ended may still get a transaction of a slow thread.
+        // The second that has just ended may still receive a sample of a slow thread.
         let over = usize::try_from(now_us / SECOND_US).unwrap_or(usize::MAX);
         self.series.close(over.saturating_sub(1));
     }

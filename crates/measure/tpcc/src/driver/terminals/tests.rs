@@ -1,5 +1,5 @@
-//! Whole runs on threads, against a server that is a number: it goes down and comes back by what it
-//! was asked, not by the clock.
+//! Whole runs on threads, against a simulated server. It fails and recovers after numbers of
+//! requests, not at times.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::db::SqlError;
 use crate::driver::sample::{Ending, Sample};
-use crate::driver::{Delivered, End, Now, Pace, RampUp, Share, Watch};
+use crate::driver::{DeliveryResult, Observer, Pace, Progress, RampUp, RunEnd, Share};
 use crate::latency::{Phase, TrackName};
 use crate::props::Engine;
 use crate::spec::deck::{Kind, Mix};
@@ -26,7 +26,7 @@ fn setup(terminals: u32, each: u32) -> Setup {
         pace: Pace::Eager,
         mix: Mix::SPECIFIED,
         fixed_warehouse: true,
-        delivery: Delivery::Inline,
+        delivery: DeliveryMode::Inline,
         constants: Constants {
             last_name: 1,
             customer: 2,
@@ -39,32 +39,32 @@ fn setup(terminals: u32, each: u32) -> Setup {
     }
 }
 
-/// A server that does everything at once, but for a time of trouble.
+/// A server that answers at once, and fails as its fields say.
 #[derive(Debug, Default)]
 struct Server {
-    /// Transactions that it did.
+    /// Number of transactions performed.
     done: AtomicU64,
-    /// It goes down for good with this one; 0 for never.
+    /// The transaction with this number finds the server down; 0 for never.
     dies_at: u64,
-    /// It loses no connection when it does, and answers nobody.
-    only_hangs: bool,
-    /// Attempts to connect that it refuses from then on.
+    /// At `dies_at` the server stops answering instead of closing the connection.
+    hangs: bool,
+    /// Connection attempts that the server refuses after it has gone down.
     refuses: AtomicU64,
     down: AtomicBool,
-    /// Who holds it keeps it from answering once it has gone down.
-    tongue: Mutex<()>,
-    /// It refuses everything that it is asked.
+    /// A test that holds this lock keeps the server from answering after `dies_at`.
+    answer_lock: Mutex<()>,
+    /// The server fails every transaction.
     broken: bool,
 }
 
-/// A connection to it, which does not outlive its going down.
+/// A connection to the server. It breaks when the server goes down.
 #[derive(Debug)]
-struct Link(Arc<Server>);
+struct ServerConnection(Arc<Server>);
 
 #[derive(Debug)]
-struct Door(Arc<Server>);
+struct ServerConnector(Arc<Server>);
 
-impl Connector for Door {
+impl Connector for ServerConnector {
     fn open(&self) -> Result<Box<dyn Connection>, ConnectError> {
         let Self(server) = self;
         let refuse = || {
@@ -81,11 +81,11 @@ impl Connector for Door {
             });
         }
         server.down.store(false, Ordering::SeqCst);
-        Ok(Box::new(Link(Arc::clone(server))))
+        Ok(Box::new(ServerConnection(Arc::clone(server))))
     }
 }
 
-impl Connection for Link {
+impl Connection for ServerConnection {
     fn perform(&mut self, _input: &Input, _now: i64) -> Result<Outcome, SqlError> {
         let Self(server) = self;
         if server.broken {
@@ -93,9 +93,9 @@ impl Connection for Link {
             return Err(SqlError::Unexpected { what });
         }
         if server.dies_at > 0 && server.done.load(Ordering::SeqCst) >= server.dies_at {
-            drop(server.tongue.lock());
+            drop(server.answer_lock.lock());
         }
-        if server.only_hangs {
+        if server.hangs {
             server.done.fetch_add(1, Ordering::SeqCst);
             return Ok(Outcome::Committed);
         }
@@ -109,30 +109,30 @@ impl Connection for Link {
     }
 }
 
-/// Counts what it is shown.
+/// Counts samples, and interrupts the run when a limit is reached.
 #[derive(Debug, Default)]
-struct Counting {
+struct CountingObserver {
     samples: usize,
     delivered: usize,
     unknown: usize,
     stop: Option<Arc<Server>>,
-    /// The user's patience with a run that should have ended by itself.
+    /// Interrupts a run that should have ended by itself.
     most: Option<Duration>,
     is_too_long: bool,
-    /// The longest time without service that it is told.
+    /// The longest time without service that was reported.
     unserved: Duration,
 }
 
-impl Watch for Counting {
+impl Observer for CountingObserver {
     fn is_interrupted(&self) -> bool {
-        // The user's patience ends after a number of transactions.
+        // Interrupts after a number of transactions.
         self.stop
             .as_ref()
             .is_some_and(|server| server.done.load(Ordering::SeqCst) > 500)
             || self.is_too_long
     }
 
-    fn take(&mut self, samples: &[Sample], delivered: &[Delivered]) {
+    fn on_samples(&mut self, samples: &[Sample], delivered: &[DeliveryResult]) {
         self.samples += samples.len();
         self.delivered += delivered.len();
         self.unknown += samples
@@ -141,31 +141,36 @@ impl Watch for Counting {
             .count();
     }
 
-    fn tell(&mut self, now: &Now) {
-        let unserved = now.unserved.map(|(unserved, _)| unserved);
+    fn on_second(&mut self, progress: &Progress) {
+        let unserved = progress.unserved.map(|(unserved, _)| unserved);
         self.unserved = self.unserved.max(unserved.unwrap_or_default());
-        self.is_too_long = self.most.is_some_and(|most| now.elapsed >= most);
+        self.is_too_long = self.most.is_some_and(|most| progress.elapsed >= most);
     }
 }
 
-fn run(setup: Setup, server: &Arc<Server>, watch: &mut Counting) -> super::super::Measured {
-    let crew = Crew::connect(setup, Arc::new(Door(Arc::clone(server)))).unwrap();
-    crew.run(Instant::now(), 0, false, watch)
+fn run(
+    setup: Setup,
+    server: &Arc<Server>,
+    observer: &mut CountingObserver,
+) -> super::super::Measurement {
+    let terminals =
+        Terminals::connect(setup, Arc::new(ServerConnector(Arc::clone(server)))).unwrap();
+    terminals.run(Instant::now(), 0, false, observer)
 }
 
 #[test]
 fn every_terminal_does_its_number_and_everything_is_counted_once() {
     let server = Arc::new(Server::default());
-    let mut watch = Counting::default();
-    let measured = run(setup(40, 230), &server, &mut watch);
-    assert_eq!(measured.end, End::Done);
+    let mut observer = CountingObserver::default();
+    let measured = run(setup(40, 230), &server, &mut observer);
+    assert_eq!(measured.end, RunEnd::Completed);
     let counts = Kind::ALL.map(|kind| {
         measured.tracks[Phase::Measured.index()][TrackName::Of(kind).index()].committed
     });
-    // Ten whole decks each.
+    // Ten whole decks for each terminal.
     assert_eq!(counts, [4000, 4000, 400, 400, 400]);
     assert_eq!(
-        (watch.samples, server.done.load(Ordering::SeqCst)),
+        (observer.samples, server.done.load(Ordering::SeqCst)),
         (9200, 9200)
     );
     let of_series: u32 = measured
@@ -176,32 +181,33 @@ fn every_terminal_does_its_number_and_everything_is_counted_once() {
         .sum();
     assert_eq!(of_series, 9200);
     assert_eq!(
-        (measured.unanswered, measured.lost, measured.troubles.len()),
+        (measured.unanswered, measured.lost, measured.errors.len()),
         (0, 0, 0)
     );
 }
 
 #[test]
 fn a_server_that_dies_and_comes_back_costs_one_transaction_of_unknown_outcome() {
-    // Before any terminal can have begun its last one: after that a connection is not opened again.
+    // Early enough that no terminal has begun its last transaction: after that one a connection is
+    // not opened again.
     let server = Arc::new(Server {
         dies_at: 299,
         refuses: AtomicU64::new(3),
         ..Server::default()
     });
-    let mut watch = Counting::default();
-    let measured = run(setup(5, 300), &server, &mut watch);
+    let mut observer = CountingObserver::default();
+    let measured = run(setup(5, 300), &server, &mut observer);
     assert_eq!(
-        (measured.end, measured.lost, watch.unknown),
-        (End::Done, 1, 1)
+        (measured.end, measured.lost, observer.unknown),
+        (RunEnd::Completed, 1, 1)
     );
     let done: u64 = measured.tracks[Phase::Measured.index()]
         .iter()
         .map(|track| track.committed)
         .sum();
-    assert_eq!((watch.samples, done), (1500, 1499));
-    let errors: u64 = measured.troubles.iter().map(|(_, count)| count).sum();
-    assert_eq!(errors, 4, "{:?}", measured.troubles);
+    assert_eq!((observer.samples, done), (1500, 1499));
+    let errors: u64 = measured.errors.iter().map(|(_, count)| count).sum();
+    assert_eq!(errors, 4, "{:?}", measured.errors);
 }
 
 #[test]
@@ -211,98 +217,98 @@ fn a_terminal_that_loses_its_last_transaction_does_not_connect_again() {
         refuses: AtomicU64::new(3),
         ..Server::default()
     });
-    let mut watch = Counting::default();
-    let measured = run(setup(1, 300), &server, &mut watch);
+    let mut observer = CountingObserver::default();
+    let measured = run(setup(1, 300), &server, &mut observer);
     assert_eq!(
-        (measured.end, measured.lost, watch.unknown),
-        (End::Done, 1, 1)
+        (measured.end, measured.lost, observer.unknown),
+        (RunEnd::Completed, 1, 1)
     );
-    assert_eq!(watch.samples, 300);
+    assert_eq!(observer.samples, 300);
     let said = "the connection is lost: server has gone away".to_owned();
-    assert_eq!(measured.troubles, [(said, 1)]);
+    assert_eq!(measured.errors, [(said, 1)]);
 }
 
-/// A fail-over behind a proxy that lets everybody in: without a number of seconds to last, nothing
-/// else ends the run.
+/// A fail-over behind a proxy that accepts connections. The run has no length in seconds, so only
+/// the give-up limit ends it.
 #[test]
-fn a_server_that_lets_everybody_in_again_and_answers_nobody_is_given_up() {
+fn a_server_that_accepts_connections_and_does_not_answer_is_given_up() {
     let server = Arc::new(Server {
         dies_at: 30,
         ..Server::default()
     });
-    let held = server.tongue.lock().unwrap();
-    let patience = Setup {
+    let held = server.answer_lock.lock().unwrap();
+    let impatient = Setup {
         drain: Duration::ZERO,
         give_up: Duration::from_secs(1),
         ..setup(1, 100)
     };
-    let mut watch = Counting {
+    let mut observer = CountingObserver {
         most: Some(Duration::from_secs(20)),
-        ..Counting::default()
+        ..CountingObserver::default()
     };
-    let measured = run(patience, &server, &mut watch);
+    let measured = run(impatient, &server, &mut observer);
     drop(held);
     let ended = (measured.end, measured.lost, measured.unanswered);
-    assert_eq!(ended, (End::GaveUp, 1, 1));
+    assert_eq!(ended, (RunEnd::GaveUp, 1, 1));
 }
 
-/// No connection is lost: the server stands still, or waits for a disk.
+/// No connection is lost: the server is stopped, or waits for a disk.
 #[test]
-fn a_server_that_answers_nobody_any_more_is_given_up_and_the_rest_is_kept() {
+fn a_server_that_stops_answering_is_given_up_and_the_samples_are_kept() {
     let server = Arc::new(Server {
         dies_at: 30,
-        only_hangs: true,
+        hangs: true,
         ..Server::default()
     });
-    let held = server.tongue.lock().unwrap();
-    let patience = Setup {
+    let held = server.answer_lock.lock().unwrap();
+    let impatient = Setup {
         drain: Duration::ZERO,
         give_up: Duration::from_secs(1),
         ..setup(3, 100)
     };
-    let mut watch = Counting {
+    let mut observer = CountingObserver {
         most: Some(Duration::from_secs(20)),
-        ..Counting::default()
+        ..CountingObserver::default()
     };
-    let measured = run(patience, &server, &mut watch);
+    let measured = run(impatient, &server, &mut observer);
     drop(held);
     let ended = (measured.end, measured.lost, measured.unanswered);
-    assert_eq!(ended, (End::GaveUp, 0, 3));
-    // Each of them may have been asked before the thirtieth was done.
-    assert!((30..33).contains(&watch.samples), "{}", watch.samples);
+    assert_eq!(ended, (RunEnd::GaveUp, 0, 3));
+    // Each of the three may have been asked before the thirtieth was done.
+    assert!((30..33).contains(&observer.samples), "{}", observer.samples);
     let [gap] = measured.gaps[..] else {
         panic!("{:?}", measured.gaps)
     };
     assert_eq!((gap.to_us, gap.lost), (measured.interval_us.1, 0));
     assert_eq!(gap.from_us, measured.last_us);
-    assert!(watch.unserved >= Duration::from_secs(1), "{watch:?}");
+    assert!(observer.unserved >= Duration::from_secs(1), "{observer:?}");
 }
 
 #[test]
 fn queued_deliveries_are_all_carried_out_before_the_end() {
     let server = Arc::new(Server::default());
-    let mut watch = Counting::default();
-    let delivery = Delivery::Queued { workers: 3 };
+    let mut observer = CountingObserver::default();
+    let delivery = DeliveryMode::Queued { workers: 3 };
     let measured = run(
         Setup {
             delivery,
             ..setup(10, 230)
         },
         &server,
-        &mut watch,
+        &mut observer,
     );
     let tracks = &measured.tracks[Phase::Measured.index()];
     assert_eq!(tracks[TrackName::Of(Kind::Delivery).index()].queued, 100);
     assert_eq!(tracks[TrackName::Deferred.index()].committed, 100);
-    assert_eq!((watch.delivered, measured.undelivered), (100, 0));
+    assert_eq!((observer.delivered, measured.undelivered), (100, 0));
 }
 
 #[test]
 fn an_interrupted_run_ends_with_what_it_has() {
     let server = Arc::new(Server::default());
-    let mut watch = Counting {
+    let mut observer = CountingObserver {
         stop: Some(Arc::clone(&server)),
-        ..Counting::default()
+        ..CountingObserver::default()
     };
     let length = Length::Lasting(Duration::from_secs(3600));
     let measured = run(
@@ -311,21 +317,24 @@ fn an_interrupted_run_ends_with_what_it_has() {
             ..setup(3, 0)
         },
         &server,
-        &mut watch,
+        &mut observer,
     );
-    assert_eq!((measured.end, measured.unanswered), (End::Interrupted, 0));
+    assert_eq!(
+        (measured.end, measured.unanswered),
+        (RunEnd::Interrupted, 0)
+    );
     let done = server.done.load(Ordering::SeqCst);
     assert!(
-        done > 500 && watch.samples as u64 == done,
+        done > 500 && observer.samples as u64 == done,
         "{done} {}",
-        watch.samples
+        observer.samples
     );
     let (from_us, to_us) = measured.interval_us;
     assert!(from_us == 0 && to_us < 3_600_000_000);
 }
 
 #[test]
-fn a_server_that_refuses_everything_ends_the_run_with_its_words() {
+fn a_server_that_refuses_everything_ends_the_run_with_its_error() {
     let server = Arc::new(Server {
         broken: true,
         ..Server::default()
@@ -337,10 +346,10 @@ fn a_server_that_refuses_everything_ends_the_run_with_its_words() {
             ..setup(2, 0)
         },
         &server,
-        &mut Counting::default(),
+        &mut CountingObserver::default(),
     );
-    assert_eq!(measured.end, End::Hopeless);
-    assert_eq!(measured.troubles[0].0, "no such table");
+    assert_eq!(measured.end, RunEnd::NothingSucceeded);
+    assert_eq!(measured.errors[0].0, "no such table");
 }
 
 #[test]
@@ -350,11 +359,15 @@ fn failed_connections_are_reported_once_with_their_number() {
         ..Server::default()
     });
     server.down.store(true, Ordering::SeqCst);
-    let error = Crew::connect(setup(100, 1), Arc::new(Door(Arc::clone(&server)))).unwrap_err();
+    let error = Terminals::connect(
+        setup(100, 1),
+        Arc::new(ServerConnector(Arc::clone(&server))),
+    )
+    .unwrap_err();
     let StartError::Connect { failed, of, .. } = &error else {
         panic!("{error}")
     };
-    // The first one that is let in finds the server up again.
+    // The first connection that is accepted marks the server as up again.
     assert!((1..=7).contains(failed) && *of == 100, "{failed} of {of}");
     assert!(
         error
