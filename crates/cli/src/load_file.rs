@@ -54,7 +54,7 @@ impl Row {
 
 impl From<Row> for Snapshot {
     fn from(row: Row) -> Self {
-        Self::told(row.row, row.time_s, row.metrics)
+        Self::from_metrics(row.row, row.time_s, row.metrics)
     }
 }
 
