@@ -6,7 +6,7 @@
 //!
 //! Deliberately absent: colours, widths, HTML, and the source of the numbers.
 
-/// A complete report.
+/// A complete report, independent of its output format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// A few words, such as the two sides of a comparison.
@@ -28,7 +28,6 @@ pub struct Document {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     pub tone: Tone,
-    /// The main sentence.
     pub lead: String,
     /// Further sentences, shown below the main sentence.
     pub more: Vec<String>,
@@ -90,7 +89,7 @@ pub enum Visibility {
 /// One piece of content of a section.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
-    /// A paragraph.
+    /// One paragraph of prose.
     Text(String),
     /// List items of equal importance.
     List(Vec<String>),
@@ -107,12 +106,10 @@ pub enum Block {
     Lines(Lines),
 }
 
-/// A warning.
+/// A warning: an observation, its likely cause, and advice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notice {
-    /// The observation.
     pub text: String,
-    /// The likely cause.
     pub cause: Option<String>,
     /// Advice to the reader.
     pub action: Option<String>,
@@ -141,9 +138,9 @@ pub struct Column {
 /// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// For words.
+    /// Used for words.
     Left,
-    /// For numbers.
+    /// Used for numbers, whose digits then line up.
     Right,
 }
 
@@ -273,9 +270,9 @@ pub struct Bar {
     pub series: usize,
     /// The value at which the bar ends.
     pub value: f64,
-    /// `value`, formatted.
+    /// The formatted value, shown beside the bar.
     pub text: String,
-    /// The raw values.
+    /// Raw values, such as one per run, drawn over the bar.
     pub dots: Vec<f64>,
 }
 
@@ -333,7 +330,7 @@ pub struct CurveMark {
     pub tone: Tone,
 }
 
-/// Distributions, by series.
+/// Distributions of one quantity, one per series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {
     /// A phrase for the content of the chart; also its accessible name.
@@ -360,7 +357,6 @@ pub struct Lines {
     pub caption: String,
     /// Names of the series; a line refers to its series by index.
     pub series: Vec<String>,
-    /// The horizontal axis.
     pub axis: LineAxis,
     /// Panels from top to bottom.
     pub panels: Vec<LinePanel>,

@@ -54,7 +54,8 @@ pub fn whole(number: u64) -> String {
     grouped(&number.to_string())
 }
 
-/// A number of bytes in binary units with three significant digits: `512 B`, `1.50 KiB`, `34.2 GiB`.
+/// A number of bytes in binary units with three significant digits: `512 B`, `1.50 KiB`,
+/// `34.2 GiB`.
 pub fn bytes(count: impl Into<u128>) -> String {
     const UNITS: [&str; 8] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"];
     let count = count.into();

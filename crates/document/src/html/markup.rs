@@ -9,7 +9,7 @@ use crate::untrusted::printable;
 /// Name and value of an attribute.
 pub(super) type Attribute<'a> = (&'static str, &'a str);
 
-/// HTML under construction.
+/// Builds HTML text; every text and attribute value is escaped.
 #[derive(Default)]
 pub(super) struct Markup {
     out: String,

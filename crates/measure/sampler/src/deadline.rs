@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The first deadline after `elapsed`. Missed deadlines are skipped. Deadlines are absolute, so that
-/// delays do not add up during a long run.
+/// The first deadline after `elapsed`. Missed deadlines are skipped. Deadlines are absolute, so
+/// that delays do not add up during a long run.
 pub(crate) fn next(elapsed: Duration, interval: Duration) -> Duration {
     let passed = elapsed.as_nanos() / interval.as_nanos().max(1);
     let row = u32::try_from(passed + 1).unwrap_or(u32::MAX);

@@ -109,7 +109,7 @@ impl Sampler {
         })
     }
 
-    /// The latest row.
+    /// Returns the latest row; the first row exists from the start.
     #[must_use]
     pub fn latest(&self) -> Arc<Snapshot> {
         Arc::clone(&self.shared.lock().newest)

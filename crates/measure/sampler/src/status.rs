@@ -1,7 +1,7 @@
 //! Status variables of databases as columns of the rows.
 //!
-//! Each source is read by its own thread, so that a database that hangs does not delay the rows. The
-//! thread reads a tenth of the interval before a row is due, so that the row has recent values.
+//! Each source is read by its own thread, so that a database that hangs does not delay the rows.
+//! The thread reads a tenth of the interval before a row is due, so that the row has recent values.
 //!
 //! Deliberately absent: connections. The crates that know the databases implement the sources.
 
@@ -136,7 +136,8 @@ impl StatusReader {
         self.shared.lock().cpu_s
     }
 
-    /// Ends the thread; returns a warning if reads have failed. Does not wait for a read that hangs.
+    /// Ends the thread; returns a warning if reads have failed. Does not wait for a read that
+    /// hangs.
     pub(crate) fn stop(mut self) -> Option<String> {
         self.request_stop();
         let waited =

@@ -7,7 +7,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Column(usize);
 
-/// The current row.
+/// The values of the current row, by column.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     names: Vec<String>,

@@ -47,7 +47,7 @@ pub(crate) enum Op {
     Write,
     /// Makes a file, a folder or a link, or renames one.
     Make,
-    /// Removes a name.
+    /// Removes a file, a folder or a link.
     Remove,
     /// Changes owner, mode, times or attributes.
     SetMetadata,

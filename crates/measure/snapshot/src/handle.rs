@@ -175,8 +175,9 @@ impl<'d> Handle<'d> {
             Op::SetMetadata,
             "set the owner, mode and attributes of",
             || {
-                // chown clears set-user-ID and capabilities, chmod changes the mask of an ACL, and an
-                // ACL changes the group bits of the mode. In this order no step undoes an earlier one.
+                // chown clears set-user-ID and capabilities, chmod changes the mask of an ACL, and
+                // an ACL changes the group bits of the mode. In this order no step undoes an
+                // earlier one.
                 if let Some((uid, gid)) = owner {
                     let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
                     rustix::fs::fchown(&self.file, Some(uid), Some(gid))?;

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 /// Bytes per piece; the last piece of a file may be shorter.
 pub(crate) const PIECE: u64 = 1 << 20;
 
-/// A BLAKE3 hash.
+/// The BLAKE3 hash of a piece or of a list of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Hash([u8; 32]);
 

@@ -16,7 +16,7 @@ pub enum Phase {
     ReadBack,
 }
 
-/// One progress report.
+/// The progress of one phase, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     pub phase: Phase,

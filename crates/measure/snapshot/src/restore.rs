@@ -100,7 +100,7 @@ pub enum RestoreError {
     /// This restore or an earlier one failed after it had changed data.
     #[error("{why}; {}", journal::partly_restored(dirs))]
     Partial {
-        /// The marked directories.
+        /// The directories that hold a mark of the restore.
         dirs: Vec<PathBuf>,
         /// The error that ended this restore.
         #[source]

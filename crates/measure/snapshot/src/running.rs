@@ -37,9 +37,9 @@ pub enum Unseen {
 /// The way in which a process uses a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evidence {
-    /// An open descriptor.
+    /// The process has the file open (`/proc/PID/fd`).
     Open,
-    /// A memory mapping.
+    /// The process maps the file into memory (`/proc/PID/maps`).
     Mapped,
     WorkingDirectory,
     /// A record lock (`man 2 fcntl_locking`).

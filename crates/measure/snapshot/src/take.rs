@@ -60,7 +60,6 @@ pub enum TakeError {
         shown(path)
     )]
     Space {
-        /// The snapshot's directory.
         path: PathBuf,
         free: u64,
         /// Bytes of all files that have to be copied.

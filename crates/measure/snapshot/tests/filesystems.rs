@@ -20,8 +20,8 @@ use saiga_snapshot::{
     drop_caches, verify,
 };
 
-/// Keeps tests apart. Between fork and exec, `mkfs` and `mount` have all files of this process open,
-/// so `check_not_running` would find them in the directories of other tests.
+/// Keeps tests apart. Between fork and exec, `mkfs` and `mount` have all files of this process
+/// open, so `check_not_running` would find them in the directories of other tests.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A temporary folder whose mounts only this thread sees.

@@ -161,8 +161,8 @@ fn bars_per_line(cores: usize, columns: usize) -> usize {
     }
 }
 
-/// One block per core, as high as the core is busy, in rows of 64, 32 or 16 cores with the number of
-/// the first core.
+/// One block per core, as high as the core is busy, in rows of 64, 32 or 16 cores with the number
+/// of the first core.
 fn blocks(cores: &[Core], columns: usize) -> Vec<String> {
     const LABEL: usize = 5;
     let room = columns - LABEL;

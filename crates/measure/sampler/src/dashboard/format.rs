@@ -45,7 +45,8 @@ pub(super) fn duration(left: Duration) -> String {
     }
 }
 
-/// A sparkline of the latest values that fit, on a scale from zero to their maximum, and the maximum.
+/// A sparkline of the latest values that fit, on a scale from zero to their maximum, and the
+/// maximum.
 pub(super) fn sparkline(
     values: impl DoubleEndedIterator<Item = f64> + Clone,
     columns: usize,

@@ -76,8 +76,8 @@ fn every_metric_of_a_captured_host_is_known() {
     }
 }
 
-/// Writes the files of a host with 256 cores on two nodes, a thousand interrupt lines, twelve disks,
-/// and a network card with 64 queues.
+/// Writes the files of a host with 256 cores on two nodes, a thousand interrupt lines, twelve
+/// disks, and a network card with 64 queues.
 fn large(host: &Host, second: u64) {
     let mut stat = String::from("cpu 0 0 0 0 0 0 0 0 0 0\n");
     let mut header = String::from("     ");

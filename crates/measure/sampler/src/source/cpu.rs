@@ -91,7 +91,7 @@ struct Counter {
     meter: Option<RateMeter>,
 }
 
-/// Reader of `/proc/stat`.
+/// Reads CPU times from `/proc/stat`.
 #[derive(Debug)]
 pub(crate) struct Cpu {
     ticks_per_s: f64,
@@ -180,7 +180,7 @@ impl Cpu {
     }
 }
 
-/// The parsed file.
+/// The lines of `/proc/stat` that the columns need.
 #[derive(Debug, Default)]
 struct Stat<'a> {
     all: Option<Ticks>,

@@ -35,7 +35,7 @@ struct Disk {
     before: Option<(f64, DiskStat)>,
 }
 
-/// Reader of `/proc/diskstats`.
+/// Reads counters of block devices from `/proc/diskstats`.
 #[derive(Debug)]
 pub(crate) struct Disks {
     disks: BTreeMap<String, Disk>,

@@ -6,7 +6,8 @@
 //! counted time of an ended process is therefore subtracted from its nearest living ancestor, so
 //! that no time is lost or counted twice.
 //!
-//! Deliberately absent: children without a waiting parent. Their time since the last reading is lost.
+//! Deliberately absent: children without a waiting parent. Their time since the last reading is
+//! lost.
 
 use std::collections::HashMap;
 

@@ -23,7 +23,7 @@ const CORES_MAX: usize = 4;
 /// Limit for both files: bytes per row, on average.
 const BYTES_PER_ROW: usize = 128 * 1024;
 
-/// An interrupt line.
+/// One line of `/proc/interrupts`.
 #[derive(Debug)]
 struct Line {
     /// Time of the last reading that contained the line.
@@ -230,7 +230,8 @@ impl<'a> Row<'a> {
         self.name.bytes().all(|byte| byte.is_ascii_digit())
     }
 
-    /// Prefix of the columns: `irq_38_virtio2-input.0` for a device, `irq_loc` for a line of the CPU.
+    /// Prefix of the columns: `irq_38_virtio2-input.0` for a device, `irq_loc` for a line of the
+    /// CPU.
     fn prefix(&self) -> String {
         if self.is_device() {
             format!("irq_{}_{}", self.name, self.action)
@@ -256,7 +257,8 @@ fn add(sum: Option<f64>, rate: Option<f64>) -> Option<f64> {
     }
 }
 
-/// Message-signalled interrupt lines of network cards. With virtio they belong to the parent device.
+/// Message-signalled interrupt lines of network cards. With virtio they belong to the parent
+/// device.
 fn network_lines(files: &Files) -> HashSet<String> {
     let class = files.sys_path("class/net");
     let interfaces = names_in(&class);

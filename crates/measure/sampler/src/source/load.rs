@@ -6,7 +6,7 @@ use crate::table::{Column, Table};
 
 use super::text::Files;
 
-/// Reader of `/proc/loadavg`.
+/// Reads the load averages from `/proc/loadavg`.
 #[derive(Debug)]
 pub(crate) struct Load {
     columns: [Column; 3],
@@ -20,7 +20,6 @@ impl Load {
         }
     }
 
-    /// Fills a row.
     pub(crate) fn sample(&mut self, files: &mut Files, table: &mut Table) {
         let bytes = files.proc_bytes("loadavg");
         let Some(load) = bytes.and_then(|bytes| LoadAverage::from_read(bytes).ok()) else {

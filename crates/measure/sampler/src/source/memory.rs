@@ -47,7 +47,6 @@ impl Memory {
         }
     }
 
-    /// Fills a row.
     pub(crate) fn sample(&mut self, at_s: f64, files: &mut Files, table: &mut Table) {
         let text = files.proc("meminfo").unwrap_or_default();
         let values = find(text, GAUGES_KB.map(|(word, _)| word));

@@ -30,7 +30,7 @@ struct Interface {
     before: Option<(f64, DeviceStatus)>,
 }
 
-/// Reader of `/proc/net/dev`.
+/// Reads counters of network interfaces from `/proc/net/dev`.
 #[derive(Debug)]
 pub(crate) struct Networks {
     interfaces: BTreeMap<String, Interface>,

@@ -48,7 +48,6 @@ impl Numa {
         }
     }
 
-    /// Fills a row.
     pub(crate) fn sample(&mut self, at_s: f64, files: &mut Files, table: &mut Table) {
         for (number, node) in &mut self.nodes {
             let path = format!("{NODES}/node{number}/meminfo");

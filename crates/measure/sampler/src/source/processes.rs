@@ -113,8 +113,8 @@ impl Processes {
             .map(|group| group.name.as_str())
     }
 
-    /// Fills a row. Returns the CPU seconds of each group since the previous reading; `None` if this
-    /// row did not read the processes, or if there was no previous reading.
+    /// Fills a row. Returns the CPU seconds of each group since the previous reading; `None` if
+    /// this row did not read the processes, or if there was no previous reading.
     pub(crate) fn sample(
         &mut self,
         at_s: f64,

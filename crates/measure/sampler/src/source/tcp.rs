@@ -46,7 +46,6 @@ impl Tcp {
         }
     }
 
-    /// Fills a row.
     pub(crate) fn sample(&mut self, at_s: f64, files: &mut Files, table: &mut Table) {
         for file in ["net/snmp", "net/netstat"] {
             let text = files.proc(file).unwrap_or_default();

@@ -42,7 +42,7 @@ pub(super) struct Target<'s, 'd> {
     shares: bool,
     /// Names to remove, the content of a folder before the folder.
     pub(super) to_remove: Vec<(PathBuf, FileType)>,
-    /// Names that stay.
+    /// Names that the restore does not remove.
     pub(super) kept: HashSet<PathBuf>,
 }
 
@@ -364,7 +364,7 @@ impl FilePlan<'_> {
         }
     }
 
-    /// Bytes of [`Self::pieces`].
+    /// Returns the total length of [`Self::pieces`].
     pub(super) fn bytes(&self) -> u64 {
         let size = self.contents.size;
         let pieces = self.pieces().into_iter();

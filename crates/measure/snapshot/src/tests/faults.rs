@@ -99,8 +99,8 @@ fn a_take_on_a_failing_disk_leaves_no_snapshot() {
     }
 }
 
-/// After a failed take there is no snapshot, and a new take succeeds. If only the last flush failed,
-/// the snapshot is complete.
+/// After a failed take there is no snapshot, and a new take succeeds. If only the last flush
+/// failed, the snapshot is complete.
 fn check_no_snapshot(fixture: &Fixture, place: PathBuf, options: &Options) {
     match Snapshot::open(&place) {
         Ok(snapshot) => check_whole(&snapshot),

@@ -20,7 +20,8 @@ pub(crate) struct State {
     same_as: PathBuf,
 }
 
-/// Records all names below `roots`. One call records all roots, because hard links may connect them.
+/// Records all names below `roots`. One call records all roots, because hard links may connect
+/// them.
 pub(crate) fn state_of(roots: &[PathBuf]) -> BTreeMap<PathBuf, State> {
     let mut all = BTreeMap::new();
     let mut first_names = HashMap::new();

@@ -1,7 +1,8 @@
 //! A lock that keeps tests that start processes apart from all other tests.
 //!
 //! Between fork and exec a child has all files open and locked that its parent has, including the
-//! files of other tests. `check_not_running` would find the child in the directories of these tests.
+//! files of other tests. `check_not_running` would find the child in the directories of these
+//! tests.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -11,8 +12,8 @@ static LOCK: RwLock<()> = RwLock::new(());
 
 /// Held by a test as long as its files exist.
 pub(crate) enum TestLock {
-    /// Other tests may run. Two such locks in one thread share one guard, because a second read lock
-    /// could deadlock with a waiting writer.
+    /// Other tests may run. Two such locks in one thread share one guard, because a second read
+    /// lock could deadlock with a waiting writer.
     Shared(#[expect(dead_code, reason = "held")] Rc<RwLockReadGuard<'static, ()>>),
     /// All other tests wait.
     Exclusive(#[expect(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>),
