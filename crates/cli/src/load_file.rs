@@ -54,7 +54,7 @@ impl Row {
 
 impl From<Row> for Snapshot {
     fn from(row: Row) -> Self {
-        Self::told(row.row, row.time_s, row.metrics)
+        Self::from_metrics(row.row, row.time_s, row.metrics)
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
                 errors: 2,
                 ..LoadNow::default()
             },
-            host: Some(Row::of(&Snapshot::told(7, 7.0, metrics))),
+            host: Some(Row::of(&Snapshot::from_metrics(7, 7.0, metrics))),
         };
         writer.write(&second);
         assert_eq!(reader.look(now()), Look::New(Box::new(second.clone())));

@@ -11,7 +11,7 @@ use serde_json::Value;
 #[path = "../../measure/report/tests/support/mod.rs"]
 mod browser;
 mod support;
-use browser::{Window, look};
+use browser::{Window, open_in_browser};
 use support::{Installation, said, text};
 
 /// Ends whatever a text could stand in, and leaves a trace when it does. A file may have that name.
@@ -64,8 +64,8 @@ fn opened(out: &Path) -> (String, Value) {
         height: 900,
         dark: false,
     };
-    let seen = look(&page, window, script);
-    assert_eq!(seen.complaints, Vec::<String>::new());
+    let seen = open_in_browser(&page, window, script);
+    assert_eq!(seen.errors, Vec::<String>::new());
     assert_eq!(
         (&seen.findings["foreign"], &seen.findings["evil"]),
         (&Value::from(0), &Value::from(false))

@@ -490,7 +490,7 @@ fn a_damaged_snapshot_and_a_file_outside_of_it_end_the_campaign() {
         &format!("{PLAIN}{restore}linked_files = \"leave\"\n"),
     );
     assert_eq!(said.code, Some(2), "{said:?}");
-    let told = format!("the snapshot {snapshot} is damaged: {data}/table (kept as ");
+    let told = format!("the snapshot {snapshot} is damaged: {data}/table (stored as ");
     assert!(said.stderr.contains(&told), "{}", said.stderr);
     assert_eq!(log(&test), [""; 0]);
     test.assert_nothing_left();

@@ -46,7 +46,10 @@ fn an_arm_is_compared_with_itself_beside_idle_connections() {
     assert_eq!(result.cells[0].id, "get-c50-unpinned");
     let held = "Each of the 50 idle connections of the kernel+idle arm held ";
     assert!(result.headline.iter().any(|said| said.starts_with(held)));
-    for wanted in ["kernel+idle against kernel", "Server memory each, bytes"] {
+    for wanted in [
+        "kernel+idle against kernel",
+        "Server memory per connection, bytes",
+    ] {
         assert!(said.stdout.contains(wanted), "{wanted}: {}", said.stdout);
     }
     test.assert_nothing_left();

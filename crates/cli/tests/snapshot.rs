@@ -98,7 +98,7 @@ fn postgres_gets_its_rows_and_its_tablespace_back() {
     assert!(
         refused
             .stderr
-            .contains(&format!("name them as well: {space}")),
+            .contains(&format!("name these directories, too: {space}")),
         "{refused:?}"
     );
     must(&saiga, &["take", data, space, "--to", place]);
@@ -156,7 +156,8 @@ fn every_verb_says_what_it_did_in_words_and_in_json() {
     fs::write(saiga.path("bak/files/0000000"), "bows").unwrap();
     let damaged = snapshot(&saiga, &["verify", &place]);
     assert_eq!(damaged.code, Some(1));
-    let expected = format!("damaged: {data}/table (kept as {place}/files/0000000): its bytes\n");
+    let expected =
+        format!("damaged: {data}/table (stored as {place}/files/0000000): content differs\n");
     assert_eq!(damaged.stdout, expected);
     fs::write(saiga.path("data/table"), "cows").unwrap();
     let refused = snapshot(&saiga, &["restore", &place]);

@@ -65,7 +65,7 @@ fn a_process_is_shown_as_its_page_and_the_kernel_see_it() {
 }
 
 fn show(page: StatusPage, upgraded: &TcpStream, remote: &TcpStream) {
-    page.header().raise(Flags::ENABLED);
+    page.header().set_flags(Flags::ENABLED);
     page.header().upgrades.fetch_add(1, Relaxed);
     page.header().count_failure(Reason::PeerRemote);
     page.header().count_failure(Reason::PeerRemote);

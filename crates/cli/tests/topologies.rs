@@ -98,13 +98,13 @@ fn a_fail_over_is_measured_and_reported_for_both_arms() {
     let report = fs::read_to_string(test.path("out/report.html")).unwrap();
     for wanted in [
         "sentinel: saiga against kernel",
-        "Without service, s",
-        "Of them lost",
+        "Time without service, s",
+        "Lost writes",
     ] {
         assert!(report.contains(wanted), "{wanted}");
     }
     assert!(
-        said.stdout.contains("Without service, s"),
+        said.stdout.contains("Time without service, s"),
         "{}",
         said.stdout
     );

@@ -1,7 +1,8 @@
 //! Documents: one model, rendered as terminal text or as one HTML file.
 //!
-//! A crate that reports something builds a [`Document`] from [`model`]'s parts, with numbers
-//! formatted by [`number`]; [`text`] and [`html`] render it. Depends on no other crate of Saiga.
+//! A crate that makes a report builds a [`Document`] from the types of [`model`] and formats its
+//! numbers with [`number`]; [`text`] and [`html`] render the document. This crate depends on no
+//! other crate of Saiga.
 
 pub mod html;
 pub mod model;

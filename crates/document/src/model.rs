@@ -1,166 +1,146 @@
-//! The document model: what a report says, before anybody decides how it looks.
+//! The document model: the content of a report, independent of its layout.
 //!
-//! Every report of Saiga becomes a [`Document`]; the renderers know nothing else. Texts
-//! are plain (no markup, any character allowed) and numbers arrive formatted, except where a
-//! chart has to place them on an axis.
+//! Every report of Saiga is built as a [`Document`], the only input of the renderers. Texts are
+//! plain (no markup, any character allowed). Numbers are formatted, except those that a chart has
+//! to place on an axis.
 //!
-//! Deliberately absent: colours, widths, HTML, and where the numbers came from.
+//! Deliberately absent: colours, widths, HTML, and the source of the numbers.
 
-/// A whole report.
+/// A complete report, independent of its output format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// A few words: what was compared with what.
+    /// A few words, such as the two sides of a comparison.
     pub title: String,
-    /// One line under the title: where and when.
+    /// One line under the title, such as the host and the start time.
     pub subtitle: String,
-    /// The answer.
     pub verdict: Verdict,
-    /// The few numbers that a hurried reader takes away.
+    /// The few numbers that a reader without time needs.
     pub figures: Vec<Figure>,
-    /// What a reader of the first screen must not miss further down.
+    /// Links from the first screen to sections that a reader must not miss.
     pub pointers: Vec<Pointer>,
-    /// The evidence, most important first.
+    /// The evidence, most important section first.
     pub sections: Vec<Section>,
-    /// What it was made of, and by what: a sentence at the end.
+    /// The last sentence: the command that made the report, and its input.
     pub origin: String,
 }
 
-/// The answer in plain sentences.
+/// The answer of a report, in sentences.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// How the answer is to be taken.
     pub tone: Tone,
-    /// The one sentence.
     pub lead: String,
-    /// What belongs to it.
+    /// Further sentences, shown below the main sentence.
     pub more: Vec<String>,
 }
 
-/// How a reader should take something. Renderers show it by colour and never by colour alone.
+/// Rating of a statement. Renderers show it as a colour, and never as a colour alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tone {
     /// The judged side did better.
     Better,
     /// The judged side did worse.
     Worse,
-    /// Neither.
+    /// The statement rates neither side.
     Neutral,
-    /// Take care.
+    /// The reader should check this statement before relying on it.
     Caution,
 }
 
-/// One number with its meaning.
+/// A key figure of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// What it is a number of.
     pub label: String,
     /// The number with its unit.
     pub value: String,
-    /// How sure, out of how many.
+    /// A remark on certainty, such as the number of cells in which a gain was shown.
     pub detail: String,
-    /// How to take it.
     pub tone: Tone,
 }
 
-/// A sentence on the first screen that leads to a section.
+/// A sentence on the first screen that links to a section.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pointer {
-    /// The sentence.
     pub text: String,
-    /// [`Section::id`].
+    /// The [`Section::id`] of the target.
     pub section: String,
 }
 
-/// A part of a report.
+/// A part of a report with its own heading.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Section {
-    /// Unique in the document; lower-case letters and hyphens.
+    /// Unique within the document; lower-case letters and hyphens.
     pub id: &'static str,
-    /// Heading.
     pub title: String,
-    /// Who needs it.
-    pub reach: Reach,
-    /// Contents.
+    pub visibility: Visibility,
     pub blocks: Vec<Block>,
 }
 
-/// Who needs a section.
+/// The renderings that show a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
-    /// Everybody: in every rendering.
+pub enum Visibility {
+    /// Shown in every rendering.
     Summary,
-    /// Readers of the page: left out of the terminal unless asked for.
+    /// Shown on the HTML page; on a terminal only if [`evidence`](crate::text::Style) is set.
     Detail,
-    /// Whoever checks: like `Detail`, and folded on the page.
+    /// Like `Detail`, and folded on the HTML page.
     Evidence,
 }
 
-/// A piece of a section.
+/// One piece of content of a section.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
-    /// A paragraph.
+    /// One paragraph of prose.
     Text(String),
-    /// Points of equal weight.
+    /// List items of equal importance.
     List(Vec<String>),
-    /// Text to be copied as it is: a command line.
+    /// Text to copy verbatim, such as a command line.
     Code(String),
-    /// Names with their values.
+    /// Names, each with a value.
     Facts(Vec<(String, String)>),
-    /// Warnings.
     Notices(Vec<Notice>),
-    /// A table.
     Table(Table),
-    /// Ratios with their intervals.
     Forest(Forest),
-    /// Values of several series, with the raw runs.
     Bars(Bars),
-    /// Values over time, one panel below the other on one time axis.
     Curves(Curves),
-    /// How often which values occurred.
     Histogram(Histogram),
-    /// Values over something else than time, or on a logarithmic axis.
     Lines(Lines),
 }
 
-/// A warning in plain words.
+/// A warning: an observation, its likely cause, and advice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notice {
-    /// What was seen.
     pub text: String,
-    /// The likely cause.
     pub cause: Option<String>,
-    /// What to do.
+    /// Advice to the reader.
     pub action: Option<String>,
-    /// What it is about.
+    /// Names of the cells, arms or runs that the warning concerns.
     pub about: Vec<String>,
 }
 
 /// A table with a heading row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// What the table shows; its accessible name.
+    /// A phrase for the content of the table; also its accessible name.
     pub caption: String,
-    /// Columns, left to right.
     pub columns: Vec<Column>,
-    /// Rows, each with as many cells as there are columns.
+    /// Rows with as many cells as there are columns.
     pub rows: Vec<Row>,
 }
 
-/// A column of a [`Table`].
+/// Heading and alignment of one column of a [`Table`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
-    /// Heading, with the unit where the column has one.
+    /// Heading, with the unit if the column has one.
     pub title: String,
-    /// Numbers stand to the right.
     pub align: Align,
 }
 
-/// Where the text of a column stands.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// Used for words.
     Left,
-    /// Numbers.
+    /// Used for numbers, whose digits then line up.
     Right,
 }
 
@@ -169,16 +149,14 @@ pub enum Align {
 pub enum Row {
     /// A heading for the rows that follow.
     Group(String),
-    /// Values.
     Cells(Vec<Cell>),
 }
 
 /// One value of a [`Table`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// The value.
     pub text: String,
-    /// Its spread or another remark.
+    /// A remark on the value, such as its spread.
     pub note: Option<String>,
 }
 
@@ -192,81 +170,78 @@ impl Cell {
     }
 }
 
-/// Ratios with intervals on one logarithmic axis, in groups.
+/// A forest plot: ratios with their intervals on one logarithmic axis, in groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forest {
-    /// What the chart shows; its accessible name.
+    /// A phrase for the content of the chart; also its accessible name.
     pub caption: String,
-    /// What the ratios are divided by, and what is judged: `kernel`, `saiga`.
+    /// Names of the reference and of the judged side: `kernel`, `saiga`.
     pub sides: [String; 2],
     /// Unit of the two values behind each ratio.
     pub unit: String,
-    /// What a ratio below 1 and above 1 means, in words, with its tone.
+    /// Labels for ratios below 1 and above 1, with their tones.
     pub ends: [(String, Tone); 2],
-    /// Groups, top to bottom.
+    /// Groups from top to bottom.
     pub groups: Vec<ForestGroup>,
 }
 
-/// Some ratios that belong together.
+/// A group of ratios of a [`Forest`] with a heading.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForestGroup {
-    /// Heading.
     pub title: String,
-    /// What the rows have in common, in a sentence.
+    /// A sentence about the property that the rows share.
     pub note: String,
-    /// Rows, top to bottom.
+    /// Rows from top to bottom.
     pub rows: Vec<ForestRow>,
 }
 
-/// One ratio.
+/// One ratio of a [`Forest`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForestRow {
-    /// What was compared.
     pub label: String,
-    /// A remark to the label.
+    /// A remark on the label.
     pub note: Option<String>,
     /// The two values behind the ratio, formatted, the reference first.
     pub values: [String; 2],
-    /// The ratio; positive, or it is not drawn.
+    /// The ratio. A ratio that is not positive is not drawn.
     pub ratio: f64,
-    /// Its interval, when one is known.
+    /// Low and high end of the 95 % interval; `None` if too few pairs ran.
     pub interval: Option<[f64; 2]>,
-    /// How many pairs it comes from.
+    /// Number of pairs behind the ratio.
     pub pairs: u32,
     /// The conclusion in words.
     pub verdict: String,
-    /// The same as a tone.
+    /// The tone of `verdict`.
     pub tone: Tone,
 }
 
-/// Bars from zero with the raw runs as dots: one panel per subject, one scale per panel.
+/// Horizontal bars that start at zero, with the raw values as dots. Each panel has its own scale.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bars {
-    /// What the chart shows; its accessible name.
+    /// A phrase for the content of the chart; also its accessible name.
     pub caption: String,
-    /// Unit of every value.
+    /// Unit of all values.
     pub unit: String,
-    /// What series, values and dots are.
-    pub words: BarWords,
-    /// Names of the series; a bar refers to one by its index.
+    pub labels: BarLabels,
+    /// Names of the series; a bar refers to its series by index.
     pub series: Vec<String>,
     /// Panels in reading order.
     pub panels: Vec<BarPanel>,
 }
 
-/// What the parts of a chart of bars are.
+/// The words for the parts of a [`Bars`] chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BarWords {
-    /// One series: `arm`.
+pub struct BarLabels {
+    /// Word for one series: `arm`.
     pub series: &'static str,
-    /// Where a bar ends: `median`.
+    /// Word for the value at the end of a bar: `median`.
     pub value: &'static str,
-    /// Several dots: `runs`.
+    /// Word for several dots: `runs`.
     pub dots: &'static str,
 }
 
-/// Arms, the medians of their runs, and the runs.
-pub const RUNS: BarWords = BarWords {
+/// Labels for arms, the medians of their runs, and the runs.
+pub const RUN_LABELS: BarLabels = BarLabels {
     series: "arm",
     value: "median",
     dots: "runs",
@@ -275,155 +250,145 @@ pub const RUNS: BarWords = BarWords {
 /// Bars that share a scale.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BarPanel {
-    /// Heading.
     pub title: String,
-    /// Groups, top to bottom.
+    /// Groups from top to bottom.
     pub groups: Vec<BarGroup>,
 }
 
-/// Bars next to each other.
+/// Adjacent bars with a common label.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BarGroup {
-    /// What the bars have in common.
     pub label: String,
-    /// Bars, top to bottom.
+    /// Bars from top to bottom.
     pub bars: Vec<Bar>,
 }
 
-/// One bar.
+/// One bar of a [`Bars`] chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
     /// Index into [`Bars::series`].
     pub series: usize,
-    /// Where the bar ends: the median.
+    /// The value at which the bar ends.
     pub value: f64,
-    /// The same, formatted.
+    /// The formatted value, shown beside the bar.
     pub text: String,
-    /// The raw runs.
+    /// Raw values, such as one per run, drawn over the bar.
     pub dots: Vec<f64>,
 }
 
-/// Values over time: panels that share a time axis, so that one can look from one to the next.
+/// Values over time. All panels share one time axis, so that events can be compared across panels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curves {
-    /// What the chart shows; its accessible name.
+    /// A phrase for the content of the chart; also its accessible name.
     pub caption: String,
-    /// Names of the series; a curve refers to one by its index.
+    /// Names of the series; a curve refers to its series by index.
     pub series: Vec<String>,
-    /// Seconds at the right end of the axis.
+    /// End of the time axis, in seconds; the axis begins at zero.
     pub end_s: f64,
-    /// Panels, top to bottom.
+    /// Panels from top to bottom.
     pub panels: Vec<CurvePanel>,
-    /// What happened when.
+    /// Events and intervals, such as the measured interval.
     pub marks: Vec<CurveMark>,
 }
 
-/// Curves that share a scale from zero.
+/// Curves that share a vertical scale from zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurvePanel {
-    /// What is drawn, with its unit.
+    /// The quantity with its unit.
     pub title: String,
-    /// One for each series that has it.
+    /// One curve for each series that has this quantity.
     pub curves: Vec<Curve>,
 }
 
-/// One value over time.
+/// One quantity of one series over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
     /// Index into [`Curves::series`].
     pub series: usize,
-    /// In the order of time.
+    /// Points in order of time.
     pub points: Vec<CurvePoint>,
-    /// The mean of all, formatted.
+    /// The mean over all points, formatted.
     pub mean: String,
 }
 
-/// A stretch of a curve.
+/// An interval of a curve, reduced to three values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CurvePoint {
-    /// Its middle, in seconds.
+    /// The middle of the interval, in seconds.
     pub at_s: f64,
-    /// Mean, lowest and highest value; `None` where nothing is known: a gap.
+    /// Mean, lowest and highest value; `None` is drawn as a gap.
     pub values: Option<[f64; 3]>,
 }
 
-/// Something that happened.
+/// An event or an interval on the time axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurveMark {
-    /// From here.
     pub from_s: f64,
-    /// To there; the same for a moment.
+    /// End of the interval; equal to `from_s` for an event.
     pub to_s: f64,
-    /// What it is.
     pub label: String,
-    /// How to take it.
     pub tone: Tone,
 }
 
-/// How often which values occurred, by series.
+/// Distributions of one quantity, one per series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {
-    /// What the chart shows; its accessible name.
+    /// A phrase for the content of the chart; also its accessible name.
     pub caption: String,
-    /// Names of the series.
     pub series: Vec<String>,
     /// Panels in reading order.
     pub panels: Vec<HistogramPanel>,
 }
 
-/// One distribution of each series, on one axis.
+/// One distribution of each series, on a common axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistogramPanel {
-    /// Heading.
     pub title: String,
     /// The value at the right end of the axis, formatted with its unit; the left end is zero.
     pub end: String,
-    /// Shares of each series by bin, from 0 to 1; the last bin holds all that is longer.
+    /// Shares (0 to 1) by series and bin; the last bin includes all larger values.
     pub shares: Vec<Vec<f64>>,
 }
 
-/// Lines on one axis across, each panel with a scale from zero upwards.
+/// Lines over a quantity other than time, or over a logarithmic axis. All panels share this axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lines {
-    /// What the chart shows; its accessible name.
+    /// A phrase for the content of the chart; also its accessible name.
     pub caption: String,
-    /// Names of the series; a line refers to one by its index.
+    /// Names of the series; a line refers to its series by index.
     pub series: Vec<String>,
-    /// The axis across.
     pub axis: LineAxis,
-    /// Panels, top to bottom.
+    /// Panels from top to bottom.
     pub panels: Vec<LinePanel>,
 }
 
-/// An axis across.
+/// The horizontal axis of a [`Lines`] chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineAxis {
-    /// What is on it, with its unit.
+    /// The quantity with its unit.
     pub title: String,
-    /// Its left and right end; both above zero where it is logarithmic.
+    /// Values at the left and the right end; both are positive if the axis is logarithmic.
     pub ends: [f64; 2],
-    /// Whether equal ratios are equally far apart.
     pub is_logarithmic: bool,
-    /// Places on it, formatted.
+    /// Positions of the tick marks, each with its text.
     pub ticks: Vec<(f64, String)>,
 }
 
-/// Lines that share a scale from zero.
+/// Lines that share a vertical scale from zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinePanel {
-    /// What is drawn, with its unit.
+    /// The quantity with its unit.
     pub title: String,
-    /// The lines.
     pub lines: Vec<Line>,
 }
 
-/// One line.
+/// One line of a [`Lines`] chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// Index into [`Lines::series`].
     pub series: usize,
-    /// Across and up, from left to right.
+    /// Horizontal and vertical coordinates, from left to right.
     pub points: Vec<[f64; 2]>,
-    /// What it says, in a few words: all that a terminal shows of it.
+    /// A summary in a few words; a terminal shows it instead of the line.
     pub text: String,
 }

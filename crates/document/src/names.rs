@@ -1,7 +1,7 @@
-//! The known name that a misspelt one may have meant.
+//! Suggestions for misspelt names.
 
-/// The name of `known` that differs from `name` by case, by `-` for `_`, or by one or two letters;
-/// by one only where the known name has fewer than four.
+/// The name in `known` that is most similar to `name`. Case and the difference between `-` and `_`
+/// are ignored. At most two letters may differ, or one if the known name has fewer than four.
 pub fn nearest<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
     let plain = |text: &str| text.to_ascii_lowercase().replace('-', "_");
     let distance = |other: &str| strsim::levenshtein(&plain(name), &plain(other));

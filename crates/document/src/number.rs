@@ -1,8 +1,8 @@
 //! Numbers as text: measured values, ratios, shares, sizes and durations.
 //!
-//! Three to four significant digits, commas between thousands, never an exponent; a value
-//! that is not finite becomes a dash. Measured values and ratios carry no unit, because it stands
-//! in the heading of their column; sizes, shares and durations do.
+//! Numbers have three to four significant digits, commas between thousands, and never an exponent;
+//! a value that is not finite becomes a dash. Measured values and ratios have no unit, because the
+//! heading of their column states it; sizes, shares and durations have one.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub fn ratio(number: f64) -> String {
     fixed(number, ratio_places(number))
 }
 
-/// An interval of ratios, both ends to the finer one's precision: `7.09–8.31`.
+/// An interval of ratios, both ends with the decimals of the more precise end: `7.09–8.31`.
 pub fn interval([low, high]: [f64; 2]) -> String {
     let places = ratio_places(low).max(ratio_places(high));
     format!("{}–{}", fixed(low, places), fixed(high, places))
@@ -54,14 +54,15 @@ pub fn whole(number: u64) -> String {
     grouped(&number.to_string())
 }
 
-/// A number of bytes in binary units, three figures: `512 B`, `1.50 KiB`, `34.2 GiB`.
+/// A number of bytes in binary units with three significant digits: `512 B`, `1.50 KiB`,
+/// `34.2 GiB`.
 pub fn bytes(count: impl Into<u128>) -> String {
     const UNITS: [&str; 8] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"];
     let count = count.into();
     if count < 1024 {
         return format!("{count} B");
     }
-    // Hundredths of the unit, in integers: no rounding surprises at the boundaries.
+    // Integer hundredths of the unit: 1,048,575 bytes never become "1024 KiB".
     let mut units = UNITS.into_iter();
     let (mut hundredths, mut unit) = (count.saturating_mul(100) / 1024, units.next());
     while hundredths >= 102_400 && units.len() > 0 {
@@ -76,7 +77,8 @@ pub fn bytes(count: impl Into<u128>) -> String {
     }
 }
 
-/// A number of bytes in the unit in which it is whole: `512 kB`, `1 GB`, `32.0 MiB`.
+/// A number of bytes in the largest decimal unit of which it is a multiple, or else as [`bytes`]:
+/// `512 kB`, `1 GB`, `32.0 MiB`.
 pub fn round_bytes(count: u128) -> String {
     for (unit, name) in [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")] {
         if count > 0 && count.is_multiple_of(unit) {
@@ -86,7 +88,7 @@ pub fn round_bytes(count: u128) -> String {
     bytes(count)
 }
 
-/// A duration that a command took: `0.02 s`, `5.31 s`, `12 min 07 s`.
+/// The run time of a command: `0.02 s`, `5.31 s`, `12 min 07 s`.
 pub fn time(duration: Duration) -> String {
     match duration.as_secs() {
         0..120 => format!("{:.2} s", duration.as_secs_f64()),
@@ -94,7 +96,7 @@ pub fn time(duration: Duration) -> String {
     }
 }
 
-/// A measured duration in seconds, two figures: `12 ms`, `4.2 s`, `12 min`, `3.1 h`.
+/// A measured duration with two significant digits: `12 ms`, `4.2 s`, `12 min`, `3.1 h`.
 pub fn seconds(seconds: f64) -> String {
     match seconds {
         s if s < 0.000_999 => format!("{} µs", two_figures(s * 1e6)),
@@ -106,7 +108,7 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
-/// Two figures, or all before the point: `0.31`, `4.2`, `310`.
+/// Two significant digits, or all digits before the decimal point: `0.31`, `4.2`, `310`.
 pub fn two_figures(value: f64) -> String {
     let digits = if value == 0.0 || value >= 9.95 {
         0
@@ -126,7 +128,7 @@ pub fn counted(count: impl Into<u64>, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A share: `1.4 %`.
+/// A share (1.0 is everything) as a percentage with one decimal: `1.4 %`.
 pub fn percent(share: f64) -> String {
     if share.is_finite() {
         format!("{:.1} %", share * 100.0)
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_have_the_unit_that_suits_them() {
+    fn the_unit_of_a_duration_follows_its_length() {
         for (milliseconds, expected) in [
             (20, "0.02 s"),
             (119_990, "119.99 s"),

@@ -1,10 +1,12 @@
-//! Every text is readable in both colour schemes (WCAG 2.2, 1.4.3 and 1.4.11).
+//! Texts and marks have the contrast that WCAG 2.2 requires (1.4.3 and 1.4.11), in both colour
+//! schemes.
 
 use std::collections::BTreeMap;
 
 const STYLE: &str = include_str!("../src/html/report.css");
 
-/// The colours of the n-th block that defines `--page`: light, dark by button, dark by system.
+/// The colours of the n-th CSS block that defines `--page`: 0 is light, 1 is dark by button, 2 is
+/// dark by system.
 fn scheme(index: usize) -> BTreeMap<&'static str, &'static str> {
     let block = STYLE
         .split("--page:")
@@ -56,7 +58,7 @@ fn texts_have_contrast_of_at_least_4_5_and_marks_of_at_least_3() {
             "--neutral",
             "--link",
         ];
-        for (names, grounds, least) in [
+        for (names, backgrounds, least) in [
             (texts.as_slice(), ["--paper", "--page"].as_slice(), 4.5),
             (&["--ink", "--soft"], &["--caution-tint"], 4.5),
             (
@@ -71,14 +73,14 @@ fn texts_have_contrast_of_at_least_4_5_and_marks_of_at_least_3() {
                 3.0,
             ),
         ] {
-            for (name, ground) in names
+            for (name, background) in names
                 .iter()
-                .flat_map(|name| grounds.iter().map(move |ground| (name, ground)))
+                .flat_map(|name| backgrounds.iter().map(move |background| (name, background)))
             {
-                let found = contrast(colours[name], colours[ground]);
+                let found = contrast(colours[name], colours[background]);
                 assert!(
                     found >= least,
-                    "scheme {index}: {name} on {ground} has {found:.2}"
+                    "scheme {index}: the contrast of {name} on {background} is {found:.2}"
                 );
             }
         }
@@ -86,7 +88,7 @@ fn texts_have_contrast_of_at_least_4_5_and_marks_of_at_least_3() {
 }
 
 #[test]
-fn the_button_and_the_system_choose_the_same_dark() {
+fn button_and_system_give_the_same_dark_colours() {
     assert_eq!(scheme(1), scheme(2));
     assert!(!scheme(1).is_empty());
 }

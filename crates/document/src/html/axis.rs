@@ -1,12 +1,12 @@
-//! Places numbers on an axis, as percentages of its length.
+//! Positions of numbers on an axis, as percentages of its length.
 //!
-//! Percentages let a chart be as wide as its place without scripts and without scaling its
-//! text. Ticks are round numbers, more of them on a short axis.
+//! With percentages a chart fills the available width without a script and without scaling its
+//! text. Tick marks are round numbers; an axis over a small range has finer ones.
 
-/// A share of the axis is kept free at both ends, in percent.
+/// Free space at both ends of a logarithmic axis, in percent of its length.
 const MARGIN: f64 = 3.0;
 const MOST_TICKS: usize = 7;
-/// The round numbers of one decade, from many to few.
+/// Candidates for the tick marks of one decade, from fine to coarse.
 const STEPS: [&[f64]; 5] = [
     &[
         1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0,
@@ -17,34 +17,34 @@ const STEPS: [&[f64]; 5] = [
     &[1.0],
 ];
 
-/// A logarithmic axis.
+/// A logarithmic axis that includes 1.
 pub(super) struct LogAxis {
     low: f64,
     high: f64,
 }
 
 impl LogAxis {
-    /// An axis for these numbers and 1; numbers that have no logarithm are left out.
+    /// An axis that includes `numbers` and 1. Numbers without a logarithm are ignored.
     pub(super) fn around(numbers: impl Iterator<Item = f64>) -> Self {
         let (mut low, mut high) = (1.0_f64, 1.0_f64);
         for number in numbers.filter(|number| drawable(*number)) {
             low = low.min(number);
             high = high.max(number);
         }
-        // Room on both sides of 1, so that both words at the ends have a place.
+        // The axis extends to both sides of 1, so that both labels at its ends fit.
         Self {
             low: low.min(0.8),
             high: high.max(1.25),
         }
     }
 
-    /// Where a number stands; `None` when it has no logarithm.
+    /// Position of a number in percent; `None` if the number has no logarithm.
     pub(super) fn place(&self, number: f64) -> Option<f64> {
         let share = || (number / self.low).ln() / (self.high / self.low).ln();
         drawable(number).then(|| MARGIN + share() * (100.0 - 2.0 * MARGIN))
     }
 
-    /// Round numbers on the axis, as many as are readable; 1 is always one of them.
+    /// The tick marks: round numbers, at most [`MOST_TICKS`], always including 1.
     pub(super) fn ticks(&self) -> Vec<f64> {
         let mut steps = STEPS.iter().map(|steps| self.round_numbers(steps));
         if let Some(ticks) = steps.find(|ticks| ticks.len() <= MOST_TICKS) {
@@ -64,13 +64,13 @@ impl LogAxis {
         let decades = (-12..=12).map(|power| 10.0_f64.powi(power));
         decades
             .flat_map(|decade| steps.iter().map(move |step| step * decade))
-            .map(|tick| (tick * 1e12).round() / 1e12) // 1.1 times 0.1 is to be 0.11.
+            .map(|tick| (tick * 1e12).round() / 1e12) // 1.1 times 0.1 must print as 0.11.
             .filter(|tick| *tick >= self.low * 0.999 && *tick <= self.high * 1.001)
             .collect()
     }
 }
 
-/// A place on an axis as SVG writes it.
+/// Formats a position for an SVG attribute.
 pub(super) fn percent(place: f64) -> String {
     format!("{place:.2}%")
 }
@@ -85,7 +85,7 @@ pub(super) struct ZeroAxis {
 }
 
 impl ZeroAxis {
-    /// An axis for these numbers and 0.
+    /// An axis from 0 to the largest of `numbers`.
     pub(super) fn up_to(numbers: impl Iterator<Item = f64>) -> Self {
         let high = numbers
             .filter(|number| number.is_finite())
@@ -95,12 +95,12 @@ impl ZeroAxis {
         }
     }
 
-    /// The largest number.
+    /// The number at the upper end of the axis.
     pub(super) fn high(&self) -> f64 {
         self.high
     }
 
-    /// Where a number stands, from 0 to 98; what is below zero stands at zero.
+    /// Position of a number in percent, from 0 to 98; negative numbers are placed at zero.
     pub(super) fn place(&self, number: f64) -> f64 {
         (number / self.high).clamp(0.0, 1.0) * 98.0
     }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_axis_holds_its_numbers_and_one() {
+    fn the_axis_includes_its_numbers_and_one() {
         let axis = LogAxis::around([2.0, 40.0, f64::NAN, 0.0, -3.0].into_iter());
         assert_eq!(axis.place(40.0), Some(97.0));
         assert!(

@@ -1,16 +1,15 @@
-//! Bars from zero with the raw runs as dots, in panels.
+//! Horizontal bars with the raw values as dots, in panels.
 //!
-//! Every panel is a table, as in `forest`. Deliberately absent: scales with a broken axis,
-//! and bars that do not start at zero.
+//! Every panel is an HTML table, as in `forest`. Deliberately absent: broken axes, and bars that
+//! do not start at zero.
 
 use super::axis::{ZeroAxis, percent};
 use super::markup::Markup;
 use crate::model::{Bar, BarGroup, BarPanel, Bars};
 
-/// Series beyond this many share colours; their names tell them apart.
+/// Number of series colours in the style sheet; further series reuse them from the first one.
 pub(super) const SERIES_COLOURS: usize = 5;
 
-/// Panels of bars with the raw runs as dots.
 pub(super) fn render(page: &mut Markup, bars: &Bars) {
     page.element("figure", &[("class", "bars")], |page| {
         page.element("figcaption", &[], |page| {
@@ -63,7 +62,7 @@ fn bar_row(page: &mut Markup, bar: &Bar, group: &BarGroup, bars: &Bars, axis: &Z
         bar.text,
         bars.unit,
         bar.dots.len(),
-        bars.words.dots
+        bars.labels.dots
     );
     page.element("tr", &[], |page| {
         page.leaf("th", &[("scope", "row")], series);
@@ -84,7 +83,7 @@ fn bar_row(page: &mut Markup, bar: &Bar, group: &BarGroup, bars: &Bars, axis: &Z
                     "",
                 );
                 for (index, dot) in bar.dots.iter().enumerate() {
-                    // Every other dot stands lower, so that equal runs can be told apart.
+                    // Every other dot is lower, so that runs with equal values remain visible.
                     let y = if index % 2 == 0 { "38%" } else { "62%" };
                     let x = percent(axis.place(*dot));
                     page.leaf(

@@ -1,8 +1,9 @@
-//! Values over time: one panel below the other, all on one time axis.
+//! Values over time: panels one below the other, on one time axis.
 //!
-//! A drawing is stretched to its place and its lines keep their width, so that it needs no script
-//! and no fixed size; texts stand beside it. Each stretch is drawn from its lowest to its
-//! highest value, with a line through the means: peaks stay visible however long the run was.
+//! The SVG drawing stretches to the available space and its lines keep their width, so that it
+//! needs no script and no fixed size; texts are outside of the drawing. Each point is drawn from
+//! its lowest to its highest value, with a line through the means, so that peaks remain visible in
+//! runs of any length.
 
 use super::axis::{ZeroAxis, percent};
 use super::bars::SERIES_COLOURS;
@@ -11,11 +12,11 @@ use super::tone_class;
 use crate::model::{Curve, CurveMark, CurvePanel, CurvePoint, Curves, Tone};
 use crate::number;
 
-/// The drawing's own units, stretched to whatever place there is.
+/// Size of the SVG view box; the browser stretches it to the available space.
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 100.0;
 
-/// All panels, then the time axis and what happened.
+/// Writes all panels, then the time axis and the list of marks.
 pub(super) fn render(page: &mut Markup, curves: &Curves) {
     page.element("figure", &[("class", "curves")], |page| {
         page.leaf("figcaption", &[], &curves.caption);
@@ -27,14 +28,14 @@ pub(super) fn render(page: &mut Markup, curves: &Curves) {
         if !curves.marks.is_empty() {
             page.element("ul", &[("class", "marks")], |page| {
                 for mark in &curves.marks {
-                    page.leaf("li", &[("class", tone_class(mark.tone))], &spoken(mark));
+                    page.leaf("li", &[("class", tone_class(mark.tone))], &mark_text(mark));
                 }
             });
         }
     });
 }
 
-/// Which colour is which series.
+/// Writes the names of the series, each with a swatch of its colour.
 pub(super) fn legend(page: &mut Markup, series: &[String]) {
     page.element("p", &[("class", "legend")], |page| {
         for (index, name) in series.iter().enumerate() {
@@ -83,7 +84,7 @@ fn render_panel(page: &mut Markup, panel: &CurvePanel, curves: &Curves) {
                 ("preserveAspectRatio", "none"),
             ];
             page.element("svg", &frame, |page| {
-                // Where all goes well there is nothing to be seen.
+                // Neutral marks, such as the measured interval, are only listed below.
                 let troubles = curves
                     .marks
                     .iter()
@@ -97,7 +98,7 @@ fn render_panel(page: &mut Markup, panel: &CurvePanel, curves: &Curves) {
     });
 }
 
-/// What happened, as a strip behind the curves.
+/// Draws a mark as a strip behind the curves.
 fn span(page: &mut Markup, mark: &CurveMark, end_s: f64) {
     let [from, to] = [mark.from_s, mark.to_s].map(|at| across(at, end_s));
     let class = format!("span {}", tone_class(mark.tone));
@@ -112,7 +113,7 @@ fn span(page: &mut Markup, mark: &CurveMark, end_s: f64) {
         "rect",
         &[[("class", class.as_str())].as_slice(), &place].concat(),
         |page| {
-            page.leaf("title", &[], &spoken(mark));
+            page.leaf("title", &[], &mark_text(mark));
         },
     );
 }
@@ -143,7 +144,7 @@ fn draw(page: &mut Markup, curve: &Curve, end_s: f64, axis: &ZeroAxis) {
                 "",
             );
         }
-        // A single point would be a line of no length.
+        // The last mean is repeated one unit further, so that a single point is visible.
         let last = known.iter().map(|(x, [mean, _, _])| (*x, *mean));
         let tail = known
             .last()
@@ -160,7 +161,7 @@ fn draw(page: &mut Markup, curve: &Curve, end_s: f64, axis: &ZeroAxis) {
     }
 }
 
-/// Where a point stands: across, and its values from the top.
+/// Coordinates of a point: x, and y of its three values, counted from the top.
 fn placed(point: &CurvePoint, end_s: f64, axis: &ZeroAxis) -> Option<(f64, [f64; 3])> {
     let values = point.values?;
     Some((
@@ -204,7 +205,7 @@ fn time_axis(page: &mut Markup, end_s: f64) {
     );
 }
 
-/// Round times, at most seven.
+/// Round times from zero, about seven of them.
 fn time_ticks(end_s: f64) -> Vec<f64> {
     const STEPS_S: [f64; 17] = [
         0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0,
@@ -221,7 +222,7 @@ fn time_ticks(end_s: f64) -> Vec<f64> {
     ticks
 }
 
-/// `0.5 s`, `90 s`, `12 min`, `3 h`.
+/// A time on the axis: `0.5 s`, `90 s`, `12 min`, `3 h`.
 fn clock(at_s: f64) -> String {
     match at_s {
         at if at >= 7200.0 => format!("{} h", short(at / 3600.0)),
@@ -235,7 +236,7 @@ fn short(number: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-fn spoken(mark: &CurveMark) -> String {
+fn mark_text(mark: &CurveMark) -> String {
     let CurveMark {
         from_s,
         to_s,
@@ -254,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_axis_has_round_times_and_few_of_them() {
+    fn the_time_axis_has_few_and_round_times() {
         assert_eq!(time_ticks(60.0), [0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0]);
         assert_eq!(time_ticks(43_200.0).last(), Some(&43_200.0));
         assert!(time_ticks(43_200.0).len() <= 7);
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_ends_a_line_and_a_lone_point_is_seen() {
+    fn a_gap_splits_a_line_and_a_single_point_is_visible() {
         let point = |at_s, value: Option<f64>| CurvePoint {
             at_s,
             values: value.map(|v| [v; 3]),

@@ -1,8 +1,8 @@
-//! Ratios with intervals: a table in which one column is a plot.
+//! Forest plots: a table in which one column is a plot.
 //!
-//! Charts are their own tables, so nothing has to be repeated for a screen reader or a copy.
-//! `plotters` was not used: its SVG has fixed pixels and colours, so it would neither follow
-//! the colour scheme (CSS variables) nor stay readable at the width of a phone (percentages).
+//! The chart is a table with all its numbers, so that a screen reader and a copy need no second
+//! one. The crate `plotters` is not used, because its SVG has fixed pixels and colours: it would
+//! neither follow the colour scheme (CSS variables) nor fit the width of a phone (percentages).
 
 use super::axis::{LogAxis, percent};
 use super::markup::Markup;
@@ -10,7 +10,7 @@ use super::{scroller, tone_class};
 use crate::model::{Forest, ForestGroup, ForestRow, Tone};
 use crate::number;
 
-/// Ratios on a logarithmic axis, one row each.
+/// Writes the table, with one row per ratio.
 pub(super) fn render(page: &mut Markup, forest: &Forest) {
     let rows = || forest.groups.iter().flat_map(|group| &group.rows);
     let axis = LogAxis::around(
@@ -42,14 +42,14 @@ pub(super) fn render(page: &mut Markup, forest: &Forest) {
     });
 }
 
-/// What all rows of a forest share.
+/// Axis and end labels, which all rows of a forest plot share.
 struct Frame<'a> {
     axis: LogAxis,
     ends: &'a [(String, Tone); 2],
 }
 
 impl Frame<'_> {
-    /// The better side as a tint, the ticks as lines, 1 as a stronger line.
+    /// Draws the better side as a tinted area, the ticks as lines, and 1 as a stronger line.
     fn background(&self, page: &mut Markup) {
         let one = self.axis.place(1.0).unwrap_or(0.0);
         let [low, _] = self.ends;
@@ -93,7 +93,7 @@ impl Frame<'_> {
             |page| {
                 for tick in self.axis.ticks() {
                     let place = self.axis.place(tick).unwrap_or(0.0);
-                    // At the ends, the middle of a label would push it out of sight.
+                    // A centred label at an end of the axis would be clipped.
                     let anchor = match place {
                         place if place < 6.0 => "start",
                         place if place > 94.0 => "end",
@@ -107,7 +107,7 @@ impl Frame<'_> {
         );
     }
 
-    /// The interval with its ends, and the ratio: heights in pixels around the middle of the row.
+    /// Draws the ratio and its interval; heights are pixels from the middle of the row.
     fn mark(&self, page: &mut Markup, row: &ForestRow) {
         let class = format!("mark {}", tone_class(row.tone));
         page.element(
@@ -165,10 +165,10 @@ fn forest_head(page: &mut Markup, forest: &Forest, frame: &Frame) {
                 ],
                 |page| {
                     page.element("span", &[("class", "ends")], |page| {
-                        for ((words, tone), arrow) in frame.ends.iter().zip(["←", "→"]) {
+                        for ((label, tone), arrow) in frame.ends.iter().zip(["←", "→"]) {
                             let text = match arrow {
-                                "←" => format!("{arrow} {words}"),
-                                _ => format!("{words} {arrow}"),
+                                "←" => format!("{arrow} {label}"),
+                                _ => format!("{label} {arrow}"),
                             };
                             page.leaf("span", &[("class", tone_class(*tone))], &text);
                         }

@@ -1,4 +1,4 @@
-//! How often which values occurred: bins as steps, all series over each other.
+//! Histograms as outlines, all series in the same panel.
 
 use super::axis::ZeroAxis;
 use super::bars::SERIES_COLOURS;
@@ -6,7 +6,7 @@ use super::curves::legend;
 use super::markup::Markup;
 use crate::model::{Histogram, HistogramPanel};
 
-/// Panels side by side, each with scales of its own.
+/// Writes panels side by side, each with its own scales.
 pub(super) fn render(page: &mut Markup, histogram: &Histogram) {
     page.element("figure", &[("class", "histogram")], |page| {
         page.leaf("figcaption", &[], &histogram.caption);
@@ -46,7 +46,7 @@ fn render_panel(page: &mut Markup, panel: &HistogramPanel) {
     });
 }
 
-/// The outline of the bins.
+/// The points of the outline of the bins.
 fn steps(shares: &[f64], axis: &ZeroAxis) -> String {
     let mut at = 0.0;
     let width = 1000.0 / f64::from(u32::try_from(shares.len().max(1)).unwrap_or(u32::MAX));

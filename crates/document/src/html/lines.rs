@@ -1,4 +1,5 @@
-//! Lines over an axis of any kind: drawn like values over time, with the ticks that the document gives.
+//! Lines over an axis other than time. They are drawn as `curves` are, and the ticks of the
+//! horizontal axis come from the document.
 
 use super::axis::{ZeroAxis, percent};
 use super::bars::SERIES_COLOURS;
@@ -7,11 +8,11 @@ use super::markup::Markup;
 use crate::model::{Line, LineAxis, LinePanel, Lines};
 use crate::number;
 
-/// The drawing's own units, stretched to whatever place there is.
+/// Size of the SVG view box; the browser stretches it to the available space.
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 100.0;
 
-/// All panels, then the axis across.
+/// Writes all panels, then the horizontal axis.
 pub(super) fn render(page: &mut Markup, lines: &Lines) {
     page.element("figure", &[("class", "curves lines")], |page| {
         page.leaf("figcaption", &[], &lines.caption);
@@ -66,7 +67,7 @@ fn draw(page: &mut Markup, line: &Line, across: &LineAxis, up: &ZeroAxis) {
     }
 }
 
-/// Where a value stands, from 0 to 1.
+/// Position of a value on the axis, from 0 to 1.
 fn share(axis: &LineAxis, value: f64) -> f64 {
     let [low, high] = axis.ends;
     let share = if axis.is_logarithmic {
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_by_their_ratio_or_their_difference() {
+    fn positions_follow_ratios_or_differences() {
         let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}");
         near(share(&axis([0.01, 100.0], true), 1.0), 0.5);
         near(share(&axis([0.0, 8.0], false), 2.0), 0.25);

@@ -1,27 +1,27 @@
-//! Writes HTML so that it cannot be malformed: elements close themselves, texts are escaped.
+//! A writer of well-formed HTML: it closes every element and escapes every text.
 //!
-//! Names of elements and attributes are literals of this crate; every value and text passes
-//! [`printable`] and the escape. Deliberately absent: a way to insert markup made elsewhere,
-//! but for the literals of [`Markup::literal`].
+//! Names of elements and attributes are literals of this crate; values and texts are escaped and
+//! pass [`printable`]. Deliberately absent: a way to insert other markup than the literals that
+//! [`Markup::literal`] takes.
 
 use crate::untrusted::printable;
 
-/// An attribute and its value.
+/// Name and value of an attribute.
 pub(super) type Attribute<'a> = (&'static str, &'a str);
 
-/// HTML under construction.
+/// Builds HTML text; every text and attribute value is escaped.
 #[derive(Default)]
 pub(super) struct Markup {
     out: String,
 }
 
 impl Markup {
-    /// What was written.
+    /// The HTML written so far.
     pub(super) fn finish(self) -> String {
         self.out
     }
 
-    /// An element with contents.
+    /// Writes an element whose content `inside` writes.
     pub(super) fn element(
         &mut self,
         name: &'static str,
@@ -35,17 +35,17 @@ impl Markup {
         self.out.push('>');
     }
 
-    /// An element that holds a text.
+    /// Writes an element with a text as its only content.
     pub(super) fn leaf(&mut self, name: &'static str, attributes: &[Attribute], text: &str) {
         self.element(name, attributes, |inner| inner.text(text));
     }
 
-    /// An HTML element that has no contents and no end: `meta`, `br`.
+    /// Writes a void element, which has no content and no end tag: `meta`, `br`.
     pub(super) fn void(&mut self, name: &'static str, attributes: &[Attribute]) {
         self.open(name, attributes);
     }
 
-    /// A text.
+    /// Writes an escaped text.
     pub(super) fn text(&mut self, text: &str) {
         for letter in printable(text).chars() {
             match letter {
@@ -59,21 +59,21 @@ impl Markup {
         }
     }
 
-    /// A text in which `backticks` set off what one types.
+    /// Writes a text; parts between `backticks` become `code` elements.
     pub(super) fn prose(&mut self, text: &str) {
         let mut parts = text.split('`').peekable();
         let mut typed = false;
         while let Some(part) = parts.next() {
             match (typed, parts.peek()) {
                 (true, Some(_)) => self.leaf("code", &[], part),
-                (true, None) => self.text(&format!("`{part}")), // Never closed.
+                (true, None) => self.text(&format!("`{part}")), // A backtick without its pair.
                 (false, _) => self.text(part),
             }
             typed = !typed;
         }
     }
 
-    /// Markup of this crate's own source.
+    /// Writes markup that is part of this crate's source, without escaping.
     pub(super) fn literal(&mut self, markup: &'static str) {
         self.out.push_str(markup);
     }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn backticks_set_off_what_one_types() {
+    fn text_between_backticks_becomes_code() {
         let mut markup = Markup::default();
         markup.prose("use `--full <x>`, not `that");
         assert_eq!(

@@ -1,10 +1,10 @@
-//! The report as one HTML file.
+//! Renders a document as one HTML file.
 //!
-//! Style, script and charts are inside; nothing is loaded, and a content security policy makes
-//! the browser refuse to. Readable without the script, which switches the colour scheme and
-//! opens folded sections for printing.
+//! The file contains style, script and charts. It loads nothing, and its content security policy
+//! forbids the browser to load anything. The page is readable without the script, which switches
+//! the colour scheme and opens folded sections for links and for printing.
 //!
-//! Deliberately absent: anything that knows what was measured.
+//! Deliberately absent: any knowledge of the measured quantities.
 
 mod axis;
 mod bars;
@@ -14,14 +14,14 @@ mod histogram;
 mod lines;
 mod markup;
 
-use crate::model::{Align, Block, Column, Document, Notice, Reach, Row, Section, Table, Tone};
+use crate::model::{Align, Block, Column, Document, Notice, Row, Section, Table, Tone, Visibility};
 use markup::Markup;
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// The page, complete.
+/// Renders the document as a complete HTML page.
 pub fn render(document: &Document) -> String {
     let mut page = Markup::default();
     page.literal("<!DOCTYPE html>\n");
@@ -112,12 +112,12 @@ fn hero(page: &mut Markup, document: &Document) {
 
 fn section(page: &mut Markup, section: &Section) {
     page.element("section", &[("id", section.id)], |page| {
-        match section.reach {
-            Reach::Summary | Reach::Detail => {
+        match section.visibility {
+            Visibility::Summary | Visibility::Detail => {
                 page.leaf("h2", &[], &section.title);
                 section.blocks.iter().for_each(|part| block(page, part));
             }
-            Reach::Evidence => page.element("details", &[], |page| {
+            Visibility::Evidence => page.element("details", &[], |page| {
                 page.element("summary", &[], |page| page.leaf("h2", &[], &section.title));
                 section.blocks.iter().for_each(|part| block(page, part));
             }),
@@ -219,16 +219,16 @@ fn table(page: &mut Markup, table: &Table) {
     });
 }
 
-/// A box in which what is too wide can be scrolled, by keyboard as well.
+/// Writes a box that scrolls content wider than the page, by mouse and by keyboard.
 fn scroller(page: &mut Markup, name: &str, inside: impl FnOnce(&mut Markup)) {
-    let who = [
+    let region = [
         ("class", "scroll"),
         ("role", "region"),
         ("aria-label", name),
     ];
     page.element(
         "div",
-        &[who.as_slice(), &[("tabindex", "0")]].concat(),
+        &[region.as_slice(), &[("tabindex", "0")]].concat(),
         inside,
     );
 }

@@ -1,36 +1,36 @@
-//! The report on a terminal or in a pipe.
+//! Renders a document as plain text, for a terminal or a pipe.
 //!
-//! Prints the sections meant for everybody; [`Style::evidence`] adds the others. A forest
-//! becomes a table with ratio, interval and verdict; it gives up columns before it grows wider
-//! than the terminal. Colour is an addition: every verdict is a word.
+//! Prints the sections of [`Visibility::Summary`]; [`Style::evidence`] adds the others. A forest
+//! plot becomes a table with ratio, interval and verdict; it drops columns if it is wider than the
+//! terminal. Colour carries no information of its own: every verdict is a word.
 
 mod spark;
 mod table;
 
 use crate::model::{
-    Align, Bars, Block, Curves, Document, Forest, Histogram, Lines, Notice, Reach, Row, Section,
-    Tone,
+    Align, Bars, Block, Curves, Document, Forest, Histogram, Lines, Notice, Row, Section, Tone,
+    Visibility,
 };
 use crate::number;
 use crate::untrusted::printable;
 use table::{Grid, GridCell};
 
-/// Longer lines are hard to read.
+/// Maximum width of a paragraph in columns, because longer lines are hard to read.
 const WIDEST_PARAGRAPH: usize = 100;
 
-/// How to print.
+/// Options of the text rendering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Colour and weight by escape sequences; only for a terminal.
+    /// Whether to emit escape sequences for colour and weight, which only a terminal understands.
     pub colour: bool,
-    /// Columns of the terminal.
+    /// Width of the output in columns.
     pub width: usize,
-    /// Also the sections for whoever checks.
+    /// Whether to print the sections of [`Visibility::Detail`] and [`Visibility::Evidence`], too.
     pub evidence: bool,
 }
 
 impl Style {
-    /// For a pipe or a file: no escape sequences, 120 columns.
+    /// The style for a pipe or a file: no escape sequences, 120 columns.
     pub fn plain() -> Self {
         Self {
             colour: false,
@@ -39,7 +39,7 @@ impl Style {
         }
     }
 
-    /// For a terminal of this many columns.
+    /// The style for a terminal of `width` columns, with colour; narrow terminals count as 40.
     pub fn terminal(width: usize) -> Self {
         Self {
             colour: true,
@@ -49,7 +49,7 @@ impl Style {
     }
 }
 
-/// The report as text, with a final line feed.
+/// Renders the document as text that ends with a line feed.
 pub fn render(document: &Document, style: Style) -> String {
     let mut page = Page {
         out: String::new(),
@@ -75,7 +75,7 @@ pub fn render(document: &Document, style: Style) -> String {
     }
     page.grid(grid, &[&[2]]);
     for section in &document.sections {
-        if section.reach == Reach::Summary || style.evidence {
+        if section.visibility == Visibility::Summary || style.evidence {
             page.section(section);
         }
     }
@@ -158,13 +158,13 @@ impl Page {
         self.grid(grid, &[&[5], &[2, 1]]);
     }
 
-    /// A line for each curve: its mean, and a small picture of its course.
+    /// One row for each curve: its mean and a sparkline.
     fn curves(&mut self, curves: &Curves) {
         self.gap();
         self.line(&self.dim(&curves.caption));
         let mut grid = Grid::new(vec![Align::Left, Align::Right, Align::Left]);
         grid.row(
-            ["", "mean", "course"]
+            ["", "mean", "over time"]
                 .into_iter()
                 .map(GridCell::heading)
                 .collect(),
@@ -208,7 +208,7 @@ impl Page {
         self.grid(grid, &[]);
     }
 
-    /// What each line says.
+    /// One row for each line, with the line's summary.
     fn lines(&mut self, lines: &Lines) {
         self.gap();
         self.line(&self.dim(&format!("{}, by {}", lines.caption, lines.axis.title)));
@@ -231,7 +231,7 @@ impl Page {
         self.line(&self.dim(&format!("{}, {}", bars.caption, bars.unit)));
         let mut grid = Grid::new(vec![Align::Left, Align::Left, Align::Right, Align::Right]);
         grid.row(
-            ["", bars.words.series, bars.words.value, bars.words.dots]
+            ["", bars.labels.series, bars.labels.value, bars.labels.dots]
                 .into_iter()
                 .map(GridCell::heading)
                 .collect(),
@@ -285,6 +285,8 @@ impl Page {
         }
     }
 
+    /// Prints the grid. Drops the columns of `expendable`, one set after the other, while the grid
+    /// is wider than the style allows.
     fn grid(&mut self, mut grid: Grid, expendable: &[&[usize]]) {
         for columns in expendable {
             if grid.width() > self.style.width {
@@ -298,7 +300,7 @@ impl Page {
         self.item(text, "", tone);
     }
 
-    /// Wraps a text; what follows the first line is indented as deep as its bullet.
+    /// Prints a wrapped text after `bullet`; further lines are indented by the bullet's width.
     fn item(&mut self, text: &str, bullet: &str, tone: Option<Tone>) {
         let indent = " ".repeat(bullet.chars().count());
         let room = self

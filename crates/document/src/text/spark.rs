@@ -1,12 +1,12 @@
-//! Courses and distributions in one line of block characters.
+//! Sparklines: time series and distributions as one line of block characters.
 
 use crate::model::{Curve, CurvePanel};
 
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Characters of a line, at most.
+/// Maximum length of a sparkline in characters.
 const LENGTH: usize = 48;
 
-/// The means of a curve on the scale of its panel; a space where nothing is known.
+/// The means of a curve on the scale of its panel; a gap becomes a space.
 pub(super) fn line(panel: &CurvePanel, curve: &Curve) -> String {
     let means = |curve: &Curve| -> Vec<Option<f64>> {
         let values = curve.points.iter().map(|point| point.values);
@@ -23,14 +23,14 @@ pub(super) fn line(panel: &CurvePanel, curve: &Curve) -> String {
         .collect()
 }
 
-/// Shares of bins, the largest one as a full block.
+/// The shares of bins, scaled so that the largest share is a full block.
 pub(super) fn bins(shares: &[f64]) -> String {
     let most = shares.iter().copied().fold(0.0, f64::max);
     let known: Vec<Option<f64>> = shares.iter().copied().map(Some).collect();
     means_of(&known).map(|value| block(value, most)).collect()
 }
 
-/// As many values as a line has room for, each the mean of what it stands for.
+/// Reduces the values to at most [`LENGTH`]; each result is the mean of equally many known values.
 fn means_of(values: &[Option<f64>]) -> impl Iterator<Item = Option<f64>> + '_ {
     let each = values.len().div_ceil(LENGTH).max(1);
     values.chunks(each).map(|some| {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn long_courses_fit_a_line() {
+    fn long_series_fit_a_line() {
         assert_eq!(bins(&vec![1.0; 1000]).chars().count(), 48);
         assert_eq!(bins(&[0.5, 0.25, 0.0]), "█▄▁");
         assert_eq!(bins(&[]), "");

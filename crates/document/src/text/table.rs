@@ -5,7 +5,7 @@ use crate::untrusted::printable;
 
 const GAP: &str = "  ";
 
-/// Rows that are aligned when all are known.
+/// Collects the rows of a table and aligns them when they are rendered.
 pub(super) struct Grid {
     columns: Vec<Align>,
     rows: Vec<Line>,
@@ -16,30 +16,30 @@ enum Line {
     Cells(Vec<GridCell>),
 }
 
-/// A text with its look.
+/// Text of a cell, with the number of its SGR escape sequence; empty for plain text.
 pub(super) struct GridCell {
     text: String,
-    look: &'static str,
+    sgr: &'static str,
 }
 
 impl GridCell {
     pub(super) fn new(text: &str) -> Self {
         Self {
             text: printable(text).replace('\n', " "),
-            look: "",
+            sgr: "",
         }
     }
 
     pub(super) fn heading(text: &str) -> Self {
         Self {
-            look: "2",
+            sgr: "2",
             ..Self::new(text)
         }
     }
 
     pub(super) fn toned(text: &str, tone: Tone) -> Self {
         Self {
-            look: code(tone),
+            sgr: code(tone),
             ..Self::new(text)
         }
     }
@@ -71,7 +71,7 @@ impl Grid {
         }
     }
 
-    /// Columns of the terminal that the widest row takes.
+    /// Width of the widest row, in columns of the terminal.
     pub(super) fn width(&self) -> usize {
         let widths = self.widths();
         widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
@@ -98,7 +98,7 @@ impl Grid {
                 Line::Cells(cells) => {
                     for ((cell, align), width) in cells.iter().zip(&self.columns).zip(&widths) {
                         let space = " ".repeat(width - cell.text.chars().count());
-                        let text = painted(&cell.text, cell.look, colour);
+                        let text = painted(&cell.text, cell.sgr, colour);
                         match align {
                             Align::Left => line.push_str(&format!("{text}{space}{GAP}")),
                             Align::Right => line.push_str(&format!("{space}{text}{GAP}")),
@@ -112,7 +112,7 @@ impl Grid {
     }
 }
 
-/// The escape sequence number of a tone.
+/// The SGR number of a tone's colour; empty for the terminal's own colour.
 pub(super) fn code(tone: Tone) -> &'static str {
     match tone {
         Tone::Better => "32",
@@ -122,10 +122,10 @@ pub(super) fn code(tone: Tone) -> &'static str {
     }
 }
 
-/// The text in a look, when there is one and colour is wanted.
-pub(super) fn painted(text: &str, look: &str, colour: bool) -> String {
-    if colour && !look.is_empty() && !text.is_empty() {
-        format!("\u{1b}[{look}m{text}\u{1b}[0m")
+/// The text within an SGR escape sequence; unchanged without `colour` or without an SGR number.
+pub(super) fn painted(text: &str, sgr: &str, colour: bool) -> String {
+    if colour && !sgr.is_empty() && !text.is_empty() {
+        format!("\u{1b}[{sgr}m{text}\u{1b}[0m")
     } else {
         text.to_owned()
     }

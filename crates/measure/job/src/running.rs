@@ -70,7 +70,7 @@ pub(crate) fn check_free(server: &Server) -> Result<(), Failure> {
 }
 
 impl Running {
-    /// Starts it with its output in `log`, never on data that are half restored.
+    /// Starts it with its output in `log`, never on data that are partly restored.
     pub(crate) fn start(server: &Server, tool: &Path, log: &Path) -> Result<Self, Failure> {
         check_ready(&server.data).map_err(Failure::impossible)?;
         let line = line::dressed(&server.dress, &server.command, tool);

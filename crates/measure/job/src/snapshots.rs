@@ -152,11 +152,11 @@ fn unless(interrupt: &Interrupt) -> ControlFlow<()> {
 
 /// Whoever interrupts a restore must know what became of the data, if there are any afterwards.
 fn unrestored(error: RestoreError, keeps_data: bool, interrupt: &Interrupt) -> Failure {
-    let is_half = matches!(error, RestoreError::Half { .. });
+    let is_half = matches!(error, RestoreError::Partial { .. });
     if is_half && keeps_data {
         return Failure::impossible(error);
     }
-    if let RestoreError::Half { why, .. } = error {
+    if let RestoreError::Partial { why, .. } = error {
         return told(interrupt, *why);
     }
     told(interrupt, error)
@@ -177,13 +177,13 @@ mod tests {
 
     #[test]
     fn what_is_half_restored_is_told_when_it_stays() {
-        let half = || RestoreError::Half {
+        let half = || RestoreError::Partial {
             dirs: vec![PathBuf::from("/data")],
             why: Box::new(RestoreError::Cancelled),
         };
         let said = |keeps_data| unrestored(half(), keeps_data, &Interrupt::never()).to_string();
         assert!(
-            said(true).contains("/data is half restored"),
+            said(true).contains("/data is partly restored"),
             "{}",
             said(true)
         );

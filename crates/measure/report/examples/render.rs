@@ -1,6 +1,6 @@
 //! Renders a `result.json`: `cargo run -p saiga-report --example render -- result.json out.html`.
 //!
-//! For whoever works on the look of the report; users call `saiga compare`.
+//! For developers who change the layout of the report; users call `saiga compare`.
 
 use std::error::Error;
 

@@ -1,40 +1,40 @@
-//! The charts of a single run: those of the report of an experiment, with one series.
+//! Charts of a single run: the charts of an experiment's report, with one run instead of one run
+//! per arm.
 
 use saiga_experiment::result::Detail;
 
-use crate::experiment::detail as charts;
-use saiga_document::model::{Block, Reach, Section};
+use crate::experiment::detail::{distribution as response_times, time_series as charts};
+use saiga_document::model::{Block, Section, Visibility};
 
-/// How it went, second by second; without blocks when it tells nothing of that. `name` is what the
-/// run is called in the chart.
+/// The run over time: one panel per series. The section has no blocks when the run has no series.
+/// `name` identifies the run in the legend.
 #[must_use]
-pub fn course(name: &str, detail: &Detail) -> Section {
+pub fn time_series(name: &str, detail: &Detail) -> Section {
     let caption = "Throughput, response times and the host".to_owned();
     let mut blocks = Vec::new();
-    if let Some((curves, left_out)) = charts::course::drawn(caption, &[(name, detail)]) {
-        let text = "A line goes through means; the shade around it reaches from the lowest to the \
-                    highest value. All panels share the time axis and begin at zero.";
-        blocks.push(Block::Text(text.to_owned()));
+    if let Some((curves, left_out)) = charts::curves(caption, &[(name, detail)]) {
+        blocks.push(Block::Text(charts::HOW_TO_READ.to_owned()));
         blocks.push(Block::Curves(curves));
-        blocks.extend(charts::course::told(left_out));
+        blocks.extend(charts::left_out_note(left_out));
     }
     Section {
-        id: "course",
-        title: "The course of the run".to_owned(),
-        reach: Reach::Detail,
+        id: "time-series",
+        title: "The run over time".to_owned(),
+        visibility: Visibility::Detail,
         blocks,
     }
 }
 
-/// How its response times are distributed; without blocks when it tells nothing of that.
+/// The distribution of the run's response times. The section has no blocks when the run has no
+/// histograms.
 #[must_use]
 pub fn distribution(name: &str, detail: &Detail) -> Section {
     let caption = "How many transactions took how long".to_owned();
-    let chart = charts::distribution::drawn(caption, &[(name, vec![detail])]);
+    let chart = response_times::histogram(caption, &[(name, vec![detail])]);
     Section {
         id: "distribution",
         title: "Response times".to_owned(),
-        reach: Reach::Detail,
+        visibility: Visibility::Detail,
         blocks: chart.map(Block::Histogram).into_iter().collect(),
     }
 }
@@ -58,9 +58,9 @@ mod tests {
             series: vec![series("cpu_user_percent"), series("throughput_ops_s")],
             ..Detail::default()
         };
-        let course = course("this run", &detail);
-        let [Block::Text(_), Block::Curves(curves)] = course.blocks.as_slice() else {
-            panic!("{course:?}")
+        let section = time_series("this run", &detail);
+        let [Block::Text(_), Block::Curves(curves)] = section.blocks.as_slice() else {
+            panic!("{section:?}")
         };
         let titles: Vec<&str> = curves.panels.iter().map(|one| one.title.as_str()).collect();
         assert_eq!(
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distribution_adds_up_to_all_that_was_done() {
+    fn the_shares_of_a_distribution_add_up_to_one() {
         let detail = Detail {
             histograms: vec![Histogram {
                 name: "NEW_ORDER".to_owned(),
@@ -81,9 +81,9 @@ mod tests {
             }],
             ..Detail::default()
         };
-        let made = distribution("this run", &detail);
-        let [Block::Histogram(chart)] = made.blocks.as_slice() else {
-            panic!("{made:?}")
+        let section = distribution("this run", &detail);
+        let [Block::Histogram(chart)] = section.blocks.as_slice() else {
+            panic!("{section:?}")
         };
         assert_eq!(chart.panels[0].end, "100.0 ms");
         let sum: f64 = chart.panels[0].shares[0].iter().sum();
@@ -91,9 +91,9 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_tells_nothing_has_no_charts() {
-        let nothing = Detail::default();
-        assert_eq!(course("this run", &nothing).blocks, []);
-        assert_eq!(distribution("this run", &nothing).blocks, []);
+    fn a_run_without_details_has_no_charts() {
+        let empty = Detail::default();
+        assert_eq!(time_series("this run", &empty).blocks, []);
+        assert_eq!(distribution("this run", &empty).blocks, []);
     }
 }

@@ -1,4 +1,4 @@
-//! What the report says, whatever the result holds.
+//! Sentences, order and tone of the report, for complete, extreme and empty results.
 
 use saiga_document::model::{Block, Forest, Tone};
 use saiga_document::{Document, html, text};
@@ -18,7 +18,7 @@ fn section<'a>(report: &'a Document, id: &str) -> Option<&'a [Block]> {
 }
 
 fn forest(report: &Document) -> &Forest {
-    let blocks = section(report, "ratios").expect("the main chart is there");
+    let blocks = section(report, "ratios").expect("the report has the section of the main chart");
     let found = blocks.iter().find_map(|block| {
         if let Block::Forest(forest) = block {
             Some(forest)
@@ -26,7 +26,7 @@ fn forest(report: &Document) -> &Forest {
             None
         }
     });
-    found.expect("it is a forest")
+    found.expect("the section has a forest plot")
 }
 
 fn as_text(report: &Document) -> String {
@@ -34,7 +34,7 @@ fn as_text(report: &Document) -> String {
 }
 
 #[test]
-fn best_against_best_comes_first_and_is_told_from_the_same_placement() {
+fn best_against_best_comes_first_and_apart_from_the_same_placement() {
     let report = document(&sample());
     let forest = forest(&report);
     let titles: Vec<_> = forest
@@ -69,7 +69,7 @@ fn the_headline_is_the_experiments_own() {
     assert_eq!(report.verdict.tone, Tone::Better);
 }
 
-/// The colour is that of the sentence, whatever single workloads show corrected.
+/// The colour follows the lead sentence, not the corrected verdicts of single workloads.
 #[test]
 fn the_headline_decides_the_colour() {
     let tone = |verdict, again: bool| {
@@ -88,13 +88,14 @@ fn the_headline_decides_the_colour() {
     assert_eq!(tone(Verdict::Faster, false), Tone::Better);
     assert_eq!(tone(Verdict::NoDifferenceShown, false), Tone::Neutral);
     assert_eq!(tone(Verdict::Slower, false), Tone::Worse);
-    // One arm against itself is neither.
+    // A difference between an arm and itself is neither a gain nor a loss.
     assert_eq!(tone(Verdict::Faster, true), Tone::Caution);
 }
 
-/// One comparison is not corrected in one place and uncorrected in another.
+/// With a single cell, the lead sentence and the figure are about the same comparison; the figure
+/// must not correct it.
 #[test]
-fn of_a_single_cell_figure_and_lead_say_the_same() {
+fn figure_and_lead_agree_about_a_single_cell() {
     let mut result = sample();
     let cell = "set-c1-one-core";
     result.comparisons.retain(|one| one.cell == cell);
@@ -116,13 +117,13 @@ fn of_a_single_cell_figure_and_lead_say_the_same() {
         ("faster in 1 of 1 cells", Tone::Better)
     );
     result.headline_comparison = None;
-    let before = document(&result);
-    assert_eq!(before.verdict.tone, Tone::Neutral, "files from before");
+    let older = document(&result);
+    assert_eq!(older.verdict.tone, Tone::Neutral, "a file without headline");
 }
 
-/// An arm that was given up before its first run has no settings, which is not a difference.
+/// An arm that failed before its first run has no settings, which is not a difference.
 #[test]
-fn an_arm_that_never_ran_is_in_no_table_of_settings() {
+fn an_arm_that_never_ran_is_not_in_the_table_of_settings() {
     let mut result = sample();
     for (arm, value) in result.arms.iter_mut().zip(["1", "2", "2"]) {
         arm.configuration = [("buffer".to_owned(), value.to_owned())].into();
@@ -140,19 +141,19 @@ fn an_arm_that_never_ran_is_in_no_table_of_settings() {
 }
 
 #[test]
-fn latencies_are_told_as_what_they_are() {
+fn the_report_explains_how_latencies_were_measured() {
     let mut result = sample();
-    let told = |result: &ExperimentResult| html::render(&document(result));
-    assert!(told(&result).contains("in a closed loop: each connection waits"));
+    let page = |result: &ExperimentResult| html::render(&document(result));
+    assert!(page(&result).contains("in a closed loop: each connection waits"));
     for cell in &mut result.cells {
         cell.params.workload.insert("rate".into(), "600/min".into());
     }
-    let open = told(&result);
+    let open = page(&result);
     assert!(open.contains("in an open loop") && !open.contains("in a closed loop"));
 }
 
 #[test]
-fn where_it_did_not_help_is_listed_worst_first() {
+fn comparisons_without_a_gain_are_listed_worst_first() {
     let mut result = sample();
     for one in &mut result.comparisons {
         if one.cell == "set-c50-p16-two-cores" && one.b == "saiga" && one.a == "kernel" {
@@ -178,7 +179,7 @@ fn where_it_did_not_help_is_listed_worst_first() {
 }
 
 #[test]
-fn a_result_without_weak_spots_says_so_within_its_limits() {
+fn a_result_with_gains_only_states_the_limits_of_its_plan() {
     let mut result = sample();
     result
         .comparisons
@@ -189,14 +190,17 @@ fn a_result_without_weak_spots_says_so_within_its_limits() {
         report.contains("did better in all 20 comparisons of throughput"),
         "{report}"
     );
-    assert!(report.contains("What the plan does not contain was not tested."));
+    assert!(
+        report.contains("Workloads outside the plan of this experiment were not tested."),
+        "{report}"
+    );
 }
 
-/// Who reads an interval must know whether the results decided when to stop.
+/// A reader of an interval must know whether the results decided when the experiment stopped.
 #[test]
-fn a_sequential_result_says_what_its_intervals_are() {
-    let words = "The results decided how many pairs there are";
-    let at_the_chart = "with its 95 % interval, valid at every look.";
+fn a_sequential_result_explains_its_intervals() {
+    let words = "The number of pairs was not fixed beforehand";
+    let at_the_chart = "which stays valid if the results are checked after every pair.";
     let mut result = sample();
     let fixed = html::render(&document(&result));
     assert!(fixed.contains("A verdict needs six pairs"));
@@ -204,9 +208,9 @@ fn a_sequential_result_says_what_its_intervals_are() {
     for one in &mut result.comparisons {
         one.ratio.method = Method::Sequential;
     }
-    let said = html::render(&document(&result));
-    assert!(said.contains("A verdict needs eight pairs"));
-    assert!(said.contains(words) && said.contains(at_the_chart));
+    let page = html::render(&document(&result));
+    assert!(page.contains("eight pairs and an interval"));
+    assert!(page.contains(words) && page.contains(at_the_chart));
 }
 
 #[test]
@@ -226,7 +230,7 @@ fn an_interrupted_experiment_without_verdict_gives_a_report() {
         text.contains("No verdict: too little was measured"),
         "{text}"
     );
-    assert!(text.contains("the most that any cell has is 2"), "{text}");
+    assert!(text.contains("no cell has more than 2"), "{text}");
     assert!(
         text.contains("stopped by Ctrl-C after 40 of 270 runs"),
         "{text}"
@@ -235,13 +239,13 @@ fn an_interrupted_experiment_without_verdict_gives_a_report() {
     let page = html::render(&report);
     assert!(
         !page.contains("class=\"interval\""),
-        "no interval is drawn where none is known"
+        "a comparison without an interval is drawn without one"
     );
     assert_eq!(page.matches("point hollow").count(), 140);
 }
 
 #[test]
-fn nothing_at_all_still_gives_a_report() {
+fn an_empty_result_gives_a_report() {
     let mut result = sample();
     result.runs.clear();
     result.comparisons.clear();
@@ -250,12 +254,12 @@ fn nothing_at_all_still_gives_a_report() {
     result.cells.clear();
     let report = document(&result);
     assert!(section(&report, "ratios").is_none());
-    assert!(as_text(&report).contains("the most that any cell has is 0"));
+    assert!(as_text(&report).contains("no cell has more than 0"));
     assert!(html::render(&report).contains("No verdict"));
 }
 
 #[test]
-fn ratios_that_cannot_be_drawn_do_no_harm() {
+fn ratios_that_cannot_be_drawn_are_left_out() {
     let mut result = sample();
     result.comparisons[0].ratio.median = 0.0;
     result.comparisons[1].ratio.ci95 = Some([-1.0, 1e300]);
@@ -278,7 +282,7 @@ fn the_terminal_gets_aligned_columns_and_colour_only_when_asked() {
 }
 
 #[test]
-fn a_narrow_terminal_loses_columns_but_no_verdict() {
+fn a_narrow_terminal_drops_columns_but_never_the_verdict() {
     let shown = text::render(&document(&sample()), text::Style::terminal(90));
     let plain: String = shown.replace("\u{1b}[32m", "").replace("\u{1b}[0m", "");
     let row = plain

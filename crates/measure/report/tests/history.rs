@@ -1,4 +1,4 @@
-//! The page over many experiments.
+//! The page about many experiments.
 
 use saiga_document::{html, text};
 use saiga_experiment::result::ExperimentResult;
@@ -7,7 +7,7 @@ use saiga_report::history;
 const SAMPLE: &str = include_str!("../../experiment/tests/data/result-v1.json");
 
 #[test]
-fn stages_stand_in_the_order_of_time_with_goal_result_and_what_was_changed() {
+fn stages_are_in_order_of_time_with_goal_result_and_changes() {
     let first = ExperimentResult::from_json(SAMPLE).expect("the sample is readable");
     let mut second = first.clone();
     second.goal = Some("<b>more</b> memory".to_owned());
@@ -44,9 +44,9 @@ fn stages_stand_in_the_order_of_time_with_goal_result_and_what_was_changed() {
     assert!(drawn.contains("Made by saiga history"));
 }
 
-/// What an experiment found is its headline, not what its first load shows.
+/// The result of a stage is the headline of its experiment, not the comparison of its first load.
 #[test]
-fn the_result_of_a_stage_is_that_of_the_experiment() {
+fn the_result_of_a_stage_is_the_headline() {
     let row = |result: &ExperimentResult| {
         let stages = history::stages(&[("out/a".to_owned(), result.clone())]);
         let style = text::Style {
@@ -69,13 +69,13 @@ fn the_result_of_a_stage_is_that_of_the_experiment() {
         "{shown}"
     );
     assert!(shown.contains("geometric mean of 5 loads"), "{shown}");
-    // Files from before show one load, and say so.
+    // A file without a headline shows its first load, and the row says so.
     result.headline_comparison = None;
     let shown = row(&result);
-    assert!(shown.contains("faster; 1 of 5 loads"), "{shown}");
-    // The subject against the arm that it varies, whatever stands first in the file.
+    assert!(shown.contains("faster; first of 5 loads"), "{shown}");
+    // The subject is compared with the arm that it varies, even if another arm is first.
     result.arms[2].varies = Some("unix".to_owned());
     let stages = history::stages(&[("a".to_owned(), result)]);
-    let compared = stages[0].comparison.as_ref().expect("there is one");
+    let compared = stages[0].comparison.as_ref().expect("a comparison");
     assert_eq!(compared.a, "unix");
 }

@@ -1,5 +1,5 @@
-//! A result is written by whoever measured: nothing in it may reach the reader as markup, as
-//! an escape sequence or as a request.
+//! A result file may come from another machine and contain any text. No text may reach the reader
+//! as markup, as an escape sequence, or as a request to a server.
 
 mod support;
 
@@ -7,15 +7,15 @@ use saiga_document::{html, text};
 use saiga_experiment::result::ExperimentResult;
 use saiga_report::document;
 use serde_json::{Value, json};
-use support::{Window, look};
+use support::{Window, open_in_browser};
 
 const SAMPLE: &str = include_str!("../../experiment/tests/data/result-v1.json");
 
-/// Ends every context that a text could stand in, and leaves a trace when it does.
+/// Closes every context in which a text can occur, then adds elements that the tests look for.
 const EVIL: &str = "\"'></title></style></script><script>evil()</script>\
                     <img src=https://evil.example/x onerror=evil()>`<b>`\u{1b}[2J\u{202e}&lt;";
 
-/// The sample with every string replaced, except those that must be a known word.
+/// The sample with [`EVIL`] appended to every string that is not an enum value or a metric name.
 fn hostile() -> ExperimentResult {
     let mut value: Value = serde_json::from_str(SAMPLE).expect("the sample is JSON");
     spoil(&mut value, "");
@@ -52,7 +52,7 @@ fn no_text_becomes_markup() {
     assert_eq!(
         page.matches("<script>").count(),
         1,
-        "our own script and no other"
+        "the page has only its own script"
     );
 }
 
@@ -64,7 +64,7 @@ fn a_browser_finds_no_foreign_element_in_a_hostile_report() {
     ";
     let page = html::render(&document(&hostile()));
     for width in [1280, 390] {
-        let seen = look(
+        let page = open_in_browser(
             &page,
             Window {
                 width,
@@ -73,13 +73,13 @@ fn a_browser_finds_no_foreign_element_in_a_hostile_report() {
             },
             script,
         );
-        assert_eq!(seen.findings, json!([]));
-        assert_eq!(seen.complaints, Vec::<String>::new());
+        assert_eq!(page.findings, json!([]));
+        assert_eq!(page.errors, Vec::<String>::new());
     }
 }
 
 #[test]
-fn no_text_steers_the_terminal() {
+fn no_text_controls_the_terminal() {
     let report = document(&hostile());
     let shown = text::render(
         &report,
@@ -88,11 +88,14 @@ fn no_text_steers_the_terminal() {
             ..text::Style::plain()
         },
     );
-    let steering = shown
+    let control = shown
         .chars()
         .find(|one| one.is_control() && *one != '\n' || *one == '\u{202e}');
-    assert_eq!(steering, None);
-    assert!(shown.contains("\u{fffd}[2J"), "made visible instead");
+    assert_eq!(control, None);
+    assert!(
+        shown.contains("\u{fffd}[2J"),
+        "U+FFFD replaces control characters"
+    );
 }
 
 #[test]
@@ -111,7 +114,7 @@ fn the_page_refers_to_nothing_outside_itself() {
         let id = target[1..].split('"').next().unwrap();
         assert!(
             page.contains(&format!("<section id=\"{id}\">")),
-            "{id} leads somewhere"
+            "the page has no section {id}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The report of the sample, opened in a real browser.
+//! Layout of the sample's report in a real browser: first screen, widths, colours, links.
 
 mod support;
 
@@ -6,7 +6,7 @@ use saiga_document::html;
 use saiga_experiment::result::ExperimentResult;
 use saiga_report::document;
 use serde_json::{Value, json};
-use support::{Seen, Window, look};
+use support::{Page, Window, open_in_browser};
 
 const SAMPLE: &str = include_str!("../../experiment/tests/data/result-v1.json");
 
@@ -21,7 +21,7 @@ const PHONE: Window = Window {
     dark: false,
 };
 
-/// Where things are and how many there are.
+/// Measures positions, sizes and counts of the page's elements.
 const MEASURE: &str = r##"
 document.querySelectorAll('details').forEach(fold => { fold.open = true; });
 const box = (selector) => {
@@ -55,8 +55,8 @@ fn sample() -> ExperimentResult {
     ExperimentResult::from_json(SAMPLE).expect("the sample is readable")
 }
 
-fn look_at_sample(window: Window) -> Seen {
-    look(&html::render(&document(&sample())), window, MEASURE)
+fn open_sample(window: Window) -> Page {
+    open_in_browser(&html::render(&document(&sample())), window, MEASURE)
 }
 
 fn number(value: &Value) -> f64 {
@@ -67,17 +67,14 @@ fn number(value: &Value) -> f64 {
 
 #[test]
 fn the_verdict_is_on_the_first_screen_and_every_comparison_has_its_interval() {
-    let Seen {
-        findings,
-        complaints,
-    } = look_at_sample(DESKTOP);
-    assert_eq!(complaints, Vec::<String>::new());
+    let Page { findings, errors } = open_sample(DESKTOP);
+    assert_eq!(errors, Vec::<String>::new());
     assert_eq!(findings["text"], json!(sample().headline[0]));
     assert!(number(&findings["verdict"]["top"]) > 0.0, "{findings}");
     assert!(number(&findings["verdict"]["bottom"]) < 900.0, "{findings}");
     assert!(
         number(&findings["firstMark"]["bottom"]) < 900.0,
-        "no evidence on the first screen"
+        "the first screen does not show the first ratio"
     );
     // 20 cells: 5 metrics of saiga against kernel, and throughput of two other pairs of arms.
     assert_eq!(findings["comparisons"], json!(20 * (5 + 2)));
@@ -85,7 +82,7 @@ fn the_verdict_is_on_the_first_screen_and_every_comparison_has_its_interval() {
     assert_eq!(findings["points"], findings["comparisons"]);
     assert_eq!(findings["caps"], json!(2 * 20 * (5 + 2)));
     assert_eq!(findings["untitled"], json!(0));
-    // 15 cells with runs, 3 arms, 3 metrics; 6 runs that count in each.
+    // 15 cells with runs, 3 arms, 3 metrics; 6 accepted runs in each.
     assert_eq!(
         (&findings["bars"], &findings["dots"]),
         (&json!(135), &json!(810))
@@ -103,15 +100,12 @@ fn the_verdict_is_on_the_first_screen_and_every_comparison_has_its_interval() {
 #[test]
 fn nothing_is_wider_than_a_desktop_or_a_phone() {
     for window in [DESKTOP, PHONE] {
-        let Seen {
-            findings,
-            complaints,
-        } = look_at_sample(window);
-        assert_eq!(complaints, Vec::<String>::new());
+        let Page { findings, errors } = open_sample(window);
+        assert_eq!(errors, Vec::<String>::new());
         assert_eq!(
             findings["width"],
             json!(window.width),
-            "the window has the size asked for"
+            "the window has the requested size"
         );
         assert_eq!(findings["scroll"], json!(window.width), "{window:?}");
         assert_eq!(findings["wide"], json!([]), "{window:?}");
@@ -132,9 +126,9 @@ fn the_colour_scheme_follows_the_system_and_the_button() {
     ";
     let (light, dark) = ("rgb(255, 255, 255)", "rgb(22, 30, 38)");
     let page = html::render(&document(&sample()));
-    let seen = look(&page, DESKTOP, press);
-    assert_eq!(seen.findings, json!([light, dark, light]));
-    let seen = look(
+    let in_light = open_in_browser(&page, DESKTOP, press);
+    assert_eq!(in_light.findings, json!([light, dark, light]));
+    let in_dark = open_in_browser(
         &page,
         Window {
             dark: true,
@@ -142,7 +136,7 @@ fn the_colour_scheme_follows_the_system_and_the_button() {
         },
         press,
     );
-    assert_eq!(seen.findings, json!([dark, light, dark]));
+    assert_eq!(in_dark.findings, json!([dark, light, dark]));
 }
 
 #[test]
@@ -154,13 +148,13 @@ fn a_link_to_a_folded_section_opens_it() {
         dispatchEvent(new HashChangeEvent('hashchange'));
         return [before, fold.open];
     ";
-    let seen = look(&html::render(&document(&sample())), DESKTOP, script);
-    assert_eq!(seen.findings, json!([false, true]));
+    let page = open_in_browser(&html::render(&document(&sample())), DESKTOP, script);
+    assert_eq!(page.findings, json!([false, true]));
 }
 
-/// The measurements above are only worth something if they notice what they look for.
+/// Proves that the tests above can fail: a page with these errors is reported.
 #[test]
-fn the_probe_notices_errors_outside_resources_and_overflow() {
+fn errors_external_resources_and_overflow_are_reported() {
     let page = html::render(&document(&sample()));
     let spoilt = page.replacen(
         "<main>",
@@ -168,11 +162,8 @@ fn the_probe_notices_errors_outside_resources_and_overflow() {
          <script>nowhere();</script>",
         1,
     );
-    let Seen {
-        findings,
-        complaints,
-    } = look(&spoilt, DESKTOP, MEASURE);
-    let all = complaints.join("\n");
+    let Page { findings, errors } = open_in_browser(&spoilt, DESKTOP, MEASURE);
+    let all = errors.join("\n");
     assert!(all.contains("nowhere is not defined"), "{all}");
     assert!(
         all.contains("blocked https://example.invalid/x.png"),

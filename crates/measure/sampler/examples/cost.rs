@@ -1,10 +1,10 @@
-//! What sampling costs: CPU seconds per minute, memory and bytes per row.
+//! Measures the cost of sampling: CPU seconds per minute, memory, and bytes per row.
 //!
-//! `cargo run --release -p saiga-sampler --example cost -- ROWS CORES THREADS PROCESSES MS`:
-//! 60 rows of this host unless CORES says how many a made-up one has, with 1000 interrupt
-//! lines; a client of so many threads and child processes; MS between rows, 1000 unless said.
-//! Of a made-up host the cost is our own part; what a kernel needs to print such files is
-//! not in it.
+//! `cargo run --release -p saiga-sampler --example cost -- ROWS CORES THREADS PROCESSES MS`
+//! samples ROWS rows (default 60) of this host, or of a generated host with CORES cores and 1000
+//! interrupt lines. The sampled group has THREADS threads and PROCESSES child processes. MS is the
+//! interval (default 1000). For a generated host the result excludes the time that a kernel needs
+//! to print the files.
 
 use std::fmt::Write;
 use std::fs;
@@ -26,7 +26,7 @@ fn main() {
     let roots = if cores == 0 {
         Roots::default()
     } else {
-        made_up(directory.path(), cores)
+        generate_host(directory.path(), cores)
     };
     for _ in 0..threads {
         std::thread::spawn(std::thread::park);
@@ -101,12 +101,12 @@ fn resident_kb() -> i64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-fn made_up(directory: &Path, cores: u64) -> Roots {
+fn generate_host(directory: &Path, cores: u64) -> Roots {
     let roots = Roots {
         proc: directory.join("proc"),
         sys: directory.join("sys"),
     };
-    fs::create_dir_all(roots.proc.join("net")).expect("a made-up /proc");
+    fs::create_dir_all(roots.proc.join("net")).expect("the generated /proc");
     for file in [
         "meminfo",
         "vmstat",
@@ -116,8 +116,8 @@ fn made_up(directory: &Path, cores: u64) -> Roots {
         "net/snmp",
         "net/netstat",
     ] {
-        let ours = fs::read(Path::new("/proc").join(file)).unwrap_or_default();
-        fs::write(roots.proc.join(file), ours).expect("a file of the made-up /proc");
+        let own = fs::read(Path::new("/proc").join(file)).unwrap_or_default();
+        fs::write(roots.proc.join(file), own).expect("a file of the generated /proc");
     }
     let mut interrupts: String = (0..cores).map(|core| format!(" CPU{core}")).collect();
     let counts = (0..cores).map(|_| " 1234567890").collect::<String>();
@@ -129,12 +129,12 @@ fn made_up(directory: &Path, cores: u64) -> Roots {
         );
     }
     interrupts.push('\n');
-    fs::write(roots.proc.join("interrupts"), interrupts).expect("made-up interrupts");
+    fs::write(roots.proc.join("interrupts"), interrupts).expect("generated interrupts");
     write_stat(&roots, cores, 0);
     roots
 }
 
-/// Cores that are busy in all kinds, each with shares of its own.
+/// Writes `/proc/stat` with cores that are busy in several kinds, each with other percentages.
 fn write_stat(roots: &Roots, cores: u64, row: u64) {
     let mut stat = format!("cpu {row} {row} {row} {row} {row} 0 {row} 0 0 0\n");
     for core in 0..cores {
@@ -143,9 +143,9 @@ fn write_stat(roots: &Roots, cores: u64, row: u64) {
         // Writing into a string cannot fail.
         let _ = writeln!(stat, "cpu{core} {user} 0 {system} {idle} 0 0 {soft} 0 0 0");
     }
-    // Put in place whole, for the sampler may read at any moment.
+    // Renamed into place, because the sampler may read at any moment.
     let (new, path) = (roots.proc.join("stat.new"), roots.proc.join("stat"));
     fs::write(&new, stat)
         .and_then(|()| fs::rename(&new, &path))
-        .expect("a made-up stat");
+        .expect("a generated stat");
 }

@@ -1,9 +1,9 @@
-//! BenchmarkSQL's own files of the host: `sys_info.csv`, `blk_X.csv`, `net_X.csv`.
+//! Writes BenchmarkSQL's files about the host: `sys_info.csv`, `blk_X.csv`, `net_X.csv`.
 //!
-//! Names and order of columns are those of `os_collector_linux.py` 5.0, so its reports and
-//! other people's scripts read them. That collector needs Python 2 and divides by the
-//! interval it wanted; ours has the true time of each row. Shares add up to 1 without the
-//! guest columns, which are part of user and nice. What is not known is empty.
+//! Names and order of columns are those of `os_collector_linux.py` 5.0, so that BenchmarkSQL's
+//! reports and other scripts can read the files. That collector needs Python 2 and divides by the
+//! intended interval; Saiga divides by the actual one. Shares add up to 1 without the guest
+//! columns, which are part of user and nice. Unknown values are empty.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -42,7 +42,7 @@ const NETWORK: [(&str, &str); 4] = [
     ("txkbps", "tx_kb_s"),
 ];
 
-/// One of the files.
+/// One output file; `device` is `None` for `sys_info.csv`.
 #[derive(Debug)]
 struct Output {
     path: PathBuf,
@@ -50,7 +50,7 @@ struct Output {
     device: Option<Device>,
 }
 
-/// All of them.
+/// All output files of a run.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     run: u32,
@@ -58,7 +58,7 @@ pub(crate) struct Outputs {
     outputs: Vec<Output>,
 }
 
-/// Which file, and what the kernel said.
+/// A file that could not be created or written.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) path: PathBuf,
@@ -66,7 +66,7 @@ pub(crate) struct Failure {
 }
 
 impl Outputs {
-    /// New files for the system and for each device, with their headers.
+    /// Creates the files for the system and for each device, and writes their headers.
     pub(crate) fn create(
         sink: &BenchmarkSqlSink,
         devices: &[Device],
@@ -76,7 +76,8 @@ impl Outputs {
         let outputs = all.map(|device| {
             let name = device.as_ref().map_or("sys_info".into(), Device::to_string);
             let path = sink.directory.join(format!("{name}.csv"));
-            match Writer::create_private(&path).and_then(|file| headed(file, device.as_ref())) {
+            match Writer::create_private(&path).and_then(|file| with_header(file, device.as_ref()))
+            {
                 Ok(file) => Ok(Output { path, file, device }),
                 Err(source) => Err(Failure { path, source }),
             }
@@ -88,7 +89,7 @@ impl Outputs {
         })
     }
 
-    /// Appends a row to each file.
+    /// Appends a row to every file.
     pub(crate) fn row(&mut self, time_s: f64, table: &Table) -> Result<(), Failure> {
         let start = format!("{},{:.0}", self.run, time_s * 1000.0);
         for output in &mut self.outputs {
@@ -108,14 +109,14 @@ impl Outputs {
     }
 }
 
-fn headed(mut file: File, device: Option<&Device>) -> io::Result<File> {
-    let words = |columns: &[(&str, &str)]| -> String {
-        columns.iter().map(|(word, _)| format!(",{word}")).collect()
+fn with_header(mut file: File, device: Option<&Device>) -> io::Result<File> {
+    let names = |columns: &[(&str, &str)]| -> String {
+        columns.iter().map(|(name, _)| format!(",{name}")).collect()
     };
     let header = match device {
-        None => format!("run,elapsed{},vm_nr_dirty\n", words(&SYSTEM)),
-        Some(Device::Disk(_)) => format!("run,elapsed,device{}\n", words(&DISK)),
-        Some(Device::Network(_)) => format!("run,elapsed,device{}\n", words(&NETWORK)),
+        None => format!("run,elapsed{},vm_nr_dirty\n", names(&SYSTEM)),
+        Some(Device::Disk(_)) => format!("run,elapsed,device{}\n", names(&DISK)),
+        Some(Device::Network(_)) => format!("run,elapsed,device{}\n", names(&NETWORK)),
     };
     file.write_all(header.as_bytes())?;
     Ok(file)
@@ -162,9 +163,9 @@ mod tests {
         table
     }
 
-    /// The headers of os_collector_linux.py 5.0, letter by letter.
+    /// The headers are exactly those of os_collector_linux.py 5.0.
     #[test]
-    fn files_are_as_benchmarksql_wrote_them() {
+    fn files_have_the_format_of_benchmarksql() {
         let directory = tempfile::tempdir().unwrap();
         let sink = BenchmarkSqlSink {
             directory: directory.path().into(),

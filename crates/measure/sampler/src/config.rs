@@ -1,4 +1,4 @@
-//! What is sampled, how often, and where the rows go.
+//! Configuration of a sampler: the sampled objects, the interval, and the output files.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use crate::status::StatusSource;
 
-/// The phase whose rows make the summary.
+/// Name of the phase that the summary covers.
 pub const MEASURED: &str = "measured";
 
-/// Where `/proc` and `/sys` are; tests have their own.
+/// Directories that the kernel's files are read from. The default is `/proc` and `/sys`; tests use
+/// their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roots {
-    /// Usually `/proc`.
     pub proc: PathBuf,
-    /// Usually `/sys`.
     pub sys: PathBuf,
 }
 
@@ -27,17 +26,17 @@ impl Default for Roots {
     }
 }
 
-/// Processes that are accounted together, with all their descendants.
+/// Processes that are accounted together with all their descendants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Begins the names of its metrics: `server`, `client`.
+    /// Prefix of the names of its metrics: `server`, `client`.
     pub name: String,
-    /// The roots; may be empty now and come with [`crate::Sampler::set_group`].
+    /// The root processes. [`crate::Sampler::set_group`] can set them later.
     pub pids: Vec<u32>,
 }
 
 impl Group {
-    /// A group whose processes are not known yet.
+    /// A group without processes, for use with [`crate::Sampler::set_group`].
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self {
@@ -47,28 +46,25 @@ impl Group {
     }
 }
 
-/// A device as `osCollectorDevices` of BenchmarkSQL names it.
+/// A device, in the notation of BenchmarkSQL's property `osCollectorDevices`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Device {
-    /// `blk_sda`: a name in `/proc/diskstats`.
+    /// `blk_sda`, with a name of `/proc/diskstats`.
     Disk(String),
-    /// `net_eth0`: a name in `/proc/net/dev`.
+    /// `net_eth0`, with a name of `/proc/net/dev`.
     Network(String),
 }
 
-/// A word in `osCollectorDevices` that names no device.
+/// A word in `osCollectorDevices` that begins with neither `blk_` nor `net_`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{word:?} is not a device; write blk_NAME for a disk or net_NAME for a network interface")]
 pub struct UnknownDevice {
-    /// The word.
     pub word: String,
 }
 
 impl Device {
-    /// Reads the value of `osCollectorDevices`: words separated by blanks.
-    ///
-    /// # Errors
-    /// The first word that begins with neither `blk_` nor `net_`.
+    /// Parses the value of `osCollectorDevices`: words separated by spaces. Fails with the first
+    /// word that is not a device.
     pub fn list(text: &str) -> Result<Vec<Self>, UnknownDevice> {
         text.split_whitespace().map(Self::parse).collect()
     }
@@ -85,7 +81,7 @@ impl Device {
     }
 }
 
-/// `blk_sda`, `net_eth0`.
+/// Inverse of [`Device::list`] for one device: `blk_sda`, `net_eth0`.
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -95,19 +91,17 @@ impl fmt::Display for Device {
     }
 }
 
-/// What is sampled.
+/// The objects to sample.
 pub struct Config {
-    /// Time between two rows; one second unless a test says otherwise, a millisecond at least.
+    /// Time between two rows. The default is one second, the minimum one millisecond.
     pub interval: Duration,
-    /// Where the kernel's files are.
     pub roots: Roots,
-    /// Groups of processes.
     pub groups: Vec<Group>,
-    /// Devices besides the real disks and interfaces, which are always sampled.
+    /// Devices in addition to the physical disks and interfaces, which are always sampled.
     pub devices: Vec<Device>,
-    /// Directories whose file systems are looked at before and after.
+    /// Directories whose file system usage is recorded before and after the run.
     pub directories: Vec<PathBuf>,
-    /// Status of databases; each is read by a thread of its own.
+    /// Database status; each source is read by its own thread.
     pub sources: Vec<Box<dyn StatusSource>>,
 }
 
@@ -124,21 +118,20 @@ impl Default for Config {
     }
 }
 
-/// Where rows go besides memory.
+/// The output files of a sampler.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sink {
-    /// The series file, usually `host.csv`; it must not exist yet.
+    /// The series file, usually `host.csv`. It must not exist yet.
     pub series: Option<PathBuf>,
-    /// BenchmarkSQL's own files.
     pub benchmarksql: Option<BenchmarkSqlSink>,
 }
 
-/// Where `sys_info.csv`, `blk_X.csv` and `net_X.csv` go.
+/// Directory and run number of the files `sys_info.csv`, `blk_X.csv` and `net_X.csv`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BenchmarkSqlSink {
-    /// An existing directory, usually `RESULT/data`, without these files.
+    /// An existing directory, usually `RESULT/data`. The files must not exist yet.
     pub directory: PathBuf,
-    /// The number of the run, the first column of every file.
+    /// The first column of every file.
     pub run: u32,
 }
 
@@ -147,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_read_as_benchmarksql_writes_them() {
+    fn devices_have_the_notation_of_benchmarksql() {
         assert_eq!(
             Device::list(" net_eth0  blk_nvme0n1 ").unwrap(),
             [

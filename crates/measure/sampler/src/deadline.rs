@@ -1,10 +1,9 @@
-//! When the next row is due: at whole multiples of the interval since the start.
+//! Deadlines of rows: whole multiples of the interval since the start.
 
 use std::time::Duration;
 
-/// The first deadline after `elapsed`. One that was missed is not made up for.
-///
-/// Deadlines are absolute, so lateness does not add up over twelve hours.
+/// The first deadline after `elapsed`. Missed deadlines are skipped. Deadlines are absolute, so
+/// that delays do not add up during a long run.
 pub(crate) fn next(elapsed: Duration, interval: Duration) -> Duration {
     let passed = elapsed.as_nanos() / interval.as_nanos().max(1);
     let row = u32::try_from(passed + 1).unwrap_or(u32::MAX);
@@ -16,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deadlines_do_not_drift_and_are_not_made_up_for() {
+    fn deadlines_do_not_drift_and_missed_ones_are_skipped() {
         let second = Duration::from_secs(1);
         for (elapsed_ms, next_ms) in [
             (0, 1000),

@@ -1,4 +1,4 @@
-//! Makes one row after the other. Time comes in as an argument; threads are elsewhere.
+//! Makes rows from the kernel's files. Time is an argument; `sampler` has the thread.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::series::{Mark, Writer};
 use crate::snapshot::Snapshot;
 use crate::source::cpu::{Cpu, Work};
 use crate::source::disk::Disks;
-use crate::source::filesystem::Fill;
+use crate::source::filesystem::Usage;
 use crate::source::interrupts::Interrupts;
 use crate::source::load::Load;
 use crate::source::memory::Memory;
@@ -20,11 +20,11 @@ use crate::source::numa::Numa;
 use crate::source::processes::{Processes, Units};
 use crate::source::tcp::Tcp;
 use crate::source::text::Files;
-use crate::status::Feed;
+use crate::status::StatusReader;
 use crate::summary::{Builder, Cost, FileSystem, Summary, Times};
 use crate::table::Table;
 
-/// Every reader of the kernel's files.
+/// The readers of all files and databases.
 #[derive(Debug)]
 struct Sources {
     cpu: Cpu,
@@ -36,10 +36,10 @@ struct Sources {
     tcp: Tcp,
     interrupts: Interrupts,
     processes: Processes,
-    feeds: Vec<Feed>,
+    status_readers: Vec<StatusReader>,
 }
 
-/// What it takes to make rows, and where they go.
+/// Reads all sources, writes rows to the output files, and builds the summary.
 #[derive(Debug)]
 pub(crate) struct Engine {
     files: Files,
@@ -56,7 +56,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Opens files and reserves columns. `start` is time zero of the status threads.
+    /// Creates the output files and the columns. `start` is the zero of the status threads' clock.
     pub(crate) fn new(config: Config, sink: &Sink, start: Instant) -> Result<Self, StartError> {
         let page_bytes = rustix::param::page_size() as u64;
         let units = Units {
@@ -73,7 +73,8 @@ impl Engine {
         let outputs = outputs.map(|sink| Outputs::create(sink, &config.devices, page_bytes));
         let benchmarksql = outputs.transpose().map_err(|failure| {
             if let Some((path, _)) = &series {
-                // An empty file would be in the way of the next try; if it stays, that says so.
+                // An empty file would make the next start fail. If it cannot be removed, the error
+                // of the next start names it.
                 let _ = std::fs::remove_file(path);
             }
             StartError::file(failure)
@@ -82,7 +83,7 @@ impl Engine {
         let group_names = config.groups.iter().map(|group| group.name.clone());
         let builder = Builder::new(group_names.collect());
         let file_systems = config.directories.iter().map(|directory| FileSystem {
-            before: Fill::of(directory),
+            before: Usage::of(directory),
             after: None,
             directory: directory.clone(),
         });
@@ -102,7 +103,7 @@ impl Engine {
         })
     }
 
-    /// The run is in another phase from this moment on.
+    /// Starts a new phase of the run.
     pub(crate) fn mark(&mut self, mark: Mark) {
         if let Some((path, writer)) = &mut self.series {
             let written = writer.mark(&mark);
@@ -112,23 +113,29 @@ impl Engine {
         self.builder.mark(mark);
     }
 
-    /// Other processes are the roots of a group from the next row on.
+    /// Replaces the root processes of a group, from the next row on.
     pub(crate) fn set_group(&mut self, name: &str, pids: &[u32]) {
         self.sources.processes.set_roots(name, pids);
     }
 
-    /// Makes the row that ends now. `own_cpu_s` is what our thread has used so far.
+    /// Makes the row that ends at `at_s`. `own_cpu_s` is the CPU time of the sampler thread so far.
     pub(crate) fn tick(&mut self, at_s: f64, own_cpu_s: f64) -> Snapshot {
         self.table.clear();
         let (work, groups) = self.sources.sample(at_s, &mut self.files, &mut self.table);
-        let cpu_s = own_cpu_s + self.sources.feeds.iter().map(Feed::cpu_s).sum::<f64>();
+        let cpu_s = own_cpu_s
+            + self
+                .sources
+                .status_readers
+                .iter()
+                .map(StatusReader::cpu_s)
+                .sum::<f64>();
         let times = Times {
             from_s: self.last_s,
             to_s: at_s,
             work,
             groups,
             sampler_s: cpu_s - self.last_cpu_s,
-            our_group: self.sources.processes.group_of(std::process::id()),
+            own_group: self.sources.processes.group_of(std::process::id()),
         };
         self.write(at_s);
         if self.rows > 0 {
@@ -147,18 +154,18 @@ impl Engine {
         snapshot
     }
 
-    /// Ends the status threads and adds everything up.
+    /// Ends the status threads and returns the summary.
     pub(crate) fn finish(mut self, wall_s: f64, own_cpu_s: f64) -> Summary {
-        let feeds = std::mem::take(&mut self.sources.feeds);
-        let cpu_s = own_cpu_s + feeds.iter().map(Feed::cpu_s).sum::<f64>();
+        let status_readers = std::mem::take(&mut self.sources.status_readers);
+        let cpu_s = own_cpu_s + status_readers.iter().map(StatusReader::cpu_s).sum::<f64>();
         self.warnings
-            .extend(feeds.into_iter().filter_map(Feed::stop));
-        for group in self.sources.processes.never_seen() {
-            let said = format!("no process of the group {group} was ever seen");
-            self.warnings.push(said);
+            .extend(status_readers.into_iter().filter_map(StatusReader::stop));
+        for group in self.sources.processes.never_found() {
+            let warning = format!("no process of the group {group} was found during the run");
+            self.warnings.push(warning);
         }
         for file_system in &mut self.file_systems {
-            file_system.after = Fill::of(&file_system.directory);
+            file_system.after = Usage::of(&file_system.directory);
         }
         let series = self.series.as_ref();
         let cost = Cost {
@@ -171,26 +178,26 @@ impl Engine {
             .finish(names, self.file_systems, cost, self.warnings)
     }
 
-    /// A full disk ends a file and not the run.
+    /// Writes the row to the output files. A write error ends that file, and sampling continues.
     fn write(&mut self, at_s: f64) {
         if let Some((path, writer)) = &mut self.series {
             let written = writer.row(at_s, self.table.names(), self.table.cells());
             let written = written.map_err(|source| (path.clone(), source));
             self.stop_writing_series(written);
         }
-        // Its first row is after the first interval, as the collector's was.
+        // The collector of BenchmarkSQL writes its first row after the first interval, too.
         let outputs = self.benchmarksql.as_mut().filter(|_| self.rows > 0);
         let written = outputs.map(|outputs| outputs.row(at_s, &self.table));
         if let Some(Err(Failure { path, source })) = written {
             self.benchmarksql = None;
-            self.warnings.push(ended(&path, &source));
+            self.warnings.push(incomplete(&path, &source));
         }
     }
 
     fn stop_writing_series(&mut self, written: Result<(), (PathBuf, io::Error)>) {
         if let Err((path, source)) = written {
             self.series = None;
-            self.warnings.push(ended(&path, &source));
+            self.warnings.push(incomplete(&path, &source));
         }
     }
 }
@@ -220,16 +227,16 @@ impl Sources {
             tcp: Tcp::new(table),
             interrupts: Interrupts::new(files, table),
             processes: Processes::new(&config.groups, units, table),
-            feeds: config
+            status_readers: config
                 .sources
                 .into_iter()
-                .map(|source| Feed::start(source, start, config.interval, table))
+                .map(|source| StatusReader::start(source, start, config.interval, table))
                 .collect::<io::Result<_>>()
                 .map_err(StartError::Thread)?,
         })
     }
 
-    /// Fills a row; answers where CPU time went.
+    /// Fills a row. Returns the CPU time of the host and of each group.
     fn sample(
         &mut self,
         at_s: f64,
@@ -246,7 +253,7 @@ impl Sources {
             tcp,
             interrupts,
             processes,
-            feeds,
+            status_readers,
         } = self;
         let work = cpu.sample(at_s, files, table);
         let groups = processes.sample(at_s, files, table);
@@ -257,8 +264,8 @@ impl Sources {
         networks.sample(at_s, files, table);
         tcp.sample(at_s, files, table);
         interrupts.sample(at_s, files, table);
-        for feed in feeds {
-            feed.sample(table);
+        for reader in status_readers {
+            reader.sample(table);
         }
         (work, groups)
     }
@@ -271,9 +278,9 @@ fn open_series(path: PathBuf) -> Result<(PathBuf, Writer), StartError> {
     }
 }
 
-fn ended(path: &Path, source: &io::Error) -> String {
+fn incomplete(path: &Path, source: &io::Error) -> String {
     let path = path.display();
-    format!("{path} ends early: {source}")
+    format!("{path} is incomplete, because a write failed: {source}")
 }
 
 #[cfg(test)]

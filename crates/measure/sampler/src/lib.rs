@@ -1,11 +1,11 @@
-//! The host beside a run: what CPUs, disks, networks and processes did, once a second.
+//! Samples the host during a run: CPUs, disks, networks and processes, once a second.
 //!
-//! [`Sampler::start`] takes a [`Config`] and a [`Sink`]; rows go to a [`series`] file as they
-//! come, the newest one is a [`Snapshot`] for a [`dashboard`], and [`Sampler::stop`] answers
-//! with the [`summary`] of the measured interval. docs/host-metrics.md names every metric.
+//! [`Sampler::start`] takes a [`Config`] and a [`Sink`]. Each row is appended to a [`series`] file
+//! and is available as a [`Snapshot`] for a [`dashboard`]; [`Sampler::stop`] returns the
+//! [`summary`] of the measured interval. docs/host-metrics.md lists all metrics.
 //!
-//! Deliberately absent: connections to databases (a [`status::StatusSource`] brings their
-//! counters), changes to the host, drawing for the report.
+//! Deliberately absent: connections to databases (the counters come from a
+//! [`status::StatusSource`]), changes to the host, and charts for the report.
 
 pub mod benchmarksql;
 pub mod config;
@@ -13,7 +13,6 @@ pub mod dashboard;
 mod deadline;
 mod engine;
 mod number;
-mod pace;
 mod rate;
 mod sampler;
 pub mod series;
@@ -23,8 +22,9 @@ mod source;
 pub mod status;
 pub mod summary;
 mod table;
+mod throttle;
 
 pub use config::{BenchmarkSqlSink, Config, Device, Group, Roots, Sink};
 pub use sampler::{Sampler, StartError};
 pub use snapshot::Snapshot;
-pub use source::filesystem::Fill;
+pub use source::filesystem::Usage;

@@ -1,10 +1,10 @@
-//! Numbers as text: as many digits as a sample is worth, and no more.
+//! Formats the numbers of a series file with a limited number of digits.
 
 use std::fmt::Write;
 
-/// Appends `value`: whole from 1000 on, else with one decimal from 10 on, else with three.
+/// Appends `value` to `text`, with three decimals below 10, one below 1000, and none above.
 ///
-/// A tick of the kernel's CPU clock is 1 % of a second; more digits would be noise.
+/// A tick of the kernel's CPU clock is 1 % of a second, so more digits would be noise.
 pub(crate) fn push(text: &mut String, value: f64) {
     let size = value.abs();
     let decimals = if size >= 1000.0 {

@@ -1,17 +1,17 @@
-//! Counters to rates. A counter that is new, gone or went backwards has no rate.
+//! Computes rates of counters. A counter that is new, missing or has decreased has no rate.
 //!
-//! A wrapped counter, a device that was removed and came back, and a core that was taken
-//! offline all look alike: less than before. What happened in between cannot be known, so
-//! the answer is `None` once and the new value is where the next rate begins.
+//! A counter decreases when it wraps, when its device was replugged, or when a core went offline.
+//! The events in between are unknown, so the rate is `None` once, and the next rate starts from the
+//! new value.
 
-/// One counter between two looks at it.
+/// Computes the rate of one counter from successive readings.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Meter {
+pub(crate) struct RateMeter {
     before: Option<(f64, u64)>,
 }
 
-impl Meter {
-    /// Events per second since the last look that saw the counter.
+impl RateMeter {
+    /// Events per second since the previous call; `None` if either call had no reading.
     pub(crate) fn rate(&mut self, at_s: f64, now: Option<u64>) -> Option<f64> {
         let before = std::mem::replace(&mut self.before, now.map(|now| (at_s, now)));
         let ((before_s, before), now) = (before?, now?);
@@ -19,7 +19,7 @@ impl Meter {
     }
 }
 
-/// `None` when time or counter did not go forward.
+/// Events per second; `None` if no time has passed or the counter has decreased.
 pub(crate) fn per_second(before: u64, now: u64, seconds: f64) -> Option<f64> {
     let events = now.checked_sub(before)?;
     (seconds > 0.0).then(|| events as f64 / seconds)
@@ -30,8 +30,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_counter_that_went_forward_has_a_rate() {
-        let mut meter = Meter::default();
+    fn only_a_counter_that_does_not_decrease_has_a_rate() {
+        let mut meter = RateMeter::default();
         for (what, at_s, count, rate) in [
             ("first look", 0.0, Some(10), None),
             ("forward", 2.0, Some(30), Some(10.0)),

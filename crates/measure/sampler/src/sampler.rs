@@ -1,4 +1,4 @@
-//! The thread that makes a row each second, and what its owner can ask and tell it.
+//! The sampler thread, and the handle by which its owner controls it.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,27 +15,17 @@ use crate::snapshot::Snapshot;
 use crate::status::thread_cpu_s;
 use crate::summary::Summary;
 
-/// Less would be a thread that never sleeps.
+/// With a shorter interval the thread would never sleep.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
-/// Why sampling cannot begin.
+/// The sampler could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is no such file, so no `/proc`.
     #[error("cannot read {path}; is /proc mounted?")]
-    NoProc {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A file of the sink cannot be made. One that exists is not written over.
-    #[error("cannot make {path}: {source}; name another place or remove it first")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The kernel gives us no more threads.
+    NoProc { path: PathBuf },
+    /// An output file cannot be created. An existing file is never overwritten.
+    #[error("cannot create {path}: {source}; name another path, or remove the file if it exists")]
+    File { path: PathBuf, source: io::Error },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
@@ -47,9 +37,9 @@ impl StartError {
     }
 }
 
-/// News for the thread, in the order in which they came.
+/// A command to the sampler thread.
 #[derive(Debug)]
-enum News {
+enum Command {
     Mark(Mark),
     Group { name: String, pids: Vec<u32> },
 }
@@ -57,7 +47,8 @@ enum News {
 #[derive(Debug)]
 struct State {
     stop: bool,
-    news: Vec<News>,
+    /// Commands in the order in which they were given.
+    commands: Vec<Command>,
     newest: Arc<Snapshot>,
 }
 
@@ -78,7 +69,7 @@ impl Shared {
     }
 }
 
-/// A running sampler. Dropped without [`Sampler::stop`], it ends as well.
+/// A running sampler. Dropping it ends the thread; [`Sampler::stop`] also returns the summary.
 #[derive(Debug)]
 pub struct Sampler {
     shared: Arc<Shared>,
@@ -87,23 +78,21 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Makes the first row and starts the thread that makes the others.
-    ///
-    /// # Errors
-    /// See [`StartError`].
+    /// Makes the first row and starts the thread that makes all further rows.
     pub fn start(config: Config, sink: &Sink) -> Result<Self, StartError> {
         let start = Instant::now();
         let interval = config.interval.max(INTERVAL_MIN);
         let groups = config.groups.iter().map(|group| group.name.clone());
         let groups = groups.collect();
         let mut engine = Engine::new(config, sink, start)?;
-        // Opening took its time; rates of the next row are from when this one is read.
+        // The time is taken after the files were opened, because the rates of the next row start
+        // with this reading.
         let first = engine.tick(start.elapsed().as_secs_f64(), 0.0);
         let shared = Arc::new(Shared {
             start,
             state: Mutex::new(State {
                 stop: false,
-                news: Vec::new(),
+                commands: Vec::new(),
                 newest: Arc::new(first),
             }),
             changed: Condvar::new(),
@@ -120,13 +109,13 @@ impl Sampler {
         })
     }
 
-    /// The newest row.
+    /// Returns the latest row; the first row exists from the start.
     #[must_use]
     pub fn latest(&self) -> Arc<Snapshot> {
         Arc::clone(&self.shared.lock().newest)
     }
 
-    /// Waits for a row after number `row`; `None` when none came in time.
+    /// Waits for a row with a number above `row`; `None` after the timeout.
     #[must_use]
     pub fn wait_after(&self, row: u64, timeout: Duration) -> Option<Arc<Snapshot>> {
         let state = self.shared.lock();
@@ -139,24 +128,24 @@ impl Sampler {
         (state.newest.row > row).then(|| Arc::clone(&state.newest))
     }
 
-    /// From now on the run is in the phase `name`: `warm-up`, `measured`, `gap`.
+    /// Starts the phase `name` of the run: `warm-up`, `measured`, `gap`.
     pub fn mark(&self, name: &str) {
         let mut state = self.shared.lock();
-        // Under the lock, so that no row that ended later is before it.
+        // The time is read under the lock, so that every row before the mark has an earlier time.
         let time_s = self.shared.now_s();
-        state.news.push(News::Mark(Mark {
+        state.commands.push(Command::Mark(Mark {
             time_s,
             name: name.to_owned(),
         }));
     }
 
-    /// Names the processes of a group, from the next row on; `false` when the configuration
-    /// has no such group. The CPU time of all groups is unknown in that one row.
+    /// Sets the root processes of a group, from the next row on. Returns `false` if the
+    /// configuration has no such group. In that one row the CPU time of all groups is unknown.
     #[must_use]
     pub fn set_group(&self, name: &str, pids: &[u32]) -> bool {
         let is_known = self.groups.iter().any(|group| group == name);
         if is_known {
-            self.shared.lock().news.push(News::Group {
+            self.shared.lock().commands.push(Command::Group {
                 name: name.to_owned(),
                 pids: pids.to_vec(),
             });
@@ -164,18 +153,18 @@ impl Sampler {
         is_known
     }
 
-    /// Ends the thread and adds the measured interval up.
+    /// Ends the thread and returns the summary of the measured interval.
     #[must_use]
     pub fn stop(mut self) -> Summary {
-        self.tell_to_stop();
+        self.request_stop();
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(summary)) => summary,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => unreachable!("only stop takes the thread, and it takes the sampler"),
+            None => unreachable!("only `stop` takes the thread, and `stop` consumes the sampler"),
         }
     }
 
-    fn tell_to_stop(&self) {
+    fn request_stop(&self) {
         self.shared.lock().stop = true;
         self.shared.changed.notify_all();
     }
@@ -183,9 +172,9 @@ impl Sampler {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        self.tell_to_stop();
+        self.request_stop();
         if let Some(thread) = self.thread.take() {
-            // A panic was printed where it happened; there is nobody left to tell.
+            // The panic hook has printed a panic of the thread already.
             let _ = thread.join();
         }
     }
@@ -206,15 +195,15 @@ fn sample_until_stopped(mut engine: Engine, interval: Duration, shared: &Shared)
         }
         let stop = state.stop;
         let now = shared.start.elapsed();
-        let news = std::mem::take(&mut state.news);
-        drop(state); // Nobody waits for us while we read and write files.
-        for news in news {
-            match news {
-                News::Mark(mark) => engine.mark(mark),
-                News::Group { name, pids } => engine.set_group(&name, &pids),
+        let commands = std::mem::take(&mut state.commands);
+        drop(state); // Callers must not wait while this thread reads and writes files.
+        for command in commands {
+            match command {
+                Command::Mark(mark) => engine.mark(mark),
+                Command::Group { name, pids } => engine.set_group(&name, &pids),
             }
         }
-        // A row of a few milliseconds at the end would have shares of one tick in none.
+        // A very short last row is skipped, because its CPU percentages would be of a tick or two.
         if !stop || now - last >= interval / 2 {
             let snapshot = Arc::new(engine.tick(now.as_secs_f64(), thread_cpu_s()));
             last = now;

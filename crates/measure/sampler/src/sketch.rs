@@ -1,19 +1,20 @@
-//! A quantile in little memory: counts of values in buckets that grow by 2 %.
+//! A quantile sketch: counts of values in buckets whose limits grow by 2 %.
 //!
-//! The relative error of a quantile is at most 1 %. A metric of a percentage needs some 250
-//! buckets at most, so 12 hours of 2,300 metrics fit in a few megabytes.
+//! The relative error of a quantile is at most 1 %. A percentage needs at most about 250 buckets,
+//! so the sketches of 2,300 metrics over 12 hours fit in a few megabytes.
 
 use std::collections::BTreeMap;
 
-/// From one bucket's upper edge to the next.
+/// Ratio of the upper limits of adjacent buckets.
 const GROWTH: f64 = 1.02;
-/// Keys of positive values are above this, those of negative ones below its negative.
+/// Offset of the keys: positive for positive values, negative for negative ones, never zero.
 const OFFSET: i32 = 2000;
-/// Magnitudes are between `1.02^-1999` (about 1e-17) and `1.02^4000` (about 1e34).
+/// Exponents are clamped: magnitudes range from `1.02^-1999` (about 1e-17) to `1.02^4000` (about
+/// 1e34).
 const SMALLEST: f64 = -1999.0;
 const LARGEST: f64 = 4000.0;
 
-/// Counts of values.
+/// Counts of values by bucket.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sketch {
     buckets: BTreeMap<i32, u32>,
@@ -27,13 +28,13 @@ impl Sketch {
         self.count += 1;
     }
 
-    /// The value at `share` (0 to 1) of all, by nearest rank; `None` without values.
+    /// The quantile at `share` (0 to 1) by nearest rank; `None` without values.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let rank = (share * self.count as f64).ceil().max(1.0);
-        let mut seen = 0.0;
+        let mut total = 0.0;
         self.buckets.iter().find_map(|(&key, &count)| {
-            seen += f64::from(count);
-            (seen >= rank).then(|| middle(key))
+            total += f64::from(count);
+            (total >= rank).then(|| middle(key))
         })
     }
 }
@@ -48,7 +49,7 @@ fn key(value: f64) -> i32 {
     if value < 0.0 { -bucket } else { bucket }
 }
 
-/// The value of a bucket that is equally far, relatively, from both edges.
+/// The value with the same relative distance to both limits of a bucket.
 fn middle(key: i32) -> f64 {
     if key == 0 {
         return 0.0;
@@ -70,13 +71,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_quantile_and_zeros_stay_zero() {
+    fn an_empty_sketch_has_no_quantile_and_zeros_stay_zero() {
         assert_eq!(Sketch::default().quantile(0.95), None);
         assert_eq!(sketch_of(&[0.0, 0.0, -3.0]).quantile(0.95), Some(0.0));
     }
 
     proptest! {
-        /// Against the sorted values themselves.
+        /// Compares with the exact quantile of the sorted values.
         #[test]
         fn a_quantile_is_within_one_percent(
             mut values in prop::collection::vec(-1e9..1e9_f64, 1..300), share in 0.0..=1.0_f64,

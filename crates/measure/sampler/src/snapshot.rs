@@ -1,24 +1,24 @@
-//! The newest row, for those who show it while the run goes on.
+//! The latest row of a running sampler, for a live display.
 
 use std::sync::Arc;
 
-/// One row with its names.
+/// One row with the names of its metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    /// Its number; the first one, at the start, is 0 and has no rates.
+    /// Number of the row. Row 0 is made at the start and has no rates.
     pub row: u64,
     /// Seconds since the start.
     pub time_s: f64,
-    /// The mark that is in force; empty before the first one.
+    /// Name of the current phase; empty before the first mark.
     pub phase: String,
     pub(crate) names: Arc<[String]>,
     pub(crate) cells: Vec<Option<f64>>,
 }
 
 impl Snapshot {
-    /// A row that another process has made and told.
+    /// A row from another process, without a phase.
     #[must_use]
-    pub fn told(row: u64, time_s: f64, metrics: Vec<(String, Option<f64>)>) -> Self {
+    pub fn from_metrics(row: u64, time_s: f64, metrics: Vec<(String, Option<f64>)>) -> Self {
         let (names, cells): (Vec<String>, Vec<Option<f64>>) = metrics.into_iter().unzip();
         Self {
             row,
@@ -29,14 +29,14 @@ impl Snapshot {
         }
     }
 
-    /// The value of a metric; `None` when it is not known in this row, or not at all.
+    /// The value of a metric; `None` for an unknown metric, and for an unknown value in this row.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {
-        let place = self.names.iter().position(|known| known == name)?;
-        self.cells.get(place).copied().flatten()
+        let index = self.names.iter().position(|known| known == name)?;
+        self.cells.get(index).copied().flatten()
     }
 
-    /// Every metric of the row with its value, in the order of the columns.
+    /// All metrics with their values, in the order of the columns.
     pub fn metrics(&self) -> impl Iterator<Item = (&str, Option<f64>)> {
         self.names
             .iter()

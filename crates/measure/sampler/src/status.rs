@@ -1,9 +1,9 @@
-//! Status of databases beside the host: who brings it, and the thread that reads it.
+//! Status variables of databases as columns of the rows.
 //!
-//! A database that hangs must not stop the host's rows, so each source is read by a thread
-//! of its own, a tenth of the interval before a row is due, so that the row has it.
+//! Each source is read by its own thread, so that a database that hangs does not delay the rows.
+//! The thread reads a tenth of the interval before a row is due, so that the row has recent values.
 //!
-//! Deliberately absent: connections. The crates that know the databases make sources.
+//! Deliberately absent: connections. The crates that know the databases implement the sources.
 
 use std::error::Error;
 use std::fmt;
@@ -14,45 +14,44 @@ use std::time::{Duration, Instant};
 use crate::deadline;
 use crate::table::{Column, Table};
 
-/// How long the end of a run waits for a read that is under way.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Maximum time that the end of a run waits for a running read.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What becomes of a status variable in a row.
+/// Kind of a status variable, which decides its column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Counts up; the row has its rate: `db_LABEL_NAME_s`.
+    /// Increases; its column `db_LABEL_NAME_s` has the rate per second.
     Counter,
-    /// Is a level; the row has it as it is: `db_LABEL_NAME`. Put the unit last in its name.
+    /// Goes up and down; its column `db_LABEL_NAME` has the value. The name should end in a unit.
     Gauge,
 }
 
-/// A status variable.
+/// A status variable of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name as the database has it.
+    /// The name in the database.
     pub name: String,
-    /// What becomes of it.
     pub kind: Kind,
 }
 
-/// Why a read failed, in the words of the database's client.
+/// An error of the database's client.
 pub type ReadError = Box<dyn Error + Send + Sync>;
 
-/// Brings the status of one database.
+/// Reads the status variables of one database.
 pub trait StatusSource: Send {
-    /// Which database, for the metrics' names: `mysql`, `pg2`.
+    /// Label of the database in the names of metrics: `mysql`, `pg2`.
     fn label(&self) -> &str;
 
-    /// The variables; they stay the same from the start to the end.
+    /// The variables. They must not change during the run.
     fn names(&self) -> &[Variable];
 
-    /// Their values now, in the same order; what is not known is not a number.
+    /// The current values in the order of [`Self::names`]; unknown values are NaN.
     ///
-    /// Comes back within a second or so even when the database does not answer, and connects
-    /// again by itself after a restart.
+    /// Must return within about a second, even if the database does not answer, and must reconnect
+    /// after a restart of the database.
     ///
     /// # Errors
-    /// The database did not answer. The row has no values then; the next one asks again.
+    /// The database did not answer. The row has no values, and the next row reads again.
     fn read(&mut self) -> Result<Vec<f64>, ReadError>;
 }
 
@@ -62,7 +61,7 @@ impl fmt::Debug for dyn StatusSource {
     }
 }
 
-/// One look at a database.
+/// The values of one read.
 #[derive(Debug, Clone)]
 struct Reading {
     at_s: f64,
@@ -86,23 +85,23 @@ struct Shared {
 }
 
 impl Shared {
-    /// A reader that panicked has nothing half done in here.
+    /// Ignores poisoning: the state is consistent even if a reader panicked.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The columns of one source and the thread that fills them.
+/// The thread that reads one source, and the columns of the source.
 #[derive(Debug)]
-pub(crate) struct Feed {
+pub(crate) struct StatusReader {
     label: String,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     columns: Columns,
 }
 
-impl Feed {
-    /// Starts to read.
+impl StatusReader {
+    /// Creates the columns and starts the thread.
     pub(crate) fn start(
         source: Box<dyn StatusSource>,
         start: Instant,
@@ -124,7 +123,7 @@ impl Feed {
         })
     }
 
-    /// Fills a row with what was read since the last one.
+    /// Fills a row with the values that were read since the last row, if any.
     pub(crate) fn sample(&mut self, table: &mut Table) {
         let reading = self.shared.lock().newest.take();
         if let Some(reading) = reading {
@@ -137,37 +136,40 @@ impl Feed {
         self.shared.lock().cpu_s
     }
 
-    /// Ends the thread; answers what a user should know. A read that hangs is left behind.
+    /// Ends the thread; returns a warning if reads have failed. Does not wait for a read that
+    /// hangs.
     pub(crate) fn stop(mut self) -> Option<String> {
-        self.tell_to_stop();
+        self.request_stop();
         let waited =
             self.shared
                 .changed
-                .wait_timeout_while(self.shared.lock(), PATIENCE, |state| !state.ended);
+                .wait_timeout_while(self.shared.lock(), STOP_TIMEOUT, |state| !state.ended);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let (ended, failed) = (state.ended, state.failed);
         let first = state.first_failure.clone().unwrap_or_default();
         drop(state);
         if let Some(thread) = self.thread.take().filter(|_| ended) {
-            // It set `ended` as its last act: it did not panic.
+            // The thread has set `ended` as its last action, so it has not panicked.
             let _ = thread.join();
         }
         let label = &self.label;
-        (failed > 0).then(|| format!("status of {label}: {failed} reads failed, first: {first}"))
+        (failed > 0).then(|| {
+            format!("status of {label}: {failed} reads failed; the first error was: {first}")
+        })
     }
 }
 
-impl Feed {
-    fn tell_to_stop(&self) {
+impl StatusReader {
+    fn request_stop(&self) {
         self.shared.lock().stop = true;
         self.shared.changed.notify_all();
     }
 }
 
-impl Drop for Feed {
-    /// When sampling could not begin, nobody stops what has begun already.
+impl Drop for StatusReader {
+    /// Ends the thread when a later step of [`crate::Sampler::start`] has failed.
     fn drop(&mut self) {
-        self.tell_to_stop();
+        self.request_stop();
     }
 }
 
@@ -200,15 +202,15 @@ fn read_until_stopped(
             .wait_timeout_while(state, left, |state| !state.stop);
         (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
     }
-    drop(source); // Whoever waits for the end expects its connection to be closed.
+    drop(source); // Closes the connection before `ended` is set.
     state.ended = true;
     shared.changed.notify_all();
 }
 
 impl State {
-    fn fail(&mut self, why: &str) {
+    fn fail(&mut self, reason: &str) {
         self.failed += 1;
-        self.first_failure.get_or_insert_with(|| why.to_owned());
+        self.first_failure.get_or_insert_with(|| reason.to_owned());
     }
 }
 
@@ -241,19 +243,19 @@ impl Columns {
 
     fn fill(&mut self, now: &Reading, table: &mut Table) {
         let before = self.before.replace(now.clone());
-        for (place, (column, kind)) in self.columns.iter().enumerate() {
+        for (index, (column, kind)) in self.columns.iter().enumerate() {
             let value = match kind {
-                Kind::Gauge => now.values.get(place).copied(),
-                Kind::Counter => before.as_ref().and_then(|before| rate(before, now, place)),
+                Kind::Gauge => now.values.get(index).copied(),
+                Kind::Counter => before.as_ref().and_then(|before| rate(before, now, index)),
             };
             table.put(*column, value);
         }
     }
 }
 
-/// A server that was restarted begins to count anew: no rate then.
-fn rate(before: &Reading, now: &Reading, place: usize) -> Option<f64> {
-    let events = now.values.get(place)? - before.values.get(place)?;
+/// The rate of a counter; `None` if it has decreased, because the server was restarted.
+fn rate(before: &Reading, now: &Reading, index: usize) -> Option<f64> {
+    let events = now.values.get(index)? - before.values.get(index)?;
     let seconds = now.at_s - before.at_s;
     (events >= 0.0 && seconds > 0.0).then(|| events / seconds)
 }
@@ -295,10 +297,10 @@ mod tests {
         }
     }
 
-    /// Answers what the test sends, and says that it was asked.
+    /// Reports each read to the test and returns the answers that the test sends.
     struct Scripted {
         names: Vec<Variable>,
-        asked: Sender<()>,
+        reads: Sender<()>,
         answers: Receiver<Result<Vec<f64>, ReadError>>,
     }
 
@@ -312,38 +314,39 @@ mod tests {
         }
 
         fn read(&mut self) -> Result<Vec<f64>, ReadError> {
-            // The test may be over; then nobody listens.
-            let _ = self.asked.send(());
+            // Fails after the end of the test.
+            let _ = self.reads.send(());
             self.answers.recv().unwrap_or_else(|gone| Err(gone.into()))
         }
     }
 
     #[test]
-    fn a_source_that_fails_is_asked_again_and_reported_once() {
-        let (asked, was_asked) = channel();
+    fn a_source_that_fails_is_read_again_and_reported_once() {
+        let (reads, read) = channel();
         let (answer, answers) = channel();
         let source = Scripted {
             names: vec![variable("up", Kind::Gauge)],
-            asked,
+            reads,
             answers,
         };
         let mut table = Table::default();
         let interval = Duration::from_millis(1);
-        let mut feed = Feed::start(Box::new(source), Instant::now(), interval, &mut table).unwrap();
+        let mut reader =
+            StatusReader::start(Box::new(source), Instant::now(), interval, &mut table).unwrap();
         answer.send(Err("server has gone away".into())).unwrap();
         answer.send(Ok(vec![1.0, 2.0])).unwrap();
         answer.send(Ok(vec![7.0])).unwrap();
         for _ in 0..4 {
-            was_asked.recv().unwrap(); // The fourth one waits for ever.
+            read.recv().unwrap(); // The fourth read waits until `answer` is dropped.
         }
-        feed.sample(&mut table);
+        reader.sample(&mut table);
         assert_eq!(table.cells(), [Some(7.0)]);
         drop(answer);
-        let said = feed.stop().unwrap();
-        let expected = "reads failed, first: server has gone away";
+        let warning = reader.stop().unwrap();
+        let expected = "reads failed; the first error was: server has gone away";
         assert!(
-            said.starts_with("status of db1: ") && said.ends_with(expected),
-            "{said}"
+            warning.starts_with("status of db1: ") && warning.ends_with(expected),
+            "{warning}"
         );
     }
 }

@@ -1,7 +1,7 @@
-//! One run in a few numbers: each metric, whose CPU time it was, and how full disks got.
+//! Summary of a run: each metric, CPU time by group, and usage of file systems.
 //!
-//! Counted are rows whose whole interval lies in the phase [`crate::config::MEASURED`]; in a
-//! run without marks, all of them. A mark between two rows costs the one row around it.
+//! Covers the rows whose whole interval lies in the phase [`crate::config::MEASURED`], or all rows
+//! of a run without marks. A row with a mark inside its interval is not counted.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,76 +12,75 @@ use crate::config::MEASURED;
 use crate::series::Mark;
 use crate::sketch::Sketch;
 use crate::source::cpu::Work;
-use crate::source::filesystem::Fill;
+use crate::source::filesystem::Usage;
 
-/// What [`crate::Sampler::stop`] answers.
+/// The summary of a run, returned by [`crate::Sampler::stop`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Rows that were counted.
+    /// Number of counted rows.
     pub rows: u64,
-    /// Their time.
+    /// Sum of the intervals of the counted rows.
     pub seconds: f64,
-    /// By name; metrics that were never known are left out.
+    /// Metrics by name; metrics without any known value are left out.
     pub metrics: BTreeMap<String, Metric>,
-    /// Where the CPU time of the same rows went.
+    /// CPU time in the counted rows.
     pub cpu: CpuSeconds,
-    /// The directories of the configuration, in its order.
+    /// The directories of the configuration, in the same order.
     pub file_systems: Vec<FileSystem>,
-    /// The phases of the run.
+    /// All phases of the run.
     pub marks: Vec<Mark>,
-    /// What sampling cost.
+    /// Cost of sampling over the whole run.
     pub cost: Cost,
-    /// What could not be done, in whole sentences.
+    /// Problems of the sampler, each in a sentence.
     pub warnings: Vec<String>,
 }
 
-/// One metric in the rows that were counted.
+/// One metric over the counted rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// Rows in which it was known.
+    /// Number of rows in which the value was known.
     pub rows: u64,
-    /// Weighted by the time of each row.
+    /// Mean, weighted by the interval of each row.
     pub mean: f64,
-    /// Exceeded by one row in twenty; within 1 %.
+    /// 95th percentile over the rows, with a relative error of at most 1 %.
     pub p95: f64,
-    /// The greatest value of a row.
     pub max: f64,
 }
 
-/// CPU time of the host by whom it served.
+/// CPU time of the host, by group of processes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuSeconds {
     /// By name of the group.
     pub groups: BTreeMap<String, f64>,
-    /// The sampler's own threads; taken off the group that our process is in.
+    /// CPU time of the sampler's threads; not included in the group of this process.
     pub sampler_s: f64,
-    /// Everybody else: `busy_s` less groups and sampler. The kernel's own work that it books
-    /// on no process is in here, too.
+    /// `busy_s` minus groups and sampler: all other processes, and kernel work that is not
+    /// accounted to any process.
     pub others_s: f64,
-    /// All cores, without idle and waiting.
+    /// CPU time of all cores, without idle and iowait.
     pub busy_s: f64,
-    /// The part of `busy_s` that the kernel booked as interrupts and softirqs.
+    /// The part of `busy_s` in interrupts and softirqs.
     pub interrupts_s: f64,
-    /// What the hypervisor gave to other guests while we wanted it.
+    /// Time that the hypervisor gave to other guests although this one was ready to run.
     pub steal_s: f64,
-    /// Rows in which the kernel's counters went backwards: nothing of them is in the sums.
+    /// Rows in which a counter of the kernel decreased. These rows are not in the sums.
     pub unknown_rows: u64,
 }
 
-/// A directory's file system before and after the run.
+/// Usage of a directory's file system before and after the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileSystem {
-    /// As the configuration names it.
+    /// Path as in the configuration.
     pub directory: PathBuf,
-    /// At the start; `None` when it was not there.
-    pub before: Option<Fill>,
-    /// At the end.
-    pub after: Option<Fill>,
+    /// `None` if the directory did not exist at the start.
+    pub before: Option<Usage>,
+    /// `None` if the directory did not exist at the end.
+    pub after: Option<Usage>,
 }
 
 impl FileSystem {
-    /// The share in use before and after, as `fill_data_mysql_before_percent`; what is not known is
-    /// left out.
+    /// Used percentage before and after as metrics, such as `fill_data_mysql_before_percent`.
+    /// Unknown values are left out.
     pub fn levels(&self) -> impl Iterator<Item = (String, f64)> {
         let plain = |c: char| match c.to_ascii_lowercase() {
             c if c.is_ascii_alphanumeric() => c,
@@ -97,28 +96,28 @@ impl FileSystem {
     }
 }
 
-/// What sampling cost over the whole run.
+/// Cost of sampling over the whole run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// CPU seconds of our threads.
+    /// CPU time of the sampler's threads.
     pub cpu_s: f64,
-    /// Seconds from the start to the end.
+    /// Time from start to stop.
     pub wall_s: f64,
-    /// Bytes of the series file.
+    /// Size of the series file.
     pub file_bytes: u64,
 }
 
-/// What one row brings besides its cells.
+/// Interval and CPU times of one row.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Times {
     pub(crate) from_s: f64,
     pub(crate) to_s: f64,
     pub(crate) work: Option<Work>,
-    /// CPU seconds of the groups; `None` when they were not looked at.
+    /// CPU seconds of each group; `None` if this row has not read the processes.
     pub(crate) groups: Option<Vec<f64>>,
     pub(crate) sampler_s: f64,
-    /// The group that our process is in.
-    pub(crate) our_group: Option<usize>,
+    /// The group that contains this process.
+    pub(crate) own_group: Option<usize>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -130,7 +129,7 @@ struct Column {
     sketch: Sketch,
 }
 
-/// Adds rows up as they come; memory does not grow with their number.
+/// Builds the summary row by row, in memory that does not grow with the number of rows.
 #[derive(Debug)]
 pub(crate) struct Builder {
     group_names: Vec<String>,
@@ -155,7 +154,7 @@ impl Builder {
         }
     }
 
-    /// The first mark makes what came before it not measured.
+    /// Starts a phase. The first mark discards all earlier rows, because they belong to no phase.
     pub(crate) fn mark(&mut self, mark: Mark) {
         if self.marks.is_empty() {
             *self = Self::new(std::mem::take(&mut self.group_names));
@@ -163,12 +162,12 @@ impl Builder {
         self.marks.push(mark);
     }
 
-    /// The name of the phase that is in force.
+    /// Name of the current phase; empty before the first mark.
     pub(crate) fn phase(&self) -> &str {
         self.marks.last().map_or("", |mark| &mark.name)
     }
 
-    /// Adds a row that has an interval, if it counts.
+    /// Adds a row if its interval is measured.
     pub(crate) fn row(&mut self, cells: &[Option<f64>], times: &Times) {
         if !is_measured(&self.marks, times.from_s, times.to_s) {
             return;
@@ -187,7 +186,7 @@ impl Builder {
 
     fn attribute(&mut self, times: &Times) {
         let Some(work) = times.work else {
-            // Parts of a sum that nobody knows would leave nothing to the others.
+            // Without the total of this row, its group times would reduce `others_s` of other rows.
             self.cpu.unknown_rows += 1;
             return;
         };
@@ -198,8 +197,8 @@ impl Builder {
         for (sum, used) in self.groups.iter_mut().zip(times.groups.iter().flatten()) {
             *sum += used;
         }
-        if let Some(ours) = times.our_group.and_then(|group| self.groups.get_mut(group)) {
-            *ours -= times.sampler_s;
+        if let Some(own) = times.own_group.and_then(|group| self.groups.get_mut(group)) {
+            *own -= times.sampler_s;
         }
     }
 
@@ -214,7 +213,7 @@ impl Builder {
         let groups = self.groups.into_iter().map(|seconds| seconds.max(0.0));
         cpu.groups = self.group_names.into_iter().zip(groups).collect();
         let known = cpu.groups.values().sum::<f64>() + cpu.sampler_s;
-        // Clocks of processes are finer than those of cores: the difference may be below zero.
+        // The clocks of processes are finer than those of cores, so the difference may be negative.
         cpu.others_s = (cpu.busy_s - known).max(0.0);
         let columns = names.iter().zip(&self.columns);
         let metrics = columns.filter_map(|(name, column)| Some((name.clone(), column.metric()?)));
@@ -251,7 +250,7 @@ impl Column {
     }
 }
 
-/// Whether no other phase than the measured one touches the interval.
+/// Whether the whole interval is in the measured phase.
 fn is_measured(marks: &[Mark], from_s: f64, to_s: f64) -> bool {
     if marks.is_empty() {
         return true;
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_mark_forgets_what_was_before() {
+    fn the_first_mark_discards_earlier_rows() {
         let mut builder = Builder::new(vec!["server".into()]);
         builder.row(&[Some(1e6)], &times(0.0, 1.0));
         assert_eq!(builder.phase(), "");
@@ -346,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_is_somebodys() {
+    fn cpu_time_is_divided_between_groups_sampler_and_others() {
         let mut builder = Builder::new(vec!["server".into(), "client".into()]);
         let work = |busy_s| {
             Some(Work {
@@ -366,7 +365,7 @@ mod tests {
                     work,
                     groups,
                     sampler_s: 0.0625,
-                    our_group: Some(1),
+                    own_group: Some(1),
                     ..times(0.0, 1.0)
                 },
             );
@@ -381,9 +380,10 @@ mod tests {
         );
         assert_eq!(cpu.unknown_rows, 1);
     }
+
     #[test]
     fn levels_are_metrics_with_the_directory_in_their_name() {
-        let fill = |used_percent| Fill {
+        let fill = |used_percent| Usage {
             total_kb: 1000,
             used_kb: 0,
             available_kb: 0,

@@ -1,50 +1,51 @@
-//! One row and the names of its columns. Columns are only ever added, at the end.
+//! The current row and the names of its columns. New columns are added at the end; none is removed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The place of a metric in every row.
+/// Index of a metric in every row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Column(usize);
 
-/// The row that is being made.
+/// The values of the current row, by column.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     names: Vec<String>,
-    places: HashMap<String, usize>,
+    indices: HashMap<String, usize>,
     cells: Vec<Option<f64>>,
-    /// What readers of rows get; made again when a column was added.
+    /// A copy of `names` for snapshots; `None` after a column was added.
     shared: Option<Arc<[String]>>,
 }
 
 impl Table {
-    /// A new column. Two devices may become the same word; the later one gets a number.
+    /// Adds a column. If the name is taken, because two devices have the same name without special
+    /// characters, the later column gets a number.
     pub(crate) fn column(&mut self, name: &str) -> Column {
-        let plain = word(name);
+        let plain = plain(name);
         let mut unique = plain.clone();
         let mut number = 2;
-        while self.places.contains_key(&unique) {
+        while self.indices.contains_key(&unique) {
             unique = format!("{plain}_{number}");
             number += 1;
         }
-        self.places.insert(unique.clone(), self.names.len());
+        self.indices.insert(unique.clone(), self.names.len());
         self.names.push(unique);
         self.cells.push(None);
         self.shared = None;
         Column(self.names.len() - 1)
     }
 
-    /// Fills a cell; what is not a number is not known.
+    /// Fills a cell. A value that is not finite becomes `None`.
     pub(crate) fn put(&mut self, column: Column, value: Option<f64>) {
         self.cells[column.0] = value.filter(|value| value.is_finite());
     }
 
-    /// The value of a metric in this row.
+    /// The value of a metric in the current row.
     pub(crate) fn value(&self, name: &str) -> Option<f64> {
-        self.cells[*self.places.get(name)?]
+        self.cells[*self.indices.get(name)?]
     }
 
-    /// Empties the row.
+    /// Empties all cells and keeps the columns.
     pub(crate) fn clear(&mut self) {
         self.cells.fill(None);
     }
@@ -57,7 +58,7 @@ impl Table {
         &self.cells
     }
 
-    /// The names, for those who keep rows.
+    /// The names in shared memory, for snapshots of rows.
     pub(crate) fn shared_names(&mut self) -> Arc<[String]> {
         let names = &self.names;
         let shared = self.shared.get_or_insert_with(|| names.as_slice().into());
@@ -65,11 +66,12 @@ impl Table {
     }
 }
 
-/// `name` with what would break a line of CSV replaced; names of interfaces may hold anything.
-fn word(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+/// `name` with `_` for every character that could break a line of CSV. The name of a network
+/// interface may contain such characters.
+fn plain(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     name.chars()
-        .map(|c| if plain(c) { c } else { '_' })
+        .map(|c| if is_plain(c) { c } else { '_' })
         .collect()
 }
 
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_not_known() {
+    fn values_that_are_not_finite_are_unknown() {
         let mut table = Table::default();
         let columns = [table.column("a"), table.column("b"), table.column("c")];
         for (column, value) in columns.into_iter().zip([f64::NAN, f64::INFINITY, 1.5]) {

@@ -1,7 +1,7 @@
 //! The sampler on this host: its thread, and the CPU time of real processes.
 //!
-//! A child burns CPU until its own getrusage says that it is enough; the group's accounting
-//! must find the same. The child is this test program, told by a variable what to do.
+//! A child process uses CPU time until getrusage(2) reports enough; the accounting of its group
+//! must find the same time. The child is this test program with a role in an environment variable.
 
 #![expect(unsafe_code, reason = "getrusage has no safe wrapper in rustix")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -17,15 +17,15 @@ use saiga_sampler::{Config, Group, Sampler, Sink};
 
 const ROLE: &str = "SAIGA_TEST_BURNER";
 const BURN_S: f64 = 0.4;
-/// The kernel shows CPU time in ticks of 10 ms, user and system, before and after.
+/// Four readings (user and system, before and after), each rounded to a tick of 10 ms.
 const RESOLUTION_S: f64 = 0.04;
-/// Long enough that only a broken sampler reaches it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout that only a broken sampler reaches.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-fn cpu_s(whose: libc::c_int) -> f64 {
+fn cpu_s(who: libc::c_int) -> f64 {
     let mut usage = MaybeUninit::uninit();
-    // SAFETY: `usage` is room for the answer.
-    let failed = unsafe { libc::getrusage(whose, usage.as_mut_ptr()) };
+    // SAFETY: `usage` has the size of the result.
+    let failed = unsafe { libc::getrusage(who, usage.as_mut_ptr()) };
     assert_eq!(failed, 0);
     // SAFETY: getrusage succeeded, so it filled the structure.
     let usage: libc::rusage = unsafe { usage.assume_init() };
@@ -50,7 +50,7 @@ fn burner(role: &str) -> Child {
         .unwrap()
 }
 
-/// No test of its own: what the children of the others do. Without the variable, nothing.
+/// The child process of other tests; does nothing without the environment variable.
 #[test]
 fn a_child_burns() {
     let Ok(role) = std::env::var(ROLE) else {
@@ -81,17 +81,17 @@ fn a_child_burns() {
         other => panic!("no such role: {other}"),
     }
     println!("USED {}", both() - before);
-    // Stays until its parent has looked at it.
+    // Keeps running until the sampler of the parent has read it.
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
 
-/// The rest of the line that begins with `word`.
-fn said(output: &mut impl BufRead, word: &str) -> String {
+/// Waits for a line with `word` and returns the text after it.
+fn wait_for(output: &mut impl BufRead, word: &str) -> String {
     let mut line = String::new();
     loop {
         line.clear();
         assert!(output.read_line(&mut line).unwrap() > 0, "no {word}");
-        // The test harness writes its own words before.
+        // The test harness writes its own text before the word.
         if let Some((_, rest)) = line.split_once(word) {
             return rest.trim().to_owned();
         }
@@ -100,17 +100,17 @@ fn said(output: &mut impl BufRead, word: &str) -> String {
 
 fn a_new_row(sampler: &Sampler) {
     let newest = sampler.latest().row;
-    // One row may have begun before what we wait for; the next one has not.
+    // The next row may have started before this call; the row after it has not.
     sampler
-        .wait_after(newest + 1, PATIENCE)
-        .expect("no row came");
+        .wait_after(newest + 1, TIMEOUT)
+        .expect("a row before the timeout");
 }
 
-fn is_found(role: &str) {
+fn check_cpu_time_of(role: &str) {
     let mut child = burner(role);
     let mut input = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
-    said(&mut output, "READY");
+    wait_for(&mut output, "READY");
     let config = Config {
         interval: Duration::from_millis(20),
         groups: vec![
@@ -128,7 +128,7 @@ fn is_found(role: &str) {
     let sampler = Sampler::start(config, &Sink::default()).unwrap();
     a_new_row(&sampler);
     writeln!(input, "burn").unwrap();
-    let used: f64 = said(&mut output, "USED ").parse().unwrap();
+    let used: f64 = wait_for(&mut output, "USED ").parse().unwrap();
     a_new_row(&sampler);
     let summary = sampler.stop();
     drop(input);
@@ -149,16 +149,16 @@ fn is_found(role: &str) {
 
 #[test]
 fn cpu_time_of_a_process_is_found_in_its_group() {
-    is_found("itself");
+    check_cpu_time_of("itself");
 }
 
-/// Each of them lives for a few rows at most; some are never seen.
+/// Each child runs for a few rows at most, and some start and end between two rows.
 #[test]
-fn cpu_time_of_children_that_came_and_went_is_found() {
-    is_found("children");
+fn cpu_time_of_short_lived_children_is_found() {
+    check_cpu_time_of("children");
 }
 
-/// Counts its own reads.
+/// A source whose variables count its reads.
 struct Reads {
     names: [Variable; 2],
     reads: f64,
@@ -180,7 +180,7 @@ impl StatusSource for Reads {
 }
 
 #[test]
-fn rows_come_by_themselves_and_go_to_the_file() {
+fn the_thread_makes_rows_and_writes_them_to_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("host.csv");
     let interval = Duration::from_millis(10);
@@ -235,7 +235,7 @@ fn rows_come_by_themselves_and_go_to_the_file() {
     };
     assert_eq!(marks(&series.marks), marks(&summary.marks));
     assert!(series.times_s.len() as u64 > newest.row);
-    // No row is before its time, and none is made up for; only the last one may be early.
+    // No row is early except the last one, which `stop` makes.
     let (_, rows) = series.times_s.split_last().unwrap();
     for (row, time_s) in rows.iter().enumerate() {
         let due_s = row as f64 * interval.as_secs_f64();
@@ -244,7 +244,7 @@ fn rows_come_by_themselves_and_go_to_the_file() {
 }
 
 #[test]
-fn a_sampler_that_is_dropped_ends() {
+fn dropping_the_sampler_ends_its_thread() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("host.csv");
     let sink = Sink {

@@ -1,29 +1,26 @@
-//! Dropping the page cache, so that every run reads its data from the disk at first.
+//! Drops the page cache, so that every run first reads its data from the disk.
 
 use std::fs;
 use std::io;
 
-const SWITCH: &str = "/proc/sys/vm/drop_caches";
+/// `man 5 proc_sys_vm`: writing 3 drops page cache, dentries and inodes.
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// Why the caches are still there.
+/// The caches could not be dropped.
 #[derive(Debug, thiserror::Error)]
 pub enum DropError {
-    /// Only root may.
-    #[error("only root can drop the caches of this machine (it is a write to {SWITCH})")]
+    #[error("cannot drop the caches of this machine: only root can write to {DROP_CACHES}")]
     NotRoot,
-    /// A container has no right to it, or the kernel refuses.
-    #[error("cannot drop the caches of this machine: {SWITCH}: {0}")]
+    /// Another failure, such as a read-only `/proc` in a container.
+    #[error("cannot drop the caches of this machine: {DROP_CACHES}: {0}")]
     Refused(io::Error),
 }
 
-/// Writes everything to the disks, then drops page cache, dentries and inodes of the whole machine.
-///
-/// # Errors
-/// When this user or this container may not.
+/// Writes all dirty pages to the disks, then drops the caches of the whole machine.
 pub fn drop_caches() -> Result<(), DropError> {
-    // What is not on its disk yet cannot be dropped.
+    // The kernel drops clean pages only.
     rustix::fs::sync();
-    match fs::write(SWITCH, "3\n") {
+    match fs::write(DROP_CACHES, "3\n") {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(DropError::NotRoot),
         written => written.map_err(DropError::Refused),
     }

@@ -1,25 +1,25 @@
-//! The bytes of files, piece by piece, and their distribution over threads.
+//! Reads and writes files in pieces of [`PIECE`] bytes, and cuts files into chunks for threads.
 
 use std::ops::Range;
 
 use crate::disk::Fault;
 use crate::handle::Handle;
-use crate::hash::{Hash, PIECE, pieces_of, place};
+use crate::hash::{Hash, PIECE, piece_range, pieces_of};
 use crate::span::{self, Span};
 
-/// Pieces that one thread takes at a time: long enough to be sequential, short enough that several
-/// threads share one large file.
+/// Pieces per chunk: enough for sequential reads, and few enough that several threads share a large
+/// file.
 const CHUNK_PIECES: u64 = 64;
 
-/// Some pieces of one file.
+/// Consecutive pieces of one file, the unit of work of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chunk {
-    /// Which file, in the caller's list.
+    /// Index of the file in the caller's list.
     pub(crate) file: usize,
     pub(crate) pieces: Range<u64>,
 }
 
-/// Cuts files of these sizes.
+/// The chunks of a list of files with these sizes.
 pub(crate) fn chunks(sizes: impl IntoIterator<Item = u64>) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     for (file, size) in sizes.into_iter().enumerate() {
@@ -35,23 +35,22 @@ pub(crate) fn chunks(sizes: impl IntoIterator<Item = u64>) -> Vec<Chunk> {
     chunks
 }
 
-/// A buffer for one piece.
+/// A buffer of the size of one piece.
 pub(crate) fn buffer() -> Vec<u8> {
     vec![0; usize::try_from(PIECE).unwrap_or(usize::MAX)]
 }
 
-/// What a piece of a file holds.
+/// The content of a piece.
 pub(crate) enum Piece<'b> {
-    /// A hole: zeros that were not read.
+    /// A hole of this length: zeros that need not be read.
     Hole(usize),
-    /// Its bytes.
     Bytes(&'b [u8]),
-    /// The file ends before the piece does.
+    /// The file ends within the piece.
     Short,
 }
 
 impl Piece<'_> {
-    /// Its hash; `None` when the file is short.
+    /// The hash of the piece; `None` if the file is too short.
     pub(crate) fn hash(&self) -> Option<Hash> {
         match self {
             Self::Hole(len) => Some(Hash::of_zeros(*len)),
@@ -63,14 +62,14 @@ impl Piece<'_> {
 
 /// The span of piece `index` in a file of `size` bytes.
 pub(crate) fn window(index: u64, size: u64) -> Span {
-    let (start, len) = place(index, size);
+    let (start, len) = piece_range(index, size);
     Span {
         start,
         end: start + len as u64,
     }
 }
 
-/// Reads piece `index` of `file`, which has `size` bytes, of which `data` are no holes.
+/// Reads piece `index` of `file`, which has `size` bytes; bytes outside of `data` are holes.
 pub(crate) fn read<'b>(
     file: &Handle<'_>,
     data: &[Span],
@@ -78,7 +77,7 @@ pub(crate) fn read<'b>(
     size: u64,
     buffer: &'b mut [u8],
 ) -> Result<Piece<'b>, Fault> {
-    let (offset, len) = place(index, size);
+    let (offset, len) = piece_range(index, size);
     if span::within(data, window(index, size)).next().is_none() {
         return Ok(Piece::Hole(len));
     }
@@ -91,7 +90,7 @@ pub(crate) fn read<'b>(
     Ok(Piece::Bytes(bytes))
 }
 
-/// Writes a piece where it has data; holes are left to [`match_holes`].
+/// Writes the parts of a piece that lie in `data`; [`match_holes`] makes the holes.
 pub(crate) fn write(
     file: &Handle<'_>,
     data: &[Span],
@@ -109,7 +108,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Makes holes of `file` where a file with this `data` has holes.
+/// Makes a hole in `file` wherever a file with this `data` has one.
 pub(crate) fn match_holes(file: &Handle<'_>, data: &[Span], size: u64) -> Result<(), Fault> {
     let present = file.data(size)?;
     for hole in span::holes(data, size) {

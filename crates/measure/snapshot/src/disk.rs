@@ -1,8 +1,8 @@
-//! The door through which this crate changes and reads disks, and what comes back through it.
+//! A layer through which all file operations of this crate pass, for fault injection.
 //!
-//! Each operation passes a gate first. In use the gate is open; in tests it lets an operation
-//! fail as a failing disk does, or ends the process there, so that every point of an
-//! interruption is tried.
+//! A test can install a function that is called before each operation. The function can return an
+//! error, as a failing disk does, or kill the process, so that the tests try an interruption at
+//! every operation.
 
 use std::fmt;
 use std::io;
@@ -10,21 +10,19 @@ use std::path::{Path, PathBuf};
 
 use crate::name;
 
-/// An operation of the file system failed.
+/// A failed operation on a file or a file system.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing} {}: {error}", name::shown(path))]
 pub struct Fault {
-    /// What was to be done, as a verb: `read`, `make the folder`.
+    /// The operation as a verb: `read`, `make the folder`.
     pub doing: &'static str,
-    /// To which file.
     pub path: PathBuf,
-    /// What the system said.
     #[source]
     pub error: io::Error,
 }
 
 impl Fault {
-    /// For `map_err`.
+    /// A closure for `map_err`.
     pub(crate) fn at<E: Into<io::Error>>(
         doing: &'static str,
         path: &Path,
@@ -38,40 +36,40 @@ impl Fault {
     }
 }
 
-/// Kinds of operations, as the gate sees them.
+/// Kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// Looks at names, kinds and attributes; opens what exists.
-    Look,
-    /// Reads bytes of a file.
+    /// Reads names and metadata, or opens an existing file.
+    Inspect,
+    /// Reads content of a file.
     Read,
-    /// Writes bytes of a file, its length or its holes.
+    /// Changes content, length or holes of a file.
     Write,
-    /// Makes a file, folder, link, or gives one a new name.
+    /// Makes a file, a folder or a link, or renames one.
     Make,
-    /// Removes a name.
+    /// Removes a file, a folder or a link.
     Remove,
     /// Changes owner, mode, times or attributes.
-    Dress,
-    /// Waits until all of it is on the disk.
+    SetMetadata,
+    /// Waits until data are on the disk.
     Flush,
 }
 
 type Gate = Box<dyn Fn(Op) -> io::Result<()> + Send + Sync>;
 
-/// The disks of this machine behind a gate.
+/// The file systems of this machine, with an optional gate that each operation must pass.
 #[derive(Default)]
 pub(crate) struct Disk {
     gate: Option<Gate>,
 }
 
 impl Disk {
-    /// An open gate.
+    /// A disk without a gate.
     pub(crate) fn real() -> Self {
         Self::default()
     }
 
-    /// A gate that tests close.
+    /// A disk that calls `gate` before each operation.
     #[cfg(test)]
     pub(crate) fn gated(gate: impl Fn(Op) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self {
@@ -79,7 +77,7 @@ impl Disk {
         }
     }
 
-    /// Does `work`, unless the gate fails it.
+    /// Runs `work`, unless the gate returns an error.
     pub(crate) fn pass<T, E: Into<io::Error>>(
         &self,
         op: Op,

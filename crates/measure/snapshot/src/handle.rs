@@ -1,4 +1,4 @@
-//! An open file: its bytes, its holes and its dress (owner, mode, attributes, times).
+//! An open file: content, holes and metadata (owner, mode, attributes, times).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,10 +15,10 @@ use crate::span::Span;
 use crate::stat::{Stat, Time};
 use crate::tree::timestamps;
 
-/// Extended attributes, POSIX ACLs among them: name to value.
+/// Extended attributes by name, including POSIX ACLs.
 pub(crate) type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// An open file and the gate for what is done to it.
+/// An open file whose operations pass the gate of its [`Disk`].
 #[derive(Debug)]
 pub(crate) struct Handle<'d> {
     disk: &'d Disk,
@@ -26,13 +26,11 @@ pub(crate) struct Handle<'d> {
     path: PathBuf,
 }
 
-/// Whether a file system can do something.
+/// Result of an operation that a file system may not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Can {
-    /// It has done it.
+pub(crate) enum Support {
     Done,
-    /// It cannot.
-    Not,
+    Unsupported,
 }
 
 impl<'d> Handle<'d> {
@@ -55,10 +53,10 @@ impl<'d> Handle<'d> {
     }
 
     pub(crate) fn stat(&self) -> Result<Stat, Fault> {
-        self.pass(Op::Look, "look at", || Stat::of_open(&self.file))
+        self.pass(Op::Inspect, "stat", || Stat::of_open(&self.file))
     }
 
-    /// Reads up to `buffer.len()` bytes; fewer only where the file ends.
+    /// Reads `buffer.len()` bytes, or fewer at the end of the file; returns the number read.
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Fault> {
         self.pass(Op::Read, "read", || {
             let mut filled = 0;
@@ -82,19 +80,21 @@ impl<'d> Handle<'d> {
         self.pass(Op::Write, "set the length of", || self.file.set_len(len))
     }
 
-    /// Becomes a copy of `source` that shares its extents.
-    pub(crate) fn clone_from(&self, source: &Handle<'_>) -> Result<Can, Fault> {
+    /// Replaces the content by that of `source`, sharing its extents (`man 2 ioctl_ficlone`).
+    pub(crate) fn clone_from(&self, source: &Handle<'_>) -> Result<Support, Fault> {
         self.pass(Op::Write, "share extents with", || {
             match rustix::fs::ioctl_ficlone(&self.file, &source.file) {
-                Ok(()) => Ok(Can::Done),
-                // ioctl_ficlone(2): no such operation here, another file system, or not this pair.
-                Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::XDEV | Errno::INVAL) => Ok(Can::Not),
+                Ok(()) => Ok(Support::Done),
+                // No such operation, two file systems, or a pair that cannot share extents.
+                Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::XDEV | Errno::INVAL) => {
+                    Ok(Support::Unsupported)
+                }
                 Err(error) => Err(error),
             }
         })
     }
 
-    /// Turns `span` into a hole, or into zeros where there are no holes.
+    /// Turns `span` into a hole, or into zeros on a file system without holes.
     pub(crate) fn punch(&self, span: Span) -> Result<(), Fault> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         self.pass(
@@ -107,22 +107,22 @@ impl<'d> Handle<'d> {
         )
     }
 
-    /// Reserves blocks for the holes of the first `len` bytes.
-    pub(crate) fn reserve(&self, len: u64) -> Result<Can, Fault> {
+    /// Allocates blocks for the holes within the first `len` bytes.
+    pub(crate) fn reserve(&self, len: u64) -> Result<Support, Fault> {
         self.pass(
             Op::Write,
             "reserve space for",
             || match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, len) {
-                Ok(()) => Ok(Can::Done),
-                Err(Errno::OPNOTSUPP) => Ok(Can::Not),
+                Ok(()) => Ok(Support::Done),
+                Err(Errno::OPNOTSUPP) => Ok(Support::Unsupported),
                 Err(error) => Err(error),
             },
         )
     }
 
-    /// Where the first `size` bytes have data, in order; the rest are holes.
+    /// The spans of the first `size` bytes that have data, in order; all other bytes are holes.
     pub(crate) fn data(&self, size: u64) -> Result<Vec<Span>, Fault> {
-        self.pass(Op::Look, "look for holes in", || {
+        self.pass(Op::Inspect, "find the holes of", || {
             let mut spans = Vec::new();
             let mut at = 0;
             while at < size {
@@ -150,69 +150,72 @@ impl<'d> Handle<'d> {
         })
     }
 
-    /// Gives the page cache of the first `size` bytes back, so that the next read asks the disk.
-    pub(crate) fn forget(&self, size: u64) {
+    /// Drops the first `size` bytes from the page cache, so that the next read comes from the disk.
+    pub(crate) fn drop_cache(&self, size: u64) {
         let len = NonZeroU64::new(size);
-        // Advice: where it is not taken, the read is of the cache.
+        // The kernel may ignore this advice; the next read then comes from the cache.
         let _ = rustix::fs::fadvise(&self.file, 0, len, Advice::DontNeed);
     }
 
-    /// Its extended attributes.
     pub(crate) fn attributes(&self) -> Result<Attributes, Fault> {
-        self.pass(Op::Look, "read the attributes of", || {
+        self.pass(Op::Inspect, "read the attributes of", || {
             read_attributes(&self.file)
         })
     }
 
-    /// Makes its dress that of the snapshot; `owner` is `None` when it is ours already and we are
-    /// not root.
-    pub(crate) fn dress(
+    /// Sets owner, mode and attributes, and removes all other attributes. `owner` is `None` if the
+    /// owner need not change.
+    pub(crate) fn set_metadata(
         &self,
         owner: Option<(u32, u32)>,
         mode: u32,
         attributes: &Attributes,
     ) -> Result<(), Fault> {
-        self.pass(Op::Dress, "set the owner, mode and attributes of", || {
-            // chown clears set-user-ID and capabilities, chmod changes the mask of an ACL, and an
-            // ACL sets the group's bits: in this order each leaves the earlier ones as they are.
-            if let Some((uid, gid)) = owner {
-                let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-                rustix::fs::fchown(&self.file, Some(uid), Some(gid))?;
-            }
-            let present = read_attributes(&self.file)?;
-            for name in present
-                .keys()
-                .filter(|name| !attributes.contains_key(*name))
-            {
-                rustix::fs::fremovexattr(&self.file, name.as_slice())?;
-            }
-            let set = |(name, value): (&Vec<u8>, &Vec<u8>)| {
-                if present.get(name) == Some(value) && !is_acl(name) {
-                    return Ok(());
+        self.pass(
+            Op::SetMetadata,
+            "set the owner, mode and attributes of",
+            || {
+                // chown clears set-user-ID and capabilities, chmod changes the mask of an ACL, and
+                // an ACL changes the group bits of the mode. In this order no step undoes an
+                // earlier one.
+                if let Some((uid, gid)) = owner {
+                    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+                    rustix::fs::fchown(&self.file, Some(uid), Some(gid))?;
                 }
-                rustix::fs::fsetxattr(&self.file, name.as_slice(), value, XattrFlags::empty())
-            };
-            // Those of a user need the right to write, which the mode may take from its owner.
-            let (of_user, others): (Vec<_>, Vec<_>) =
-                attributes.iter().partition(|(name, _)| is_of_user(name));
-            of_user.into_iter().try_for_each(set)?;
-            rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode))?;
-            others.into_iter().try_for_each(set)
-        })
+                let present = read_attributes(&self.file)?;
+                for name in present
+                    .keys()
+                    .filter(|name| !attributes.contains_key(*name))
+                {
+                    rustix::fs::fremovexattr(&self.file, name.as_slice())?;
+                }
+                let set = |(name, value): (&Vec<u8>, &Vec<u8>)| {
+                    if present.get(name) == Some(value) && !is_acl(name) {
+                        return Ok(());
+                    }
+                    rustix::fs::fsetxattr(&self.file, name.as_slice(), value, XattrFlags::empty())
+                };
+                // Setting a `user.` attribute needs write permission, which the mode may remove.
+                let (of_user, others): (Vec<_>, Vec<_>) =
+                    attributes.iter().partition(|(name, _)| is_of_user(name));
+                of_user.into_iter().try_for_each(set)?;
+                rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode))?;
+                others.into_iter().try_for_each(set)
+            },
+        )
     }
 
     pub(crate) fn set_mtime(&self, mtime: Time) -> Result<(), Fault> {
-        self.pass(Op::Dress, "set the time of", || {
+        self.pass(Op::SetMetadata, "set the time of", || {
             rustix::fs::futimens(&self.file, &timestamps(mtime))
         })
     }
 
-    /// Waits until its bytes are on the disk.
+    /// Waits until content and metadata are on the disk (`man 2 fsync`).
     pub(crate) fn flush(&self) -> Result<(), Fault> {
         self.pass(Op::Flush, "flush", || self.file.sync_all())
     }
 
-    /// The file itself.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
@@ -253,7 +256,7 @@ fn read_attributes(file: &File) -> Result<Attributes, Errno> {
             Ok(value) => {
                 attributes.insert(name.to_vec(), value);
             }
-            // Removed since, or a module of the kernel lists what it does not hand out.
+            // The attribute was removed, or a security module lists it but does not return it.
             Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
             Err(error) => return Err(error),
         }
@@ -261,7 +264,7 @@ fn read_attributes(file: &File) -> Result<Attributes, Errno> {
     Ok(attributes)
 }
 
-/// Asks with larger buffers until the answer fits; 64 KiB is the kernel's own limit.
+/// Calls `ask` with larger buffers until the answer fits; the kernel's limit is 64 KiB.
 fn grown(ask: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
     let mut buffer = vec![0; 1024];
     loop {

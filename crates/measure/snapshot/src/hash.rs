@@ -1,27 +1,26 @@
-//! Fingerprints: BLAKE3, of pieces of files and of whole snapshots.
+//! BLAKE3 hashes of pieces of files and of whole snapshots.
 //!
-//! Why BLAKE3: "the same fingerprint, so it need not be written" must be a proof also when
-//! somebody chose the bytes, and one core hashes faster than disks read (docs/snapshot.md).
-//! Files are cut into pieces so that a restore writes only the pieces that a run changed.
+//! A restore does not write a piece whose hash is equal, so the hash must be collision resistant
+//! even for chosen content. With BLAKE3 one core hashes faster than disks read (docs/snapshot.md).
+//! Files are hashed in pieces, so that a restore writes only the pieces that a run changed.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-/// Bytes of a piece; the last one of a file may be shorter.
+/// Bytes per piece; the last piece of a file may be shorter.
 pub(crate) const PIECE: u64 = 1 << 20;
 
-/// A BLAKE3 hash.
+/// The BLAKE3 hash of a piece or of a list of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Hash([u8; 32]);
 
 impl Hash {
-    /// The hash of `bytes`.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes).into())
     }
 
-    /// The hash of `len` zeros: that of a hole, without reading it.
+    /// The hash of `len` zeros, which is the hash of a hole.
     pub(crate) fn of_zeros(len: usize) -> Self {
         static WHOLE: OnceLock<Hash> = OnceLock::new();
         let compute = || Self::of(&vec![0; len]);
@@ -51,20 +50,21 @@ impl FromStr for Hash {
     }
 }
 
-/// How many pieces a file of `size` bytes has.
+/// Number of pieces of a file of `size` bytes.
 pub(crate) fn pieces_of(size: u64) -> u64 {
     size.div_ceil(PIECE)
 }
 
-/// Where piece `index` of a file of `size` bytes lies: offset and length.
-pub(crate) fn place(index: u64, size: u64) -> (u64, usize) {
+/// Offset and length of piece `index` in a file of `size` bytes.
+pub(crate) fn piece_range(index: u64, size: u64) -> (u64, usize) {
     let offset = index.saturating_mul(PIECE);
     let len = size.saturating_sub(offset).min(PIECE);
     // At most PIECE, which fits every usize that Linux has.
     (offset, usize::try_from(len).unwrap_or(0))
 }
 
-/// A hash over fields, each with its length before it, so that no two lists of fields meet.
+/// A hash over a list of fields. Each field is preceded by its length, so that different lists have
+/// different inputs.
 pub(crate) struct Digest(blake3::Hasher);
 
 impl Digest {
@@ -92,7 +92,7 @@ impl Digest {
 mod tests {
     use super::*;
 
-    /// From BLAKE3's published test vectors: the empty input.
+    /// The empty input of BLAKE3's published test vectors.
     #[test]
     fn the_empty_input_has_the_published_hash() {
         let published = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_need_not_be_read() {
+    fn a_hole_has_the_hash_of_zeros() {
         for len in [0, 1, 4096, 1 << 20] {
             assert_eq!(Hash::of_zeros(len), Hash::of(&vec![0; len]), "{len}");
         }
@@ -116,13 +116,13 @@ mod tests {
             ((1 << 20) + 7, 2, (1 << 20, 7)),
         ] {
             assert_eq!(pieces_of(size), count, "{size}");
-            assert_eq!(place(count.saturating_sub(1), size), last, "{size}");
+            assert_eq!(piece_range(count.saturating_sub(1), size), last, "{size}");
         }
     }
 
-    /// Without lengths "ab" + "c" would be "a" + "bc".
+    /// Without lengths, "ab" + "c" would have the hash of "a" + "bc".
     #[test]
-    fn fields_do_not_run_together() {
+    fn the_hash_depends_on_the_limits_of_fields() {
         let one = Digest::new().bytes(b"ab").bytes(b"c").finish();
         let other = Digest::new().bytes(b"a").bytes(b"bc").finish();
         assert_ne!(one, other);

@@ -1,9 +1,10 @@
-//! The mark of a restore that is not finished: a file in each part, there before the first change
-//! and gone after the last check.
+//! The mark of an unfinished restore: a file in each part, written before the first change and
+//! removed after the last check.
 //!
-//! It lies in the part and not beside it: so it needs no rights on the parent, goes where the part
-//! goes, and ends with it. The first part is marked first and released last, for a server is
-//! started on it. The running restore holds a lock on each mark, which ends with its process.
+//! The mark is in the part and not beside it, so that it needs no permissions on the parent
+//! directory and is moved and deleted together with the part. The first part is marked first and
+//! released last, because a server is started on it. A running restore holds a lock on each mark;
+//! the lock ends with its process.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -21,32 +22,35 @@ use crate::name;
 use crate::name::shown;
 use crate::tree::{Access, Tree};
 
-/// Its name in a part.
+/// Name of the mark in a part.
 pub(crate) const NAME: &str = ".saiga-restore";
-/// Far more than a mark is long.
-const LONGEST: u64 = 1 << 20;
+/// Limit for reading a mark; real ones are much shorter.
+const MAX_MARK_BYTES: u64 = 1 << 20;
 
-/// Why directories are not ready for a server.
+/// A directory must not be used by a server.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReady {
-    /// A restore was interrupted: the data are neither the old nor the new ones.
+    /// A restore was interrupted, so the data are a mixture of old and restored files.
     #[error(
-        "{} holds an unfinished restore of the snapshot {}; finish it with `saiga snapshot restore {}` (should \
-         that snapshot be lost, remove {} and restore another one before a server is started)",
-        shown(dir), shown(snapshot), shown(snapshot), shown(&dir.join(NAME))
+        "a restore of the snapshot {} into {} was interrupted; finish it with `saiga snapshot \
+         restore {}` (if that snapshot is lost, remove {} and restore another snapshot before you \
+         start a server)",
+        shown(snapshot), shown(dir), shown(snapshot), shown(&dir.join(NAME))
     )]
     Unfinished {
-        /// The directory.
         dir: PathBuf,
-        /// The snapshot that was being restored.
+        /// The snapshot whose restore was interrupted.
         snapshot: PathBuf,
     },
-    /// A restore was interrupted as it began.
-    #[error("a restore into {} ended as it began; restore the snapshot again", shown(.0))]
+    /// A restore was interrupted before it changed any data.
+    #[error(
+        "a restore into {} was interrupted before it changed data; restore the snapshot again",
+        shown(.0)
+    )]
     Begun(PathBuf),
-    /// A restore is at work.
-    #[error("{} is being restored by another process; wait for its end", shown(.0))]
-    AtWork(PathBuf),
+    /// Another process is restoring the directory.
+    #[error("another process is restoring {}; wait until it ends", shown(.0))]
+    InProgress(PathBuf),
     /// The mark cannot be read.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -56,90 +60,88 @@ pub enum NotReady {
 #[serde(deny_unknown_fields)]
 struct Mark {
     format_version: u64,
-    /// What was being restored.
+    /// Id of the snapshot's manifest.
     id: String,
-    /// Where it lay.
+    /// Path of the snapshot.
     snapshot: String,
 }
 
-/// The marks of a running restore; dropped, they stay.
+/// The marks of a running restore. Dropping the journal releases the locks and keeps the marks.
 pub(crate) struct Journal<'d> {
-    marks: Vec<Marked<'d>>,
+    marks: Vec<HeldMark<'d>>,
 }
 
-/// One mark.
-struct Marked<'d> {
-    #[expect(dead_code, reason = "our lock on it ends with it")]
+struct HeldMark<'d> {
+    #[expect(dead_code, reason = "holds the lock on the mark")]
     file: Handle<'d>,
-    /// It was not there before: what it marks was whole.
+    /// The part had no mark before, so its data were complete.
     is_new: bool,
 }
 
-/// Whether a server may be started on `dirs`.
-///
-/// # Errors
-/// A restore into one of them is at work or unfinished; the text names the way out.
+/// Checks that a server may be started on `dirs`: no restore into them is running or unfinished.
 pub fn check_ready(dirs: &[PathBuf]) -> Result<(), NotReady> {
-    dirs.iter().try_for_each(|dir| match look(dir)? {
+    dirs.iter().try_for_each(|dir| match find_mark(dir)? {
         None => Ok(()),
         Some(mark) => Err(refusal(dir, mark)),
     })
 }
 
-/// Those of `dirs` whose restore was broken off; one whose mark cannot be read is not known to be.
+/// The directories with the mark of an unfinished restore. Unreadable marks are not reported.
 pub(crate) fn unfinished(dirs: &[PathBuf]) -> Vec<PathBuf> {
-    let is_marked = |dir: &&PathBuf| matches!(look(dir), Ok(Some(Seen::Mark(_))));
+    let is_marked = |dir: &&PathBuf| matches!(find_mark(dir), Ok(Some(MarkState::Complete(_))));
     dirs.iter().filter(is_marked).cloned().collect()
 }
 
-/// What people must know of `dirs`.
-pub(crate) fn half_restored(dirs: &[PathBuf]) -> String {
+/// Advice to the user about partly restored directories.
+pub(crate) fn partly_restored(dirs: &[PathBuf]) -> String {
     let names: Vec<String> = dirs.iter().map(|dir| shown(dir)).collect();
     let (are, them) = match dirs {
         [_] => ("is", "it"),
         _ => ("are", "them"),
     };
     let names = names.join(", ");
-    format!("{names} {are} half restored: start no server on {them}, run the same restore again")
+    format!("{names} {are} partly restored: start no server on {them}, run the same restore again")
 }
 
-/// Whether `snapshot` with this id may be restored into `dir`.
-pub(crate) fn check_mine(dir: &Path, id: &Hash) -> Result<(), NotReady> {
-    match look(dir)? {
-        Some(Seen::Mark(mark)) if mark.id != id.to_string() => Err(refusal(dir, Seen::Mark(mark))),
-        Some(Seen::AtWork) => Err(NotReady::AtWork(dir.to_owned())),
-        Some(Seen::Mark(_) | Seen::Torn) | None => Ok(()),
+/// Checks that the snapshot with this id may be restored into `dir`: a mark must be its own.
+pub(crate) fn check_own_mark(dir: &Path, id: &Hash) -> Result<(), NotReady> {
+    match find_mark(dir)? {
+        Some(MarkState::Complete(mark)) if mark.id != id.to_string() => {
+            Err(refusal(dir, MarkState::Complete(mark)))
+        }
+        Some(MarkState::Locked) => Err(NotReady::InProgress(dir.to_owned())),
+        Some(MarkState::Complete(_) | MarkState::Torn) | None => Ok(()),
     }
 }
 
-enum Seen {
-    Mark(Mark),
-    /// Written in part: nothing had been changed.
+enum MarkState {
+    Complete(Mark),
+    /// Written incompletely, so the restore ended before it changed any data.
     Torn,
-    /// Locked by the restore that wrote it.
-    AtWork,
+    /// Locked by a running restore.
+    Locked,
 }
 
-fn refusal(dir: &Path, seen: Seen) -> NotReady {
+fn refusal(dir: &Path, mark: MarkState) -> NotReady {
     let dir = dir.to_owned();
-    match seen {
-        Seen::Torn => NotReady::Begun(dir),
-        Seen::AtWork => NotReady::AtWork(dir),
-        Seen::Mark(mark) => NotReady::Unfinished {
+    match mark {
+        MarkState::Torn => NotReady::Begun(dir),
+        MarkState::Locked => NotReady::InProgress(dir),
+        MarkState::Complete(mark) => NotReady::Unfinished {
             dir,
             snapshot: name::path(&mark.snapshot).unwrap_or_default(),
         },
     }
 }
 
-fn look(dir: &Path) -> Result<Option<Seen>, NotReady> {
+fn find_mark(dir: &Path) -> Result<Option<MarkState>, NotReady> {
     let path = dir.join(NAME);
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let mut options = fs::OpenOptions::new();
     options.read(true).custom_flags(flags.bits().cast_signed());
     let file = match options.open(&path) {
         Ok(file) => file,
-        // What is not a directory holds no restore; it is told apart elsewhere.
+        // A path that is not a directory has no mark; other checks report it.
         Err(error)
             if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) =>
         {
@@ -150,14 +152,14 @@ fn look(dir: &Path) -> Result<Option<Seen>, NotReady> {
     if try_lock(&file, FlockOperation::NonBlockingLockShared).map_err(Fault::at("lock", &path))? {
         Ok(Some(read(&file).map_err(Fault::at("read", &path))?))
     } else {
-        Ok(Some(Seen::AtWork))
+        Ok(Some(MarkState::Locked))
     }
 }
 
-fn read(file: &File) -> io::Result<Seen> {
+fn read(file: &File) -> io::Result<MarkState> {
     let mut text = Vec::new();
-    file.take(LONGEST).read_to_end(&mut text)?;
-    Ok(serde_json::from_slice(&text).map_or(Seen::Torn, Seen::Mark))
+    file.take(MAX_MARK_BYTES).read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text).map_or(MarkState::Torn, MarkState::Complete))
 }
 
 fn try_lock(file: &File, operation: FlockOperation) -> io::Result<bool> {
@@ -169,7 +171,7 @@ fn try_lock(file: &File, operation: FlockOperation) -> io::Result<bool> {
 }
 
 impl<'d> Journal<'d> {
-    /// Marks the parts `trees`, the first one first; each mark is on its disk when this returns.
+    /// Marks the parts `trees`, the first part first. All marks are on disk when this returns.
     pub(crate) fn begin(trees: &[Tree<'d>], snapshot: &Path, id: &Hash) -> Result<Self, NotReady> {
         let mut marks = Vec::new();
         for tree in trees {
@@ -178,7 +180,8 @@ impl<'d> Journal<'d> {
         Ok(Self { marks })
     }
 
-    /// Releases the parts that nothing was done to: those that no earlier restore had marked.
+    /// Removes the marks that this restore has made. Marks of an earlier restore remain, because
+    /// that restore may have changed data.
     pub(crate) fn withdraw(self, trees: &[Tree<'d>]) -> Result<(), Fault> {
         for (tree, marked) in trees.iter().zip(&self.marks).rev() {
             if marked.is_new {
@@ -189,7 +192,7 @@ impl<'d> Journal<'d> {
         Ok(())
     }
 
-    /// Releases the parts, the first one last.
+    /// Removes all marks, the mark of the first part last.
     pub(crate) fn finish(self, trees: &[Tree<'d>]) -> Result<(), Fault> {
         for tree in trees.iter().rev() {
             tree.remove(Path::new(NAME))?;
@@ -200,18 +203,18 @@ impl<'d> Journal<'d> {
     }
 }
 
-/// Marks one part, or takes the mark of an earlier restore of the same snapshot over.
-fn mark<'d>(tree: &Tree<'d>, snapshot: &Path, id: &Hash) -> Result<Marked<'d>, NotReady> {
+/// Marks one part, or takes over the mark of an earlier restore of the same snapshot.
+fn mark<'d>(tree: &Tree<'d>, snapshot: &Path, id: &Hash) -> Result<HeldMark<'d>, NotReady> {
     let file = tree.file(Path::new(NAME), Access::Write)?;
     let exclusive = FlockOperation::NonBlockingLockExclusive;
     let locked = try_lock(file.file(), exclusive).map_err(Fault::at("lock", file.path()))?;
     if !locked {
-        return Err(NotReady::AtWork(tree.path().to_owned()));
+        return Err(NotReady::InProgress(tree.path().to_owned()));
     }
     let is_new = match read(file.file()).map_err(Fault::at("read", file.path()))? {
-        Seen::Mark(mark) if mark.id == id.to_string() => false,
-        other @ Seen::Mark(_) => return Err(refusal(tree.path(), other)),
-        Seen::Torn | Seen::AtWork => {
+        MarkState::Complete(mark) if mark.id == id.to_string() => false,
+        other @ MarkState::Complete(_) => return Err(refusal(tree.path(), other)),
+        MarkState::Torn | MarkState::Locked => {
             let mark = Mark {
                 format_version: 1,
                 id: id.to_string(),
@@ -225,10 +228,11 @@ fn mark<'d>(tree: &Tree<'d>, snapshot: &Path, id: &Hash) -> Result<Marked<'d>, N
     };
     file.flush()?;
     tree.folder_handle(Path::new(""))?.flush()?;
-    Ok(Marked { file, is_new })
+    Ok(HeldMark { file, is_new })
 }
 
-/// Makes a part that is missing, with the mark in it: it appears marked or not at all.
+/// Makes a missing part under a temporary name, marks it and renames it, so that the part never
+/// exists without its mark.
 pub(crate) fn make_marked(
     disk: &Disk,
     part: &Path,
@@ -243,7 +247,7 @@ pub(crate) fn make_marked(
     if parent.stat(fresh)?.is_none() {
         parent.make_folder(fresh)?;
     }
-    let tree = Tree::open(disk, &parent.whole(fresh))?;
+    let tree = Tree::open(disk, &parent.full_path(fresh))?;
     drop(mark(&tree, snapshot, id)?);
     parent.rename(fresh, name)?;
     Ok(parent.folder_handle(Path::new(""))?.flush()?)

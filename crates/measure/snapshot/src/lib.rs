@@ -1,13 +1,14 @@
-//! Data directories put away and brought back: every run of an experiment begins with the same data.
+//! Snapshots of data directories, so that every run of an experiment begins with the same data.
 //!
-//! [`take()`] copies stopped directories ("parts") into a snapshot; [`restore()`] makes them what they
-//! were, writing no more than what differs; [`verify()`] reads a snapshot back. Nothing is copied
-//! from under a running server or replaced under one ([`check_not_running`]); an interrupted take
-//! is not a snapshot, and an interrupted restore keeps a server from its data ([`check_ready`]) until
-//! it is finished. Files share extents (reflink) where the file system can.
+//! [`take()`] copies the directories of a stopped server ("parts") into a snapshot; [`restore()`]
+//! gives them their old content and writes only what differs; [`verify()`] reads a snapshot back.
+//! No function copies or replaces the files of a running server ([`check_not_running`]). An
+//! interrupted take leaves no snapshot. An interrupted restore leaves a mark ([`check_ready`]), so
+//! that no server is started before the restore is complete. Files share extents (reflink) if the
+//! file system supports it.
 //!
-//! Deliberately absent: servers that cannot be stopped. Their data are brought back by SQL, which
-//! is the affair of the workload that knows the tables.
+//! Deliberately absent: servers that cannot be stopped. A workload that knows the tables restores
+//! their data by SQL.
 
 mod caches;
 mod compare;
@@ -38,12 +39,12 @@ pub use caches::{DropError, drop_caches};
 pub use compare::Difference;
 pub use disk::Fault;
 pub use journal::{NotReady, check_ready};
-pub use links::{Stray, linked_files};
+pub use links::{ExternalLink, linked_files};
 pub use manifest::ManifestError;
 pub use options::{Check, LinkedFiles, Options, Reflink};
 pub use parts::PartError;
 pub use progress::{Phase, Progress, Report};
-pub use restore::{PathShown, RestoreError, Restored, restore};
+pub use restore::{DisplayPath, RestoreError, Restored, restore};
 pub use running::{Evidence, InUse, Unseen, check_not_running};
 pub use snapshot::{OpenError, Snapshot};
 pub use store::StoreError;

@@ -1,4 +1,4 @@
-//! Where the symbolic links of the parts lead: what lies outside is not in the snapshot.
+//! Symbolic links that lead out of the parts. Their targets are not in the snapshot.
 
 use std::fmt;
 use std::io;
@@ -10,94 +10,90 @@ use crate::manifest::Kind;
 use crate::name::shown;
 use crate::snapshot::Snapshot;
 
-/// A link out of all parts.
+/// A symbolic link whose target is outside of all parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stray {
-    /// The link.
+pub struct ExternalLink {
     pub link: PathBuf,
-    /// Where it leads, without links.
+    /// The target, with all links resolved.
     pub target: PathBuf,
 }
 
-impl fmt::Display for Stray {
+impl fmt::Display for ExternalLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} leads to {}", shown(&self.link), shown(&self.target))
     }
 }
 
-/// Strays, joined for a message.
-pub(crate) fn list(strays: &[Stray]) -> String {
-    let texts: Vec<String> = strays.iter().map(Stray::to_string).collect();
+/// The links with their targets, joined for a message.
+pub(crate) fn list(links: &[ExternalLink]) -> String {
+    let texts: Vec<String> = links.iter().map(ExternalLink::to_string).collect();
     texts.join(", ")
 }
 
-/// The directories that must be named as well, each once.
-pub(crate) fn targets(strays: &[Stray]) -> String {
-    let mut targets: Vec<String> = strays.iter().map(|stray| shown(&stray.target)).collect();
+/// The distinct targets, joined for a message.
+pub(crate) fn targets(links: &[ExternalLink]) -> String {
+    let mut targets: Vec<String> = links.iter().map(|link| shown(&link.target)).collect();
     targets.sort();
     targets.dedup();
     targets.join(" ")
 }
 
-/// What lies at the end of a link.
+/// The kind of target that a symbolic link has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Leads {
-    /// Into a part, or nowhere.
-    Well,
-    /// To a directory that is not a part: its data would be missing.
-    ToDirectory(Stray),
-    /// To a file outside all parts, or to a disk: a table on another drive, or a certificate.
-    ToFile(Stray),
-    /// To something that holds no data: `/dev/null`.
-    ToSpecial(Stray),
+pub(crate) enum Target {
+    /// The target is in a part or does not exist, so the snapshot lacks nothing.
+    Contained,
+    /// A directory outside all parts; its data would be missing.
+    Directory(ExternalLink),
+    /// A file or a block device outside all parts: a table on another drive, or a certificate.
+    File(ExternalLink),
+    /// A special file without data, such as `/dev/null`.
+    Special(ExternalLink),
 }
 
 /// Follows `link`, an absolute path.
-pub(crate) fn follow(link: &Path, parts: &[PathBuf]) -> Result<Leads, Fault> {
+pub(crate) fn follow(link: &Path, parts: &[PathBuf]) -> Result<Target, Fault> {
     let target = match link.canonicalize() {
-        // The server gets nowhere either, before a snapshot and after a restore.
-        Err(error) if is_nowhere(&error) => return Ok(Leads::Well),
+        // Such a link is equally dangling before the snapshot and after a restore.
+        Err(error) if is_dangling(&error) => return Ok(Target::Contained),
         target => target.map_err(Fault::at("follow the link", link))?,
     };
     if parts.iter().any(|part| target.starts_with(part)) {
-        return Ok(Leads::Well);
+        return Ok(Target::Contained);
     }
-    let sort = target.metadata().map_err(Fault::at("look at", &target))?;
-    let sort = sort.file_type();
+    let metadata = target.metadata().map_err(Fault::at("stat", &target))?;
+    let file_type = metadata.file_type();
     let link = link.to_owned();
-    let stray = Stray { link, target };
-    Ok(if sort.is_dir() {
-        Leads::ToDirectory(stray)
-    } else if sort.is_file() || sort.is_block_device() {
-        Leads::ToFile(stray)
+    let external = ExternalLink { link, target };
+    Ok(if file_type.is_dir() {
+        Target::Directory(external)
+    } else if file_type.is_file() || file_type.is_block_device() {
+        Target::File(external)
     } else {
-        Leads::ToSpecial(stray)
+        Target::Special(external)
     })
 }
 
-/// Nothing of that name, a file where a directory should be, links in a circle.
-fn is_nowhere(error: &io::Error) -> bool {
-    let nowhere = [libc::ENOENT, libc::ENOTDIR, libc::ELOOP];
+/// Whether a link cannot be resolved: a missing name, a file in place of a directory, or a loop.
+fn is_dangling(error: &io::Error) -> bool {
+    let dangling = [libc::ENOENT, libc::ENOTDIR, libc::ELOOP];
     error
         .raw_os_error()
-        .is_some_and(|errno| nowhere.contains(&errno))
+        .is_some_and(|errno| dangling.contains(&errno))
 }
 
-/// Links of the directories of `snapshot` that lead to files outside of them, as things are now: what
-/// they lead to is neither in the snapshot nor restored.
-///
-/// # Errors
-/// The first link that cannot be followed.
-pub fn linked_files(snapshot: &Snapshot) -> Result<Vec<Stray>, Fault> {
+/// Links in the directories of `snapshot` that now lead to files outside of these directories. The
+/// files are not in the snapshot, and a restore does not change them.
+pub fn linked_files(snapshot: &Snapshot) -> Result<Vec<ExternalLink>, Fault> {
     let paths = snapshot.parts();
-    let mut strays = Vec::new();
+    let mut found = Vec::new();
     for part in &snapshot.manifest().parts {
         let links = part.entries.iter();
         for entry in links.filter(|entry| matches!(entry.kind, Kind::Symlink(_))) {
-            if let Leads::ToFile(stray) = follow(&part.path.join(&entry.path), &paths)? {
-                strays.push(stray);
+            if let Target::File(external) = follow(&part.path.join(&entry.path), &paths)? {
+                found.push(external);
             }
         }
     }
-    Ok(strays)
+    Ok(found)
 }

@@ -1,11 +1,11 @@
-//! What a snapshot says that it holds: the parts, each name in them, and two hashes over it all.
+//! The manifest of a snapshot: its parts, every name in them, and two hashes over all of it.
 //!
-//! The *fingerprint* is of the data: names, kinds, modes, owners, attributes and bytes, but no
-//! times and not where the parts lie, so that the same data have the same fingerprint wherever
-//! and whenever they were put away. The *id* is of everything.
+//! The *fingerprint* is the hash of the data: names, kinds, modes, owners, attributes and content,
+//! without times and without the paths of the parts. Equal data therefore have equal fingerprints
+//! at any place and time. The *id* is the hash of everything in the manifest.
 
 mod check;
-mod text;
+mod json;
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -16,39 +16,39 @@ use crate::handle::Attributes;
 use crate::hash::{Digest, Hash};
 use crate::stat::Time;
 
-/// All that is known of a snapshot.
+/// The complete description of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Manifest {
-    /// When it was taken, RFC 3339.
+    /// Time of the snapshot, as RFC 3339.
     pub(crate) taken: String,
-    /// What was left out, and why.
+    /// Files that the snapshot does not contain, each with the reason.
     pub(crate) notes: Vec<String>,
     pub(crate) parts: Vec<Part>,
 }
 
-/// One directory.
+/// One of the directories of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Where it was and will be: absolute and without links.
+    /// Path of the original, absolute and without symbolic links.
     pub(crate) path: PathBuf,
-    /// A file system was mounted on it.
+    /// Whether a file system was mounted on the directory.
     pub(crate) is_mount_point: bool,
-    /// The directory itself, whose path is empty, and everything below it, in order of paths.
+    /// The directory itself, with an empty path, and everything below it, sorted by path.
     pub(crate) entries: Vec<Entry>,
 }
 
-/// One name.
+/// One name in a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Relative to the part.
+    /// Path relative to the part.
     pub(crate) path: PathBuf,
-    pub(crate) dress: Dress,
+    pub(crate) metadata: Metadata,
     pub(crate) kind: Kind,
 }
 
-/// Owner, mode, time and attributes.
+/// Owner, mode, modification time and extended attributes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Dress {
+pub(crate) struct Metadata {
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
@@ -56,33 +56,33 @@ pub(crate) struct Dress {
     pub(crate) attributes: Attributes,
 }
 
-/// What a name stands for.
+/// The kind of file that a name refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     Directory,
-    /// Leads to the path as it is written.
+    /// A symbolic link with its target, which is not resolved.
     Symlink(PathBuf),
     File(Contents),
-    /// A further name of a file that stands before it.
+    /// A further name of an earlier entry.
     HardLink {
         part: usize,
         path: PathBuf,
     },
 }
 
-/// The bytes of a file.
+/// Size, copy and hashes of a file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub(crate) size: u64,
-    /// Bytes that it took on the disk.
+    /// Bytes that the original occupied on its disk.
     pub(crate) allocated: u64,
-    /// The number of its copy in the snapshot; an empty file has none.
+    /// Number of the copy in the snapshot; `None` for an empty file.
     pub(crate) stored: Option<u64>,
     /// The hash of each piece.
     pub(crate) pieces: Vec<Hash>,
 }
 
-/// What a hash is over.
+/// The fields that a digest covers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Data,
@@ -90,22 +90,22 @@ enum Scope {
 }
 
 impl Manifest {
-    /// The hash of the data.
+    /// The hash of the data, without times and paths of the parts.
     pub(crate) fn fingerprint(&self) -> Hash {
         self.digest(Scope::Data)
     }
 
-    /// The hash of everything.
+    /// The hash of all fields.
     pub(crate) fn id(&self) -> Hash {
         self.digest(Scope::Everything)
     }
 
-    /// Bytes of all files, holes included.
+    /// Sum of the sizes of all files, including holes.
     pub(crate) fn bytes(&self) -> u64 {
         self.files().map(|(_, _, contents)| contents.size).sum()
     }
 
-    /// Each file once: part, entry, bytes.
+    /// Every file once, with the index of its part; further hard links are skipped.
     pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Entry, &Contents)> {
         let parts = self.parts.iter().enumerate();
         parts.flat_map(|(index, part)| {
@@ -150,15 +150,20 @@ impl Part {
             push(digest, path).number(u64::from(*is_mount_point));
         }
         digest.number(entries.len() as u64);
-        for Entry { path, dress, kind } in entries {
+        for Entry {
+            path,
+            metadata,
+            kind,
+        } in entries
+        {
             push(digest, path);
-            dress.digest(scope, digest);
+            metadata.digest(scope, digest);
             kind.digest(scope, digest);
         }
     }
 }
 
-impl Dress {
+impl Metadata {
     fn digest(&self, scope: Scope, digest: &mut Digest) {
         let Self {
             mode,
@@ -197,7 +202,7 @@ impl Kind {
             }) => {
                 digest.number(2).number(*size);
                 if scope == Scope::Everything {
-                    // How much the disk gave is the file system's affair.
+                    // Allocation depends on the file system, not on the data.
                     digest.number(*allocated);
                     digest.number(stored.map_or(0, |number| number + 1));
                 }

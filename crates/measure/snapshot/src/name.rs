@@ -1,7 +1,7 @@
-//! Names of files as text: what is UTF-8 stays readable, every other byte is `\xNN`.
+//! File names as text: valid UTF-8 stays readable, every other byte becomes `\xNN`.
 //!
-//! File names are bytes; a manifest and a message are text. Control characters are written
-//! as bytes too, so that a name can neither break a line nor steer a terminal.
+//! File names are bytes; manifests and messages are text. Control characters become `\xNN`, too,
+//! so that a name can neither break a line nor control a terminal.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ fn push_bytes(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The bytes that `text` stands for; `None` when [`escape`] cannot have written it.
+/// The inverse of [`escape`]; `None` if `escape` never produces `text`.
 pub(crate) fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -57,12 +57,12 @@ pub(crate) fn unescape(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A path for a message.
+/// The text form of a path, for messages and manifests.
 pub(crate) fn shown(path: &Path) -> String {
     escape(path.as_os_str().as_bytes())
 }
 
-/// The path that `text` stands for.
+/// The inverse of [`shown`]; `None` if `shown` never produces `text`.
 pub(crate) fn path(text: &str) -> Option<PathBuf> {
     unescape(text).map(|bytes| PathBuf::from(OsString::from_vec(bytes)))
 }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_escape_wrote_is_refused() {
+    fn invalid_escapes_are_refused() {
         for text in ["\\", "\\x", "\\x1", "\\xg0", "\\x+1", "\\n", "a\\é"] {
             assert_eq!(unescape(text), None, "{text}");
         }
@@ -96,7 +96,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_name_comes_back(bytes: Vec<u8>) {
+        fn unescape_is_the_inverse_of_escape(bytes: Vec<u8>) {
             proptest::prop_assert_eq!(unescape(&escape(&bytes)), Some(bytes));
         }
     }

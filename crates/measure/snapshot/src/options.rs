@@ -1,55 +1,51 @@
-//! How the operations go about it.
+//! Options of take, restore and verify.
 
 use std::num::NonZeroUsize;
 
 use crate::pool;
 use crate::running::Unseen;
 
-/// How thoroughly bytes are checked.
+/// How thoroughly the content of files is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Check {
-    /// `Quick` where files share extents with the snapshot, `Full` where they are copied.
+    /// `Quick` for files that share extents with the snapshot, `Full` for copied files.
     #[default]
     Auto,
-    /// Sizes, times, owners and modes; no bytes are read for the sake of a check.
+    /// Compares sizes, times, owners and modes, and reads no content.
     Quick,
-    /// Fingerprints of all bytes: of the snapshot before anything is touched, and of what was
-    /// written, read back.
+    /// Compares hashes: of the snapshot before any file is changed, and of the restored files,
+    /// which are read back.
     Full,
 }
 
-/// Whether files may share extents with the snapshot.
+/// Whether files share extents with the snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reflink {
-    /// Where the file system can.
+    /// Share extents if the file system supports it.
     #[default]
     Auto,
-    /// Never: the first write to a shared extent costs more than one to an own extent.
+    /// Copy all bytes, because the first write to a shared extent is slower than to a private one.
     Never,
 }
 
-/// What a take does about links that lead to files outside of its directories.
+/// Treatment of symbolic links to files outside of the directories of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LinkedFiles {
-    /// It refuses: a data file on another disk would be missing.
+    /// Refuse the take, because a data file on another disk would be missing.
     #[default]
     Refuse,
-    /// The files stay out of the snapshot: no run changes them.
+    /// Leave the files out. Right if no run changes them.
     Leave,
 }
 
-/// Choices of the caller; the default is right for a stopped server.
+/// Options of all operations; the default suits a stopped server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// How thoroughly a restore checks bytes.
     pub check: Check,
-    /// Whether extents are shared.
     pub reflink: Reflink,
-    /// Whether a take may leave files out to which links lead.
     pub linked_files: LinkedFiles,
-    /// What to do about processes that this user may not see.
     pub unseen: Unseen,
-    /// Threads that copy and hash; `None`: as many as CPUs, eight at most.
+    /// Threads that copy and hash; `None` means one per CPU, and at most eight.
     pub threads: Option<NonZeroUsize>,
 }
 

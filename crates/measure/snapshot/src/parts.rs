@@ -1,11 +1,11 @@
-//! The directories that a snapshot is made of: which may be named together, and which never.
+//! Checks the directories of a snapshot: none may belong to the system, and none may overlap.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::name::shown;
 
-/// The rest of the system lies here; a restore of what holds them would replace it.
+/// Directories of the system. A restore of one of them, or of a parent, would replace the system.
 const SYSTEM: [&str; 15] = [
     "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run",
     "/sbin", "/sys", "/tmp", "/usr",
@@ -18,70 +18,52 @@ const VARIABLE: [&str; 6] = [
     "/var/run",
     "/var/spool",
 ];
-/// Users of people begin here; those of servers have their data as home (RHEL's /var/lib/mysql).
+/// First UID of people. The home of a server's user may be its data directory (/var/lib/mysql on
+/// RHEL), so homes of smaller UIDs are allowed.
 const FIRST_PERSON: u32 = 1000;
 const NOBODY: u32 = 65534;
 
-/// Why directories cannot be a snapshot's.
+/// Directories that cannot be the parts of a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum PartError {
-    /// None was named.
-    #[error("no directory is named")]
+    #[error("no directory was named")]
     None,
-    /// It cannot be found.
     #[error("cannot use {}: {error}", shown(path))]
     Missing {
-        /// As it was named.
         path: PathBuf,
-        /// What the system said.
         #[source]
         error: io::Error,
     },
-    /// It is a file.
     #[error("{} is not a directory", shown(.0))]
     NoDirectory(PathBuf),
-    /// A restore would replace parts of the system, or all that a person has.
+    /// A restore would replace a directory of the system or the home of a person.
     #[error(
         "{} holds {}, which is not a server's data; name the data directory itself",
         shown(path),
         shown(holds)
     )]
     TooMuch {
-        /// The directory.
         path: PathBuf,
-        /// The system's or a person's directory that it is or holds.
+        /// The directory of the system or of a person; equal to `path` or below it.
         holds: PathBuf,
     },
-    /// It stands twice.
     #[error("{} is named twice", shown(.0))]
     Twice(PathBuf),
-    /// One lies in the other.
     #[error(
-        "{} lies in {}; name the outer directory only, it takes the inner one along",
+        "{} is inside {}; name only the outer directory, which includes the inner one",
         shown(inner),
         shown(outer)
     )]
-    Nested {
-        /// The inner one.
-        inner: PathBuf,
-        /// The outer one.
-        outer: PathBuf,
-    },
-    /// Snapshot and part lie in each other.
+    Nested { inner: PathBuf, outer: PathBuf },
     #[error(
-        "the snapshot {} and the directory {} lie in each other; put the snapshot elsewhere",
+        "the snapshot {} and the directory {} overlap; name another directory for the snapshot",
         shown(snapshot),
         shown(part)
     )]
-    Snapshot {
-        /// The snapshot's directory.
-        snapshot: PathBuf,
-        /// The part.
-        part: PathBuf,
-    },
+    Snapshot { snapshot: PathBuf, part: PathBuf },
 }
 
-/// The named directories without links, checked against each other and against `snapshot`, a
+/// Resolves the symbolic links of the named directories and checks the results. `snapshot` is a
 /// path without links that need not exist.
 pub(crate) fn resolve(named: &[PathBuf], snapshot: &Path) -> Result<Vec<PathBuf>, PartError> {
     let mut parts = Vec::new();
@@ -99,7 +81,7 @@ pub(crate) fn resolve(named: &[PathBuf], snapshot: &Path) -> Result<Vec<PathBuf>
     Ok(parts)
 }
 
-/// Checks paths without links.
+/// Checks resolved paths against the system's directories, each other and the snapshot.
 pub(crate) fn check(parts: &[PathBuf], snapshot: &Path) -> Result<(), PartError> {
     if parts.is_empty() {
         return Err(PartError::None);
@@ -136,18 +118,18 @@ fn check_pair(a: &Path, b: &Path) -> Result<(), PartError> {
     Ok(())
 }
 
-/// The directory of the system or of a person that `part` is or holds.
+/// The directory of the system or of a person that is equal to `part` or below it.
 fn kept_apart(part: &Path, homes: &[PathBuf]) -> Option<PathBuf> {
     let fixed = SYSTEM.iter().chain(&VARIABLE).map(PathBuf::from);
     let mut kept = fixed.chain(homes.iter().cloned());
-    // Kernel file systems hold no data at all.
+    // The kernel's file systems contain no data, at any depth.
     let kernel = ["/proc", "/sys"].iter().find(|root| part.starts_with(root));
     kernel
         .map(PathBuf::from)
         .or_else(|| kept.find(|kept| kept.starts_with(part)))
 }
 
-/// The homes of root and of people.
+/// The home directories of root and of people, from the content of `/etc/passwd`.
 fn homes(passwd: &str) -> Vec<PathBuf> {
     let home = |line: &str| {
         let fields: Vec<&str> = line.split(':').collect();
@@ -177,7 +159,7 @@ mod tests {
             (&["/data/mysql", "/data/mysql-2", "/ssd2/ts"][..], ""),
             (&["/var/lib/mysql"], ""),
             (&["/tmp/x/data"], ""),
-            (&[], "no directory is named"),
+            (&[], "no directory was named"),
             (
                 &["/"],
                 "/ holds /bin, which is not a server's data; name the data directory itself",
@@ -197,16 +179,17 @@ mod tests {
             (&["/d", "/d"], "/d is named twice"),
             (
                 &["/d/a", "/d"],
-                "/d/a lies in /d; name the outer directory only, it takes the inner one along",
+                "/d/a is inside /d; name only the outer directory, which includes the inner one",
             ),
             (
                 &["/bak"],
-                "the snapshot /bak/mysql and the directory /bak lie in each other; put the snapshot elsewhere",
+                "the snapshot /bak/mysql and the directory /bak overlap; name another directory \
+                 for the snapshot",
             ),
             (
                 &["/bak/mysql/files"],
-                "the snapshot /bak/mysql and the directory /bak/mysql/files lie in each other; put the snapshot \
-                 elsewhere",
+                "the snapshot /bak/mysql and the directory /bak/mysql/files overlap; name another \
+                 directory for the snapshot",
             ),
         ] {
             assert_eq!(refusal(parts), expected, "{parts:?}");
@@ -214,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn homes_of_people_are_kept_apart_and_those_of_servers_not() {
+    fn homes_of_people_are_refused_and_homes_of_servers_are_allowed() {
         let homes = homes(
             "root:x:0:0:root:/root:/bin/bash\nmysql:x:27:27::/var/lib/mysql:/sbin/nologin\n\
              ann:x:1000:1000::/people/ann:/bin/sh\nnobody:x:65534:65534::/data:/bin/false\nodd:x:1001:1001::/:/x\n",

@@ -1,23 +1,23 @@
-//! Several threads for a list of work; the first failure ends it.
+//! Runs a function on all items of a list, on several threads; the first error ends the work.
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-/// More threads than this help no disk that was measured.
-const MOST: usize = 8;
+/// Default limit. More threads did not speed up any disk that was measured.
+const MAX_THREADS: usize = 8;
 
-/// As many threads as CPUs, within reason.
+/// One thread per CPU, and at most [`MAX_THREADS`].
 pub(crate) fn default_threads() -> NonZeroUsize {
     let cpus = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    cpus.min(NonZeroUsize::new(MOST).unwrap_or(NonZeroUsize::MIN))
+    cpus.min(NonZeroUsize::new(MAX_THREADS).unwrap_or(NonZeroUsize::MIN))
 }
 
-/// Does `work` for each item, in order of their places but not one after the other.
+/// Calls `work` for each item. Threads take the items in order and work in parallel.
 ///
 /// # Errors
-/// One of the failures; items that were not begun by then are left out.
+/// Returns the first error that occurs; items that no thread has taken by then are skipped.
 pub(crate) fn each<T: Sync, E: Send>(
     threads: NonZeroUsize,
     items: &[T],
@@ -26,7 +26,7 @@ pub(crate) fn each<T: Sync, E: Send>(
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let failure = Mutex::new(None);
-    let labour = || {
+    let worker = || {
         while !failed.load(Relaxed) {
             let Some(item) = items.get(next.fetch_add(1, Relaxed)) else {
                 return;
@@ -39,11 +39,11 @@ pub(crate) fn each<T: Sync, E: Send>(
         }
     };
     thread::scope(|scope| {
-        // The calling thread works too.
+        // The calling thread is one of the workers.
         for _ in 1..threads.get().min(items.len()) {
-            scope.spawn(labour);
+            scope.spawn(worker);
         }
-        labour();
+        worker();
     });
     let failure = failure.into_inner();
     match failure.unwrap_or_else(|poison| poison.into_inner()) {
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_is_done_once_or_one_failure_ends_it() {
+    fn every_item_is_done_once_or_an_error_ends_the_work() {
         let threads = NonZeroUsize::new(3).unwrap();
         let items: Vec<u64> = (1..=100).collect();
         let sum = Mutex::new(0);

@@ -1,41 +1,40 @@
-//! How far an operation is, told while it works; the listener may end it.
+//! Progress reports of running operations. The listener can cancel the operation.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What is being done.
+/// A phase of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Reading what is in the directories, to find what differs.
+    /// Reads the directories to find differing pieces.
     Compare,
-    /// Reading what is in the snapshot.
+    /// Reads the snapshot's files to check their hashes.
     Check,
-    /// Copying bytes, or sharing extents.
+    /// Copies bytes or shares extents.
     Copy,
-    /// Reading back what was written.
+    /// Reads back the written files.
     ReadBack,
 }
 
-/// One report.
+/// The progress of one phase, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done.
     pub phase: Phase,
-    /// Bytes of it that are done.
+    /// Bytes of this phase that are done.
     pub done_bytes: u64,
-    /// Bytes of it in all.
+    /// Bytes of this phase in total.
     pub total_bytes: u64,
 }
 
-/// Called with each report, from several threads. `Break` ends the operation with an error; what it
-/// leaves behind is what a failure leaves behind.
+/// The listener, called from several threads. If it returns `Break`, the operation ends with an
+/// error and leaves the same state behind as any other failure.
 pub type Report<'a> = &'a (dyn Fn(Progress) -> ControlFlow<()> + Sync);
 
-/// The listener said `Break`.
+/// The listener returned `Break`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cancelled;
 
-/// The bytes of one phase.
+/// Counts the bytes of one phase and calls the listener.
 pub(crate) struct Meter<'a> {
     phase: Phase,
     total: u64,
@@ -54,7 +53,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Reports `bytes` more.
+    /// Adds `bytes` and reports the new sum.
     pub(crate) fn add(&self, bytes: u64) -> Result<(), Cancelled> {
         let done_bytes = self.done.fetch_add(bytes, Relaxed).saturating_add(bytes);
         let progress = Progress {

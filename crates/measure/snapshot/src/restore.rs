@@ -1,13 +1,13 @@
-//! Making directories what they were: check, mark, change what differs, check again, unmark.
+//! Restores directories from a snapshot: check, mark, change what differs, check again, unmark.
 //!
-//! Until everything that can be known beforehand has been checked, nothing is touched. From then
-//! on the parts are marked: whatever happens, they are either as the snapshot has them, or no
-//! server is started on them, and the same restore goes on where the first one ended.
+//! Everything that can be checked beforehand is checked before the first change. From then on the
+//! parts are marked. After an interruption they are therefore either complete or marked; no server
+//! is started on marked parts, and the same restore continues where the first one ended.
 
-mod carry;
+mod apply;
 mod owners;
 mod plan;
-mod proof;
+mod read_back;
 
 use std::path::PathBuf;
 
@@ -23,98 +23,98 @@ use crate::snapshot::Snapshot;
 use crate::tree::Tree;
 use plan::Plan;
 
-/// Why directories were not restored. The text says whether they were touched.
+/// A restore failed. Only [`RestoreError::Partial`] means that data were changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// The directories are no longer what a snapshot may hold.
     #[error(transparent)]
     Part(#[from] PartError),
-    /// A server is at work.
+    /// A process uses the directories.
     #[error(transparent)]
     InUse(#[from] InUse),
-    /// Another restore is at work, or one of another snapshot unfinished.
+    /// Another restore is running, or the restore of another snapshot is unfinished.
     #[error(transparent)]
     NotReady(#[from] NotReady),
-    /// A link or a file has taken the place of the directory, or of one above it.
-    #[error("{} is not a directory any more, or a link leads there; put the directory back", shown(.0))]
+    /// A link or a file has replaced the directory or one of its parents.
+    #[error(
+        "{} is no longer a directory, or its path leads through a symbolic link; put the \
+         directory back",
+        shown(.0)
+    )]
     Moved(PathBuf),
-    /// The disk that was mounted there is not.
-    #[error("a file system was mounted on {} when the snapshot was taken, and is not now; mount it", shown(.0))]
+    /// The directory was a mount point, and no file system is mounted there now.
+    #[error(
+        "a file system was mounted on {} when the snapshot was taken, but none is mounted now; \
+         mount it",
+        shown(.0)
+    )]
     NotMounted(PathBuf),
-    /// A file system is mounted inside.
-    #[error("a file system is mounted at {}, inside of what is to be replaced; unmount it", shown(.0))]
+    #[error("a file system is mounted at {}, inside a directory to restore; unmount it", shown(.0))]
     MountInside(PathBuf),
-    /// chattr's flags.
-    #[error("{} is immutable or append-only; see chattr(1)", shown(.0))]
+    /// A file has one of the flags of `chattr +i` and `chattr +a`.
+    #[error("{} is immutable or append-only; clear the flag with chattr(1)", shown(.0))]
     Immutable(PathBuf),
-    /// Somebody else's files.
+    /// A file belongs to another user, and this process is not root.
     #[error(
         "{} belongs to user {uid}; only root can give it back to that user",
         shown(path)
     )]
-    Owner {
-        /// The first such file.
-        path: PathBuf,
-        /// Its owner.
-        uid: u32,
-    },
-    /// Files of a group that only root can give them.
+    Owner { path: PathBuf, uid: u32 },
+    /// A file belongs to a group of which this user is not a member.
     #[error(
-        "{} belongs to group {gid}, of which this user is not a member; only root can give it back to that group",
+        "{} belongs to group {gid}, of which this user is not a member; only root can give it back \
+         to that group",
         shown(path)
     )]
-    Group {
-        /// The first such file.
-        path: PathBuf,
-        /// Its group.
-        gid: u32,
-    },
-    /// Too little space.
+    Group { path: PathBuf, gid: u32 },
     #[error(
-        "the file system of {} has {free} bytes free and the restore needs about {needed} more",
+        "the restore needs about {needed} bytes on the file system of {}, which has {free}, \
+         including the space of the files to be replaced",
         shown(path)
     )]
     Space {
-        /// The part.
+        /// A part on that file system.
         path: PathBuf,
-        /// Bytes that are free.
+        /// Free bytes plus the bytes of present files that the restore replaces.
         free: u64,
-        /// Bytes that it needs beyond what the present files take.
+        /// Bytes of all restored files on that file system.
         needed: u64,
     },
-    /// The snapshot's own copy is not what was put away.
-    #[error("the snapshot is damaged: {0}; take another one")]
-    Damaged(PathShown),
-    /// What was written does not read back.
+    /// A file of the snapshot does not match the manifest.
+    #[error("the snapshot is damaged: {0}; take a new snapshot")]
+    Damaged(DisplayPath),
+    /// The files read back after the restore do not match the manifest.
     #[error(
-        "the restored data are not those of the snapshot ({0}); is the disk failing? restore again"
+        "the restored data differ from the snapshot ({0}); the disk may be failing; restore again"
     )]
     Differs(Difference),
-    /// Somebody wrote there while it was compared.
-    #[error("{} changed while it was compared with the snapshot; stop what writes there, then restore again", shown(.0))]
+    /// Another process wrote to the directories during the comparison.
+    #[error(
+        "{} changed while it was compared with the snapshot; stop the program that writes there, \
+         then restore again",
+        shown(.0)
+    )]
     Changed(PathBuf),
-    /// The listener ended it.
+    /// The listener returned `Break`.
     #[error("interrupted")]
     Cancelled,
-    /// Whatever ended it, this restore or an earlier one has replaced a part of the data.
-    #[error("{why}; {}", journal::half_restored(dirs))]
-    Half {
-        /// The directories that are marked.
+    /// This restore or an earlier one failed after it had changed data.
+    #[error("{why}; {}", journal::partly_restored(dirs))]
+    Partial {
+        /// The directories that hold a mark of the restore.
         dirs: Vec<PathBuf>,
-        /// What ended it.
+        /// The error that ended this restore.
         #[source]
         why: Box<RestoreError>,
     },
-    /// A disk or the system failed.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
-/// A path in a message.
+/// A path that a message shows in the text form of `name.rs`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PathShown(pub PathBuf);
+pub struct DisplayPath(pub PathBuf);
 
-impl std::fmt::Display for PathShown {
+impl std::fmt::Display for DisplayPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&shown(&self.0))
     }
@@ -126,24 +126,22 @@ impl From<Cancelled> for RestoreError {
     }
 }
 
-/// What a restore did.
+/// Counts of a completed restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Restored {
     /// Bytes of all files of the snapshot.
     pub bytes: u64,
-    /// Bytes that were written.
     pub written_bytes: u64,
-    /// Bytes of files that share the snapshot's extents now.
+    /// Bytes of the files that now share extents with the snapshot.
     pub shared_bytes: u64,
-    /// Names that were removed because the snapshot does not have them, or has them otherwise.
+    /// Number of removed names: not in the snapshot, or of another file type there.
     pub removed: u64,
 }
 
-/// Makes the directories of `snapshot` what they were when it was taken.
+/// Gives the directories of `snapshot` the content and metadata that they had when it was taken.
 ///
-/// # Errors
-/// See [`RestoreError`]. When anything was changed, [`crate::check_ready`] fails until the same
-/// snapshot has been restored.
+/// After an error that left changes, [`crate::check_ready`] fails until the same snapshot has been
+/// restored.
 pub fn restore(
     snapshot: &Snapshot,
     options: &Options,
@@ -160,12 +158,12 @@ pub(crate) fn restore_on(
 ) -> Result<Restored, RestoreError> {
     attempt(disk, snapshot, options, report).map_err(|why| {
         let dirs = journal::unfinished(&snapshot.parts());
-        // One that is not ready says itself whose restore is at work or unfinished.
+        // The text of `NotReady` already names the unfinished restore.
         if dirs.is_empty() || matches!(why, RestoreError::NotReady(_)) {
             return why;
         }
         let why = Box::new(why);
-        RestoreError::Half { dirs, why }
+        RestoreError::Partial { dirs, why }
     })
 }
 
@@ -179,32 +177,33 @@ fn attempt(
     let id = snapshot.manifest().id();
     parts::check(&paths, snapshot.dir())?;
     for path in &paths {
-        journal::check_mine(path, &id)?;
+        journal::check_own_mark(path, &id)?;
     }
     running::check_not_running(&paths, options.unseen)?;
     let plan = Plan::new(disk, snapshot, options, report)?;
     let trees = open(disk, &plan, &id)?;
     let journal = Journal::begin(&trees, snapshot.dir(), &id)?;
-    if let Err(error) = is_still(&plan, &trees, &paths) {
-        // Nothing was replaced by us: what we marked is as ready as it was. Marks that cannot be
-        // removed are told beside the error.
+    if let Err(error) = check_unchanged(&plan, &trees, &paths) {
+        // This restore has changed nothing, so its marks are removed. A mark that cannot be
+        // removed turns the error into `Partial`.
         let _ = journal.withdraw(&trees);
         return Err(error);
     }
-    let done = carry::out(&plan, &trees, report)?;
+    let done = apply::apply(&plan, &trees, report)?;
     for tree in &trees {
         tree.flush()?;
     }
-    proof::of(&plan, &trees, report)?;
-    // A server that was started meanwhile has read what is not a state of its data.
+    read_back::check(&plan, &trees, report)?;
+    // A server that was started during the restore may have read a mixture of old and new files.
     running::check_not_running(&paths, options.unseen)?;
     journal.finish(&trees)?;
     Ok(done)
 }
 
-/// Whether the parts are what the plan was made of, and in nobody's use. Comparing takes hours: a
-/// server that was started meanwhile may be at work, or have changed what was found to be right.
-fn is_still(
+/// Checks that the parts are as the plan found them and that no process uses them. The comparison
+/// may take hours; a server that was started during this time may have changed files that were
+/// found to be equal.
+fn check_unchanged(
     plan: &Plan<'_, '_>,
     trees: &[Tree<'_>],
     paths: &[PathBuf],
@@ -213,7 +212,7 @@ fn is_still(
     plan.check_unchanged(trees)
 }
 
-/// Opens the parts; makes those that are missing.
+/// Opens the parts, and makes missing ones.
 fn open<'d>(
     disk: &'d Disk,
     plan: &Plan<'_, 'd>,

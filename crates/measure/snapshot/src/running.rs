@@ -1,8 +1,9 @@
-//! Whether a server is at work on directories: nothing is copied from under it, nothing replaced.
+//! Detects processes that use the directories of a snapshot, so that no file of a running server
+//! is copied or replaced.
 //!
-//! Evidence is looked for by what files *are* (device and inode), not by their names, so that a
-//! server in another container or chroot is found too: open files, mapped files, working
-//! directories (Redis keeps nothing open), record locks (InnoDB's) and PostgreSQL's pid file.
+//! Files are compared by device and inode and not by name, so that a server in another container
+//! or chroot is found, too. Evidence are open files, mapped files, working directories (Redis has
+//! no file open), record locks (InnoDB) and PostgreSQL's pid file.
 
 mod lock;
 mod process;
@@ -15,37 +16,35 @@ use std::path::{Path, PathBuf};
 use crate::disk::{Disk, Fault};
 use crate::name::{escape, shown};
 use crate::scan::{Found, scan};
-use crate::stat::{Identity, Sort, Stat};
+use crate::stat::{FileType, Identity, Stat};
 use crate::tree::{Access, Tree};
-use process::{Sight, Visible};
+use process::{Inspection, Visible};
 
-/// PostgreSQL's and openGauss's, in the data directory: the first line is the pid.
+/// The pid file of PostgreSQL and openGauss in the data directory; its first line is the pid.
 pub(crate) const PID_FILE: &str = "postmaster.pid";
 
-/// What to do about processes whose open files this user may not see.
+/// Treatment of processes whose open files this user has no permission to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unseen {
-    /// Refuse when one of them belongs to a user who owns something in the directories: a
-    /// server's files belong to the user as whom it runs. Those that started this process are no
-    /// suspects either, for a server does not.
+    /// Refuse if such a process runs as a user who owns a file in the directories, because a
+    /// server owns its files. Ancestors of this process are ignored; they are not servers.
     #[default]
     Refuse,
-    /// The caller answers for it that they are not at work there.
+    /// Ignore such processes. The caller knows that none of them uses the directories.
     Accept,
 }
 
-/// By what a process gave itself away.
+/// The way in which a process uses a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evidence {
-    /// An open descriptor.
+    /// The process has the file open (`/proc/PID/fd`).
     Open,
-    /// A mapping.
+    /// The process maps the file into memory (`/proc/PID/maps`).
     Mapped,
-    /// A working directory.
     WorkingDirectory,
-    /// A record lock.
+    /// A record lock (`man 2 fcntl_locking`).
     Locked,
-    /// A pid file that names it.
+    /// The pid file names the process.
     PidFile,
 }
 
@@ -61,67 +60,60 @@ impl fmt::Display for Evidence {
     }
 }
 
-/// Why directories may not be copied or replaced.
+/// The directories are in use, or may be in use.
 #[derive(Debug, thiserror::Error)]
 pub enum InUse {
-    /// A process is at work there.
     #[error("{process} (pid {pid}) {evidence} {}; stop it first", shown(path))]
     Process {
-        /// Its name.
+        /// Name of the process, as in `/proc/PID/comm`.
         process: String,
-        /// Its pid.
         pid: u32,
-        /// How it was found.
         evidence: Evidence,
-        /// What it uses.
         path: PathBuf,
     },
-    /// A lock is held by a process that cannot be named from here.
+    /// The holder of a record lock has no pid here.
     #[error(
-        "a process that cannot be seen from here (in another container, or on another host) has locked {}; \
-         stop it first", shown(.0)
+        "a process that is not visible here (in another container, or on another host) has locked \
+         {}; stop it first",
+        shown(.0)
     )]
     Locked(PathBuf),
-    /// Processes whose files cannot be seen could be at work there.
+    /// A process whose open files are not visible may use the directories.
     #[error(
-        "this user may not see what {process} (pid {pid}) has open, and it could be at work in {}; run as root, \
-         or, when you know that no server uses the directories, add --assume-stopped",
+        "this user has no permission to see the open files of {process} (pid {pid}), which may be \
+         using {}; run as root, or add --assume-stopped if you know that no server uses the \
+         directories",
         shown(dir)
     )]
     Unseen {
-        /// The name of one.
         process: String,
-        /// Its pid.
         pid: u32,
-        /// The first directory.
+        /// The first of the directories.
         dir: PathBuf,
     },
-    /// The kernel does not show other processes.
+    /// `/proc` is mounted with `hidepid`.
     #[error(
-        "/proc hides the processes of other users, and one could be at work in {}; run as root, or, when you know \
-         that no server uses the directories, add --assume-stopped", shown(.0)
+        "/proc hides the processes of other users, and one of them may be using {}; run as root, \
+         or add --assume-stopped if you know that no server uses the directories",
+        shown(.0)
     )]
     Hidden(PathBuf),
-    /// Something cannot be looked at.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
-/// What lies in the directories.
-struct Ground {
-    names: HashMap<Identity, PathBuf>,
+/// The files in the directories, and their owners.
+struct Inventory {
+    paths: HashMap<Identity, PathBuf>,
     owners: HashSet<u32>,
     dirs: Vec<PathBuf>,
 }
 
-/// Refuses when a process uses anything below `dirs`; directories that do not exist are unused.
-///
-/// # Errors
-/// The process, or why it cannot be told.
+/// Checks that no process uses a file below `dirs`. Directories that do not exist are skipped.
 pub fn check_not_running(dirs: &[PathBuf], unseen: Unseen) -> Result<(), InUse> {
     let disk = Disk::real();
-    let mut ground = Ground {
-        names: HashMap::new(),
+    let mut inventory = Inventory {
+        paths: HashMap::new(),
         owners: HashSet::new(),
         dirs: dirs.to_vec(),
     };
@@ -136,20 +128,20 @@ pub fn check_not_running(dirs: &[PathBuf], unseen: Unseen) -> Result<(), InUse> 
         let tree = Tree::open(&disk, &dir)?;
         let found = scan(&tree)?;
         for Found { path, stat, .. } in &found {
-            ground.owners.insert(stat.uid);
-            ground.names.insert(stat.identity, tree.whole(path));
+            inventory.owners.insert(stat.uid);
+            inventory.paths.insert(stat.identity, tree.full_path(path));
         }
         check_pid_file(&tree)?;
         check_locks(&tree, &found)?;
     }
-    check_processes(&ground, unseen)
+    check_processes(&inventory, unseen)
 }
 
 fn dir_of(dirs: &[PathBuf]) -> &Path {
     dirs.first().map_or(Path::new(""), PathBuf::as_path)
 }
 
-/// A pid file counts when its process may be a postmaster of this directory.
+/// Refuses if the pid file names a process that may be the postmaster of this directory.
 fn check_pid_file(tree: &Tree<'_>) -> Result<(), InUse> {
     let path = tree.path().join(PID_FILE);
     let Ok(text) = std::fs::read_to_string(&path) else {
@@ -161,8 +153,8 @@ fn check_pid_file(tree: &Tree<'_>) -> Result<(), InUse> {
         return Ok(());
     };
     match Stat::through_links(Path::new(&format!("/proc/{pid}/cwd"))) {
-        // It works elsewhere: the pid was given to somebody else since. A postmaster's working
-        // directory is its data directory; that is found below.
+        // A visible process. The working directory of a postmaster is its data directory, which
+        // `check_processes` finds; any other process has got the pid of an ended postmaster.
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(InUse::Process {
             process: process::name(pid),
@@ -175,13 +167,16 @@ fn check_pid_file(tree: &Tree<'_>) -> Result<(), InUse> {
 }
 
 fn check_locks(tree: &Tree<'_>, found: &[Found]) -> Result<(), InUse> {
-    for found in found.iter().filter(|found| found.stat.sort == Sort::File) {
-        // What this user may not even read, the copy complains about.
+    for found in found
+        .iter()
+        .filter(|found| found.stat.file_type == FileType::File)
+    {
+        // The copy reports files that this user may not read.
         let Ok(file) = tree.file(&found.path, Access::Read) else {
             continue;
         };
         let path = || file.path().to_owned();
-        match lock::holder(file.file()).map_err(Fault::at("ask for locks of", file.path()))? {
+        match lock::holder(file.file()).map_err(Fault::at("query the locks of", file.path()))? {
             None => {}
             Some(lock::Holder::Process(pid)) => {
                 return Err(InUse::Process {
@@ -191,73 +186,75 @@ fn check_locks(tree: &Tree<'_>, found: &[Found]) -> Result<(), InUse> {
                     path: path(),
                 });
             }
-            // An open file description's lock: whoever has it open is found below, or is far away.
-            Some(lock::Holder::Unknown) if has_it_open(found) => {}
+            // Perhaps the lock of an open file description. If a visible process has the file
+            // open, `check_processes` names that process.
+            Some(lock::Holder::Unknown) if is_open_here(found) => {}
             Some(lock::Holder::Unknown) => return Err(InUse::Locked(path())),
         }
     }
     Ok(())
 }
 
-/// Whether a process that can be seen has this file open.
-fn has_it_open(found: &Found) -> bool {
-    let ground = Ground {
-        names: HashMap::from([(found.stat.identity, found.path.clone())]),
+/// Whether a visible process uses this file.
+fn is_open_here(found: &Found) -> bool {
+    let inventory = Inventory {
+        paths: HashMap::from([(found.stat.identity, found.path.clone())]),
         owners: HashSet::new(),
         dirs: Vec::new(),
     };
-    check_processes(&ground, Unseen::Accept).is_err()
+    check_processes(&inventory, Unseen::Accept).is_err()
 }
 
-fn check_processes(ground: &Ground, unseen: Unseen) -> Result<(), InUse> {
-    let ourselves = std::process::id();
-    let ancestors = process::ancestors(ourselves);
+fn check_processes(inventory: &Inventory, unseen: Unseen) -> Result<(), InUse> {
+    let own_pid = std::process::id();
+    let ancestors = process::ancestors(own_pid);
     let visible = process::all().map_err(Fault::at("list", Path::new("/proc")))?;
     let Visible { pids, is_complete } = visible;
-    let refuses = unseen == Unseen::Refuse && !ground.names.is_empty();
+    let refuses = unseen == Unseen::Refuse && !inventory.paths.is_empty();
     if !is_complete && refuses {
-        return Err(InUse::Hidden(dir_of(&ground.dirs).to_owned()));
+        return Err(InUse::Hidden(dir_of(&inventory.dirs).to_owned()));
     }
-    for pid in pids.into_iter().filter(|pid| *pid != ourselves) {
+    for pid in pids.into_iter().filter(|pid| *pid != own_pid) {
         let use_of = |evidence, path: &PathBuf| InUse::Process {
             process: process::name(pid),
             pid,
             evidence,
             path: path.clone(),
         };
-        match process::look(pid, |identity| ground.names.contains_key(identity)) {
-            Sight::Uses(Evidence::WorkingDirectory, _) if ancestors.contains(&pid) => {}
-            Sight::Uses(evidence, identity) => {
-                if let Some(path) = ground.names.get(&identity) {
+        match process::inspect(pid, |identity| inventory.paths.contains_key(identity)) {
+            Inspection::Uses(Evidence::WorkingDirectory, _) if ancestors.contains(&pid) => {}
+            Inspection::Uses(evidence, identity) => {
+                if let Some(path) = inventory.paths.get(&identity) {
                     return Err(use_of(evidence, path));
                 }
             }
-            Sight::Barred(_) if ancestors.contains(&pid) => {}
-            Sight::Barred(uids)
-                if refuses && is_suspect(&uids, &ground.owners) && !process::ends_soon(pid) =>
+            Inspection::Denied(_) if ancestors.contains(&pid) => {}
+            Inspection::Denied(uids)
+                if refuses && is_suspect(&uids, &inventory.owners) && !process::ends_soon(pid) =>
             {
                 return Err(InUse::Unseen {
                     process: process::name(pid),
                     pid,
-                    dir: dir_of(&ground.dirs).to_owned(),
+                    dir: dir_of(&inventory.dirs).to_owned(),
                 });
             }
-            Sight::Barred(_) | Sight::Clear => {}
+            Inspection::Denied(_) | Inspection::Unused => {}
         }
     }
     Ok(())
 }
 
-/// Nothing is known of the users of a process without any.
+/// Whether a process may be a server of the directories. An empty list means unknown users.
 fn is_suspect(uids: &[u32], owners: &HashSet<u32>) -> bool {
     uids.is_empty() || uids.iter().any(|uid| owners.contains(uid))
 }
 
-/// The pid file of a server that did not end cleanly, as a note.
+/// The note about the pid file of a server that did not end cleanly.
 pub(crate) fn stale_pid_file(path: &Path) -> String {
     format!(
-        "{} is left out: its server did not end cleanly, and a later process may have its pid; the server will \
-         recover at each start after a restore, so better start and stop it once and take the snapshot again",
+        "{} is left out: its server did not end cleanly, and a later process may have its pid. The \
+         server will run recovery at each start after a restore; to avoid this, start and stop the \
+         server once and take the snapshot again",
         escape(path.as_os_str().as_encoded_bytes())
     )
 }

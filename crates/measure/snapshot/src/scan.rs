@@ -1,27 +1,27 @@
-//! Everything below a directory, without following links and without leaving its file system.
+//! Lists everything below a directory. Does not follow links and stays on one file system.
 
 use std::path::{Path, PathBuf};
 
 use crate::disk::Fault;
 use crate::journal;
-use crate::stat::{Sort, Stat};
+use crate::stat::{FileType, Stat};
 use crate::tree::Tree;
 
-/// What mkfs puts into the root of ext file systems; fsck's, not the server's.
+/// Directory of fsck in the root of an ext file system; it does not belong to the server.
 const LOST_FOUND: &str = "lost+found";
 
-/// A name below the root; the root itself has the empty path.
+/// A name that a scan found, with its metadata. The root has the empty path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
     pub(crate) stat: Stat,
-    /// Where it leads, for a link.
+    /// The target of a symbolic link.
     pub(crate) target: Option<PathBuf>,
 }
 
 impl Found {
-    /// Whether nobody has changed it between two looks. How much of the disk it takes, file systems
-    /// change by themselves.
+    /// Whether the file is unchanged since this scan. The allocated size is ignored, because file
+    /// systems change it on their own.
     pub(crate) fn is_same(&self, later: &Self) -> bool {
         let allocated = self.stat.allocated;
         let stat = Stat {
@@ -32,12 +32,12 @@ impl Found {
     }
 }
 
-/// Lists `tree`, folders before what they hold. Our own journal is left out, and what lies below
-/// a file system that is mounted inside: only its mount point is listed.
+/// Lists `tree`, each folder before its entries. Omits the mark of a restore. Of a file system
+/// mounted inside only the mount point is listed.
 pub(crate) fn scan(tree: &Tree<'_>) -> Result<Vec<Found>, Fault> {
     let mut all = Vec::new();
     let mut open = Vec::new();
-    let root = look(tree, Path::new(""))?;
+    let root = examine(tree, Path::new(""))?;
     let is_mounted = root.as_ref().is_some_and(|root| root.stat.is_mount_point);
     if root.is_some() {
         open.push(PathBuf::new());
@@ -49,11 +49,11 @@ pub(crate) fn scan(tree: &Tree<'_>) -> Result<Vec<Found>, Fault> {
             if at_root && (name == journal::NAME || is_mounted && name == LOST_FOUND) {
                 continue;
             }
-            // One that went away meanwhile is found to have changed by the caller.
-            let Some(found) = look(tree, &folder.join(name))? else {
+            // A name that was removed since `list` makes the caller's second scan differ.
+            let Some(found) = examine(tree, &folder.join(name))? else {
                 continue;
             };
-            if found.stat.sort == Sort::Directory && !found.stat.is_mount_point {
+            if found.stat.file_type == FileType::Directory && !found.stat.is_mount_point {
                 open.push(found.path.clone());
             }
             all.push(found);
@@ -63,13 +63,13 @@ pub(crate) fn scan(tree: &Tree<'_>) -> Result<Vec<Found>, Fault> {
     Ok(all)
 }
 
-fn look(tree: &Tree<'_>, path: &Path) -> Result<Option<Found>, Fault> {
+fn examine(tree: &Tree<'_>, path: &Path) -> Result<Option<Found>, Fault> {
     let Some(stat) = tree.stat(path)? else {
         return Ok(None);
     };
-    let target = match stat.sort {
-        Sort::Symlink => Some(tree.read_link(path)?),
-        Sort::Directory | Sort::File | Sort::Special(_) => None,
+    let target = match stat.file_type {
+        FileType::Symlink => Some(tree.read_link(path)?),
+        FileType::Directory | FileType::File | FileType::Special(_) => None,
     };
     Ok(Some(Found {
         path: path.to_owned(),
@@ -78,7 +78,7 @@ fn look(tree: &Tree<'_>, path: &Path) -> Result<Option<Found>, Fault> {
     }))
 }
 
-/// The first file system that is mounted inside, if any.
+/// The first mount point below the root.
 pub(crate) fn mounted_inside(found: &[Found]) -> Option<&Path> {
     let mut inside = found
         .iter()

@@ -1,4 +1,4 @@
-//! A finished snapshot on disk.
+//! Opens a finished snapshot and answers questions about it from its manifest.
 
 use std::fs;
 use std::io;
@@ -9,44 +9,38 @@ use crate::manifest::{Manifest, ManifestError};
 use crate::name::shown;
 use crate::store;
 
-/// A finished snapshot.
+/// A finished snapshot on disk.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     dir: PathBuf,
     manifest: Manifest,
 }
 
-/// Why there is no snapshot.
+/// A directory is not a usable snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Nothing is there, or something else.
-    #[error("{} is not a snapshot: there is no {} in it", shown(.0), store::MANIFEST)]
+    /// The directory has no manifest.
+    #[error("{} is not a snapshot: it has no {}", shown(.0), store::MANIFEST)]
     None(PathBuf),
-    /// `take` did not come to its end.
+    /// A take was interrupted.
     #[error(
-        "{} is what an interrupted `saiga snapshot take` left; take the snapshot again, into the same directory",
+        "{} is an incomplete snapshot: `saiga snapshot take` was interrupted; take the snapshot \
+         again, into the same directory",
         shown(.0)
     )]
     Unfinished(PathBuf),
-    /// The manifest cannot be used.
     #[error("the manifest of the snapshot {} cannot be used: {error}", shown(dir))]
     Manifest {
-        /// The snapshot.
         dir: PathBuf,
-        /// Why.
         #[source]
         error: ManifestError,
     },
-    /// It cannot be read.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
 impl Snapshot {
-    /// Opens the snapshot in `dir` and checks its manifest, not its files.
-    ///
-    /// # Errors
-    /// Why it is none that can be used.
+    /// Opens the snapshot in `dir` and checks its manifest, but not its files.
     pub fn open(dir: &Path) -> Result<Self, OpenError> {
         let dir = dir.canonicalize().map_err(Fault::at("open", dir))?;
         let path = dir.join(store::MANIFEST);
@@ -75,34 +69,34 @@ impl Snapshot {
         &self.manifest
     }
 
-    /// Where it lies.
+    /// The snapshot's own directory, absolute and without symbolic links.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The hash of the data, in hexadecimal form: equal data have equal fingerprints, whenever
-    /// they were put away and wherever their directories lie.
+    /// The hash of the data, in hexadecimal form. Equal data have equal fingerprints; the time of
+    /// the snapshot and the paths of the directories do not matter.
     pub fn fingerprint(&self) -> String {
         self.manifest.fingerprint().to_string()
     }
 
-    /// When it was taken, RFC 3339.
+    /// The time of the snapshot, as RFC 3339.
     pub fn taken(&self) -> &str {
         &self.manifest.taken
     }
 
-    /// The directories that it holds.
+    /// The directories of which this is a snapshot, by their original paths.
     pub fn parts(&self) -> Vec<PathBuf> {
         let parts = self.manifest.parts.iter();
         parts.map(|part| part.path.clone()).collect()
     }
 
-    /// What was left out, and why.
+    /// Files that the snapshot does not contain, each in a sentence with the reason.
     pub fn notes(&self) -> &[String] {
         &self.manifest.notes
     }
 
-    /// Files and bytes, holes included, of each directory.
+    /// Number of files and of bytes, including holes, for each directory of [`Self::parts`].
     pub fn sizes(&self) -> Vec<(u64, u64)> {
         let mut sizes = vec![(0, 0); self.manifest.parts.len()];
         for (part, _, contents) in self.manifest.files() {

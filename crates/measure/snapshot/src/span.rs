@@ -1,6 +1,6 @@
-//! Ranges of bytes, and the arithmetic of data and holes.
+//! Ranges of bytes with data, and the holes between them.
 
-/// Bytes `start..end` of a file; never empty.
+/// The bytes `start..end` of a file; never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: u64,
@@ -12,23 +12,22 @@ impl Span {
         self.end - self.start
     }
 
-    /// What both have.
-    fn meet(self, other: Self) -> Option<Self> {
+    fn intersection(self, other: Self) -> Option<Self> {
         let start = self.start.max(other.start);
         let end = self.end.min(other.end);
         (start < end).then_some(Self { start, end })
     }
 }
 
-/// The parts of `spans`, which are in order, that lie within `window`.
+/// The intersections of `spans`, which are sorted, with `window`.
 pub(crate) fn within(spans: &[Span], window: Span) -> impl Iterator<Item = Span> {
-    // A file of many extents is cut into many windows: those before are not looked at one by one.
+    // A file with many extents is read in many windows; a binary search keeps that fast.
     let first = spans.partition_point(|span| span.end <= window.start);
     let rest = spans.get(first..).unwrap_or(&[]);
-    rest.iter().map_while(move |span| span.meet(window))
+    rest.iter().map_while(move |span| span.intersection(window))
 }
 
-/// The holes between `data`, which is in order, of a file of `size` bytes.
+/// The holes of a file of `size` bytes: all bytes that are not in `data`, which is sorted.
 pub(crate) fn holes(data: &[Span], size: u64) -> Vec<Span> {
     let mut holes = Vec::new();
     let mut at = 0;
@@ -70,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_what_data_is_not() {
+    fn holes_are_the_complement_of_data() {
         for (data, size, expected) in [
             (vec![], 0, vec![]),
             (vec![], 5, vec![span(0, 5)]),

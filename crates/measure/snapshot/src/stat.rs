@@ -1,15 +1,17 @@
-//! What the kernel knows of one file, without its bytes.
+//! Metadata of a file from statx(2).
 
 use std::io;
 use std::path::Path;
 
 use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, FileType, Statx, StatxAttributes, StatxFlags, StatxTimestamp};
+use rustix::fs::{
+    AtFlags, FileType as RawType, Statx, StatxAttributes, StatxFlags, StatxTimestamp,
+};
 
-/// The bits of a mode that chmod sets.
+/// The bits of a mode that chmod(2) sets.
 const PERMISSIONS: u16 = 0o7777;
 
-/// Which file, whatever its name: device and inode.
+/// Device and inode, which identify a file independently of its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Identity {
     pub(crate) major: u32,
@@ -17,56 +19,55 @@ pub(crate) struct Identity {
     pub(crate) inode: u64,
 }
 
-/// A point in time as file systems keep it.
+/// A time stamp of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Time {
     pub(crate) seconds: i64,
     pub(crate) nanos: u32,
 }
 
-/// Kinds of files.
+/// File type; a snapshot stores only the first three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum FileType {
     Directory,
     File,
     Symlink,
-    /// FIFO, socket or device: nothing that a snapshot holds.
+    /// A FIFO, a socket or a device, with its name for messages.
     Special(&'static str),
 }
 
-/// One look at a file.
+/// The metadata of a file at one point in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) identity: Identity,
-    pub(crate) sort: Sort,
+    pub(crate) file_type: FileType,
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) links: u32,
     pub(crate) size: u64,
-    /// Bytes that it takes on the disk.
+    /// Bytes that the file occupies on the disk.
     pub(crate) allocated: u64,
     pub(crate) mtime: Time,
     pub(crate) ctime: Time,
-    /// A file system is mounted here.
     pub(crate) is_mount_point: bool,
-    /// chattr's `+i` or `+a`: nobody can change it.
+    /// Whether the file has the flag of `chattr +i` or `chattr +a`.
     pub(crate) is_immutable: bool,
 }
 
 impl Stat {
-    /// Looks at `path` below `dir`, at the link itself when it is one.
+    /// Reads the metadata of `path` below `dir`; does not follow a symbolic link.
     pub(crate) fn of(dir: impl AsFd, path: &Path) -> io::Result<Self> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
         Self::read(dir, path, flags)
     }
 
-    /// Looks at an open file.
+    /// Reads the metadata of an open file.
     pub(crate) fn of_open(file: impl AsFd) -> io::Result<Self> {
         Self::read(file, Path::new(""), AtFlags::EMPTY_PATH)
     }
 
-    /// Looks at `path`, or where it leads.
+    /// Reads the metadata of `path`; follows symbolic links.
     pub(crate) fn through_links(path: &Path) -> io::Result<Self> {
         Self::read(rustix::fs::CWD, path, AtFlags::empty())
     }
@@ -80,7 +81,7 @@ impl Stat {
                 minor: x.stx_dev_minor,
                 inode: x.stx_ino,
             },
-            sort: sort(x.stx_mode),
+            file_type: file_type(x.stx_mode),
             mode: u32::from(x.stx_mode & PERMISSIONS),
             uid: x.stx_uid,
             gid: x.stx_gid,
@@ -96,15 +97,15 @@ impl Stat {
     }
 }
 
-fn sort(mode: u16) -> Sort {
-    match FileType::from_raw_mode(u32::from(mode)) {
-        FileType::Directory => Sort::Directory,
-        FileType::RegularFile => Sort::File,
-        FileType::Symlink => Sort::Symlink,
-        FileType::Fifo => Sort::Special("FIFO"),
-        FileType::Socket => Sort::Special("socket"),
-        FileType::CharacterDevice | FileType::BlockDevice => Sort::Special("device"),
-        FileType::Unknown => Sort::Special("file of unknown kind"),
+fn file_type(mode: u16) -> FileType {
+    match RawType::from_raw_mode(u32::from(mode)) {
+        RawType::Directory => FileType::Directory,
+        RawType::RegularFile => FileType::File,
+        RawType::Symlink => FileType::Symlink,
+        RawType::Fifo => FileType::Special("FIFO"),
+        RawType::Socket => FileType::Special("socket"),
+        RawType::CharacterDevice | RawType::BlockDevice => FileType::Special("device"),
+        RawType::Unknown => FileType::Special("file of unknown kind"),
     }
 }
 

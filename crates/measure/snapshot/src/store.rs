@@ -1,8 +1,9 @@
-//! The directory of a snapshot: `manifest.json`, and the files' bytes under numbers in `files`.
+//! The directory of a snapshot: `manifest.json`, and the content of files in `files`.
 //!
-//! Numbers and not names: so a snapshot has no odd names, no links and no attributes, and lies on
-//! any file system. While it is being taken there is a file `unfinished`; the manifest appears
-//! last, under its name, after everything else is on the disk. Without it there is no snapshot.
+//! The files in `files` have numbers as names, so that a snapshot needs no unusual names, links or
+//! attributes and can be on any file system. A file `unfinished` exists while the snapshot is
+//! being taken. The manifest gets its name last, when everything else is on the disk; a directory
+//! without a manifest is not a snapshot.
 
 use std::fs;
 use std::io;
@@ -16,37 +17,34 @@ use crate::handle::Handle;
 use crate::name::shown;
 use crate::tree::{Access, Tree};
 
-/// What a snapshot says that it holds.
+/// Name of the manifest in a snapshot.
 pub(crate) const MANIFEST: &str = "manifest.json";
 const FRESH_MANIFEST: &str = "manifest.json.new";
 const UNFINISHED: &str = "unfinished";
 const FILES: &str = "files";
 
-/// Why a snapshot cannot be put into a directory.
+/// A directory cannot be used for a new snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is one already.
     #[error("{} is a snapshot already; name another directory", shown(.0))]
     Exists(PathBuf),
-    /// Something else is there.
     #[error("{} is not empty; name a directory that does not exist yet", shown(.0))]
     NotEmpty(PathBuf),
-    /// Another process is filling it.
-    #[error("another process takes a snapshot into {}", shown(.0))]
-    AtWork(PathBuf),
-    /// It cannot be made or read.
+    /// Another process holds the lock on the directory.
+    #[error("another process is taking a snapshot into {}; wait until it ends", shown(.0))]
+    InProgress(PathBuf),
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
-/// A snapshot in the making.
+/// The directory of a snapshot that is being taken.
 pub(crate) struct Store<'d> {
     tree: Tree<'d>,
-    /// Locked while it is open, which is as long as this.
+    /// The file `unfinished`, open and locked.
     _mark: Handle<'d>,
 }
 
-/// The absolute path of `dir` without links; its last name need not exist.
+/// The absolute path of `dir` without symbolic links; its last component need not exist.
 pub(crate) fn resolve(dir: &Path) -> Result<PathBuf, Fault> {
     match dir.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -59,18 +57,19 @@ pub(crate) fn resolve(dir: &Path) -> Result<PathBuf, Fault> {
     Ok(real.join(name.unwrap_or_default()))
 }
 
-/// The file that holds the bytes with this number.
+/// Path of the file with this number, relative to the snapshot.
 pub(crate) fn file_name(number: u64) -> PathBuf {
     Path::new(FILES).join(format!("{number:07}"))
 }
 
-/// Whether an interrupted take left `dir`.
+/// Whether `dir` was left behind by an interrupted take.
 pub(crate) fn is_unfinished(dir: &Path) -> bool {
     dir.join(UNFINISHED).exists()
 }
 
 impl<'d> Store<'d> {
-    /// Makes the directory `path`, or takes an empty one, or one that an interrupted take left.
+    /// Makes the directory `path` and locks it. An existing directory must be empty or left behind
+    /// by an interrupted take, whose files are removed.
     pub(crate) fn create(disk: &'d Disk, path: &Path) -> Result<Self, StoreError> {
         let parent = Tree::open(disk, path.parent().unwrap_or(Path::new("/")))?;
         let name = Path::new(path.file_name().unwrap_or_default());
@@ -82,29 +81,29 @@ impl<'d> Store<'d> {
         if names.iter().any(|name| name == MANIFEST) {
             return Err(StoreError::Exists(path.to_owned()));
         }
-        let is_ours = |name: &_| {
+        let is_known = |name: &_| {
             [UNFINISHED, FILES, FRESH_MANIFEST]
                 .iter()
                 .any(|own| name == own)
         };
         let was_begun = names.iter().any(|name| name == UNFINISHED);
-        let is_free = names.is_empty() || was_begun && names.iter().all(is_ours);
+        let is_free = names.is_empty() || was_begun && names.iter().all(is_known);
         if !is_free {
             return Err(StoreError::NotEmpty(path.to_owned()));
         }
         let mark = tree.file(Path::new(UNFINISHED), Access::Write)?;
         match rustix::fs::flock(mark.file(), FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => return Err(StoreError::AtWork(path.to_owned())),
+            Err(Errno::WOULDBLOCK) => return Err(StoreError::InProgress(path.to_owned())),
             locked => locked.map_err(Fault::at("lock", mark.path()))?,
         }
         let store = Self { tree, _mark: mark };
         store.empty()?;
-        store.close_to_others()?;
+        store.restrict_access()?;
         store.tree.make_folder(Path::new(FILES))?;
         Ok(store)
     }
 
-    /// Removes what an interrupted take left, all but the mark.
+    /// Removes all files of an incomplete snapshot except the mark.
     fn empty(&self) -> Result<(), Fault> {
         let files = Path::new(FILES);
         if self.tree.stat(files)?.is_some() {
@@ -120,23 +119,23 @@ impl<'d> Store<'d> {
         Ok(())
     }
 
-    /// The data of a database are not for everybody: 0700, also for a directory that was there.
-    fn close_to_others(&self) -> Result<(), Fault> {
+    /// Sets the mode 0700, also of an existing directory, because a database may contain secrets.
+    fn restrict_access(&self) -> Result<(), Fault> {
         let root = self.tree.folder_handle(Path::new(""))?;
         let attributes = root.attributes()?;
-        root.dress(None, 0o700, &attributes)
+        root.set_metadata(None, 0o700, &attributes)
     }
 
     pub(crate) fn tree(&self) -> &Tree<'d> {
         &self.tree
     }
 
-    /// The file for the bytes with this number.
+    /// Opens or makes the file with this number.
     pub(crate) fn file(&self, number: u64) -> Result<Handle<'d>, Fault> {
         self.tree.file(&file_name(number), Access::Write)
     }
 
-    /// Makes it a snapshot: everything to the disk, then the manifest under its name.
+    /// Completes the snapshot: flushes all files, then gives the manifest its name.
     pub(crate) fn finish(&self, manifest: &[u8]) -> Result<(), Fault> {
         let (fresh, name) = (Path::new(FRESH_MANIFEST), Path::new(MANIFEST));
         let root = Path::new("");
@@ -147,15 +146,16 @@ impl<'d> Store<'d> {
         self.tree.flush()?;
         self.tree.rename(fresh, name)?;
         self.tree.folder_handle(root)?.flush()?;
-        // From here on it is a snapshot, whether the mark goes or stays.
+        // The snapshot is complete; a remaining mark does not matter.
         let _ = self.tree.remove(Path::new(UNFINISHED));
         Ok(())
     }
 
-    /// Removes all of it as far as it can be; a rest is marked as unfinished.
+    /// Removes the incomplete snapshot. If that fails, the remaining directory keeps its mark.
     pub(crate) fn discard(self) {
         let Self { tree, _mark } = &self;
-        // The error that led here is the one to tell. A manifest goes before what it names.
+        // Errors are ignored, because the caller reports the first error. The manifest is removed
+        // first, so that a remaining directory is not a snapshot.
         let manifest = Path::new(MANIFEST);
         match tree.stat(manifest) {
             Ok(None) => {}

@@ -1,4 +1,5 @@
-//! Taking a snapshot: look, copy, look again, and only then call it one.
+//! Takes a snapshot: scans the parts, copies them, scans again, and writes the manifest only if
+//! nothing has changed.
 
 mod copy;
 mod survey;
@@ -8,7 +9,7 @@ use std::time::SystemTime;
 
 use crate::disk::{Disk, Fault};
 use crate::journal::{self, NotReady};
-use crate::links::{self, Stray};
+use crate::links::{self, ExternalLink};
 use crate::manifest::Manifest;
 use crate::name::shown;
 use crate::options::Options;
@@ -19,60 +20,61 @@ use crate::snapshot::Snapshot;
 use crate::store::{self, Store, StoreError};
 use survey::Survey;
 
-/// Why no snapshot was taken; nothing is left that could be taken for one.
+/// No snapshot was taken. No directory is left that could be mistaken for a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
-    /// The directories cannot be a snapshot's.
     #[error(transparent)]
     Part(#[from] PartError),
-    /// The snapshot has no place.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A server is at work.
+    /// A process uses the directories.
     #[error(transparent)]
     InUse(#[from] InUse),
-    /// A restore is not finished.
+    /// A restore into the directories is running or unfinished.
     #[error(transparent)]
     NotReady(#[from] NotReady),
-    /// Links lead to directories that are not named.
+    /// Symbolic links lead to directories that were not named.
     #[error(
-        "data outside of the named directories would be missing: {}; name them as well: {}", links::list(.0),
-        links::targets(.0)
+        "the snapshot would lack data outside of the named directories: {}; name these \
+         directories, too: {}",
+        links::list(.0), links::targets(.0)
     )]
-    Strays(Vec<Stray>),
-    /// Links lead to files that are not in the directories.
+    LinkedDirectories(Vec<ExternalLink>),
+    /// Symbolic links lead to files outside of the directories.
     #[error(
-        "files outside of the named directories would be missing: {}; move them into one of the directories, or \
-         name as well the directories that hold them; if they are no data (certificates, for example), \
-         --leave-linked-files leaves them out", links::list(.0)
+        "the snapshot would lack files outside of the named directories: {}; move the files into \
+         one of the directories, or name the directories that contain them, too; if the files are \
+         not data (certificates, for example), add --leave-linked-files",
+        links::list(.0)
     )]
-    LinkedFiles(Vec<Stray>),
-    /// A file system is mounted inside a part.
+    LinkedFiles(Vec<ExternalLink>),
     #[error(
-        "a file system is mounted at {}; a restore could not replace it: move it out of the directory, lead a link \
-         to it, and name it as well", shown(.0)
+        "a file system is mounted at {}, inside a named directory, and a restore could not replace \
+         it; mount it outside of the directory, put a symbolic link in its place, and name the new \
+         mount point, too",
+        shown(.0)
     )]
     MountInside(PathBuf),
-    /// Too little space.
     #[error(
-        "{} has {free} bytes free and the snapshot needs about {needed}",
+        "the snapshot needs about {needed} bytes, but the file system of {} has {free} bytes free",
         shown(path)
     )]
     Space {
-        /// The snapshot's directory.
         path: PathBuf,
-        /// Bytes that are free.
         free: u64,
-        /// Bytes that the files take.
+        /// Bytes of all files that have to be copied.
         needed: u64,
     },
-    /// Somebody writes there.
-    #[error("{} changed while it was copied; stop what writes there, then take the snapshot again", shown(.0))]
+    /// Another process wrote to the directories during the copy.
+    #[error(
+        "{} changed while it was copied; stop the program that writes there, then take the \
+         snapshot again",
+        shown(.0)
+    )]
     Changed(PathBuf),
-    /// The listener ended it.
-    #[error("interrupted; there is no snapshot")]
+    /// The listener returned `Break`.
+    #[error("interrupted; no snapshot was taken")]
     Cancelled,
-    /// A disk or the system failed.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
@@ -83,11 +85,9 @@ impl From<Cancelled> for TakeError {
     }
 }
 
-/// Takes a snapshot of the directories `parts` into the directory `to`, which does not exist yet,
-/// is empty, or was left by an interrupted take.
-///
-/// # Errors
-/// See [`TakeError`]. `to` is then gone, or marked as unfinished.
+/// Takes a snapshot of the directories `parts` into the directory `to`, which must be missing,
+/// empty, or left behind by an interrupted take. After an error `to` does not exist, or is marked
+/// as unfinished.
 pub fn take(
     parts: &[PathBuf],
     to: &Path,
@@ -119,7 +119,7 @@ pub(crate) fn take_on(
     }
 }
 
-/// Copies what was surveyed.
+/// Copies all files of the survey and writes the manifest.
 fn fill(
     survey: &Survey<'_>,
     parts: &[PathBuf],
@@ -129,7 +129,7 @@ fn fill(
 ) -> Result<Manifest, TakeError> {
     let contents = copy::all(survey, store, options, report)?;
     survey.check_unchanged()?;
-    // Whoever began meanwhile and has not written yet will.
+    // A server that was started during the copy may write at any moment.
     running::check_not_running(parts, options.unseen)?;
     let now = humantime::format_rfc3339_seconds(SystemTime::now());
     let manifest = survey.manifest(now.to_string(), contents)?;

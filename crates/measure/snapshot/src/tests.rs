@@ -1,10 +1,10 @@
-//! Trees of every kind, put away, damaged and brought back, on disks that fail and with deaths.
+//! Tests of take, restore and verify: round trips, refusals, failing disks and killed processes.
 
-mod company;
 mod faults;
-mod forest;
+mod fixture;
 mod kills;
 mod oracle;
 mod random;
 mod refusals;
 mod round_trip;
+mod test_lock;

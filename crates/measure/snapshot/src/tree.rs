@@ -1,9 +1,9 @@
-//! A directory from which no operation leads out.
+//! A directory whose operations cannot reach files outside of it.
 //!
-//! Paths are relative to the directory. The folder that holds a name is opened by openat2 with
-//! RESOLVE_BENEATH, NO_SYMLINKS and NO_XDEV (Linux 5.6): neither `..`, nor a link, nor a file
-//! system mounted inside can turn an operation to another place, also when somebody changes the
-//! tree meanwhile.
+//! Paths are relative to the directory. The folder that contains a name is opened by openat2 with
+//! RESOLVE_BENEATH, NO_SYMLINKS and NO_XDEV (Linux 5.6). Therefore neither `..`, nor a symbolic
+//! link, nor a file system mounted inside can redirect an operation, even if another process
+//! changes the tree at the same time.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -34,7 +34,7 @@ const INSIDE: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_MAGICLINKS)
     .union(ResolveFlags::NO_XDEV);
 
-/// An open directory, and the gate for what is done in it.
+/// An open directory whose operations pass the gate of its [`Disk`].
 #[derive(Debug)]
 pub(crate) struct Tree<'d> {
     disk: &'d Disk,
@@ -42,12 +42,11 @@ pub(crate) struct Tree<'d> {
     path: PathBuf,
 }
 
-/// What else a [`Tree::file`] is opened for.
+/// Access mode of [`Tree::file`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Reading.
     Read,
-    /// Reading and writing; it is made when it is not there.
+    /// Reading and writing; a missing file is created.
     Write,
 }
 
@@ -55,19 +54,18 @@ impl<'d> Tree<'d> {
     /// Opens the directory `path`, whose last component is not a link.
     pub(crate) fn open(disk: &'d Disk, path: &Path) -> Result<Self, Fault> {
         let open = || rustix::fs::open(path, FOLDER, Mode::empty());
-        let root = disk.pass(Op::Look, open);
+        let root = disk.pass(Op::Inspect, open);
         let root = root.map_err(Fault::at("open", path))?;
         let path = path.to_owned();
         Ok(Self { disk, root, path })
     }
 
-    /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The whole path of `inner`.
-    pub(crate) fn whole(&self, inner: &Path) -> PathBuf {
+    /// The full path of `inner`.
+    pub(crate) fn full_path(&self, inner: &Path) -> PathBuf {
         if inner.as_os_str().is_empty() {
             self.path.clone()
         } else {
@@ -75,7 +73,7 @@ impl<'d> Tree<'d> {
         }
     }
 
-    /// Does `work` with the folder that holds `inner`, and its name there.
+    /// Calls `work` with the open folder that contains `inner`, and with its name there.
     fn at<T, E: Into<io::Error>>(
         &self,
         op: Op,
@@ -85,14 +83,14 @@ impl<'d> Tree<'d> {
     ) -> Result<T, Fault> {
         let attempt = || {
             let parent = self.folder(inner.parent().unwrap_or(Path::new("")))?;
-            let name = only_name(inner)?;
+            let name = last_name(inner)?;
             work(parent.as_ref().unwrap_or(&self.root), name).map_err(Into::into)
         };
         let done = self.disk.pass(op, attempt);
-        done.map_err(Fault::at(doing, &self.whole(inner)))
+        done.map_err(Fault::at(doing, &self.full_path(inner)))
     }
 
-    /// The open folder `inner`; `None` is the root.
+    /// Opens the folder `inner`; `None` stands for the root.
     fn folder(&self, inner: &Path) -> io::Result<Option<OwnedFd>> {
         if inner.as_os_str().is_empty() {
             return Ok(None);
@@ -101,13 +99,13 @@ impl<'d> Tree<'d> {
         Ok(Some(folder))
     }
 
-    /// Looks at `inner`; `None` when it is not there.
+    /// Metadata of `inner`; `None` if it does not exist.
     pub(crate) fn stat(&self, inner: &Path) -> Result<Option<Stat>, Fault> {
         if inner.as_os_str().is_empty() {
-            let stat = self.disk.pass(Op::Look, || Stat::of_open(&self.root));
-            return stat.map(Some).map_err(Fault::at("look at", &self.path));
+            let stat = self.disk.pass(Op::Inspect, || Stat::of_open(&self.root));
+            return stat.map(Some).map_err(Fault::at("stat", &self.path));
         }
-        self.at(Op::Look, "look at", inner, |dir, name| {
+        self.at(Op::Inspect, "stat", inner, |dir, name| {
             match Stat::of(dir, Path::new(name)) {
                 Ok(stat) => Ok(Some(stat)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -116,7 +114,7 @@ impl<'d> Tree<'d> {
         })
     }
 
-    /// The names in the folder `inner`, in no order.
+    /// The names in the folder `inner`, unsorted.
     pub(crate) fn list(&self, inner: &Path) -> Result<Vec<OsString>, Fault> {
         let read = || -> io::Result<Vec<OsString>> {
             let folder = self.folder(inner)?;
@@ -130,31 +128,31 @@ impl<'d> Tree<'d> {
             }
             Ok(names)
         };
-        let names = self.disk.pass(Op::Look, read);
-        names.map_err(Fault::at("list", &self.whole(inner)))
+        let names = self.disk.pass(Op::Inspect, read);
+        names.map_err(Fault::at("list", &self.full_path(inner)))
     }
 
-    /// Opens the regular file `inner`.
+    /// Opens the regular file `inner`; fails for any other file type.
     pub(crate) fn file(&self, inner: &Path, access: Access) -> Result<Handle<'d>, Fault> {
         let (op, doing, flags) = match access {
-            Access::Read => (Op::Look, "open", FILE | OFlags::RDONLY),
+            Access::Read => (Op::Inspect, "open", FILE | OFlags::RDONLY),
             Access::Write => (Op::Make, "write", FILE | OFlags::RDWR | OFlags::CREATE),
         };
         let own = Mode::RUSR | Mode::WUSR;
         let file = self.at(op, doing, inner, |dir, name| -> io::Result<File> {
             let file = rustix::fs::openat(dir, name, flags, own)?;
-            // A FIFO or a device may have taken its place.
-            let sort = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
-            if sort == FileType::RegularFile {
+            // A FIFO or a device may have replaced the file.
+            let file_type = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+            if file_type == FileType::RegularFile {
                 Ok(File::from(file))
             } else {
                 Err(Errno::INVAL.into())
             }
         })?;
-        Ok(Handle::new(self.disk, file, self.whole(inner)))
+        Ok(Handle::new(self.disk, file, self.full_path(inner)))
     }
 
-    /// Opens the folder `inner`, for its attributes.
+    /// Opens the folder `inner` for reading or changing its metadata.
     pub(crate) fn folder_handle(&self, inner: &Path) -> Result<Handle<'d>, Fault> {
         let open = || -> io::Result<File> {
             let folder = match self.folder(inner)? {
@@ -163,34 +161,34 @@ impl<'d> Tree<'d> {
             };
             Ok(File::from(folder))
         };
-        let file = self.disk.pass(Op::Look, open);
-        let file = file.map_err(Fault::at("open", &self.whole(inner)))?;
-        Ok(Handle::new(self.disk, file, self.whole(inner)))
+        let file = self.disk.pass(Op::Inspect, open);
+        let file = file.map_err(Fault::at("open", &self.full_path(inner)))?;
+        Ok(Handle::new(self.disk, file, self.full_path(inner)))
     }
 
-    /// Where the link `inner` says that it leads.
+    /// The target of the symbolic link `inner`, not resolved.
     pub(crate) fn read_link(&self, inner: &Path) -> Result<PathBuf, Fault> {
         let read = |dir: &OwnedFd, name: &OsStr| rustix::fs::readlinkat(dir, name, Vec::new());
-        let target = self.at(Op::Look, "read the link", inner, read)?;
+        let target = self.at(Op::Inspect, "read the link", inner, read)?;
         Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
     }
 
-    /// Makes the folder `inner`, open to its owner only.
+    /// Makes the folder `inner` with the mode 0700.
     pub(crate) fn make_folder(&self, inner: &Path) -> Result<(), Fault> {
         self.at(Op::Make, "make the folder", inner, |dir, name| {
             rustix::fs::mkdirat(dir, name, Mode::RWXU)
         })
     }
 
-    /// Makes the link `inner`.
+    /// Makes the symbolic link `inner`.
     pub(crate) fn make_link(&self, inner: &Path, target: &Path) -> Result<(), Fault> {
         self.at(Op::Make, "make the link", inner, |dir, name| {
             rustix::fs::symlinkat(target, dir, name)
         })
     }
 
-    /// Gives the file `other_inner` of `other` the further name `inner` here.
-    pub(crate) fn make_name(
+    /// Makes the hard link `inner` to the file `other_inner` of `other`.
+    pub(crate) fn make_hard_link(
         &self,
         inner: &Path,
         other: &Tree<'_>,
@@ -204,40 +202,40 @@ impl<'d> Tree<'d> {
                 let parent = other_inner.parent().unwrap_or(Path::new(""));
                 let from = other.folder(parent)?;
                 let from = from.as_ref().unwrap_or(&other.root);
-                let old = only_name(other_inner)?;
+                let old = last_name(other_inner)?;
                 Ok(rustix::fs::linkat(from, old, dir, name, AtFlags::empty())?)
             },
         )
     }
 
-    /// Gives `from` the name `to`, which may exist, in the same folder: both or none.
+    /// Atomically renames `from` to `to`, in the same folder; replaces an existing file.
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), Fault> {
         self.at(
             Op::Make,
             "rename",
             to,
             |dir, name| -> Result<(), io::Error> {
-                Ok(rustix::fs::renameat(dir, only_name(from)?, dir, name)?)
+                Ok(rustix::fs::renameat(dir, last_name(from)?, dir, name)?)
             },
         )
     }
 
-    /// Removes a name unless it is that of a folder.
+    /// Removes a name; fails for a folder.
     pub(crate) fn remove(&self, inner: &Path) -> Result<(), Fault> {
         self.at(Op::Remove, "remove", inner, |dir, name| {
             rustix::fs::unlinkat(dir, name, AtFlags::empty())
         })
     }
 
-    /// Removes an empty folder.
+    /// Removes a folder, which must be empty.
     pub(crate) fn remove_folder(&self, inner: &Path) -> Result<(), Fault> {
         self.at(Op::Remove, "remove the folder", inner, |dir, name| {
             rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)
         })
     }
 
-    /// Owner and time of the link `inner`.
-    pub(crate) fn dress_link(
+    /// Sets owner and modification time of the symbolic link `inner`.
+    pub(crate) fn set_link_metadata(
         &self,
         inner: &Path,
         owner: Option<(u32, u32)>,
@@ -245,7 +243,7 @@ impl<'d> Tree<'d> {
     ) -> Result<(), Fault> {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         self.at(
-            Op::Dress,
+            Op::SetMetadata,
             "set the owner and time of",
             inner,
             |dir, name| {
@@ -258,35 +256,34 @@ impl<'d> Tree<'d> {
         )
     }
 
-    /// Waits until the file system that holds it has everything on its disk.
-    ///
-    /// An error also when something was lost since this tree was opened (Linux 5.8).
+    /// Waits until the whole file system is on its disk (`man 2 syncfs`). Also fails if data were
+    /// lost since this tree was opened (Linux 5.8).
     pub(crate) fn flush(&self) -> Result<(), Fault> {
         let flush = || rustix::fs::syncfs(&self.root);
         let flushed = self.disk.pass(Op::Flush, flush);
         flushed.map_err(Fault::at("flush the file system of", &self.path))
     }
 
-    /// Bytes that this user may still write into its file system.
+    /// Free bytes of the file system that this user may use.
     pub(crate) fn free_bytes(&self) -> Result<u64, Fault> {
         let ask = || rustix::fs::fstatvfs(&self.root);
-        let space = self.disk.pass(Op::Look, ask);
-        let space = space.map_err(Fault::at("ask for the free space of", &self.path))?;
+        let space = self.disk.pass(Op::Inspect, ask);
+        let space = space.map_err(Fault::at("query the free space of", &self.path))?;
         Ok(space.f_bavail.saturating_mul(space.f_frsize))
     }
 
-    /// A file without a name here, to try things on; `None` where there is no such thing.
-    pub(crate) fn nameless(&self) -> Option<Handle<'d>> {
+    /// An unnamed file (O_TMPFILE) for tests of the file system; `None` if it has no such files.
+    pub(crate) fn unnamed_file(&self) -> Option<Handle<'d>> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let open = || rustix::fs::openat(&self.root, ".", flags, Mode::RUSR | Mode::WUSR);
-        let file = self.disk.pass(Op::Look, open).ok()?;
-        let path = self.whole(Path::new("."));
+        let file = self.disk.pass(Op::Inspect, open).ok()?;
+        let path = self.full_path(Path::new("."));
         Some(Handle::new(self.disk, File::from(file), path))
     }
 }
 
-/// The last component of a path that has nothing but names.
-fn only_name(inner: &Path) -> io::Result<&OsStr> {
+/// The last component of a path; fails unless it is a name.
+fn last_name(inner: &Path) -> io::Result<&OsStr> {
     match inner.components().next_back() {
         Some(Component::Normal(name)) => Ok(name),
         Some(
@@ -296,7 +293,7 @@ fn only_name(inner: &Path) -> io::Result<&OsStr> {
     }
 }
 
-/// `mtime` for utimensat, the time of the last read as it is.
+/// The argument of utimensat(2) that sets `mtime` and keeps the access time.
 pub(crate) fn timestamps(mtime: Time) -> Timestamps {
     Timestamps {
         last_access: Timespec {

@@ -1,4 +1,4 @@
-//! Looking without touching: is a snapshot whole, and are its directories as it has them?
+//! Read-only checks: of a snapshot against its manifest, and of directories against a snapshot.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,34 +19,33 @@ use crate::snapshot::Snapshot;
 use crate::store;
 use crate::tree::{Access, Tree};
 
-/// A file of the snapshot that cannot be restored.
+/// A damaged file of a snapshot, which cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// The file that it is a copy of.
+    /// The original file.
     pub path: PathBuf,
-    /// The copy.
+    /// Its copy in the snapshot.
     pub stored: PathBuf,
-    /// What is wrong: `its size`, `its bytes`, or what the system said.
+    /// The damage in words: `size differs`, `content differs`, or an error of the system.
     pub what: String,
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, stored) = (shown(&self.path), shown(&self.stored));
-        write!(f, "{path} (kept as {stored}): {}", self.what)
+        write!(f, "{path} (stored as {stored}): {}", self.what)
     }
 }
 
-/// Why it cannot be told.
+/// A check could not be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// A restore of the directories is not finished.
+    /// A restore into the directories is running or unfinished.
     #[error(transparent)]
     NotReady(#[from] NotReady),
-    /// The listener ended it.
+    /// The listener returned `Break`.
     #[error("interrupted")]
     Cancelled,
-    /// A disk or the system failed.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
@@ -57,11 +56,12 @@ impl From<Cancelled> for VerifyError {
     }
 }
 
-/// What is damaged in a snapshot; nothing when it is whole. [`Check::Quick`] compares sizes and
-/// times, any other check reads all bytes.
+/// Returns the damaged files of a snapshot, sorted by path. [`Check::Quick`] compares sizes and
+/// times; the other checks read all bytes.
 ///
 /// # Errors
-/// Only when the snapshot's directory cannot be opened, or the listener ends it.
+/// Only if the snapshot's directory cannot be opened, or if the listener returns `Break`. A file
+/// that cannot be read counts as damaged.
 pub fn verify(
     snapshot: &Snapshot,
     options: &Options,
@@ -71,10 +71,10 @@ pub fn verify(
     let store = Tree::open(&disk, snapshot.dir())?;
     let files: Vec<_> = stored_files(snapshot.manifest());
     let damages = Mutex::new(Vec::new());
-    let tell = |file: &File<'_>, what: String| {
+    let add = |file: &File<'_>, what: String| {
         let damage = Damage {
-            path: file.whole(),
-            stored: store.whole(&store::file_name(file.number())),
+            path: file.full_path(),
+            stored: store.full_path(&store::file_name(file.number())),
             what,
         };
         damages
@@ -85,8 +85,8 @@ pub fn verify(
     for file in &files {
         match file.quick(&store, options.check) {
             Ok(None) => {}
-            Ok(Some(what)) => tell(file, what.to_owned()),
-            Err(fault) => tell(file, fault.to_string()),
+            Ok(Some(what)) => add(file, what.to_owned()),
+            Err(fault) => add(file, fault.to_string()),
         }
     }
     if options.check != Check::Quick {
@@ -99,8 +99,8 @@ pub fn verify(
             let name = store::file_name(file.number());
             match differing(&store, &name, file.contents, chunk, &meter) {
                 Ok(false) => {}
-                Ok(true) => tell(file, "its bytes".to_owned()),
-                Err(VerifyError::Fault(fault)) => tell(file, fault.to_string()),
+                Ok(true) => add(file, "content differs".to_owned()),
+                Err(VerifyError::Fault(fault)) => add(file, fault.to_string()),
                 Err(error) => return Err(error),
             }
             Ok::<(), VerifyError>(())
@@ -110,15 +110,12 @@ pub fn verify(
         .into_inner()
         .unwrap_or_else(|poison| poison.into_inner());
     damages.sort_by(|a, b| a.path.cmp(&b.path));
-    // One complaint is enough for a file of many pieces.
+    // A file with several damaged pieces is reported once.
     damages.dedup_by(|a, b| a.path == b.path);
     Ok(damages)
 }
 
-/// How the directories of `snapshot` differ from it now; nothing when they are as it has them.
-///
-/// # Errors
-/// When a restore of them is not finished, or they cannot be read.
+/// Returns the differences between the directories of `snapshot` and the snapshot, sorted by path.
 pub fn compare_parts(
     snapshot: &Snapshot,
     options: &Options,
@@ -149,14 +146,14 @@ pub fn compare_parts(
         let Some((file, tree)) = file.and_then(|file| Some((file, trees.get(file.part)?))) else {
             return Ok(());
         };
-        let path = file.whole();
+        let path = file.full_path();
         let all = || all.lock().unwrap_or_else(|poison| poison.into_inner());
-        // What is missing or of another size has been told.
+        // A missing file and a file of another size have been reported already.
         if all().iter().any(|difference| difference.path == path) {
             return Ok(());
         }
         if differing(tree, &file.entry.path, file.contents, chunk, &meter)? {
-            let what = "its bytes";
+            let what = "content differs";
             all().push(Difference { path, what });
         }
         Ok::<(), VerifyError>(())
@@ -168,7 +165,7 @@ pub fn compare_parts(
     Ok(differences)
 }
 
-/// Whether some pieces of the file `path` in `tree` are others than in the manifest.
+/// Whether a piece in `chunk` of the file `path` in `tree` differs from the manifest.
 fn differing(
     tree: &Tree<'_>,
     path: &Path,
@@ -191,7 +188,7 @@ fn differing(
     Ok(differs)
 }
 
-/// A file of the snapshot that is not empty.
+/// A file of the snapshot with content.
 struct File<'m> {
     part: usize,
     root: &'m Path,
@@ -216,7 +213,7 @@ fn stored_files(manifest: &Manifest) -> Vec<File<'_>> {
 }
 
 impl File<'_> {
-    fn whole(&self) -> PathBuf {
+    fn full_path(&self) -> PathBuf {
         self.root.join(&self.entry.path)
     }
 
@@ -229,9 +226,9 @@ impl File<'_> {
             .file(&store::file_name(self.number()), Access::Read)?
             .stat()?;
         Ok(if stat.size != self.contents.size {
-            Some("its size")
-        } else if check == Check::Quick && stat.mtime != self.entry.dress.mtime {
-            Some("its time (a full check tells whether its bytes are right)")
+            Some("size differs")
+        } else if check == Check::Quick && stat.mtime != self.entry.metadata.mtime {
+            Some("modification time differs (a full check compares the content)")
         } else {
             None
         })

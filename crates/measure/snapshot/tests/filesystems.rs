@@ -1,10 +1,10 @@
-//! Real file systems: extents that are shared, disks that are full, disks that are mounted.
+//! Snapshots on real file systems: shared extents, full disks, mount points.
 //!
-//! Needs root: each test mounts what it needs in a mount namespace of its own thread, which the
+//! Needs root. Each test mounts its file systems in a mount namespace of its own thread, which the
 //! host does not see and which ends with the test.
 #![expect(
     unsafe_code,
-    reason = "unshare(2) has no safe wrapper: other threads would rely on what they share with this one"
+    reason = "unshare(2) is unsafe in rustix: the thread no longer shares state with the others"
 )]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,27 +20,27 @@ use saiga_snapshot::{
     drop_caches, verify,
 };
 
-/// Between fork and exec, `mkfs` and `mount` have open whatever this process has, and so would be
-/// found at work in the directories of other tests.
+/// Keeps tests apart. Between fork and exec, `mkfs` and `mount` have all files of this process
+/// open, so `check_not_running` would find them in the directories of other tests.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A folder in which this thread alone sees what is mounted.
+/// A temporary folder whose mounts only this thread sees.
 struct Mounts {
     folder: tempfile::TempDir,
-    _turn: MutexGuard<'static, ()>,
+    _lock: MutexGuard<'static, ()>,
 }
 
 impl Mounts {
     fn new() -> Self {
-        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the test's thread has opened nothing by a path relative to its working directory.
+        let lock = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: this thread has no open file whose path is relative to its working directory.
         let unshared =
             unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) };
         unshared.expect("mounting needs root");
         run("mount", &["--make-rprivate", "/"]);
         Self {
             folder: tempfile::tempdir().unwrap(),
-            _turn: turn,
+            _lock: lock,
         }
     }
 
@@ -48,7 +48,7 @@ impl Mounts {
         self.folder.path().canonicalize().unwrap().join(name)
     }
 
-    /// A file system of `kind` with `size_mib` in a file, mounted at `name`.
+    /// Makes a file system of `kind` with `size_mib` MiB in a file and mounts it at `name`.
     fn disk(&self, kind: &str, size_mib: u64, name: &str) -> PathBuf {
         let (image, place) = (self.path(&format!("{name}.img")), self.path(name));
         fs::File::create(&image)
@@ -86,17 +86,17 @@ impl Drop for Mounts {
         for name in ["disk", "data", "small", "part"] {
             let place = self.path(name);
             if place.exists() {
-                // The folder can go when nothing is mounted in it; mounts that a test has not made are no loss.
+                // Without mounts the folder can be removed. A name that was never mounted fails.
                 let _ = Command::new("umount").arg("-l").arg(&place).output();
             }
         }
     }
 }
 
-fn run(program: &str, words: &[&str]) {
-    let output = Command::new(program).args(words).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {words:?}: {said}");
+fn run(program: &str, args: &[&str]) {
+    let output = Command::new(program).args(args).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {args:?}: {stderr}");
 }
 
 fn text(path: &Path) -> &str {
@@ -115,7 +115,7 @@ fn restore(snapshot: &Snapshot, options: &Options) -> Result<Restored, RestoreEr
     saiga_snapshot::restore(snapshot, options, &quiet)
 }
 
-/// Bytes in use on the file system of `path`.
+/// Used bytes of the file system of `path`, after a sync.
 fn used(path: &Path) -> u64 {
     run("sync", &["-f", text(path)]);
     let space = rustix::fs::statvfs(path).unwrap();
@@ -123,7 +123,7 @@ fn used(path: &Path) -> u64 {
 }
 
 #[test]
-fn xfs_shares_extents_and_copies_when_told() {
+fn xfs_shares_extents_and_copies_on_request() {
     let mounts = Mounts::new();
     let disk = mounts.disk("xfs", 400, "disk");
     let data = disk.join("data");
@@ -136,10 +136,10 @@ fn xfs_shares_extents_and_copies_when_told() {
     let snapshot = take(&data, &disk.join("snapshot"), &options).unwrap();
     assert!(
         used(&disk) - before < 4 << 20,
-        "the snapshot takes next to no space"
+        "the snapshot occupies almost no space"
     );
     assert_eq!(verify(&snapshot, &options, &quiet).unwrap(), []);
-    // A run changes a page; the snapshot does not change with it.
+    // A change of the original does not change the snapshot.
     let file = fs::OpenOptions::new().write(true).open(&table).unwrap();
     file.write_all_at(b"a page", 10 << 20).unwrap();
     drop(file);
@@ -174,7 +174,7 @@ fn xfs_shares_extents_and_copies_when_told() {
     assert_eq!(second.fingerprint(), snapshot.fingerprint());
 }
 
-/// Data on one disk, snapshot on another.
+/// The data are on one disk and the snapshot is on another one.
 #[test]
 fn extents_are_not_shared_between_disks() {
     let mounts = Mounts::new();
@@ -195,7 +195,7 @@ fn extents_are_not_shared_between_disks() {
 }
 
 #[test]
-fn a_full_disk_is_told_before_anything_is_copied() {
+fn a_full_disk_is_reported_before_anything_is_copied() {
     let mounts = Mounts::new();
     let small = mounts.memory("4m", "small");
     let data = mounts.path("stopped");
@@ -205,7 +205,7 @@ fn a_full_disk_is_told_before_anything_is_copied() {
     let error = take(&data, &place, &Options::default()).unwrap_err();
     assert!(matches!(error, TakeError::Space { .. }), "{error}");
     assert!(!place.exists());
-    // A restore to a disk that somebody else has filled.
+    // A restore to a disk that another file has filled.
     let part = small.join("data");
     fs::create_dir(&part).unwrap();
     fs::write(part.join("table"), vec![1; 2 << 20]).unwrap();
@@ -220,9 +220,9 @@ fn a_full_disk_is_told_before_anything_is_copied() {
     assert_eq!(fs::read(part.join("table")).unwrap(), vec![1; 2 << 20]);
 }
 
-/// The disk fills up after its free space was asked for.
+/// The disk becomes full after the check of its free space.
 #[test]
-fn a_disk_that_fills_up_leaves_nothing_that_looks_done() {
+fn a_disk_that_becomes_full_leaves_no_snapshot() {
     let mounts = Mounts::new();
     let small = mounts.memory("8m", "small");
     let data = mounts.path("stopped");
@@ -271,7 +271,7 @@ fn a_part_may_be_a_mount_point_and_must_stay_one() {
 }
 
 #[test]
-fn what_is_mounted_inside_is_neither_taken_nor_replaced() {
+fn take_and_restore_refuse_a_mount_inside_a_part() {
     let mounts = Mounts::new();
     let part = mounts.path("stopped");
     fs::create_dir(&part).unwrap();
@@ -279,7 +279,7 @@ fn what_is_mounted_inside_is_neither_taken_nor_replaced() {
     let snapshot = take(&part, &mounts.path("snapshot"), &Options::default()).unwrap();
     let inside = part.join("inside");
     fs::create_dir(&inside).unwrap();
-    // The same file system once more: only the mount itself gives it away.
+    // A bind mount of the same file system has the same device number.
     let other = mounts.path("other");
     fs::create_dir(&other).unwrap();
     fs::write(other.join("precious"), "precious").unwrap();
@@ -295,7 +295,7 @@ fn what_is_mounted_inside_is_neither_taken_nor_replaced() {
 }
 
 #[test]
-fn what_nobody_can_change_is_told_beforehand() {
+fn an_immutable_file_is_reported_before_any_change() {
     let mounts = Mounts::new();
     let disk = mounts.disk("ext4", 32, "disk");
     let part = disk.join("data");
@@ -311,7 +311,7 @@ fn what_nobody_can_change_is_told_beforehand() {
     restore(&snapshot, &Options::default()).unwrap();
 }
 
-/// What was just written is in the cache, and its first read asks the disk again.
+/// Before the drop a read comes from the cache, afterwards from the disk.
 #[test]
 fn caches_are_dropped() {
     let mounts = Mounts::new();
@@ -329,7 +329,7 @@ fn caches_are_dropped() {
     assert!(read_from_disk() >= 1 << 20);
 }
 
-/// Bytes that this thread has had read from disks.
+/// Bytes that this thread has read from disks.
 fn io_read_bytes() -> u64 {
     let io = fs::read_to_string("/proc/thread-self/io").unwrap();
     let read = io

@@ -1,4 +1,4 @@
-//! One layer of settings: what a file or the environment says, and nothing else.
+//! One layer of settings: the values that a file or the environment sets.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -10,7 +10,7 @@ use std::str::FromStr;
 use crate::error::SettingsError;
 use crate::value::{Profile, RingBytes, Spin};
 
-/// Every variable that Saiga reads.
+/// Every environment variable that Saiga reads.
 pub const VARIABLES: [&str; 8] = [
     "SAIGA_CONFIG",
     "SAIGA_ENABLED",
@@ -22,22 +22,22 @@ pub const VARIABLES: [&str; 8] = [
     "SAIGA_PROGRAMS_OFF",
 ];
 
-/// What variables of the project's own tests begin with.
-const OF_TESTS: [&str; 4] = [
+/// Variables of the project's own tests begin with these prefixes.
+const TEST_PREFIXES: [&str; 4] = [
     "SAIGA_LIBRARY",
     "SAIGA_CHAOS_LIBRARY",
     "SAIGA_SOAK",
     "SAIGA_TRIALS_",
 ];
 
-/// How errors about keys of earlier versions begin.
+/// Errors of `toml` about keys of earlier versions begin like this.
 const REMOVED: [&str; 2] = ["unknown field `log`", "unknown field `log_level`"];
 
 const FILE_BYTES_MAX: u64 = 64 << 10;
 /// Opens a FIFO without waiting for its writer: the constructor must not hang.
 const O_NONBLOCK: i32 = 0o4000;
 
-/// The keys of `saiga.toml`; a key that is not there leaves the layer below in force.
+/// The keys of `saiga.toml`. `None` leaves the value of the layer below in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Layer {
@@ -51,15 +51,15 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// Reads a file; `None` when there is none.
+    /// Reads the file at `path`; `None` if the file does not exist.
     pub(crate) fn from_file(path: &Path) -> Result<Option<Self>, SettingsError> {
         let failed = |source| SettingsError::Read {
             path: path.to_owned(),
             source,
         };
-        let strange = |what| SettingsError::NotASettingsFile {
+        let not_settings = |problem| SettingsError::NotASettingsFile {
             path: path.to_owned(),
-            what,
+            problem,
         };
         let file = match OpenOptions::new()
             .read(true)
@@ -71,13 +71,13 @@ impl Layer {
             Err(error) => return Err(failed(error)),
         };
         if !file.metadata().map_err(failed)?.is_file() {
-            return Err(strange("it is not a regular file"));
+            return Err(not_settings("it is not a regular file"));
         }
         let bytes = read_up_to(file, FILE_BYTES_MAX + 1).map_err(failed)?;
         if bytes.len() as u64 > FILE_BYTES_MAX {
-            return Err(strange("it is larger than 64 KiB"));
+            return Err(not_settings("it is larger than 64 KiB"));
         }
-        let text = std::str::from_utf8(&bytes).map_err(|_| strange("it is not UTF-8 text"))?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| not_settings("it is not UTF-8 text"))?;
         let bad_line = |(line, problem)| SettingsError::Line {
             path: path.to_owned(),
             line,
@@ -88,19 +88,19 @@ impl Layer {
 
     fn from_toml(text: &str) -> Result<Self, (usize, String)> {
         toml::from_str(text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            let before = text.as_bytes().get(..at).unwrap_or_default();
+            let start = error.span().map_or(0, |span| span.start);
+            let before = text.as_bytes().get(..start).unwrap_or_default();
             let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
             let mut problem = error.message().replace('\n', " ");
             if REMOVED.iter().any(|key| problem.starts_with(key)) {
                 problem +=
-                    "; log and log_level are removed, as no log was ever written: delete the line";
+                    "; log and log_level were removed because no log was written: delete the line";
             }
             (line, problem)
         })
     }
 
-    /// Reads the `SAIGA_*` variables; an empty variable counts as not set.
+    /// Reads the `SAIGA_*` variables. An empty variable counts as unset.
     pub(crate) fn from_variables(
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, SettingsError> {
@@ -118,13 +118,14 @@ impl Layer {
     }
 }
 
-/// The names among `names` that look like ours and are not: most likely misspelt.
+/// The sorted names among `names` that begin with `SAIGA_` and that Saiga does not read: most
+/// likely misspelt.
 pub fn unknown_variables(names: impl IntoIterator<Item = OsString>) -> Vec<String> {
     let mut unknown: Vec<String> = names
         .into_iter()
         .map(|name| name.to_string_lossy().into_owned())
         .filter(|name| name.starts_with("SAIGA_") && !VARIABLES.contains(&name.as_str()))
-        .filter(|name| !OF_TESTS.iter().any(|start| name.starts_with(start)))
+        .filter(|name| !TEST_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
         .collect();
     unknown.sort();
     unknown
@@ -144,12 +145,12 @@ fn read<T>(
     };
     parsed.map(Some).map_err(|problem| SettingsError::Variable {
         name,
-        value: shown(&value),
+        value: printable(&value),
         problem,
     })
 }
 
-fn shown(value: &OsStr) -> String {
+fn printable(value: &OsStr) -> String {
     value.to_string_lossy().replace(char::is_control, " ")
 }
 
@@ -157,7 +158,7 @@ fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "true" | "1" => Ok(true),
         "false" | "0" => Ok(false),
-        _ => Err("it is neither true nor false".to_owned()),
+        _ => Err("use true or false".to_owned()),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Settings of the library and the CLI, each value with its origin.
 //!
-//! Layers, later ones win: defaults, `/etc/saiga/saiga.toml`, the user's file (or
-//! the one that `SAIGA_CONFIG` names), `SAIGA_*` variables; the CLI adds its flags.
-//! A bad layer is an error value: the library then stays on kernel TCP and says so.
+//! The layers, each of which overrides those before: defaults, `/etc/saiga/saiga.toml`, the
+//! user's file (or the file that `SAIGA_CONFIG` names), `SAIGA_*` variables. The CLI adds its
+//! flags. A bad layer gives an error value: the library then stays on kernel TCP, and its status
+//! page shows the error.
 //!
-//! Runs inside the library's constructor: deliberately absent are threads, globals,
-//! clocks and any read of the environment except through the caller's closure.
+//! This crate runs inside the library's constructor. It starts no threads, has no globals, reads
+//! no clock, and reads the environment only through the caller's closure.
 
 mod error;
 mod layer;

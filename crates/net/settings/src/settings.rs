@@ -1,4 +1,4 @@
-//! The settings in force: the layers joined, each value with its origin.
+//! The settings in force: the merged layers, each value with its origin.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,16 +6,14 @@ use std::path::PathBuf;
 use crate::layer::Layer;
 use crate::value::{Profile, RingBytes, Spin};
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Built in.
     Default,
-    /// This file.
     File(PathBuf),
-    /// This environment variable.
+    /// The name of an environment variable.
     Variable(&'static str),
-    /// Follows from this other setting.
+    /// The key of another setting that determines this value.
     Follows(&'static str),
 }
 
@@ -30,12 +28,10 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value and where it comes from.
+/// A value in force, and the last layer that set it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting<T> {
-    /// The value in force.
     pub value: T,
-    /// The layer that set it last.
     pub origin: Origin,
 }
 
@@ -54,22 +50,19 @@ impl<T> Setting<T> {
     }
 }
 
-/// The settings in force.
+/// The settings in force; `examples/saiga.toml` explains each key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether connections may be upgraded at all: the kill switch.
+    /// The kill switch: if false, no connection is upgraded.
     pub enabled: Setting<bool>,
-    /// Messages a connection carries by TCP before it may be upgraded; 0 upgrades at once.
+    /// Messages that a connection carries by TCP before an upgrade; 0 upgrades at once.
     pub evidence_messages: Setting<u32>,
-    /// How much CPU time waiting may cost.
     pub profile: Setting<Profile>,
-    /// How long a waiting side spins before it sleeps.
     pub spin: Setting<Spin>,
-    /// How large each of a channel's two rings may become.
     pub ring: Setting<RingBytes>,
     /// Connections from or to these ports stay on TCP.
     pub ports_off: Setting<Vec<u16>>,
-    /// Programs whose file has one of these names stay on TCP.
+    /// Names of executable files; processes that run these files stay on TCP.
     pub programs_off: Setting<Vec<String>>,
 }
 
@@ -95,14 +88,14 @@ impl Default for Settings {
 pub struct Row {
     /// The key in `saiga.toml`.
     pub key: &'static str,
-    /// The value as it would be written there.
+    /// The value in the syntax of `saiga.toml`.
     pub value: String,
-    /// Where the value comes from.
     pub origin: Origin,
 }
 
 impl Settings {
-    /// Lays `layer` over what is in force; `origin` names the source of each variable's value.
+    /// Overrides the values in force by those of `layer`. `origin` maps the name of a setting's
+    /// environment variable to the origin of its value.
     pub(crate) fn apply(&mut self, layer: Layer, origin: impl Fn(&'static str) -> Origin) {
         let Layer {
             enabled,
@@ -127,13 +120,13 @@ impl Settings {
         }
     }
 
-    /// Whether connections from or to `port` must stay on TCP.
+    /// Returns true if connections from or to `port` must stay on TCP.
     #[must_use]
     pub fn is_port_off(&self, port: u16) -> bool {
         self.ports_off.value.contains(&port)
     }
 
-    /// Whether the program whose file is called `name` must stay on TCP.
+    /// Returns true if processes that run an executable file called `name` must stay on TCP.
     #[must_use]
     pub fn is_program_off(&self, name: &[u8]) -> bool {
         self.programs_off
@@ -142,7 +135,7 @@ impl Settings {
             .any(|off| off.as_bytes() == name)
     }
 
-    /// Every setting, in the order of the documentation.
+    /// Returns every setting, in the order of the documentation.
     #[must_use]
     pub fn rows(&self) -> Vec<Row> {
         let Self {

@@ -1,24 +1,24 @@
-//! Types of single values: each knows its text form, its range and its default.
+//! Types of single values, with their text form, range and default.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How much CPU time waiting may cost.
+/// How much CPU time a wait may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub enum Profile {
-    /// Waits longer without sleeping: the lowest latency, for a machine with idle cores.
+    /// Spins longer before it sleeps: the lowest latency, for a machine with idle cores.
     Latency,
-    /// Spins about as long as one wake-up costs.
+    /// Spins for about the cost of one wake-up.
     #[default]
     Default,
-    /// Never spins: for a machine whose cores are all busy.
+    /// Never spins; for a machine whose cores are all busy.
     Gentle,
 }
 
 impl Profile {
-    /// The word used in files, variables and flags.
+    /// The name in files, variables and flags.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl Profile {
         }
     }
 
-    /// How long this profile spins unless `spin` says otherwise.
+    /// The value of `spin` that follows from this profile.
     #[must_use]
     pub const fn spin(self) -> Spin {
         Spin(match self {
@@ -50,7 +50,7 @@ impl FromStr for Profile {
     }
 }
 
-/// How large one ring may become: a power of two from 4 KiB to 4 MiB.
+/// The maximum size of each of a channel's two rings: a power of two from 4 KiB to 4 MiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub struct RingBytes(u32);
@@ -59,7 +59,7 @@ impl RingBytes {
     const MIN: u64 = 4 << 10;
     const MAX: u64 = 4 << 20;
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -95,7 +95,7 @@ impl fmt::Display for RingBytes {
     }
 }
 
-/// How long a waiting side spins before it sleeps: at most 10 ms; 0 never spins.
+/// The time that a wait spins before it sleeps: at most 10 ms; 0 never spins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub struct Spin(Duration);
@@ -103,7 +103,6 @@ pub struct Spin(Duration);
 impl Spin {
     const MAX_NS: u64 = 10_000_000;
 
-    /// The time as a duration.
     #[must_use]
     pub const fn get(self) -> Duration {
         self.0
@@ -134,7 +133,7 @@ impl fmt::Display for Spin {
     }
 }
 
-/// Serde's way to each type that is written as a string in a file.
+/// Implements the conversion by which serde reads a type that files write as a string.
 macro_rules! from_string {
     ($($kind:ty),*) => {
         $(impl TryFrom<String> for $kind {
@@ -149,18 +148,20 @@ macro_rules! from_string {
 
 from_string!(Profile, RingBytes, Spin);
 
-/// Reads a whole number followed by one of `units`, without or with one space between.
+/// Parses a whole number and one of `units`, with at most one space between them.
 fn with_unit(text: &str, units: &[(&str, u64)], example: &str) -> Result<u64, String> {
-    let no = || format!("{text:?} is not {example}");
-    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(no)?;
+    let problem = || format!("{text:?} is not {example}");
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .ok_or_else(problem)?;
     let (number, unit) = text.split_at(digits);
     let unit = unit.strip_prefix(' ').unwrap_or(unit);
     let (_, factor) = units
         .iter()
         .find(|(name, _)| *name == unit)
-        .ok_or_else(no)?;
-    let number: u64 = number.parse().map_err(|_| no())?;
-    number.checked_mul(*factor).ok_or_else(no)
+        .ok_or_else(problem)?;
+    let number: u64 = number.parse().map_err(|_| problem())?;
+    number.checked_mul(*factor).ok_or_else(problem)
 }
 
 #[cfg(test)]

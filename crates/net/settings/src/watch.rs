@@ -1,9 +1,8 @@
-//! Where settings come from, and a cheap second look at those places.
+//! The sources of settings, and a cheap check for changes of their files.
 //!
-//! A running process calls [`Watch::look_again`] before it upgrades a connection
-//! (at most once a second, by its own clock). Unchanged files cost one stat each
-//! and no allocation. The environment is read once: other threads of the
-//! application may be changing it later.
+//! A running process calls [`Watch::reload_if_changed`] before it upgrades a connection, at most
+//! once a second by its own clock. An unchanged file costs one stat(2) and no allocation. The
+//! environment is read only once, because other threads of the application may change it later.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,18 +14,18 @@ use crate::error::SettingsError;
 use crate::layer::{Layer, is_absent};
 use crate::settings::{Origin, Settings};
 
-/// The file for the whole machine.
+/// The settings file for the whole machine.
 pub const SYSTEM_FILE: &str = "/etc/saiga/saiga.toml";
 
-/// The places to read, before they are read.
+/// The sources of settings.
 pub struct Sources<'a> {
-    /// The file for the whole machine, [`SYSTEM_FILE`] outside tests.
+    /// [`SYSTEM_FILE`] except in tests.
     pub system_file: &'a Path,
     /// Looks up one environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<OsString>,
 }
 
-/// The places that were read, ready to be looked at again.
+/// The sources after a read, which can be checked for changes.
 #[derive(Debug)]
 pub struct Watch {
     files: Vec<Watched>,
@@ -37,20 +36,20 @@ pub struct Watch {
 struct Watched {
     path: PathBuf,
     role: Role,
-    seen: Stamp,
+    stamp: Stamp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// May be absent; must be readable.
+    /// May be absent, but must be readable.
     System,
-    /// May be absent, and unreadable too: the home may be that of another user (sudo).
+    /// May be absent or unreadable: `HOME` may be that of another user (sudo).
     Home,
-    /// Must be there: `SAIGA_CONFIG` names it.
+    /// Must exist, because `SAIGA_CONFIG` names the file.
     Named,
 }
 
-/// Identity of a file's content without reading it; all zero when there is none.
+/// Attributes of a file that change with its content; all zero if the file does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Stamp {
     device: u64,
@@ -62,7 +61,7 @@ struct Stamp {
 
 impl Stamp {
     fn of(path: &Path) -> Self {
-        // The change time, not the modification time: nobody can set it back.
+        // The change time, not the modification time, which utimensat(2) can set back.
         fs::metadata(path).map_or_else(
             |_| Self::default(),
             |metadata| Self {
@@ -77,11 +76,12 @@ impl Stamp {
 }
 
 impl Sources<'_> {
-    /// Reads every layer.
+    /// Reads every layer, and returns the merged settings and a watch of the files.
     ///
     /// # Errors
-    /// The first file or variable at fault. The [`Watch`] is usable all the same (unless it was
-    /// a variable): the file may be corrected while the process runs.
+    /// Returns the error of the first bad variable or, without a bad variable, of the first bad
+    /// file. After a bad file the [`Watch`] finds when the file is corrected; after a bad
+    /// variable it never finds a change.
     pub fn read(&self) -> (Result<Settings, SettingsError>, Watch) {
         let files = self.files();
         let variables = Layer::from_variables(self.variable);
@@ -90,7 +90,7 @@ impl Sources<'_> {
                 let mut watch = Watch { files, variables };
                 (watch.read(), watch)
             }
-            // A bad variable stays bad: nothing to look at again.
+            // A bad variable stays bad for the life of the process: no file can correct it.
             Err(error) => (
                 Err(error),
                 Watch {
@@ -125,13 +125,13 @@ impl Watched {
         Self {
             path,
             role,
-            seen: Stamp::default(),
+            stamp: Stamp::default(),
         }
     }
 
     fn read(&mut self) -> Result<Option<Layer>, SettingsError> {
-        // The stamp first: a change between the two is found at the next look.
-        self.seen = Stamp::of(&self.path);
+        // The stamp is read first, so that the next check finds a change between the two reads.
+        self.stamp = Stamp::of(&self.path);
         match (Layer::from_file(&self.path), self.role) {
             (Ok(None), Role::Named) => Err(SettingsError::NamedFileMissing {
                 path: self.path.clone(),
@@ -147,31 +147,31 @@ impl Watched {
 }
 
 impl Watch {
-    /// Reads the settings again when a file changed, appeared or went away since the last read;
-    /// `None` when none did.
+    /// Reads the settings again if a file was changed, created or deleted since the last read;
+    /// `None` otherwise.
     ///
     /// # Errors
-    /// Inside the `Some`: what is wrong with the file that changed.
-    pub fn look_again(&mut self) -> Option<Result<Settings, SettingsError>> {
+    /// Inside the `Some`: the error of the first bad file.
+    pub fn reload_if_changed(&mut self) -> Option<Result<Settings, SettingsError>> {
         let changed = self
             .files
             .iter()
-            .any(|file| Stamp::of(&file.path) != file.seen);
+            .any(|file| Stamp::of(&file.path) != file.stamp);
         changed.then(|| self.read())
     }
 
     fn read(&mut self) -> Result<Settings, SettingsError> {
         let mut settings = Settings::default();
-        let mut fault = None;
-        // All files are read even after a fault, so that each has a stamp to compare with.
+        let mut first_error = None;
+        // All files are read even after an error, so that each has a stamp to compare with.
         for file in &mut self.files {
             match file.read() {
                 Ok(Some(layer)) => settings.apply(layer, |_| Origin::File(file.path.clone())),
                 Ok(None) => {}
-                Err(error) => fault = fault.or(Some(error)),
+                Err(error) => first_error = first_error.or(Some(error)),
             }
         }
         settings.apply(self.variables.clone(), Origin::Variable);
-        fault.map_or(Ok(settings), Err)
+        first_error.map_or(Ok(settings), Err)
     }
 }

@@ -1,4 +1,4 @@
-//! Layers, their order, their faults, and the second look.
+//! Layers of settings: their order, their errors, and reloads after a change.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use saiga_settings::{Origin, Profile, Settings, SettingsError, Sources, Watch};
 
-/// A machine of its own: a folder in place of `/etc` and `$HOME`, a map for the environment.
+/// A simulated machine: a folder in place of `/etc` and `$HOME`, a map as the environment.
 struct Machine {
     root: tempfile::TempDir,
     variables: HashMap<&'static str, OsString>,
@@ -52,7 +52,7 @@ impl Machine {
         self.read().0.unwrap()
     }
 
-    fn fault(&self) -> String {
+    fn error(&self) -> String {
         self.read().0.unwrap_err().to_string()
     }
 }
@@ -89,7 +89,7 @@ fn later_layers_win_and_each_value_names_its_origin() {
 }
 
 #[test]
-fn the_named_file_replaces_the_user_s_and_must_exist() {
+fn the_file_in_saiga_config_replaces_the_users_file_and_must_exist() {
     let machine = Machine::new();
     machine.file("home/.config/saiga/saiga.toml", "enabled = false\n");
     assert!(!machine.settings().enabled.value);
@@ -100,7 +100,7 @@ fn the_named_file_replaces_the_user_s_and_must_exist() {
     let machine = machine.set("SAIGA_CONFIG", "/nowhere/saiga.toml");
     assert!(
         machine
-            .fault()
+            .error()
             .contains("SAIGA_CONFIG names /nowhere/saiga.toml")
     );
 }
@@ -120,7 +120,7 @@ fn the_spin_follows_the_profile_unless_it_is_set() {
 }
 
 #[test]
-fn each_fault_names_file_line_and_remedy() {
+fn each_error_names_file_line_and_remedy() {
     for (text, expected) in [
         ("enabled = maybe", "line 1"),
         ("\n\nenable = true\n", "line 3: unknown field `enable`"),
@@ -133,7 +133,7 @@ fn each_fault_names_file_line_and_remedy() {
         ("profile = \"fast\"", "use latency, default or gentle"),
         (
             "enabled = true\nlog = \"/var/log/saiga.log\"",
-            "log and log_level are removed",
+            "log and log_level were removed",
         ),
         (
             "\nlog_level = \"warn\"",
@@ -143,18 +143,18 @@ fn each_fault_names_file_line_and_remedy() {
     ] {
         let machine = Machine::new();
         let path = machine.file("etc.toml", text);
-        let fault = machine.fault();
-        assert!(fault.contains(expected), "{text:?}: {fault}");
-        assert!(fault.contains(path.to_str().unwrap()), "{fault}");
-        assert!(!fault.contains('\n'), "{fault:?} is one line");
+        let error = machine.error();
+        assert!(error.contains(expected), "{text:?}: {error}");
+        assert!(error.contains(path.to_str().unwrap()), "{error}");
+        assert!(!error.contains('\n'), "{error:?} has several lines");
     }
 }
 
 #[test]
-fn a_path_that_is_no_file_never_blocks() {
+fn a_path_that_is_not_a_settings_file_fails_without_blocking() {
     let machine = Machine::new();
     fs::create_dir_all(machine.path("etc.toml")).unwrap();
-    assert!(machine.fault().contains("not a regular file"));
+    assert!(machine.error().contains("not a regular file"));
 
     let machine = Machine::new();
     let fifo = machine.path("etc.toml");
@@ -165,13 +165,13 @@ fn a_path_that_is_no_file_never_blocks() {
             .unwrap()
             .success()
     );
-    assert!(machine.fault().contains("not a regular file"));
+    assert!(machine.error().contains("not a regular file"));
 
     let machine = Machine::new();
     machine.file("etc.toml", &"#".repeat(70_000));
-    assert!(machine.fault().contains("larger than 64 KiB"));
+    assert!(machine.error().contains("larger than 64 KiB"));
     fs::write(machine.path("etc.toml"), b"ring = \"\xff\"").unwrap();
-    assert!(machine.fault().contains("not UTF-8"));
+    assert!(machine.error().contains("not UTF-8"));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_bad_variable_is_named_with_its_value() {
         (
             "SAIGA_ENABLED",
             "off",
-            "SAIGA_ENABLED=off: it is neither true nor false",
+            "SAIGA_ENABLED=off: use true or false",
         ),
         (
             "SAIGA_EVIDENCE_MESSAGES",
@@ -193,8 +193,8 @@ fn a_bad_variable_is_named_with_its_value() {
             "\"http\" is not a whole number",
         ),
     ] {
-        let fault = Machine::new().set(name, value).fault();
-        assert!(fault.contains(expected), "{fault}");
+        let error = Machine::new().set(name, value).error();
+        assert!(error.contains(expected), "{error}");
     }
     assert!(
         Machine::new()
@@ -202,7 +202,7 @@ fn a_bad_variable_is_named_with_its_value() {
             .settings()
             .enabled
             .value,
-        "empty is unset"
+        "an empty variable counts as unset"
     );
 }
 
@@ -223,37 +223,37 @@ fn misspelt_variables_are_found() {
 }
 
 #[test]
-fn a_second_look_sees_files_appear_change_break_and_go() {
+fn a_reload_finds_created_changed_broken_and_deleted_files() {
     let machine = Machine::new().set("SAIGA_RING", "16KiB");
     let (first, mut watch) = machine.read();
     assert!(first.unwrap().enabled.value);
-    assert!(watch.look_again().is_none(), "nothing changed");
+    assert!(watch.reload_if_changed().is_none(), "nothing changed");
 
     let path = machine.file("etc.toml", "enabled = false\n");
-    let settings = watch.look_again().unwrap().unwrap();
-    assert!(!settings.enabled.value, "appeared");
-    assert_eq!(settings.ring.value.get(), 16384, "variables still count");
-    assert!(watch.look_again().is_none());
+    let settings = watch.reload_if_changed().unwrap().unwrap();
+    assert!(!settings.enabled.value, "created");
+    assert_eq!(settings.ring.value.get(), 16384, "variables still override");
+    assert!(watch.reload_if_changed().is_none());
 
     replace(&path, "enabled = nonsense\n");
-    assert!(watch.look_again().unwrap().is_err(), "broke");
-    assert!(watch.look_again().is_none(), "said once");
+    assert!(watch.reload_if_changed().unwrap().is_err(), "broken");
+    assert!(watch.reload_if_changed().is_none(), "reported once");
 
     replace(&path, "enabled = true\n");
     assert!(
-        watch.look_again().unwrap().unwrap().enabled.value,
+        watch.reload_if_changed().unwrap().unwrap().enabled.value,
         "corrected"
     );
 
     fs::remove_file(&path).unwrap();
     assert_eq!(
-        watch.look_again().unwrap().unwrap().enabled.origin,
+        watch.reload_if_changed().unwrap().unwrap().enabled.origin,
         Origin::Default,
-        "gone"
+        "deleted"
     );
 }
 
-/// As an editor saves: a new file takes the place of the old.
+/// Saves as editors do: a new file replaces the old file by rename(2).
 fn replace(path: &Path, text: &str) {
     let new = path.with_extension("new");
     fs::write(&new, text).unwrap();
@@ -268,7 +268,7 @@ fn the_example_file_is_valid_and_changes_nothing() {
     machine.file("etc.toml", &text);
     assert_eq!(machine.settings(), Settings::default());
 
-    // Every value shown behind a comment sign is the default, and accepted.
+    // Every commented-out value is valid and the default.
     let active: String = text
         .lines()
         .filter_map(|line| {
@@ -292,9 +292,10 @@ fn the_example_file_is_valid_and_changes_nothing() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
 
-    /// Whatever a file or a variable holds, the answer is settings or one line that names it.
+    /// Any text in a file or a variable gives settings, or an error of one line that names the
+    /// file or variable.
     #[test]
-    fn any_text_is_settings_or_a_fault(
+    fn any_text_gives_settings_or_an_error(
         file in proptest::prop_oneof![
             "\\PC{0,40}",
             "(enabled|ring|spin|log|ports_off|profile) ?= ?[\"\\[]?[0-9a-zKMiBus,]{0,9}[\"\\]]?\n",
@@ -304,9 +305,9 @@ proptest::proptest! {
         let machine = Machine::new();
         let path = machine.file("etc.toml", &file);
         if let Err(error) = machine.read().0 {
-            let fault = error.to_string();
-            proptest::prop_assert!(fault.contains(path.to_str().unwrap()), "{}", fault);
-            proptest::prop_assert!(!fault.contains('\n'), "{}", fault);
+            let error = error.to_string();
+            proptest::prop_assert!(error.contains(path.to_str().unwrap()), "{}", error);
+            proptest::prop_assert!(!error.contains('\n'), "{}", error);
         }
         for name in ["SAIGA_RING", "SAIGA_SPIN", "SAIGA_PORTS_OFF", "SAIGA_ENABLED"] {
             let machine = Machine::new().set(name, &variable);

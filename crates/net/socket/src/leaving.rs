@@ -12,7 +12,7 @@ use saiga_status::Reason;
 /// The process put itself under seccomp: nothing new is upgraded, and what is goes back.
 pub fn sandboxed() {
     rt::SANDBOXED.store(true, Ordering::SeqCst);
-    rt::header().raise(saiga_status::Flags::SANDBOXED);
+    rt::header().set_flags(saiga_status::Flags::SANDBOXED);
     for fd in known(0, Fd::MAX) {
         if let Some(h) = lookup(fd) {
             h.stay_on_tcp(fd, Reason::Sandboxed);

@@ -63,7 +63,7 @@ pub(crate) fn look_again() {
         return;
     };
     let errno = kernel::errno();
-    if let Some(read) = watch.look_again() {
+    if let Some(read) = watch.reload_if_changed() {
         obey(read, names);
     }
     kernel::set_errno(errno); // A file that is not there is no news to the application.

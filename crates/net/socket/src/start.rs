@@ -37,7 +37,7 @@ pub fn start(with: &Start<'_>) {
     rt::place_process();
     rt::open_page();
     if let Some(bound) = with.bound_program {
-        rt::header().raise(Flags::LSTACK);
+        rt::header().set_flags(Flags::LSTACK);
         if bound != Some(with.program) && bound != Some(with.invoked_as) {
             let text = "GAZELLE_BIND_PROCNAME";
             return settings::switch_off(Reason::ProgramNotBound, text);

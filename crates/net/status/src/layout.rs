@@ -1,39 +1,39 @@
-//! What lies where in the page: one header, then one entry per descriptor number.
+//! The layout of the page: one header, then one entry per descriptor number.
 //!
-//! Everything is atomic, because another process reads while we write. Counters
-//! are advisory: relaxed, never used for a decision.
+//! All fields are atomic, because another process reads while this process writes. Counters are
+//! advisory: their accesses are relaxed, and no decision depends on them.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::{Reason, State};
 
-/// `"SAIGAST1"` as it lies in memory on a little-endian machine.
+/// `"SAIGAST1"` in the byte order of a little-endian machine.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SAIGAST1");
-/// Changes whenever a field moves or changes its meaning.
+/// To be increased whenever a field moves or changes its meaning.
 pub(crate) const VERSION: u32 = 1;
 /// The memfd's name: `/proc/PID/fd/N` reads `/memfd:saiga-status (deleted)`.
 pub(crate) const NAME: &core::ffi::CStr = c"saiga-status";
-/// More descriptor numbers than this are not shown.
+/// Descriptors with this number or a larger one have no entry.
 pub const MAX_ENTRIES: u32 = 1 << 20;
-/// Entries that are given memory together.
+/// Number of entries in 4 KiB, the unit in which entries are given memory.
 pub(crate) const CHUNK_ENTRIES: u32 = 64;
 const POPULATED_WORDS: usize = (MAX_ENTRIES / CHUNK_ENTRIES / 32) as usize;
 const TEXT_BYTES: usize = 256;
 const REASON_SLOTS: usize = 64;
 
-/// Bits of [`Header::flags`].
+/// Properties of the process, as the bits of [`Header::flags`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flags(pub u32);
 
 impl Flags {
     /// New connections may be upgraded.
     pub const ENABLED: Self = Self(1);
-    /// The process put itself under seccomp; nothing is upgraded any more.
+    /// The process applied seccomp to itself; no further connection is upgraded.
     pub const SANDBOXED: Self = Self(1 << 1);
-    /// Loaded under the name `liblstack.so`.
+    /// The library was loaded under the name `liblstack.so`.
     pub const LSTACK: Self = Self(1 << 2);
 
-    /// Whether all bits of `other` are set.
+    /// Returns true if all bits of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -49,27 +49,28 @@ pub struct Header {
     pub(crate) entry_bytes: AtomicU32,
     pub(crate) entries: AtomicU32,
     pub(crate) pid: AtomicU32,
-    /// Clock ticks after boot, `/proc/PID/stat` field 22; 0 when `/proc` was not readable.
+    /// Clock ticks from boot to the start of the process, field 22 of `/proc/PID/stat`; 0 if
+    /// `/proc` was not readable.
     pub(crate) started_ticks: AtomicU64,
     flags: AtomicU32,
     disabled: AtomicU32,
     text_bytes: AtomicU32,
-    /// What being woken from another CPU costs here, nanoseconds; 0 while not known.
+    /// Cost of a wake-up from another CPU on this host; 0 until measured.
     pub wake_cost_ns: AtomicU32,
     text: [AtomicU8; TEXT_BYTES],
     /// Connections moved to a channel.
     pub upgrades: AtomicU64,
     /// Connections moved back to TCP.
     pub downgrades: AtomicU64,
-    /// Connections reset because neither path could carry them on.
+    /// Connections that the library reset because neither path could carry further bytes.
     pub resets: AtomicU64,
     /// Waits that ended while spinning.
     pub spins: AtomicU64,
-    /// Waits that ended in a sleep in the kernel.
+    /// Waits that slept in the kernel.
     pub sleeps: AtomicU64,
-    /// Doorbells rung.
+    /// Doorbells that this process rang.
     pub rings: AtomicU64,
-    /// Descriptors and mappings now held by the library.
+    /// Segments of shared memory that the library holds now.
     pub segments: AtomicU64,
     /// Connections on a channel now.
     pub channels: AtomicU64,
@@ -79,24 +80,24 @@ pub struct Header {
     reset_for: [AtomicU64; REASON_SLOTS],
 }
 
-/// What the page shows of one descriptor.
+/// The state and counters of one descriptor.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Entry {
     state: AtomicU32,
     reason: AtomicU32,
-    /// Bytes received by TCP since the descriptor is followed.
+    /// Bytes received by TCP since [`begin`](Self::begin).
     pub tcp_rx: AtomicU64,
-    /// Bytes sent by TCP.
+    /// Bytes sent by TCP since [`begin`](Self::begin).
     pub tcp_tx: AtomicU64,
-    /// Bytes received by the channel.
+    /// Bytes received by the channel since [`begin`](Self::begin).
     pub channel_rx: AtomicU64,
-    /// Bytes sent by the channel.
+    /// Bytes sent by the channel since [`begin`](Self::begin).
     pub channel_tx: AtomicU64,
-    /// The process at the other end; 0 while unknown.
+    /// PID of the process at the other end; 0 while unknown.
     pub peer_pid: AtomicU32,
     generation: AtomicU32,
-    /// The kernel socket's inode; 0 when the library did not look.
+    /// Inode of the kernel socket; 0 if the library did not read the number.
     pub inode: AtomicU64,
     /// Messages counted as evidence.
     pub messages: AtomicU32,
@@ -175,25 +176,25 @@ impl Header {
         }
     }
 
-    /// The library's flags.
+    /// Returns the flags that are set.
     #[must_use]
     pub fn flags(&self) -> Flags {
         Flags(self.flags.load(Relaxed))
     }
 
     /// Sets the bits of `flags`.
-    pub fn raise(&self, flags: Flags) {
+    pub fn set_flags(&self, flags: Flags) {
         self.flags.fetch_or(flags.0, Relaxed);
     }
 
     /// Clears the bits of `flags`.
-    pub fn clear(&self, flags: Flags) {
+    pub fn clear_flags(&self, flags: Flags) {
         self.flags.fetch_and(!flags.0, Relaxed);
     }
 
-    /// Says that the library stays out of everything, and why.
+    /// Shows that the library upgrades no connection, and why.
     ///
-    /// `text` adds the particulars (a file, a line); what exceeds 256 bytes is cut off.
+    /// `text` adds details such as a file and a line. Bytes after the first 256 are dropped.
     pub fn disable(&self, reason: Reason, text: &str) {
         let mut length = 0;
         for (cell, byte) in self.text.iter().zip(text.bytes()) {
@@ -202,14 +203,14 @@ impl Header {
         }
         self.text_bytes.store(length, Relaxed);
         self.disabled.store(reason as u32, Relaxed);
-        self.clear(Flags::ENABLED);
+        self.clear_flags(Flags::ENABLED);
     }
 
-    /// Withdraws [`disable`](Self::disable), after a kill switch was released.
+    /// Reverts [`disable`](Self::disable) after the kill switch was turned off.
     pub fn enable(&self) {
         self.disabled.store(Reason::None as u32, Relaxed);
         self.text_bytes.store(0, Relaxed);
-        self.raise(Flags::ENABLED);
+        self.set_flags(Flags::ENABLED);
     }
 
     /// Counts one connection that was not upgraded for `reason`.
@@ -229,7 +230,7 @@ impl Header {
         count(&self.reset_for, reason);
     }
 
-    /// How many connections were not upgraded for `reason`.
+    /// Returns the number of connections that were not upgraded for `reason`.
     #[must_use]
     pub fn failures(&self, reason: Reason) -> u64 {
         self.failures
@@ -263,7 +264,7 @@ const fn populated_bit(chunk: u32) -> (usize, u32) {
 }
 
 impl Entry {
-    /// Starts to show a new socket on this number: counters at zero, `state` and `reason` set.
+    /// Starts the entry of a new socket with this descriptor number: counters are set to zero.
     pub fn begin(&self, state: State, reason: Reason) {
         self.generation.fetch_add(1, Relaxed);
         for counter in [
@@ -280,7 +281,7 @@ impl Entry {
         self.set(state, reason);
     }
 
-    /// Shows that the descriptor moved to `state`, and why.
+    /// Shows that the descriptor changed to `state`, and why.
     pub fn set(&self, state: State, reason: Reason) {
         self.reason.store(reason as u32, Relaxed);
         self.state.store(state as u32, Relaxed);
@@ -291,13 +292,13 @@ impl Entry {
         self.set(State::Unused, Reason::None);
     }
 
-    /// The state last set; [`State::Unused`] for a number that makes no sense.
+    /// Returns the state last set; [`State::Unused`] for an invalid number.
     #[must_use]
     pub fn state(&self) -> State {
         State::from_number(self.state.load(Relaxed)).unwrap_or(State::Unused)
     }
 
-    /// The reason last set.
+    /// Returns the reason last set; [`Reason::None`] for an invalid number.
     #[must_use]
     pub fn reason(&self) -> Reason {
         Reason::from_number(self.reason.load(Relaxed)).unwrap_or(Reason::None)

@@ -1,11 +1,11 @@
-//! The status page: a memfd in which a process shows what is accelerated.
+//! The status page: a memfd in which a process shows the state of its connections.
 //!
-//! The library writes it with plain atomic stores; `saiga status PID` opens it
-//! through `/proc/PID/fd`, so the kernel decides who may look, and an idle or
-//! stopped process answers as well as a busy one. See docs/adr/0001-status-page.md.
+//! The library writes the page with atomic stores. `saiga status PID` opens the page through
+//! `/proc/PID/fd`: the kernel checks the permission, and the page of an idle or stopped process
+//! can be read as well as that of a busy one. See docs/adr/0001-status-page.md.
 //!
-//! Deliberately absent: sockets, threads, allocation and std in the writing half;
-//! trust in what it reads in the reading half (feature `reader`).
+//! The writing half uses no sockets, threads, allocation or std. The reading half (feature
+//! `reader`) checks every value that it reads.
 #![cfg_attr(not(any(feature = "reader", test)), no_std)]
 
 mod layout;

@@ -1,9 +1,8 @@
-//! The writing side: makes the memfd, maps it, hands out entries.
+//! The writing half: creates and maps the memfd, and returns its entries.
 //!
-//! Runs in the library's constructor and in forked children, so: system calls only,
-//! no allocation, no std. The page lives until the process ends.
-//!
-//! Deliberately absent: close. The caller keeps the descriptor (and moves it high).
+//! This code runs in the library's constructor and in forked children, so it uses system calls
+//! only, no allocation and no std. The page exists until the process ends. The caller keeps its
+//! descriptor open, and moves the descriptor to a high number.
 #![expect(unsafe_code, reason = "system calls and a shared mapping")]
 
 use core::ffi::{c_int, c_void};
@@ -13,21 +12,21 @@ use saiga_channel::sys::{self, Errno};
 
 use crate::layout::{CHUNK_ENTRIES, Entry, Header, MAGIC, MAX_ENTRIES, NAME, VERSION};
 
-/// `F_SEAL_FUTURE_WRITE` of Linux 5.1: only the mapping made here may write.
+/// Of Linux 5.1: forbids later mappings and calls to write; the first mapping still may.
 const F_SEAL_FUTURE_WRITE: c_int = 0x10;
 
-/// The page of this process, or an inert one when there is none.
+/// The page of this process, or an inert page that no other process sees.
 #[derive(Debug, Clone, Copy)]
 pub struct StatusPage {
     header: &'static Header,
     entries: &'static [Entry],
 }
 
-/// Takes the counters of processes without a page; it is never read.
+/// The header of inert pages: counters are added to it and never read.
 static INERT: Header = Header::zeroed();
 
 impl StatusPage {
-    /// A page that no other process can see: no entries, and counters that are never read.
+    /// Returns a page without entries, whose counters no other process can read.
     #[must_use]
     pub const fn inert() -> Self {
         Self {
@@ -36,15 +35,15 @@ impl StatusPage {
         }
     }
 
-    /// Makes a page for descriptors `0..entries` (at most [`MAX_ENTRIES`] are shown).
+    /// Creates a page for descriptors `0..entries`, at most [`MAX_ENTRIES`].
     ///
-    /// Memory is taken when a descriptor is first shown, 4 KiB for 64 numbers. The
-    /// descriptor returned is close-on-exec and stays open for as long as the process
-    /// wants to be seen; it may be moved to another number.
+    /// Memory is allocated when a descriptor is first shown, 4 KiB for 64 numbers. The returned
+    /// descriptor is close-on-exec. Other processes can open the page while this descriptor is
+    /// open; the caller may move it to another number.
     ///
     /// # Errors
-    /// What memfd_create, ftruncate, fcntl or mmap answered; `EFBIG` when the process's
-    /// file size limit is smaller than the page, where ftruncate would raise SIGXFSZ.
+    /// Errors of memfd_create, ftruncate, fcntl or mmap; `EFBIG` if the process's limit on file
+    /// sizes is below the size of the page, because ftruncate would then raise SIGXFSZ.
     pub fn create(entries: u32) -> Result<(c_int, Self), Errno> {
         let entries = entries.min(MAX_ENTRIES);
         let (fd, base) = make(ptr::null_mut(), page_bytes(entries))?;
@@ -53,21 +52,21 @@ impl StatusPage {
         let header: &'static Header = unsafe { &*base.cast::<Header>() };
         // SAFETY: the entries follow the header inside the same mapping.
         let first = unsafe { base.add(size_of::<Header>()) }.cast::<Entry>();
-        // SAFETY: as above; `entries` of them fit in what was mapped.
+        // SAFETY: as above; the mapping has room for `entries` entries.
         let entries = unsafe { core::slice::from_raw_parts(first, entries as usize) };
         let page = Self { header, entries };
-        page.sign();
+        page.write_header();
         Ok((fd, page))
     }
 
-    /// Gives a forked child a page of its own, at the same address, empty.
+    /// Replaces the page of its parent in a forked child by an empty page at the same address.
     ///
-    /// References to entries and header stay valid. Until this is called, the child
-    /// writes into its parent's page. The old descriptor is for the caller to close.
+    /// References to entries and header stay valid. Before this call the child writes into its
+    /// parent's page. The caller closes the old descriptor.
     ///
     /// # Errors
-    /// As [`create`](Self::create). The parent's page is then detached all the same, unless
-    /// the kernel had no memory even for that.
+    /// The errors of [`create`](Self::create). The parent's page is then replaced by private
+    /// memory, unless the kernel has no memory for that either.
     pub fn replace_after_fork(&self) -> Result<c_int, Errno> {
         if self.entries.is_empty() {
             return Err(Errno(libc::EBADF));
@@ -77,13 +76,13 @@ impl StatusPage {
         let bytes = page_bytes(entries);
         match make(base, bytes) {
             Ok((fd, _)) => {
-                self.sign();
+                self.write_header();
                 Ok(fd)
             }
             Err(error) => {
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
                 // SAFETY: replaces our own mapping by zeroed private memory of the same size,
-                // which is as valid for the references that we handed out, once accessible.
+                // which is valid for the existing references once it is accessible.
                 unsafe { libc::mmap(base.cast(), bytes, libc::PROT_NONE, flags, -1, 0) };
                 make_accessible(base, size_of::<Header>())?;
                 Err(error)
@@ -91,14 +90,14 @@ impl StatusPage {
         }
     }
 
-    /// The counters and flags of the process.
+    /// Returns the counters and flags of the process.
     #[must_use]
     pub fn header(&self) -> &'static Header {
         self.header
     }
 
-    /// The entry of a descriptor; `None` beyond the page, on an inert page, and when there is
-    /// no memory for it. The errno of the calling thread is left as it was.
+    /// Returns the entry of a descriptor; `None` if its number is beyond the page, if the page is
+    /// inert, or if the kernel has no memory for the entry. Does not change errno.
     #[must_use]
     pub fn entry(&self, fd: c_int) -> Option<&'static Entry> {
         let index = u32::try_from(fd).ok()?;
@@ -111,7 +110,8 @@ impl StatusPage {
         None
     }
 
-    fn sign(&self) {
+    /// Fills in the header; the magic number is stored last.
+    fn write_header(&self) {
         let header = self.header;
         header.version.store(VERSION, Relaxed);
         header.entry_bytes.store(64, Relaxed);
@@ -135,7 +135,8 @@ const fn page_bytes(entries: u32) -> usize {
     size_of::<Header>() + entries as usize * size_of::<Entry>()
 }
 
-/// Makes a sealed memfd of `bytes` and maps it: at `at`, replacing what is there, unless null.
+/// Creates a sealed memfd of `bytes` and maps it: at `at` in place of the mapping there, or at an
+/// address that the kernel chooses if `at` is null.
 fn make(at: *mut u8, bytes: usize) -> Result<(c_int, *mut u8), Errno> {
     let fd = sys::memfd(NAME, bytes)?;
     let mapped = map_and_seal(fd, at, bytes);
@@ -146,27 +147,29 @@ fn make(at: *mut u8, bytes: usize) -> Result<(c_int, *mut u8), Errno> {
 }
 
 fn map_and_seal(fd: c_int, at: *mut u8, bytes: usize) -> Result<*mut u8, Errno> {
-    // Populated and mapped first: the last seal forbids both from then on.
-    // SAFETY: `fd` is our memfd. Without memory this call fails, not the first store (SIGBUS).
+    // The memfd is populated and mapped before the last seal, which forbids both.
+    // SAFETY: `fd` is our memfd. Without memory this call fails; otherwise the first store would
+    // raise SIGBUS.
     check(unsafe { libc::fallocate(fd, 0, 0, 4096) })?;
     let flags = libc::MAP_SHARED | if at.is_null() { 0 } else { libc::MAP_FIXED };
-    // What is not accessible is not made resident by mlockall(2).
+    // PROT_NONE, because mlockall(2) makes accessible memory resident.
     // SAFETY: at null the kernel chooses; otherwise the caller owns `bytes` at `at`.
     let base = unsafe { libc::mmap(at.cast::<c_void>(), bytes, libc::PROT_NONE, flags, fd, 0) };
     if base == libc::MAP_FAILED {
-        return Err(last());
+        return Err(last_errno());
     }
-    // SAFETY: our own mapping; no part of it belongs in a core dump. Where the kernel refuses,
-    // dumps are larger.
+    // Keeps the page out of core dumps; a kernel that refuses writes larger dumps.
+    // SAFETY: the advice changes no byte of our own mapping.
     unsafe { libc::madvise(base, bytes, libc::MADV_DONTDUMP) };
-    // SAFETY: as above; after mlockall(2), new mappings are locked.
+    // After mlockall(2) new mappings are locked.
+    // SAFETY: unlocking changes no byte of our own mapping.
     unsafe { libc::munlock(base, bytes) };
     make_accessible(base.cast(), size_of::<Header>())?;
     let size = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     // SAFETY: sealing takes an integer and touches no memory.
     let sealed = unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, size | F_SEAL_FUTURE_WRITE) };
     if sealed == -1 {
-        // SAFETY: as above; an older kernel knows only the seals of the size.
+        // SAFETY: as above. A kernel before 5.1 has only the seals of the size.
         check(unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, size) })?;
     }
     Ok(base.cast())
@@ -179,11 +182,12 @@ fn make_accessible(base: *mut u8, bytes: usize) -> Result<(), Errno> {
     check(unsafe { libc::mprotect(base.cast(), bytes, prot) }).map(drop)
 }
 
-/// Gives the chunk of `entry` memory; false when there is none (a store would raise SIGBUS).
-/// All before it becomes accessible with it, so that the page takes two mappings.
+/// Allocates memory for the chunk of `entry`. Returns false if the kernel has no memory: a store
+/// into the chunk would raise SIGBUS. All earlier chunks become accessible too, so that the page
+/// consists of two mappings in the kernel.
 #[cold]
 fn populate(header: &Header, entry: &Entry) -> bool {
-    let saved = last();
+    let saved = last_errno();
     let base = ptr::from_ref(header).cast_mut().cast::<u8>();
     let end = ptr::from_ref(entry).addr() + size_of::<Entry>();
     let accessible = make_accessible(base, end - base.addr()).is_ok();
@@ -195,8 +199,8 @@ fn populate(header: &Header, entry: &Entry) -> bool {
         .map_addr(|address| address & !(page_bytes - 1));
     // SAFETY: the range lies in our own mapping; populating changes no byte of it.
     let result = unsafe { libc::madvise(start.cast(), page_bytes, libc::MADV_POPULATE_WRITE) };
-    // A kernel before 5.14 does not know the advice: there a store takes the page.
-    let populated = accessible && (result == 0 || last() == Errno(libc::EINVAL));
+    // A kernel before 5.14 answers EINVAL: the first store allocates the memory there.
+    let populated = accessible && (result == 0 || last_errno() == Errno(libc::EINVAL));
     // SAFETY: no preconditions.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: the location is this thread's own and always valid.
@@ -218,7 +222,8 @@ fn started_ticks() -> Option<u64> {
     parse_started_ticks(text)
 }
 
-/// The program's name, in parentheses, may hold anything: counting starts after the last one.
+/// Parses field 22 of `/proc/PID/stat`. Fields are counted after the last `)`, because the
+/// program's name, in parentheses, may contain any character.
 pub(crate) fn parse_started_ticks(stat: &[u8]) -> Option<u64> {
     let end_of_name = stat.iter().rposition(|byte| *byte == b')')?;
     let field = stat
@@ -230,13 +235,13 @@ pub(crate) fn parse_started_ticks(stat: &[u8]) -> Option<u64> {
 
 fn check(result: c_int) -> Result<c_int, Errno> {
     if result == -1 {
-        Err(last())
+        Err(last_errno())
     } else {
         Ok(result)
     }
 }
 
-fn last() -> Errno {
+fn last_errno() -> Errno {
     // SAFETY: no preconditions.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: the location is this thread's own and always valid.
@@ -249,7 +254,7 @@ mod tests {
     use crate::{Reason, State};
 
     #[test]
-    fn the_start_time_is_found_behind_a_hostile_name() {
+    fn the_start_time_is_found_after_a_name_with_parentheses() {
         let stat = b"7 (a) R 1 (x) S 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 98765 0 0";
         assert_eq!(parse_started_ticks(stat), Some(98765));
         assert_eq!(parse_started_ticks(b"7 (cut"), None);
@@ -257,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inert_page_takes_counters_and_shows_no_entry() {
+    fn an_inert_page_has_counters_and_no_entries() {
         let page = StatusPage::inert();
         page.header().upgrades.fetch_add(1, Relaxed);
         assert!(page.entry(0).is_none());
@@ -265,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_an_entry_for_each_number_and_no_other() {
+    fn a_page_has_entries_for_its_numbers_only() {
         let (fd, page) = StatusPage::create(100).unwrap();
         assert!(page.entry(-1).is_none());
         assert!(page.entry(100).is_none());
@@ -277,7 +282,7 @@ mod tests {
         let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
         let wanted = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
         assert_eq!(seals & wanted, wanted);
-        // SAFETY: `fd` is this test's.
+        // SAFETY: this test opened `fd`.
         unsafe { libc::close(fd) };
     }
 }

@@ -1,12 +1,11 @@
-//! The reading side: finds and reads the page of another process.
+//! The reading half: finds and reads the page of another process.
 //!
-//! The page's content is whatever that process chose to write: numbers are
-//! range-checked, text is cleaned of control characters, and the page is read,
-//! not mapped, so that nothing its owner does can fault us. Counters of one
-//! snapshot may be some microseconds apart.
+//! The other process may write any bytes into its page. So numbers are range-checked, control
+//! characters in text are replaced by spaces, and the page is read, not mapped: a truncated
+//! mapping would raise SIGBUS here. Counters of one snapshot may be some microseconds apart.
 //!
-//! Deliberately absent: rights. The kernel opens `/proc/PID/fd` for root and the
-//! same user only.
+//! Permissions are checked by the kernel, which opens `/proc/PID/fd` for root and the same user
+//! only.
 #![expect(unsafe_code, reason = "fcntl to ask for a file's seals")]
 
 use std::fs::{self, File, OpenOptions};
@@ -24,51 +23,30 @@ const LINK: &str = "/memfd:saiga-status (deleted)";
 const HEADER_BYTES: usize = size_of::<Header>();
 const ENTRY_BYTES: usize = size_of::<Entry>();
 
-/// Why a process's page could not be opened.
+/// An error of opening the page of a process.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is no such process.
     #[error("no process has the number {pid}")]
-    NoProcess {
-        /// The number asked for.
-        pid: u32,
-    },
-    /// The process shows no page: it runs without the library.
+    NoProcess { pid: u32 },
+    /// The process has no page, because it runs without the library.
     #[error("process {pid} is not accelerated; start it with `saiga run`")]
-    NotAccelerated {
-        /// The process.
-        pid: u32,
-    },
-    /// The process belongs to somebody else, or gave up rights and is closed to its own user.
-    #[error("process {pid} belongs to another user or is closed to this one; ask as root")]
-    Denied {
-        /// The process.
-        pid: u32,
-    },
-    /// The process was started with a library whose page we cannot read.
+    NotAccelerated { pid: u32 },
+    /// The process belongs to another user, or is not dumpable (PR_SET_DUMPABLE).
+    #[error("no permission to read process {pid}; run this command as root")]
+    Denied { pid: u32 },
+    /// The process was started with a library whose page has another layout.
     #[error("process {pid} runs another version of Saiga (page version {found}); restart it")]
-    OtherVersion {
-        /// The process.
-        pid: u32,
-        /// The version its page claims.
-        found: u32,
-    },
-    /// The page contradicts itself.
-    #[error("the status page of process {pid} is damaged: {what}")]
-    Damaged {
-        /// The process.
-        pid: u32,
-        /// The part that makes no sense.
-        what: &'static str,
-    },
-    /// The kernel answered something else.
-    #[error("cannot read the status page of process {pid} ({path}): {source}", path = path.display())]
+    OtherVersion { pid: u32, found: u32 },
+    #[error("the status page of process {pid} is damaged: {problem}")]
+    Damaged { pid: u32, problem: &'static str },
+    #[error(
+        "cannot read the status page of process {pid} ({path}): {source}",
+        path = path.display()
+    )]
     Io {
-        /// The process.
         pid: u32,
-        /// The file under `/proc`.
+        /// A path below `/proc`.
         path: PathBuf,
-        /// What the kernel answered.
         source: io::Error,
     },
 }
@@ -81,75 +59,58 @@ pub struct Page {
     entries: u32,
 }
 
-/// What the page showed at one moment.
+/// A copy of a page's values. [`Header`] explains fields without a comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The process, by the number under which we found it.
+    /// PID in the reader's namespace.
     pub pid: u32,
-    /// The library's flags.
     pub flags: Flags,
-    /// Why the library stays out of everything, with the particulars it gave.
+    /// If the library upgrades no connection: the reason, and a text with details.
     pub disabled: Option<(Reason, String)>,
-    /// Connections moved to a channel.
     pub upgrades: u64,
-    /// Connections moved back to TCP.
     pub downgrades: u64,
-    /// Connections reset because neither path could carry them on.
     pub resets: u64,
-    /// Waits that ended while spinning.
     pub spins: u64,
-    /// Waits that ended in a sleep in the kernel.
     pub sleeps: u64,
-    /// Doorbells rung.
     pub rings: u64,
-    /// What being woken from another CPU costs there, nanoseconds; 0 while not known.
+    /// Cost of a wake-up from another CPU on that host; 0 until measured.
     pub wake_cost_ns: u32,
-    /// Segments of shared memory held now.
     pub segments: u64,
-    /// Connections on a channel now.
     pub channels: u64,
-    /// Connections not upgraded, by reason; reasons never met are left out.
+    /// Connections that were not upgraded, by reason; counts of zero are left out.
     pub failures: Vec<(Reason, u64)>,
-    /// What [`downgrades`](Self::downgrades) counts, by reason.
+    /// [`downgrades`](Self::downgrades) by reason; counts of zero are left out.
     pub taken_back: Vec<(Reason, u64)>,
-    /// What [`resets`](Self::resets) counts, by reason.
+    /// [`resets`](Self::resets) by reason; counts of zero are left out.
     pub reset_for: Vec<(Reason, u64)>,
-    /// The descriptors shown, by number.
+    /// Sorted by descriptor number.
     pub sockets: Vec<Socket>,
 }
 
-/// What the page showed of one descriptor.
+/// A copy of the values of one descriptor, never in [`State::Unused`]. [`Entry`] explains fields
+/// without a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Socket {
-    /// The descriptor's number.
     pub fd: u32,
-    /// Where it stands; never [`State::Unused`].
     pub state: State,
-    /// Why it stands there.
     pub reason: Reason,
-    /// Bytes received by TCP.
     pub tcp_rx: u64,
-    /// Bytes sent by TCP.
     pub tcp_tx: u64,
-    /// Bytes received by the channel.
     pub channel_rx: u64,
-    /// Bytes sent by the channel.
     pub channel_tx: u64,
-    /// The process at the other end, when known.
     pub peer_pid: Option<u32>,
-    /// Counts the sockets that had this number; a change means another connection.
+    /// Number of sockets that have had this descriptor number: a change means another connection.
     pub generation: u32,
-    /// The kernel socket's inode, when the library looked.
     pub inode: Option<u64>,
-    /// Messages counted as evidence.
     pub messages: u32,
 }
 
-/// The processes whose page we may open, in the order of their numbers.
+/// Returns the pages of all processes that this process may read, sorted by PID.
+///
+/// Processes that end during the search and processes of other users are left out.
 ///
 /// # Errors
-/// When `/proc` itself cannot be read. Processes that end meanwhile or belong to others are
-/// left out.
+/// Fails if `/proc` cannot be read.
 pub fn accelerated() -> io::Result<Vec<Page>> {
     let mut pids: Vec<u32> = fs::read_dir("/proc")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -163,14 +124,11 @@ pub fn accelerated() -> io::Result<Vec<Page>> {
 
 impl Page {
     /// Opens the page of process `pid`.
-    ///
-    /// # Errors
-    /// Each variant of [`OpenError`].
     pub fn open(pid: u32) -> Result<Self, OpenError> {
         let folder = PathBuf::from(format!("/proc/{pid}/fd"));
         let list = fs::read_dir(&folder).map_err(|source| classify(pid, &folder, source))?;
         let identity = Identity::of(pid);
-        let mut answer = Err(OpenError::NotAccelerated { pid });
+        let mut result = Err(OpenError::NotAccelerated { pid });
         for entry in list {
             let path = match entry {
                 Ok(entry) => entry.path(),
@@ -179,18 +137,18 @@ impl Page {
             if fs::read_link(&path).is_ok_and(|link| link == Path::new(LINK)) {
                 match Self::open_file(pid, &path, identity) {
                     Ok(page) => return Ok(page),
-                    // A forked child still holds its parent's page: look for its own.
+                    // A forked child still holds its parent's page; its own may follow.
                     Err(OpenError::NotAccelerated { .. }) => {}
-                    Err(error) => answer = Err(error),
+                    Err(error) => result = Err(error),
                 }
             }
         }
-        answer
+        result
     }
 
     fn open_file(pid: u32, path: &Path, identity: Identity) -> Result<Self, OpenError> {
         let io_error = |source| classify(pid, path, source);
-        let damaged = |what| OpenError::Damaged { pid, what };
+        let damaged = |problem| OpenError::Damaged { pid, problem };
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
@@ -212,38 +170,33 @@ impl Page {
             return Err(OpenError::OtherVersion { pid, found });
         }
         if header.u32(offset_of!(Header, entry_bytes)) as usize != ENTRY_BYTES {
-            return Err(damaged("its entries have another size"));
+            return Err(damaged("the size of its entries is wrong"));
         }
         let entries = header.u32(offset_of!(Header, entries));
         let bytes = HEADER_BYTES as u64 + u64::from(entries) * ENTRY_BYTES as u64;
         if entries > MAX_ENTRIES || bytes != metadata.size() {
-            return Err(damaged(
-                "its size does not follow from its number of entries",
-            ));
+            return Err(damaged("its size contradicts its number of entries"));
         }
         let ticks = header.u64(offset_of!(Header, started_ticks));
-        if !identity.is(header.u32(offset_of!(Header, pid)), ticks) {
+        if !identity.matches(header.u32(offset_of!(Header, pid)), ticks) {
             return Err(OpenError::NotAccelerated { pid });
         }
         Ok(Self { pid, file, entries })
     }
 
-    /// The process.
+    /// Returns the PID of the page's process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Reads what the page shows now, entries up to descriptor `last` only.
-    ///
-    /// # Errors
-    /// What the kernel answers to a read of the page.
+    /// Reads the page's current values, with entries up to descriptor `last`.
     pub fn snapshot(&self, last: u32) -> io::Result<Snapshot> {
         let mut bytes = [0; HEADER_BYTES];
         self.file.read_exact_at(&mut bytes, 0)?;
         let header = Fields(&bytes);
-        let shown = self.entries.min(last.saturating_add(1));
-        let mut entries = vec![0; shown as usize * ENTRY_BYTES];
+        let count = self.entries.min(last.saturating_add(1));
+        let mut entries = vec![0; count as usize * ENTRY_BYTES];
         self.file.read_exact_at(&mut entries, HEADER_BYTES as u64)?;
         Ok(Snapshot {
             pid: self.pid,
@@ -269,41 +222,43 @@ impl Page {
     }
 }
 
-/// The numbers by which a process knows itself, to tell its page from an inherited one.
+/// The PID and start time of a process as the process itself reads them; they distinguish its
+/// own page from the inherited page of its parent.
 #[derive(Clone, Copy)]
 struct Identity {
-    pid_inside: u32,
+    /// PID in the innermost namespace of the process.
+    inner_pid: u32,
     started_ticks: Option<u64>,
 }
 
 impl Identity {
     fn of(pid: u32) -> Self {
-        // In another pid namespace the process knows itself by the last of these numbers.
+        // The last number of NSpid is the PID in the innermost namespace.
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let pid_inside = status
+        let inner_pid = status
             .lines()
             .find_map(|line| line.strip_prefix("NSpid:"))
             .and_then(|pids| pids.split_whitespace().last()?.parse().ok())
             .unwrap_or(pid);
         let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
         Self {
-            pid_inside,
+            inner_pid,
             started_ticks: parse_started_ticks(&stat),
         }
     }
 
-    /// Start times are compared loosely: time namespaces shift them by whole constants, and a
-    /// process without `/proc` does not know its own.
-    fn is(self, pid: u32, ticks: u64) -> bool {
+    /// Compares with the values of a page. A start time of 0 matches (the process could not read
+    /// `/proc`), and any start time matches in another time namespace, which shifts the times.
+    fn matches(self, pid: u32, ticks: u64) -> bool {
         let same_start = match self.started_ticks {
             Some(started) => ticks == 0 || ticks == started || in_other_time_namespace(),
             None => true,
         };
-        pid == self.pid_inside && same_start
+        pid == self.inner_pid && same_start
     }
 }
 
-/// Whether this process lives in a time namespace with an offset of its own.
+/// Returns true if the time namespace of this process has an offset.
 fn in_other_time_namespace() -> bool {
     fs::read_to_string("/proc/self/timens_offsets").is_ok_and(|offsets| {
         offsets
@@ -313,7 +268,7 @@ fn in_other_time_namespace() -> bool {
     })
 }
 
-/// Fields of a page copied out of another process; every offset is one of ours.
+/// Reads fields from a copied header or entry. Fields beyond its end read as zero.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -332,7 +287,7 @@ impl Fields<'_> {
         u64::from_ne_bytes(self.bytes(at))
     }
 
-    /// The counters of an array that has one for each reason; those at zero are left out.
+    /// Reads an array with one counter per reason; counters of zero are left out.
     fn by_reason(&self, at: usize) -> Vec<(Reason, u64)> {
         let count = |reason: &Reason| (*reason, self.u64(at + 8 * *reason as usize));
         let counts = Reason::ALL.iter().map(count);
@@ -377,9 +332,9 @@ impl Fields<'_> {
     }
 }
 
-/// Only a memfd whose size cannot shrink has these seals.
+/// Returns true if `file` is a memfd that cannot shrink.
 fn is_sealed(file: &File) -> bool {
-    // SAFETY: asks for an integer; `file` is open.
+    // SAFETY: returns an integer and touches no memory; `file` is open.
     let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
     seals != -1 && seals & libc::F_SEAL_SHRINK != 0
 }
@@ -402,12 +357,11 @@ fn classify(pid: u32, path: &Path, source: io::Error) -> OpenError {
 mod tests {
     use super::*;
 
-    /// Whatever the bytes are, they become values in range, and text without control characters.
     #[test]
-    fn arbitrary_bytes_are_read_without_a_fault() {
+    fn arbitrary_bytes_give_values_in_range_and_text_without_control_characters() {
         let mut state = 1_u64;
         let mut random = || {
-            // Knuth's MMIX generator: any sequence will do, as long as it is always the same.
+            // Knuth's MMIX generator. Any sequence serves that is the same in every run.
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
@@ -428,6 +382,6 @@ mod tests {
                 Some(State::Upgraded)
             );
         }
-        assert_eq!(Fields(&[]).u64(0), 0, "beyond the end is zero");
+        assert_eq!(Fields(&[]).u64(0), 0, "beyond the end");
     }
 }

@@ -1,31 +1,31 @@
-//! Where one descriptor stands between kernel TCP and its channel.
+//! The state of one descriptor: on kernel TCP, on its channel, or between the two.
 
 /// The state of one descriptor; the numbers are part of the page's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum State {
-    /// No socket that the library follows.
+    /// The descriptor is not a socket that the library tracks.
     Unused = 0,
-    /// On kernel TCP; evidence is being counted.
+    /// On kernel TCP; messages are counted as evidence.
     Tracked = 1,
-    /// On kernel TCP; our control name waits for the peer.
+    /// On kernel TCP; this process listens at its control name for the peer.
     Offering = 2,
-    /// On kernel TCP; we ask for the peer's control name.
+    /// On kernel TCP; this process connects to the peer's control name.
     Connecting = 3,
     /// Both directions go through the channel.
     Upgraded = 4,
-    /// One direction, or a rest of bytes, is still on the other path.
+    /// One direction, or its remaining bytes, is still on the other path.
     Draining = 5,
     /// Back on kernel TCP after an upgrade.
     Downgraded = 6,
     /// On kernel TCP for good; the reason says why.
     Never = 7,
-    /// Reset by the library, because neither path could carry it on.
+    /// Reset by the library, because neither path could carry further bytes.
     Reset = 8,
 }
 
 impl State {
-    /// Every state, in the order of its number.
+    /// Every state, sorted by number.
     pub const ALL: [Self; 9] = [
         Self::Unused,
         Self::Tracked,
@@ -38,13 +38,13 @@ impl State {
         Self::Reset,
     ];
 
-    /// The state with this number; `None` for a number that no version we know writes.
+    /// Returns the state with this number; `None` for an unknown number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|state| *state as u32 == number)
     }
 
-    /// The word for tables and JSON.
+    /// The name in tables and JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_indices() {
+    fn a_state_is_found_by_its_number() {
         for (number, state) in (0..).zip(State::ALL) {
             assert_eq!(State::from_number(number), Some(state));
         }

@@ -1,4 +1,4 @@
-//! Pages that lie are refused, whatever they say.
+//! Pages with false or damaged content are refused, and the error names the problem.
 #![expect(unsafe_code, reason = "memfd_create and seals")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,8 @@ use std::process::{Child, Command, Stdio};
 
 use saiga_status::reader::{OpenError, Page};
 
-/// `cat` with a memfd of ours among its descriptors; ends when its stdin is closed.
+/// A `cat` process that inherits a memfd with the name of a status page. It ends when its stdin
+/// is closed.
 struct Impostor {
     child: Child,
     page: File,
@@ -17,7 +18,7 @@ struct Impostor {
 
 impl Impostor {
     fn start(bytes: u64, seals: i32) -> Self {
-        // SAFETY: the name is a C string. Not close-on-exec: `cat` is to inherit it.
+        // SAFETY: the name is a C string. Not close-on-exec, because `cat` inherits the memfd.
         let fd = unsafe { libc::memfd_create(c"saiga-status".as_ptr(), libc::MFD_ALLOW_SEALING) };
         assert_ne!(fd, -1);
         // SAFETY: `fd` is new and ours.
@@ -46,43 +47,43 @@ impl Drop for Impostor {
     }
 }
 
-/// One test, because a memfd that is to be inherited would reach the children of another.
+/// One test function, because children of a parallel test would inherit the memfds too.
 #[test]
-fn lies_are_refused() {
-    each_lie_is_named();
+fn false_pages_are_refused() {
+    each_false_field_is_named();
     a_file_that_can_shrink_or_is_too_short_is_refused();
 }
 
-fn each_lie_is_named() {
+fn each_false_field_is_named() {
     let impostor = Impostor::start(4096 + 64 * 4, libc::F_SEAL_SHRINK);
     let pid = impostor.child.id();
     let open = || Page::open(pid).map(|page| page.snapshot(9).unwrap());
-    let says = |what: &str| {
+    let fails_with = |problem: &str| {
         let error = open().unwrap_err().to_string();
-        assert!(error.contains(what), "{error} instead of {what}");
+        assert!(error.contains(problem), "{error} instead of {problem}");
     };
-    says("magic");
+    fails_with("magic");
     impostor.write(0, b"SAIGAST1");
     assert!(matches!(
         open(),
         Err(OpenError::OtherVersion { found: 0, .. })
     ));
     impostor.write(8, &1_u32.to_ne_bytes());
-    says("entries have another size");
+    fails_with("size of its entries");
     impostor.write(12, &64_u32.to_ne_bytes());
-    says("number of entries");
+    fails_with("number of entries");
     impostor.write(16, &u32::MAX.to_ne_bytes());
-    says("number of entries");
+    fails_with("number of entries");
     impostor.write(16, &4_u32.to_ne_bytes());
-    says("is not accelerated"); // It names no process, or another one than itself.
+    fails_with("is not accelerated"); // The PID is zero.
     impostor.write(20, &pid.to_ne_bytes());
     impostor.write(24, &1_u64.to_ne_bytes());
-    says("is not accelerated"); // Right number, but a process that started at boot.
+    fails_with("is not accelerated"); // The PID is right, but the start time is that of boot.
     impostor.write(24, &0_u64.to_ne_bytes());
     let shown = open().unwrap();
     assert_eq!(shown.sockets, []);
 
-    // Numbers that no version writes: entries are left out, reasons become "internal".
+    // Unknown numbers: entries with an unknown state are left out, reasons become "internal".
     impostor.write(36, &9999_u32.to_ne_bytes());
     impostor.write(40, &u32::MAX.to_ne_bytes());
     impostor.write(48, &[0xff, b'\n', 0]);
@@ -112,8 +113,8 @@ fn a_file_that_can_shrink_or_is_too_short_is_refused() {
 }
 
 #[test]
-fn a_process_that_does_not_exist_is_said_to_be_missing() {
-    // Beyond the largest number that the kernel gives out (PID_MAX_LIMIT, 2^22).
+fn a_missing_process_is_reported_as_such() {
+    // Above the largest PID that the kernel assigns (PID_MAX_LIMIT, 2^22).
     assert!(matches!(
         Page::open(1 << 23),
         Err(OpenError::NoProcess { .. })

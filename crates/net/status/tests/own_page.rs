@@ -1,4 +1,4 @@
-//! A process finds its own page, and a forked child's page is its own, not its parent's.
+//! A process reads its own page, and a forked child gets another page than its parent's.
 #![expect(unsafe_code, reason = "fork and pipes")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,14 +9,14 @@ use saiga_status::reader::Page;
 use saiga_status::{Flags, Reason, State, StatusPage};
 
 #[test]
-fn what_is_written_is_read_and_a_child_gets_its_own_page() {
+fn written_values_are_read_and_a_child_gets_its_own_page() {
     let own = std::process::id();
     let error = Page::open(own).unwrap_err().to_string();
     assert!(error.contains("is not accelerated"), "{error}");
 
     let (fd, page) = StatusPage::create(1000).unwrap();
     assert!(fd > 2);
-    page.header().raise(Flags::ENABLED);
+    page.header().set_flags(Flags::ENABLED);
     page.header().upgrades.fetch_add(3, Relaxed);
     page.header().count_failure(Reason::PeerRemote);
     page.header().count_downgrade(Reason::Stdio);
@@ -81,11 +81,11 @@ fn what_is_written_is_read_and_a_child_gets_its_own_page() {
 fn child_has_its_own_page(page: StatusPage) {
     let (mut ready, mut done) = ([0; 2], [0; 2]);
     for ends in [&mut ready, &mut done] {
-        // SAFETY: `ends` is room for two descriptors.
-        let made = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) };
-        assert_eq!(made, 0);
+        // SAFETY: `ends` has room for two descriptors.
+        let result = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) };
+        assert_eq!(result, 0);
     }
-    // SAFETY: the child makes system calls only, and leaves by _exit.
+    // SAFETY: the child makes system calls only, and ends by _exit.
     let child = unsafe { libc::fork() };
     assert_ne!(child, -1);
     let mut byte = 0_u8;
@@ -95,7 +95,7 @@ fn child_has_its_own_page(page: StatusPage) {
         if let Some(entry) = page.entry(5) {
             entry.begin(State::Tracked, Reason::NotEnoughMessages);
         }
-        // SAFETY: closes the child's copy, so that the parent's end of life is seen as EOF.
+        // SAFETY: closes the child's copy, so that the child reads EOF when the parent ends.
         unsafe { libc::close(done[1]) };
         // SAFETY: one byte from a live variable.
         unsafe { libc::write(ready[1], (&raw const byte).cast(), 1) };
@@ -104,17 +104,17 @@ fn child_has_its_own_page(page: StatusPage) {
         // SAFETY: ends the child without running the test harness's exit handlers.
         unsafe { libc::_exit(i32::from(!replaced)) };
     }
-    // SAFETY: closes the parent's copy, so that the child's death is seen as EOF.
+    // SAFETY: closes the parent's copy, so that the parent reads EOF when the child ends.
     unsafe { libc::close(ready[1]) };
     // SAFETY: one byte into a live variable.
-    let told = unsafe { libc::read(ready[0], (&raw mut byte).cast(), 1) };
+    let received = unsafe { libc::read(ready[0], (&raw mut byte).cast(), 1) };
     let shown = Page::open(u32::try_from(child).unwrap()).map(|page| page.snapshot(100).unwrap());
     // SAFETY: one byte from a live variable.
     unsafe { libc::write(done[1], (&raw const byte).cast(), 1) };
     let mut status = 0;
-    // SAFETY: `child` is ours and not yet waited for.
+    // SAFETY: `child` is a child of this process and was not waited for yet.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
-    assert_eq!((told, status), (1, 0));
+    assert_eq!((received, status), (1, 0));
     let shown = shown.unwrap();
     assert_eq!(shown.upgrades, 1, "counted from zero");
     let [socket] = shown.sockets[..] else {

@@ -1,4 +1,4 @@
-//! Block devices by their numbers, and the parts of a disk.
+//! Block devices by their numbers, and the partitions of a disk, from sysfs.
 
 use std::fmt;
 use std::fs;
@@ -8,33 +8,30 @@ use std::path::{Path, PathBuf};
 /// The number of a block device: a disk or a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Device {
-    /// Which driver.
     pub major: u32,
-    /// Which of its devices.
     pub minor: u32,
 }
 
-/// There is no such block device in sysfs.
+/// The error for a device that sysfs does not have.
 #[derive(Debug, thiserror::Error)]
-#[error("{device} is not a block device here: {}: {error}", path.display())]
+#[error("this host has no block device {device}: {}: {error}", path.display())]
 pub struct UnknownDevice {
-    /// Which.
     pub device: Device,
-    /// Where it should be.
+    /// The device's path in sysfs.
     pub path: PathBuf,
-    /// What the kernel said.
     pub error: std::io::Error,
 }
 
-/// How many bits of a kernel's `dev_t` are the minor number (`linux/kdev_t.h`).
+/// Number of bits of the minor number in the kernel's `dev_t` (`linux/kdev_t.h`).
 const MINOR_BITS: u32 = 20;
 
 impl Device {
-    /// The device on which a file lies; that of btrfs and others is not a block device.
+    /// Returns the device that holds a file. For btrfs and other file systems with several devices
+    /// the result is not a block device.
     ///
     /// # Errors
-    /// When the file cannot be looked at.
-    pub fn below(path: &Path) -> std::io::Result<Self> {
+    /// Fails if stat(2) of `path` fails.
+    pub fn of_file(path: &Path) -> std::io::Result<Self> {
         let number = fs::metadata(path)?.dev();
         Ok(Self {
             major: rustix::fs::major(number),
@@ -42,7 +39,7 @@ impl Device {
         })
     }
 
-    /// From what the kernel has in memory.
+    /// Converts from the kernel's `dev_t`.
     pub(crate) fn from_kernel(number: u32) -> Self {
         Self {
             major: number >> MINOR_BITS,
@@ -50,52 +47,51 @@ impl Device {
         }
     }
 
-    /// As the kernel has it in memory; `None` for numbers that no device can have.
+    /// Converts to the kernel's `dev_t`; `None` if a number is out of range.
     pub(crate) fn kernel(self) -> Option<u32> {
         let fits = self.major < 1 << (32 - MINOR_BITS) && self.minor < 1 << MINOR_BITS;
         fits.then_some(self.major << MINOR_BITS | self.minor)
     }
 
-    /// Where sysfs has it.
     fn folder(self) -> PathBuf {
         PathBuf::from(format!("/sys/dev/block/{self}"))
     }
 
-    /// Its first byte on the whole disk: 0, unless it is a partition.
+    /// Returns the address of the device's first byte on the whole disk: 0 except for a partition.
     ///
     /// # Errors
-    /// When there is no such device.
+    /// Fails if the device does not exist.
     pub fn start_bytes(self) -> Result<u64, UnknownDevice> {
         let folder = self.real_folder()?;
         let start = fs::read_to_string(folder.join("start")).unwrap_or_default();
-        // sysfs counts in sectors of 512 bytes, whatever those of the disk are.
+        // sysfs counts in units of 512 bytes, whatever the sector size of the disk is.
         Ok(start.trim().parse().unwrap_or(0) * 512)
     }
 
-    /// Its length in bytes.
+    /// Returns the size of the device in bytes.
     ///
     /// # Errors
-    /// When there is no such device.
+    /// Fails if the device does not exist.
     pub fn length_bytes(self) -> Result<u64, UnknownDevice> {
         let folder = self.real_folder()?;
         let size = fs::read_to_string(folder.join("size")).unwrap_or_default();
         Ok(size.trim().parse().unwrap_or(0) * 512)
     }
 
-    /// As the kernel calls it: `nvme0n1p2`.
+    /// Returns the kernel's name of the device, such as `nvme0n1p2`.
     ///
     /// # Errors
-    /// When there is no such device.
+    /// Fails if the device does not exist.
     pub fn name(self) -> Result<String, UnknownDevice> {
         let folder = self.real_folder()?;
         let name = folder.file_name().unwrap_or_default();
         Ok(name.to_string_lossy().into_owned())
     }
 
-    /// The disk that it is, or is a partition of.
+    /// Returns the disk of a partition; a disk returns itself.
     ///
     /// # Errors
-    /// When there is no such device.
+    /// Fails if the device does not exist.
     pub fn disk(self) -> Result<Self, UnknownDevice> {
         let folder = self.real_folder()?;
         if !folder.join("partition").exists() {
@@ -105,15 +101,16 @@ impl Device {
         Ok(disk.unwrap_or(self))
     }
 
-    /// The disk that it is, or is a partition of, and all partitions of that: writes are submitted to any of them.
+    /// Returns the disk of this device, followed by all partitions of the disk: writes are
+    /// submitted to each of them.
     ///
     /// # Errors
-    /// When there is no such device.
+    /// Fails if the device does not exist.
     pub fn disk_and_partitions(self) -> Result<Vec<Self>, UnknownDevice> {
         let disk = self.disk()?;
         let mut all = vec![disk];
-        let inside = fs::read_dir(disk.real_folder()?).into_iter().flatten();
-        for entry in inside.flatten() {
+        let entries = fs::read_dir(disk.real_folder()?).into_iter().flatten();
+        for entry in entries.flatten() {
             if entry.path().join("partition").exists() {
                 all.extend(number_in(&entry.path()));
             }
@@ -131,7 +128,7 @@ impl Device {
     }
 }
 
-/// The number of the device that has this folder in sysfs.
+/// Reads the number of the device that sysfs shows in this folder.
 fn number_in(folder: &Path) -> Option<Device> {
     let text = fs::read_to_string(folder.join("dev")).ok()?;
     let (major, minor) = text.trim().split_once(':')?;
@@ -152,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_packed_as_the_kernel_packs_them() {
+    fn numbers_are_converted_to_and_from_dev_t() {
         for (major, minor, expected) in [
             (8, 1, Some(0x0080_0001)),
             (259, 0xf_ffff, Some(0x103f_ffff)),

@@ -1,34 +1,35 @@
-//! What is told of a write.
+//! One block write or discard.
 
 use crate::device::Device;
 
-/// One write or discard, as it was submitted.
+/// One write or discard at the time when it was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// When, in nanoseconds of CLOCK_MONOTONIC.
+    /// Time of the submission in nanoseconds of CLOCK_MONOTONIC.
     pub t_ns: u64,
-    /// The device that it was submitted to: a disk, or a partition of one.
+    /// The disk or partition to which the operation was submitted.
     pub device: Device,
-    /// The first byte, counted from the beginning of the whole disk even if `device` is a partition.
+    /// Address of the first byte on the whole disk, even if `device` is a partition.
     pub address: u64,
-    /// How many bytes: a multiple of 512, not 0.
+    /// Length in bytes: a multiple of 512, never 0.
     pub len: u64,
-    /// What is done to them.
     pub operation: Operation,
-    /// The write-lifetime hint as fcntl(2) numbers them (`RWH_WRITE_LIFE_*`), 0 when nobody has set one; `None` where
-    /// the kernel does not say (before Linux 6.9, and by tracefs).
+    /// The write-lifetime hint in the numbers of fcntl(2) (`RWH_WRITE_LIFE_*`), 0 for a write
+    /// without a hint; `None` from tracefs and from kernels before Linux 6.9.
     pub hint: Option<u8>,
-    /// Whether the file system says that it is its own metadata or journal (`REQ_META`): XFS does of all of it, ext4 of most.
+    /// True if the file system marked the operation as metadata or journal (`REQ_META`). XFS marks
+    /// all of its metadata, ext4 most of its metadata.
     pub is_metadata: bool,
-    /// Who submitted it: for buffered writes a thread of the kernel, as a rule. `None` when it cannot be told.
+    /// PID of the process that submitted the operation; for buffered writes usually a kernel
+    /// thread. `None` if a line of tracefs has no PID.
     pub pid: Option<u32>,
 }
 
-/// What is done to bytes.
+/// The effect of an operation on its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// They are written; zeroes that must stay allocated are, too.
+    /// The bytes are written. This includes zeroes that must stay allocated (`REQ_NOUNMAP`).
     Write,
-    /// They are given up: discarded, erased, or zeroed in a way that may unmap them.
+    /// The bytes are discarded, erased, or zeroed in a way that may unmap them.
     Discard,
 }

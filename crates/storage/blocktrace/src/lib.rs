@@ -1,9 +1,11 @@
-//! Block writes of this machine as they are submitted: device, address, length, lifetime hint.
+//! Block writes of this host at their submission: device, address, length, lifetime hint.
 //!
-//! [`Tap`] tells each write and discard once, by a BPF program on the tracepoint `block_bio_queue`, or where BPF is
-//! refused, by a tracefs instance of its own. [`HintMeter`] only adds bytes up, in the kernel, by device and hint.
+//! [`Tap`] returns each write and discard once. It uses a BPF program on the tracepoint
+//! `block_bio_queue` or, if the kernel refuses BPF, a tracefs instance of its own. [`HintMeter`]
+//! sums the written bytes in the kernel, by device and hint.
 //!
-//! Deliberately absent: which file a write belongs to (`saiga-record`), reads, flushes, latencies.
+//! This crate does not find the file of a write (`saiga-record` does), and does not follow reads,
+//! flushes or latencies.
 
 mod bpf;
 mod device;
@@ -16,6 +18,6 @@ mod tracefs;
 pub use bpf::BpfError;
 pub use device::{Device, UnknownDevice};
 pub use event::{Event, Operation};
-pub use meter::{Counted, HintMeter, MeterError};
+pub use meter::{HintBytes, HintMeter, MeterError};
 pub use tap::{Options, Tap, TapError, Via};
 pub use tracefs::TracefsError;

@@ -1,48 +1,49 @@
-//! Bytes written by device and hint, without an event for each: some ten nanoseconds per write.
+//! Sums of written bytes by device and hint, without an event per write. A write costs some ten
+//! nanoseconds.
 
 use crate::bpf::{BpfError, BpfMeter};
 use crate::device::Device;
 
-/// Adds up until it is dropped.
+/// Counts written bytes until it is dropped.
 #[derive(Debug)]
 pub struct HintMeter(BpfMeter);
 
-/// What was written to a device under one hint.
+/// The bytes written to one device with one hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Counted {
-    /// The disk or partition that writes were submitted to.
+pub struct HintBytes {
+    /// The disk or partition to which the writes were submitted.
     pub device: Device,
     /// As in [`Event::hint`](crate::Event::hint).
     pub hint: Option<u8>,
-    /// Since the meter was opened.
+    /// Bytes since the meter was opened.
     pub bytes: u64,
 }
 
-/// Why there is no meter. Tracefs has no hints, so nothing stands in for BPF here.
+/// An error of the meter. Tracefs shows no hints, so it cannot replace BPF here.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot count bytes by hint: {0}")]
 pub struct MeterError(#[from] BpfError);
 
 impl HintMeter {
-    /// Begins to count writes to these devices; to all, if none are given.
+    /// Starts to count writes to `devices`; to all devices if `devices` is empty.
     ///
-    /// Writes are submitted to the device that is mounted: name the partition and not its disk, or both
+    /// Writes are submitted to the mounted device: give the partition instead of its disk, or both
     /// ([`Device::disk_and_partitions`]).
     ///
     /// # Errors
-    /// BPF is refused, or the kernel does not describe itself.
+    /// Fails if the kernel refuses BPF or has no type information (BTF).
     pub fn open(devices: &[Device]) -> Result<Self, MeterError> {
         Ok(Self(BpfMeter::open(devices)?))
     }
 
-    /// What has been written since it was opened, sorted.
+    /// Returns the bytes written since the meter was opened, sorted by device and hint.
     ///
     /// # Errors
-    /// The kernel's map cannot be read.
-    pub fn read(&self) -> Result<Vec<Counted>, MeterError> {
+    /// Fails if the kernel's map cannot be read.
+    pub fn read(&self) -> Result<Vec<HintBytes>, MeterError> {
         let rows = self.0.read()?.into_iter();
-        let mut rows: Vec<Counted> = rows
-            .map(|(device, hint, bytes)| Counted {
+        let mut rows: Vec<HintBytes> = rows
+            .map(|(device, hint, bytes)| HintBytes {
                 device,
                 hint,
                 bytes,
@@ -52,10 +53,11 @@ impl HintMeter {
         Ok(rows)
     }
 
-    /// How many writes were not counted, for there were too many kinds or they came while another one was counted.
+    /// Returns the number of writes that were not counted, because the map had no room for another
+    /// pair of device and hint, or because the program was running on that CPU already.
     ///
     /// # Errors
-    /// The kernel's map cannot be read.
+    /// Fails if the kernel's map cannot be read.
     pub fn lost(&self) -> Result<u64, MeterError> {
         Ok(self.0.lost()?)
     }

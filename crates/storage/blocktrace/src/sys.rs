@@ -1,7 +1,8 @@
-//! bpf(2) and the memory of its rings. All unsafe code of this crate.
+//! bpf(2) and the memory of its rings: all unsafe code of this crate.
 //!
-//! Kernel: include/uapi/linux/bpf.h, kernel/bpf/ringbuf.c. Maps know the sizes of their keys and values, so that the
-//! kernel never writes more than there is room for; positions and lengths in a ring are checked before they are used.
+//! Kernel: include/uapi/linux/bpf.h, kernel/bpf/ringbuf.c. The sizes of a map's keys and values are
+//! part of its type, so the kernel never writes beyond a buffer. Positions and lengths in a ring
+//! are checked before they are used.
 #![expect(
     unsafe_code,
     reason = "bpf(2) takes structures by pointer, and rings are memory shared with the kernel"
@@ -41,7 +42,7 @@ pub(crate) enum MapKind {
 /// `BPF_PROG_TYPE_RAW_TRACEPOINT`.
 const RAW_TRACEPOINT: u32 = 17;
 
-// Parts of `union bpf_attr`, without padding; the kernel takes what is behind them for zero.
+// Members of `union bpf_attr`, without padding. The kernel reads the rest of the union as zero.
 #[repr(C)]
 struct MapCreate {
     kind: u32,
@@ -87,30 +88,32 @@ struct InfoByFd {
     info: u64,
 }
 
-/// How much of `struct bpf_prog_info` is asked for, and where in it `recursion_misses` is (5.12; else it stays 0).
+/// Bytes of `struct bpf_prog_info` that are requested, up to and with `recursion_misses`.
 const INFO_BYTES: usize = 216;
+/// Offset of `recursion_misses`, which stays 0 before Linux 5.12.
 const MISSES: usize = 208;
 
 /// Calls bpf(2).
 ///
 /// # Safety
-/// `attributes` is the part of `union bpf_attr` that belongs to the command, and its pointers are valid for what the
-/// command reads and writes.
+/// `attributes` must be the member of `union bpf_attr` that belongs to the command, and its
+/// pointers must be valid for the command's reads and writes.
 unsafe fn bpf<T>(command: Command, attributes: &mut T) -> Result<c_long, Errno> {
     let attributes: *mut T = attributes;
-    // SAFETY: the caller's promise; the kernel reads and writes no more than the given size of the structure.
-    let answer =
+    // SAFETY: see above; the kernel reads and writes at most `size_of::<T>()` bytes of the
+    // structure.
+    let result =
         unsafe { libc::syscall(libc::SYS_bpf, command as i32, attributes, size_of::<T>()) };
-    if answer < 0 {
+    if result < 0 {
         let error = std::io::Error::last_os_error();
         return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
     }
-    Ok(answer)
+    Ok(result)
 }
 
-fn owned(answer: c_long) -> Result<OwnedFd, Errno> {
-    let number = i32::try_from(answer).map_err(|_| Errno::BADF)?;
-    // SAFETY: the command answered with a new descriptor that nobody else knows.
+fn owned(result: c_long) -> Result<OwnedFd, Errno> {
+    let number = i32::try_from(result).map_err(|_| Errno::BADF)?;
+    // SAFETY: the command returned a new descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -122,18 +125,17 @@ fn address<T>(bytes: &[T]) -> u64 {
     bytes.as_ptr() as u64
 }
 
-fn length<T>(things: &[T]) -> Result<u32, Errno> {
-    u32::try_from(things.len()).map_err(|_| Errno::TOOBIG)
+fn length<T>(items: &[T]) -> Result<u32, Errno> {
+    u32::try_from(items.len()).map_err(|_| Errno::TOOBIG)
 }
 
-/// A BPF map with keys of `K` bytes and values of `V`; a ring has neither.
+/// A BPF map with keys of `K` bytes and values of `V` bytes; both are 0 for a ring.
 #[derive(Debug)]
 pub(crate) struct Map<const K: usize, const V: usize> {
     fd: OwnedFd,
 }
 
 impl<const K: usize, const V: usize> Map<K, V> {
-    /// Makes one.
     pub(crate) fn new(kind: MapKind, entries: u32) -> Result<Self, Errno> {
         let bytes = |size| u32::try_from(size).map_err(|_| Errno::TOOBIG);
         let mut attributes = MapCreate {
@@ -142,17 +144,17 @@ impl<const K: usize, const V: usize> Map<K, V> {
             value_bytes: bytes(V)?,
             entries,
         };
-        // SAFETY: these are the attributes of the command; they have no pointers.
+        // SAFETY: these are the attributes of the command, and they have no pointers.
         let fd = owned(unsafe { bpf(Command::MapCreate, &mut attributes) }?)?;
         Ok(Self { fd })
     }
 
-    /// Its descriptor, for instructions.
+    /// Returns the map's descriptor, which instructions refer to.
     pub(crate) fn number(&self) -> i32 {
         self.fd.as_raw_fd()
     }
 
-    /// The value of a key, if it has one.
+    /// Returns the value of a key; `None` if the map does not have the key.
     pub(crate) fn value(&self, key: &[u8; K]) -> Result<Option<[u8; V]>, Errno> {
         let mut value = [0; V];
         let mut attributes = Element {
@@ -162,7 +164,8 @@ impl<const K: usize, const V: usize> Map<K, V> {
             value: value.as_mut_ptr() as u64,
             flags: 0,
         };
-        // SAFETY: these are the attributes of the command; the map has keys of K bytes and values of V, as there are.
+        // SAFETY: these are the attributes of the command. The map's keys have K bytes and its
+        // values V bytes, and so have `key` and `value`.
         match unsafe { bpf(Command::MapLookup, &mut attributes) } {
             Ok(_) => Ok(Some(value)),
             Err(Errno::NOENT) => Ok(None),
@@ -170,7 +173,7 @@ impl<const K: usize, const V: usize> Map<K, V> {
         }
     }
 
-    /// The key after another one, or the first.
+    /// Returns the key after `key`, or the first key for `None`.
     pub(crate) fn key_after(&self, key: Option<&[u8; K]>) -> Result<Option<[u8; K]>, Errno> {
         let mut next = [0; K];
         let mut attributes = Element {
@@ -180,7 +183,8 @@ impl<const K: usize, const V: usize> Map<K, V> {
             value: next.as_mut_ptr() as u64,
             flags: 0,
         };
-        // SAFETY: these are the attributes of the command; a key has K bytes, and null asks for the first.
+        // SAFETY: these are the attributes of the command. Keys have K bytes; null requests the
+        // first key.
         match unsafe { bpf(Command::MapNextKey, &mut attributes) } {
             Ok(_) => Ok(Some(next)),
             Err(Errno::NOENT) => Ok(None),
@@ -193,20 +197,19 @@ impl<const K: usize, const V: usize> Map<K, V> {
 #[derive(Debug)]
 pub(crate) struct Program {
     fd: OwnedFd,
-    /// Where it is attached.
+    /// Attaches the program while it is open.
     _link: OwnedFd,
 }
 
-/// Which step of starting a program failed.
+/// The step at which the start of a program failed.
 #[derive(Debug)]
-pub(crate) enum ProgramFailure {
-    /// The kernel did not load it; what its verifier said.
+pub(crate) enum ProgramError {
+    /// The kernel refused to load the program; with the output of its verifier.
     Load(Errno, String),
-    /// It did not attach it.
     Attach(Errno),
 }
 
-/// The program is offered under either, and the kernel lets only such read its memory.
+/// The kernel allows bpf_probe_read_kernel only to programs with a GPL-compatible licence.
 const LICENSE: &CStr = c"Dual MIT/GPL";
 
 impl Program {
@@ -215,14 +218,14 @@ impl Program {
         name: [u8; 16],
         code: &[Instruction],
         tracepoint: &CStr,
-    ) -> Result<Self, ProgramFailure> {
+    ) -> Result<Self, ProgramError> {
         let fd = load(name, code, &mut []).map_err(|error| {
             let mut log = vec![0; 1 << 20];
-            // Once more, to hear why. If that goes well, the first answer still was a refusal.
+            // Loads again for the verifier's output. The first error counts even if this succeeds.
             let _ = load(name, code, &mut log);
             let text = String::from_utf8_lossy(&log);
             let text = text.trim_end_matches('\0').trim_end().to_owned();
-            ProgramFailure::Load(error, text)
+            ProgramError::Load(error, text)
         })?;
         let mut attributes = RawTracepointOpen {
             name: tracepoint.as_ptr() as u64,
@@ -231,11 +234,11 @@ impl Program {
         };
         // SAFETY: these are the attributes of the command; the name ends with a zero.
         let link = unsafe { bpf(Command::RawTracepointOpen, &mut attributes) };
-        let link = link.and_then(owned).map_err(ProgramFailure::Attach)?;
+        let link = link.and_then(owned).map_err(ProgramError::Attach)?;
         Ok(Self { fd, _link: link })
     }
 
-    /// How often it was not run because it was running on that CPU already.
+    /// Returns how often the program did not run because it was running on that CPU already.
     pub(crate) fn misses(&self) -> Result<u64, Errno> {
         let mut info = [0_u8; INFO_BYTES];
         let mut attributes = InfoByFd {
@@ -243,15 +246,15 @@ impl Program {
             bytes: length(&info)?,
             info: info.as_mut_ptr() as u64,
         };
-        // SAFETY: these are the attributes of the command; the kernel writes at most as many bytes as are given. What
-        // it reads of them (where to put listings of the program) is zero, which asks for none.
+        // SAFETY: these are the attributes of the command; the kernel writes at most `bytes` bytes.
+        // The pointers that it reads from `info` (buffers for listings) are null: no listing.
         unsafe { bpf(Command::InfoByFd, &mut attributes) }?;
         let misses = info.get(MISSES..).and_then(|rest| rest.try_into().ok());
         Ok(misses.map_or(0, u64::from_ne_bytes))
     }
 }
 
-/// Loads a program; `log` gets what the verifier says, if it has any room.
+/// Loads a program. The verifier writes its output to `log` unless that is empty.
 fn load(name: [u8; 16], code: &[Instruction], log: &mut [u8]) -> Result<OwnedFd, Errno> {
     let mut attributes = ProgramLoad {
         kind: RAW_TRACEPOINT,
@@ -269,47 +272,49 @@ fn load(name: [u8; 16], code: &[Instruction], log: &mut [u8]) -> Result<OwnedFd,
         flags: 0,
         name,
     };
-    // SAFETY: these are the attributes of the command; instructions and log are as long as is said, the licence ends
-    // with a zero.
+    // SAFETY: these are the attributes of the command. The counts are the lengths of instructions
+    // and log, and the licence ends with a zero.
     owned(unsafe { bpf(Command::ProgramLoad, &mut attributes) }?)
 }
 
-/// A record has a header of so many bytes: its length, and where its page is.
+/// Bytes of a record's header (`struct bpf_ringbuf_hdr`): its length, and the offset of its page.
 const HEADER: usize = 8;
-/// In the length: it is still being written.
+/// `BPF_RINGBUF_BUSY_BIT` of the length: the record is still being written.
 const IS_BUSY: u32 = 1 << 31;
-/// In the length: its writer has given it up.
+/// `BPF_RINGBUF_DISCARD_BIT` of the length: the writer discarded the record.
 const IS_DISCARDED: u32 = 1 << 30;
 
-/// What stands next in a ring.
+/// The result of [`Ring::take`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Nothing, or what is not finished yet.
+    /// The ring is empty, or the next record is still being written.
     Nothing,
-    /// A record that was given up.
+    /// The next record had been discarded by its writer.
     Discarded,
-    /// A record; it was copied.
+    /// The next record was copied.
     Record,
-    /// A length that no record of ours has.
-    Nonsense(u32),
+    /// The next record has this length, which no record of these programs has.
+    Invalid(u32),
 }
 
-/// The memory of a ring: a page with our position, a page with the kernel's, and the data twice in a row, so that a
-/// record never wraps.
+/// The mapped memory of a ring: a page with the consumer's position, which this process writes, a
+/// page with the producer's position, and the data, mapped twice in a row so that no record wraps.
 #[derive(Debug)]
 pub(crate) struct Ring {
     map: Map<0, 0>,
-    ours: NonNull<u8>,
-    theirs: NonNull<u8>,
+    /// The page with the consumer's position.
+    consumer: NonNull<u8>,
+    /// The page with the producer's position, followed by the data.
+    producer: NonNull<u8>,
     page: usize,
     bytes: usize,
 }
 
-// SAFETY: the pointers are to memory that belongs to this value alone.
+// SAFETY: only this value points to the mapped memory.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Makes a ring of `bytes`, a power of two and whole pages.
+    /// Creates a ring of `bytes`, which must be a power of two and a multiple of the page size.
     pub(crate) fn new(bytes: u32) -> Result<Self, Errno> {
         let map = Map::new(MapKind::Ring, bytes)?;
         let bytes = usize::try_from(bytes).map_err(|_| Errno::TOOBIG)?;
@@ -318,53 +323,55 @@ impl Ring {
             .checked_mul(2)
             .and_then(|both| both.checked_add(page))
             .ok_or(Errno::TOOBIG)?;
-        let ours = map_memory(&map, page, ProtFlags::READ | ProtFlags::WRITE, 0)?;
-        let theirs = map_memory(&map, whole, ProtFlags::READ, page);
-        if theirs.is_err() {
-            // SAFETY: it was mapped just now, with this length, and nobody points there.
-            let _ = unsafe { rustix::mm::munmap(ours.as_ptr().cast(), page) };
+        let consumer = map_memory(&map, page, ProtFlags::READ | ProtFlags::WRITE, 0)?;
+        let producer = map_memory(&map, whole, ProtFlags::READ, page);
+        if producer.is_err() {
+            // SAFETY: this function mapped the page with this length, and no other pointer exists.
+            let _ = unsafe { rustix::mm::munmap(consumer.as_ptr().cast(), page) };
         }
         Ok(Self {
             map,
-            ours,
-            theirs: theirs?,
+            consumer,
+            producer: producer?,
             page,
             bytes,
         })
     }
 
-    /// Its descriptor, for instructions.
+    /// Returns the ring's descriptor, which instructions refer to.
     pub(crate) fn number(&self) -> i32 {
         self.map.number()
     }
 
-    /// How many records of so many bytes it holds at most.
-    pub(crate) fn records(&self, bytes: usize) -> usize {
+    /// Returns the largest number of records of `bytes` that the ring holds.
+    pub(crate) fn capacity(&self, bytes: usize) -> usize {
         self.bytes / (bytes.next_multiple_of(8) + HEADER)
     }
 
-    /// The position on a page: an `unsigned long` at its beginning.
+    /// Returns the position on a page: an `unsigned long` at its start.
     fn position(page: &NonNull<u8>) -> &AtomicUsize {
-        // SAFETY: a page begins aligned and stays mapped as long as the ring; kernel and we access it atomically only.
+        // SAFETY: a page is aligned and stays mapped as long as the ring; the kernel and this
+        // process access the position only atomically.
         unsafe { AtomicUsize::from_ptr(page.as_ptr().cast()) }
     }
 
-    /// Takes the next record and copies it to `into`, whose length is that of all records.
+    /// Removes the next record and copies it to `into`, whose length must be that of all records.
     pub(crate) fn take(&self, into: &mut [u8]) -> Next {
-        let ours = Self::position(&self.ours);
-        let at = ours.load(Ordering::Relaxed);
-        // Memory that may not be written is loaded relaxed (std::sync::atomic); the fence makes it an acquire.
-        let end = Self::position(&self.theirs).load(Ordering::Relaxed);
+        let consumer = Self::position(&self.consumer);
+        let start = consumer.load(Ordering::Relaxed);
+        // Atomic loads from read-only memory must be relaxed (std::sync::atomic); the fence makes
+        // this load an acquire.
+        let end = Self::position(&self.producer).load(Ordering::Relaxed);
         fence(Ordering::Acquire);
-        let waiting = end.wrapping_sub(at);
-        if waiting < HEADER {
+        let available = end.wrapping_sub(start);
+        if available < HEADER {
             return Next::Nothing;
         }
-        // Positions only grow; records begin at multiples of eight.
-        let place = (at % self.bytes) & !7;
-        // SAFETY: the place is within the first copy of the data, which follows the kernel's page.
-        let header = unsafe { self.theirs.add(self.page + place) };
-        // SAFETY: the header is aligned as the place is, and mapped; the kernel writes it atomically.
+        // Positions only grow; records start at multiples of eight.
+        let offset = (start % self.bytes) & !7;
+        // SAFETY: the offset is within the first mapping of the data, which follows the page.
+        let header = unsafe { self.producer.add(self.page + offset) };
+        // SAFETY: the header is mapped, and aligned to 8; the kernel writes the length atomically.
         let header = unsafe { AtomicU32::from_ptr(header.as_ptr().cast()) };
         let length = header.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
@@ -373,17 +380,18 @@ impl Ring {
         }
         let bytes = (length & !IS_DISCARDED) as usize;
         let whole = bytes.next_multiple_of(8) + HEADER;
-        if bytes != into.len() || whole > waiting || whole > self.bytes {
-            return Next::Nonsense(length);
+        if bytes != into.len() || whole > available || whole > self.bytes {
+            return Next::Invalid(length);
         }
         if length & IS_DISCARDED == 0 {
-            // SAFETY: place < bytes and whole <= bytes, so that header and record end within the second copy.
-            let from = unsafe { self.theirs.add(self.page + place + HEADER) };
-            // SAFETY: as many bytes are mapped there; the kernel has finished them and leaves them alone until our
-            // position is behind them; `into` is memory of ours.
+            // SAFETY: offset < self.bytes and whole <= self.bytes, so the record ends within the
+            // second mapping of the data.
+            let from = unsafe { self.producer.add(self.page + offset + HEADER) };
+            // SAFETY: `bytes` bytes are mapped there, and the kernel does not write them again
+            // until the consumer's position is behind them; `into` has the same length.
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), into.as_mut_ptr(), bytes) };
         }
-        ours.store(at.wrapping_add(whole), Ordering::Release);
+        consumer.store(start.wrapping_add(whole), Ordering::Release);
         if length & IS_DISCARDED == 0 {
             Next::Record
         } else {
@@ -398,7 +406,7 @@ fn map_memory(
     protection: ProtFlags,
     offset: usize,
 ) -> Result<NonNull<u8>, Errno> {
-    // SAFETY: the kernel chooses where; nothing of ours is replaced.
+    // SAFETY: the kernel chooses the address, so the call replaces no mapping.
     let memory = unsafe {
         rustix::mm::mmap(
             std::ptr::null_mut(),
@@ -415,10 +423,10 @@ fn map_memory(
 impl Drop for Ring {
     fn drop(&mut self) {
         for (memory, bytes) in [
-            (self.ours, self.page),
-            (self.theirs, self.page + 2 * self.bytes),
+            (self.consumer, self.page),
+            (self.producer, self.page + 2 * self.bytes),
         ] {
-            // SAFETY: it was mapped with this length, and what pointed there goes with us.
+            // SAFETY: the memory was mapped with this length, and only this value points there.
             let _ = unsafe { rustix::mm::munmap(memory.as_ptr().cast(), bytes) };
         }
     }

@@ -1,20 +1,22 @@
-//! One stream of events, whichever way the kernel allows.
+//! One stream of events, from BPF or from tracefs.
 
 use crate::bpf::{BpfError, BpfTap};
 use crate::device::Device;
 use crate::event::Event;
 use crate::tracefs::{TracefsError, TracefsTap};
 
-/// How to listen.
+/// Options of [`Tap::open`].
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Devices whose writes are told; all, if there are none. Writes are submitted to the device that is mounted: name
-    /// the partition and not its disk, or both ([`Device::disk_and_partitions`]).
+    /// Devices whose writes are followed; all devices if empty. Writes are submitted to the
+    /// mounted device: give the partition instead of its disk, or both
+    /// ([`Device::disk_and_partitions`]).
     pub devices: Vec<Device>,
-    /// Room for events that wait to be read: a power of two, one page at least. An event takes 48 bytes by BPF, and
-    /// about a hundred by tracefs, where every CPU has a share of the room.
+    /// Size of the buffer for events that were not read yet: a power of two, at least one page.
+    /// An event takes 48 bytes with BPF, and about 100 with tracefs, which divides the buffer
+    /// among the CPUs.
     pub buffer_bytes: u32,
-    /// By which way; `None` for the best that is allowed.
+    /// `None` tries BPF, then tracefs.
     pub via: Option<Via>,
 }
 
@@ -28,67 +30,66 @@ impl Default for Options {
     }
 }
 
-/// A way by which events come.
+/// The kernel interface that events come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Via {
-    /// A BPF program: with hints.
+    /// A BPF program: events have hints, and times in nanoseconds.
     Bpf,
-    /// Lines of text from tracefs: without, and to the microsecond.
+    /// Lines of text from tracefs: events have no hints, and times in microseconds.
     Tracefs,
 }
 
-/// Why there are no events.
+/// An error of opening or reading a [`Tap`].
 #[derive(Debug, thiserror::Error)]
 pub enum TapError {
-    /// BPF was asked for.
+    /// An error of BPF, when [`Options::via`] asked for it or while events were read.
     #[error("cannot follow block writes by BPF: {0}")]
     Bpf(#[from] BpfError),
-    /// Tracefs was asked for.
+    /// An error of tracefs, when [`Options::via`] asked for it or while events were read.
     #[error("cannot follow block writes by tracefs: {0}")]
     Tracefs(#[from] TracefsError),
-    /// Both are refused.
     #[error("cannot follow block writes: by BPF, {bpf}; by tracefs, {tracefs}")]
     Neither {
-        /// Why not by the one.
         bpf: BpfError,
-        /// Why not by the other.
         tracefs: TracefsError,
     },
 }
 
-/// Tells every write and discard from the moment it is opened until it is dropped.
+/// Follows every write and discard until it is dropped.
 #[derive(Debug)]
 pub struct Tap {
-    way: Way,
-    why_not_bpf: Option<BpfError>,
+    source: Source,
+    bpf_error: Option<BpfError>,
 }
 
 #[derive(Debug)]
-enum Way {
+enum Source {
     Bpf(BpfTap),
     Tracefs(TracefsTap),
 }
 
 impl Tap {
-    /// Begins to listen.
+    /// Starts to follow writes.
     ///
     /// # Errors
-    /// What is missing, for each way that was tried.
+    /// Fails if the kernel refuses the interface of [`Options::via`], or both interfaces if that
+    /// is `None`.
     pub fn open(options: &Options) -> Result<Self, TapError> {
         let Options {
             devices,
             buffer_bytes,
             via,
         } = options;
-        let tap = |way| Self {
-            way,
-            why_not_bpf: None,
+        let tap = |source| Self {
+            source,
+            bpf_error: None,
         };
         if *via == Some(Via::Tracefs) {
-            return Ok(tap(Way::Tracefs(TracefsTap::open(devices, *buffer_bytes)?)));
+            let tracefs = TracefsTap::open(devices, *buffer_bytes)?;
+            return Ok(tap(Source::Tracefs(tracefs)));
         }
         let bpf = match BpfTap::open(devices, *buffer_bytes) {
-            Ok(bpf) => return Ok(tap(Way::Bpf(bpf))),
+            Ok(bpf) => return Ok(tap(Source::Bpf(bpf))),
             Err(error) => error,
         };
         if *via == Some(Via::Bpf) {
@@ -96,49 +97,50 @@ impl Tap {
         }
         match TracefsTap::open(devices, *buffer_bytes) {
             Ok(tracefs) => Ok(Self {
-                way: Way::Tracefs(tracefs),
-                why_not_bpf: Some(bpf),
+                source: Source::Tracefs(tracefs),
+                bpf_error: Some(bpf),
             }),
             Err(tracefs) => Err(TapError::Neither { bpf, tracefs }),
         }
     }
 
-    /// The way by which events come.
+    /// Returns the kernel interface in use.
     #[must_use]
     pub fn via(&self) -> Via {
-        match self.way {
-            Way::Bpf(_) => Via::Bpf,
-            Way::Tracefs(_) => Via::Tracefs,
+        match self.source {
+            Source::Bpf(_) => Via::Bpf,
+            Source::Tracefs(_) => Via::Tracefs,
         }
     }
 
-    /// Why it is not the best one.
+    /// Returns the error of BPF if tracefs is used because BPF failed.
     #[must_use]
-    pub fn why_not_bpf(&self) -> Option<&BpfError> {
-        self.why_not_bpf.as_ref()
+    pub fn bpf_error(&self) -> Option<&BpfError> {
+        self.bpf_error.as_ref()
     }
 
-    /// Tells what has come since the last call and returns at once. Of two events on different CPUs the later one may
-    /// come first.
+    /// Passes each event since the last call to `on_event`, without waiting. Events of different
+    /// CPUs may be out of order.
     ///
     /// # Errors
-    /// The kernel's buffer cannot be read.
-    pub fn read(&mut self, tell: &mut dyn FnMut(Event)) -> Result<(), TapError> {
-        match &mut self.way {
-            Way::Bpf(tap) => Ok(tap.read(tell)?),
-            Way::Tracefs(tap) => Ok(tap.read(tell)?),
+    /// Fails if the kernel's buffer cannot be read.
+    pub fn read(&mut self, on_event: &mut dyn FnMut(Event)) -> Result<(), TapError> {
+        match &mut self.source {
+            Source::Bpf(tap) => Ok(tap.read(on_event)?),
+            Source::Tracefs(tap) => Ok(tap.read(on_event)?),
         }
     }
 
-    /// How many events were lost since it was opened, because nobody read them in time or they came while another one
-    /// was told on the same CPU. Tracefs may count some events of other devices, too.
+    /// Returns the number of events that were lost since the tap was opened, because the buffer
+    /// was full or the BPF program was running on that CPU already. Tracefs may also count
+    /// some events of other devices.
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// Fails if the kernel's counters cannot be read.
     pub fn lost(&self) -> Result<u64, TapError> {
-        match &self.way {
-            Way::Bpf(tap) => Ok(tap.lost()?),
-            Way::Tracefs(tap) => Ok(tap.lost()?),
+        match &self.source {
+            Source::Bpf(tap) => Ok(tap.lost()?),
+            Source::Tracefs(tap) => Ok(tap.lost()?),
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Block writes as lines of text, from a tracefs instance of our own: what is left where BPF is refused.
+//! Block writes as lines of text, from a tracefs instance of our own, for kernels that refuse BPF.
 //!
-//! The instance goes when the tap is dropped; what a killed process has left goes with the next one. Hints are not
-//! told, and times are to the microsecond.
+//! The instance is removed when the tap is dropped. The next tap removes the instances that killed
+//! processes left. The lines have no hints, and their times are in microseconds. Kernel:
+//! Documentation/trace/ftrace.rst.
 
 mod line;
 
@@ -18,70 +19,67 @@ use crate::device::Device;
 use crate::event::Event;
 use line::Line;
 
-/// Why writes cannot be followed by tracefs.
+/// An error of following writes by tracefs.
 #[derive(Debug, thiserror::Error)]
 pub enum TracefsError {
-    /// There is none, and it cannot be mounted.
-    #[error("tracefs is not mounted and cannot be ({0}); it takes root outside of containers")]
+    #[error("tracefs is not mounted, and mounting it failed ({0}); run as root outside containers")]
     Missing(rustix::io::Errno),
-    /// Something in it did not work.
     #[error(
-        "cannot {what} in tracefs: {error} (it takes root, and a kernel with CONFIG_BLK_DEV_IO_TRACE that is not \
-             locked down)"
+        "cannot {action} in tracefs: {error} (this needs root, and a kernel with \
+         CONFIG_BLK_DEV_IO_TRACE that is not locked down)"
     )]
     Refused {
-        /// What was tried.
-        what: String,
-        /// What the kernel said.
+        action: String,
         error: std::io::Error,
     },
 }
 
-/// Names of our instances begin so.
+/// The names of this crate's instances begin with this prefix.
 const PREFIX: &str = "saiga-blocktrace-";
-/// The kernel gives a page at a time.
+/// Reads of `trace_pipe` per call; the kernel returns at most one page per read.
 const READS: usize = 16 << 10;
 const EVENT: &str = "events/block/block_bio_queue";
 
 /// Every write and discard, from lines of text.
 #[derive(Debug)]
 pub(crate) struct TracefsTap {
-    // Closed before the instance goes, which it keeps in use.
+    // Dropped first: an instance with an open pipe cannot be removed.
     pipe: File,
     instance: Instance,
-    /// What was read and is not a whole line yet.
-    rest: Vec<u8>,
-    nonsense: u64,
+    /// The start of a line whose end was not read yet.
+    partial_line: Vec<u8>,
+    invalid_lines: u64,
 }
 
 /// A directory in tracefs with buffers and events of its own.
 #[derive(Debug)]
 struct Instance {
     path: PathBuf,
-    /// The file system, where it is mounted for us alone.
+    /// The mount of tracefs if this process made it.
     _mount: Option<OwnedFd>,
 }
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next one.
+        // If this fails, the next tap removes the instance.
         let _ = fs::remove_dir(&self.path);
     }
 }
 
-fn refused(what: &str) -> impl FnOnce(std::io::Error) -> TracefsError {
-    let what = what.to_owned();
-    |error| TracefsError::Refused { what, error }
+fn refused(action: &str) -> impl FnOnce(std::io::Error) -> TracefsError {
+    let action = action.to_owned();
+    |error| TracefsError::Refused { action, error }
 }
 
 impl TracefsTap {
-    /// Follows writes to `devices`, or to all.
+    /// Follows writes to `devices`; to all devices if `devices` is empty.
     pub(crate) fn open(devices: &[Device], buffer_bytes: u32) -> Result<Self, TracefsError> {
         let (root, mount) = find()?;
         let instances = root.join("instances");
-        // One process at a time: what nobody reads yet is swept away as what somebody killed has left.
-        let turn = File::open(&instances).map_err(refused("open instances"))?;
-        rustix::fs::flock(&turn, FlockOperation::LockExclusive)
+        // The lock keeps other processes from removing the new instance as a stale one before its
+        // pipe is open.
+        let lock = File::open(&instances).map_err(refused("open instances"))?;
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive)
             .map_err(|error| refused("lock instances")(error.into()))?;
         let instance = Instance::new(&instances, mount)?;
         instance.write("trace_clock", "mono")?;
@@ -89,30 +87,30 @@ impl TracefsTap {
         let share = u64::from(buffer_bytes) / 1024 / cpus.max(1) as u64;
         instance.write("buffer_size_kb", &share.max(4).to_string())?;
         instance.write(&format!("{EVENT}/filter"), &filter(devices))?;
-        // Opened before events come: nobody removes an instance that is being read.
+        // The kernel does not remove an instance whose pipe is open.
         let pipe = fs::OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(instance.path.join("trace_pipe"))
             .map_err(refused("open trace_pipe"))?;
-        drop(turn);
+        drop(lock);
         instance.write(&format!("{EVENT}/enable"), "1")?;
         Ok(Self {
             pipe,
             instance,
-            rest: Vec::new(),
-            nonsense: 0,
+            partial_line: Vec::new(),
+            invalid_lines: 0,
         })
     }
 
-    /// Tells what has come since the last call.
-    pub(crate) fn read(&mut self, tell: &mut dyn FnMut(Event)) -> Result<(), TracefsError> {
+    /// Passes each event since the last call to `on_event`.
+    pub(crate) fn read(&mut self, on_event: &mut dyn FnMut(Event)) -> Result<(), TracefsError> {
         let mut buffer = vec![0; 8 << 10];
-        // Not for ever, if somebody writes without end.
+        // The limit makes this call return even while other processes write.
         for _ in 0..READS {
             match self.pipe.read(&mut buffer) {
                 Ok(0) => return Ok(()),
-                Ok(bytes) => self.take(buffer.get(..bytes).unwrap_or_default(), tell),
+                Ok(bytes) => self.parse(buffer.get(..bytes).unwrap_or_default(), on_event),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(refused("read trace_pipe")(error)),
@@ -121,26 +119,27 @@ impl TracefsTap {
         Ok(())
     }
 
-    fn take(&mut self, bytes: &[u8], tell: &mut dyn FnMut(Event)) {
+    fn parse(&mut self, bytes: &[u8], on_event: &mut dyn FnMut(Event)) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.rest.extend_from_slice(part);
-            let Some(whole) = self.rest.strip_suffix(b"\n") else {
+            self.partial_line.extend_from_slice(part);
+            let Some(line) = self.partial_line.strip_suffix(b"\n") else {
                 continue;
             };
-            match line::read(&String::from_utf8_lossy(whole)) {
-                Line::Event(event) => tell(event),
+            match line::read(&String::from_utf8_lossy(line)) {
+                Line::Event(event) => on_event(event),
                 Line::Other => {}
-                Line::Nonsense => self.nonsense += 1,
+                Line::Invalid => self.invalid_lines += 1,
             }
-            self.rest.clear();
+            self.partial_line.clear();
         }
     }
 
-    /// How many were overwritten before anybody read them, or were lines that made no sense.
+    /// Returns the number of events that the kernel overwrote before they were read, plus that of
+    /// invalid lines.
     pub(crate) fn lost(&self) -> Result<u64, TracefsError> {
         let folder = self.instance.path.join("per_cpu");
         let cpus = fs::read_dir(folder).map_err(refused("read per_cpu"))?;
-        let mut lost = self.nonsense;
+        let mut lost = self.invalid_lines;
         for cpu in cpus.flatten() {
             let text = fs::read_to_string(cpu.path().join("stats"));
             lost += lost_of(&text.map_err(refused("read the counters of a CPU"))?);
@@ -149,7 +148,7 @@ impl TracefsTap {
     }
 }
 
-/// The sum of the counters of one CPU that are about losses.
+/// Sums the counters of lost events in the `stats` file of one CPU.
 fn lost_of(stats: &str) -> u64 {
     let pairs = stats.lines().filter_map(|line| line.split_once(": "));
     let lost =
@@ -158,7 +157,7 @@ fn lost_of(stats: &str) -> u64 {
         .sum()
 }
 
-/// Only writes to these devices with any data.
+/// Returns the event filter for operations with data on `devices`; on all devices if empty.
 fn filter(devices: &[Device]) -> String {
     let devices: Vec<String> = devices
         .iter()
@@ -172,13 +171,13 @@ fn filter(devices: &[Device]) -> String {
 
 impl Instance {
     fn new(instances: &Path, mount: Option<OwnedFd>) -> Result<Self, TracefsError> {
-        sweep(instances);
-        // Several may be open in one process.
+        remove_stale(instances);
+        // The number distinguishes instances of one process.
         let path = (0..)
             .map(|number| instances.join(format!("{PREFIX}{}-{number}", std::process::id())))
             .find(|path| !path.exists())
             .unwrap_or_default();
-        fs::create_dir(&path).map_err(refused("make an instance"))?;
+        fs::create_dir(&path).map_err(refused("create an instance"))?;
         Ok(Self {
             path,
             _mount: mount,
@@ -190,11 +189,12 @@ impl Instance {
     }
 }
 
-/// Where tracefs is; mounted for this process alone, where it is mounted nowhere.
+/// Returns the root of tracefs. If tracefs is not mounted, this function mounts it where only this
+/// process sees the mount, and returns the mount too.
 fn find() -> Result<(PathBuf, Option<OwnedFd>), TracefsError> {
-    for place in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
-        if Path::new(place).join("instances").is_dir() {
-            return Ok((PathBuf::from(place), None));
+    for root in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
+        if Path::new(root).join("instances").is_dir() {
+            return Ok((PathBuf::from(root), None));
         }
     }
     let mount = mount().map_err(TracefsError::Missing)?;
@@ -212,8 +212,9 @@ fn mount() -> rustix::io::Result<OwnedFd> {
     )
 }
 
-/// Removes what killed processes have left; the kernel keeps what somebody reads.
-fn sweep(instances: &Path) {
+/// Removes instances that killed processes left. The kernel refuses to remove an instance whose
+/// pipe is open.
+fn remove_stale(instances: &Path) {
     for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
             let _ = fs::remove_dir(entry.path());
@@ -226,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_filter_names_devices_as_the_kernel_numbers_them() {
+    fn the_filter_has_devices_in_the_kernels_numbers() {
         assert_eq!(filter(&[]), "nr_sector > 0");
         let devices = [(7, 0), (8, 1)].map(|(major, minor)| Device { major, minor });
         let expected = "nr_sector > 0 && (dev == 7340032 || dev == 8388609)";
@@ -235,7 +236,8 @@ mod tests {
 
     #[test]
     fn counters_of_losses_are_added() {
-        let stats = "entries: 0\noverrun: 17\ncommit overrun: 2\nbytes: 52\noldest event ts:  1.0\ndropped events: 4\n";
+        let stats = "entries: 0\noverrun: 17\ncommit overrun: 2\nbytes: 52\n\
+                     oldest event ts:  1.0\ndropped events: 4\n";
         assert_eq!(lost_of(stats), 23);
     }
 }

@@ -1,4 +1,4 @@
-//! The tap and the meter on real file systems: every byte, once, under its hint.
+//! The tap and the meter on real file systems: each written byte is reported once, with its hint.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -15,9 +15,9 @@ use saiga_streams::Hint;
 use saiga_streams::setter::{Fcntl, Setter as _};
 
 const MIB: u64 = 1 << 20;
-/// How much is written at once.
+/// Bytes of each write.
 const PART: usize = 64 << 10;
-/// How much each hint gets.
+/// Bytes that are written with each hint.
 const SIZES: [(Hint, u64); 4] = [
     (Hint::Short, 3 * MIB),
     (Hint::Medium, 5 * MIB),
@@ -41,11 +41,11 @@ fn events(tap: &mut Tap) -> Vec<Event> {
     events
 }
 
-/// Memory that begins where O_DIRECT wants it.
+/// Memory with the alignment that O_DIRECT needs.
 #[repr(align(4096))]
 struct Aligned([u8; PART]);
 
-/// Writes a file under each hint, and all of it to the disk.
+/// Writes and syncs one file per hint.
 fn write_files(dir: &Path, is_direct: bool) {
     let data = Box::new(Aligned([7; PART]));
     for (hint, bytes) in SIZES {
@@ -71,12 +71,12 @@ fn expected() -> BTreeMap<u8, u64> {
 }
 
 #[test]
-fn every_byte_is_told_once_under_its_hint() {
+fn every_byte_is_reported_once_with_its_hint() {
     for kind in ["xfs", "ext4"] {
         for is_direct in [true, false] {
             let mut disks = Disks::new();
             let dir = disks.disk(kind);
-            let device = Device::below(&dir).unwrap();
+            let device = Device::of_file(&dir).unwrap();
             let mut tap = tap(device, Via::Bpf);
             let meter = HintMeter::open(&[device]).unwrap();
             let everything = HintMeter::open(&[]).unwrap();
@@ -98,11 +98,10 @@ fn every_byte_is_told_once_under_its_hint() {
                 assert_eq!(row.device, device);
                 counted.insert(row.hint.unwrap(), row.bytes);
             }
-            // Metadata may still be written while both are read.
+            // Metadata may still be written between the two reads.
             assert!(counted.remove(&0).unwrap_or_default() >= metadata);
             assert_eq!(counted, expected(), "{kind} {is_direct}");
             assert_eq!(meter.lost().unwrap(), 0);
-            // The image itself lies on a disk, whose bytes are others.
             let rows = everything.read().unwrap();
             assert!(rows.iter().any(|row| row.device == device));
         }
@@ -110,38 +109,38 @@ fn every_byte_is_told_once_under_its_hint() {
 }
 
 #[test]
-fn the_bytes_of_a_file_are_told_where_they_lie() {
+fn the_address_of_an_event_is_that_of_its_bytes_on_the_disk() {
     let mut disks = Disks::new();
     let dir = disks.disk("ext4");
-    let device = Device::below(&dir).unwrap();
+    let device = Device::of_file(&dir).unwrap();
     assert_eq!(device.disk().unwrap(), device);
     assert_eq!(device.start_bytes().unwrap(), 0);
     assert_eq!(device.length_bytes().unwrap(), 400 * MIB);
     let mut tap = tap(device, Via::Bpf);
     let mut file = File::create(dir.join("a")).unwrap();
-    let text = b"where is this sentence? ".repeat(1024);
+    let text = b"the text to be found on the disk ".repeat(1024);
     file.write_all(&text).unwrap();
     file.sync_all().unwrap();
     let image = File::open(disks.path("ext4.img")).unwrap();
-    let is_it = |event: &Event| {
+    let has_text = |event: &Event| {
         let mut found = vec![0; usize::try_from(event.len).unwrap()];
         image.read_exact_at(&mut found, event.address).unwrap();
         found.starts_with(&text)
     };
-    // The loop device has written to the image before the sync came back.
+    // The loop device wrote the bytes to the image before the sync returned.
     let events = events(&mut tap);
     assert_eq!(
-        events.iter().filter(|event| is_it(event)).count(),
+        events.iter().filter(|event| has_text(event)).count(),
         1,
         "{events:?}"
     );
 }
 
 #[test]
-fn tracefs_tells_the_same_without_hints() {
+fn tracefs_reports_the_same_events_without_hints() {
     let mut disks = Disks::new();
     let dir = disks.disk("xfs");
-    let device = Device::below(&dir).unwrap();
+    let device = Device::of_file(&dir).unwrap();
     let (mut bpf, mut text) = (tap(device, Via::Bpf), tap(device, Via::Tracefs));
     assert_eq!(text.via(), Via::Tracefs);
     write_files(&dir, true);
@@ -160,22 +159,22 @@ fn tracefs_tells_the_same_without_hints() {
     assert_eq!(others, keys);
     assert!(by_text.iter().all(|event| event.hint.is_none()));
     assert!(by_text.iter().all(|event| event.pid.is_some()));
-    // Both clocks are the same.
+    // Both use the same clock.
     let first = |events: &[Event]| events.iter().map(|event| event.t_ns / 1000).min().unwrap();
     assert!(first(&by_bpf).abs_diff(first(&by_text)) < 1_000_000);
 }
 
 #[test]
-fn discards_are_told() {
+fn discards_are_reported() {
     for kind in ["ext4", "xfs"] {
         let mut disks = Disks::new();
         let dir = disks.disk(kind);
-        let device = Device::below(&dir).unwrap();
+        let device = Device::of_file(&dir).unwrap();
         fs::write(dir.join("a"), vec![1; 32 << 20]).unwrap();
         run("sync", &["-f", dir.to_str().unwrap()]);
         let mut tap = tap(device, Via::Bpf);
         fs::remove_file(dir.join("a")).unwrap();
-        // XFS frees in the background, and a file system that is frozen has freed all.
+        // XFS frees extents in the background; a freeze waits until all are freed.
         run("fsfreeze", &["-f", dir.to_str().unwrap()]);
         run("fsfreeze", &["-u", dir.to_str().unwrap()]);
         run("fstrim", &[dir.to_str().unwrap()]);
@@ -189,16 +188,16 @@ fn discards_are_told() {
 }
 
 #[test]
-fn other_devices_are_not_told() {
+fn writes_to_other_devices_are_not_reported() {
     let mut disks = Disks::new();
-    let (mine, other) = (disks.disk("ext4"), disks.disk("xfs"));
-    let device = Device::below(&mine).unwrap();
+    let (followed, other) = (disks.disk("ext4"), disks.disk("xfs"));
+    let device = Device::of_file(&followed).unwrap();
     for via in [Via::Bpf, Via::Tracefs] {
         let mut tap = tap(device, via);
         write_files(&other.join("."), via == Via::Bpf);
         assert_eq!(events(&mut tap), [], "{via:?}");
-        fs::write(mine.join("a"), vec![via as u8; 8192]).unwrap();
-        run("sync", &["-f", mine.to_str().unwrap()]);
+        fs::write(followed.join("a"), vec![via as u8; 8192]).unwrap();
+        run("sync", &["-f", followed.to_str().unwrap()]);
         let events = events(&mut tap);
         assert!(events.iter().any(|event| event.len >= 8192), "{via:?}");
         assert!(events.iter().all(|event| event.device == device));
@@ -206,12 +205,12 @@ fn other_devices_are_not_told() {
 }
 
 #[test]
-fn what_finds_no_room_is_counted() {
+fn events_that_do_not_fit_in_the_buffer_are_counted_as_lost() {
     for via in [Via::Bpf, Via::Tracefs] {
         let mut disks = Disks::new();
         let dir = disks.disk("ext4");
         let options = Options {
-            devices: vec![Device::below(&dir).unwrap()],
+            devices: vec![Device::of_file(&dir).unwrap()],
             buffer_bytes: 4096,
             via: Some(via),
         };
@@ -228,32 +227,38 @@ fn what_finds_no_room_is_counted() {
             file.write_all_at(&data.0[..4096], at * 4096).unwrap();
         }
         let all = events(&mut large).len() as u64;
-        let mut told = 0;
-        small.read(&mut |_| told += 1).unwrap();
+        let mut reported = 0;
+        small.read(&mut |_| reported += 1).unwrap();
         let lost = small.lost().unwrap();
-        assert!(lost > 0 && told > 0, "{via:?}: {told} {lost}");
-        // Tracefs counts some of what its filter has thrown away, too.
+        assert!(lost > 0 && reported > 0, "{via:?}: {reported} {lost}");
+        // Tracefs also counts some events that its filter dropped.
         let is_exact = via == Via::Bpf;
-        assert!(told + lost >= all, "{via:?}: {told} {lost} {all}");
-        assert!(!is_exact || told + lost == all, "{told} {lost} {all}");
+        assert!(reported + lost >= all, "{via:?}: {reported} {lost} {all}");
+        assert!(
+            !is_exact || reported + lost == all,
+            "{reported} {lost} {all}"
+        );
     }
 }
 
 #[test]
-fn a_device_that_cannot_be_is_refused() {
-    let options = Options {
-        devices: vec![Device {
-            major: 1 << 13,
-            minor: 0,
-        }],
-        via: Some(Via::Bpf),
-        ..Options::default()
-    };
-    let error = Tap::open(&options).unwrap_err().to_string();
-    assert!(
-        error.contains("no device with one of these numbers"),
-        "{error}"
-    );
+fn an_invalid_device_and_too_many_devices_are_refused() {
+    let device = |major| Device { major, minor: 0 };
+    for (devices, expected) in [
+        (
+            vec![device(8), device(1 << 13)],
+            "8192:0 is not a valid device number",
+        ),
+        (vec![device(8); 40_000], "filter by 40000 devices"),
+    ] {
+        let options = Options {
+            devices,
+            via: Some(Via::Bpf),
+            ..Options::default()
+        };
+        let error = Tap::open(&options).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]
@@ -268,7 +273,7 @@ fn addresses_on_a_partition_count_from_the_beginning_of_the_disk() {
         .trim()
         .to_owned();
     let _guard = Attached(disk.clone());
-    // Its second half, in sectors of 512 bytes.
+    // The partition is the second half of the disk; addpart counts in units of 512 bytes.
     run("addpart", &[&disk, "1", "65536", "65536"]);
     let half = OpenOptions::new()
         .write(true)
@@ -286,17 +291,23 @@ fn addresses_on_a_partition_count_from_the_beginning_of_the_disk() {
     let mut tap = tap(device, Via::Bpf);
     half.write_all_at(&[7; 8192], 4096).unwrap();
     half.sync_all().unwrap();
-    let told: Vec<_> = events(&mut tap)
+    let reported: Vec<_> = events(&mut tap)
         .iter()
         .map(|event| (event.device, event.address, event.len))
         .collect();
     let begin = 32 * MIB + 4096;
-    assert!(told.iter().all(|(by, ..)| *by == device), "{told:?}");
-    assert_eq!(told.first().map(|(_, address, _)| *address), Some(begin));
-    assert_eq!(told.iter().map(|(_, _, len)| len).sum::<u64>(), 8192);
+    assert!(
+        reported.iter().all(|(by, ..)| *by == device),
+        "{reported:?}"
+    );
+    assert_eq!(
+        reported.first().map(|(_, address, _)| *address),
+        Some(begin)
+    );
+    assert_eq!(reported.iter().map(|(_, _, len)| len).sum::<u64>(), 8192);
 }
 
-/// Detached also by a test that fails.
+/// Detaches a loop device when it is dropped, so that a failing test detaches it too.
 struct Attached(String);
 
 impl Drop for Attached {

@@ -1,10 +1,10 @@
-//! Tests only: disks that only this thread's mount namespace knows.
+//! For tests: file systems on loop devices, mounted in a mount namespace of the calling thread.
 //!
-//! A disk is a file behind a loop device with a file system on it. What was mounted is unmounted when the folder is
-//! dropped, also by a test that fails; the loop devices go by themselves then.
+//! [`Disks`] unmounts its file systems when it is dropped, and so also when a test fails. The
+//! kernel then detaches the loop devices.
 #![expect(
     unsafe_code,
-    reason = "unshare(2) has no safe wrapper: other threads would rely on what they share with this one"
+    reason = "unshare(2) has no safe wrapper: other threads may rely on state that they share with this thread"
 )]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,19 +15,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::thread::UnshareFlags;
 
-/// A folder for disks.
+/// A folder with image files and mount points of file systems.
 #[derive(Debug)]
 pub struct Disks {
     folder: tempfile::TempDir,
+    /// Mount points in the order of their mounts.
     mounted: Vec<PathBuf>,
-    /// Loop devices by where they are mounted. Open, they stay when they are unmounted: no other process gets their
-    /// number, which is part of what a file is.
+    /// Mount point, loop device, and the open loop device. While a loop device is open, no other
+    /// process gets its number after an unmount, and files keep their identity at the next mount.
     devices: Vec<(PathBuf, PathBuf, fs::File)>,
-    /// One test at a time: they drop the host's caches and count loop devices, inodes and queues.
-    _turn: MutexGuard<'static, ()>,
+    /// Runs one test at a time: tests drop the host's caches and count loop devices and inodes.
+    _lock: MutexGuard<'static, ()>,
 }
 
-static TURN: Mutex<()> = Mutex::new(());
+static LOCK: Mutex<()> = Mutex::new(());
 
 impl Default for Disks {
     fn default() -> Self {
@@ -36,14 +37,15 @@ impl Default for Disks {
 }
 
 impl Disks {
-    /// An empty folder; from here on this thread sees mounts of its own.
+    /// Creates an empty folder, and moves the calling thread into a new mount namespace.
     ///
     /// # Panics
-    /// Without root.
+    /// Panics if the process does not run as root.
     #[must_use]
     pub fn new() -> Self {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the test's thread has opened nothing by a path relative to its working directory.
+        let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: unsharing the mount namespace also unshares the thread's working directory, and
+        // tests use no relative paths.
         let unshared = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) };
         unshared.expect("mounting needs root");
         run("mount", &["--make-rprivate", "/"]);
@@ -51,87 +53,92 @@ impl Disks {
             folder: tempfile::tempdir().unwrap(),
             mounted: Vec::new(),
             devices: Vec::new(),
-            _turn: turn,
+            _lock: lock,
         }
     }
 
-    /// A name in the folder.
+    /// Returns the path of `name` in the folder.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().canonicalize().unwrap().join(name)
     }
 
-    /// A file system of `kind` in a file of 400 MiB, mounted; where.
+    /// Creates and mounts a file system of `kind` in a file of 400 MiB. Returns the mount point.
     pub fn disk(&mut self, kind: &str) -> PathBuf {
-        let place = self.path(kind);
+        let mount_point = self.path(kind);
         let image = self.path(&format!("{kind}.img"));
         let file = fs::File::create(&image).unwrap();
         file.set_len(400 << 20).unwrap();
         let quiet = if kind == "xfs" { "-q" } else { "-qF" };
         run(&format!("/usr/sbin/mkfs.{kind}"), &[quiet, text(&image)]);
-        fs::create_dir(&place).unwrap();
+        fs::create_dir(&mount_point).unwrap();
         self.mount(kind);
-        place
+        mount_point
     }
 
-    /// Mounts a disk of this folder once more, from the same device.
+    /// Mounts the file system of `kind` again after an unmount, from the same device.
     ///
     /// # Panics
-    /// When it cannot be mounted.
+    /// Panics if the mount fails.
     pub fn mount(&mut self, kind: &str) {
-        let (place, image) = (self.path(kind), self.path(&format!("{kind}.img")));
-        let known = self.devices.iter().find(|(at, _, _)| *at == place);
+        let (mount_point, image) = (self.path(kind), self.path(&format!("{kind}.img")));
+        let known = self.devices.iter().find(|(at, _, _)| *at == mount_point);
         if let Some((_, device, _)) = known {
-            run("mount", &[text(device), text(&place)]);
+            run("mount", &[text(device), text(&mount_point)]);
         } else {
-            run("mount", &["-o", "loop", text(&image), text(&place)]);
-            let device = device_of(&place);
+            run("mount", &["-o", "loop", text(&image), text(&mount_point)]);
+            let device = device_of(&mount_point);
             let open = fs::File::open(&device).unwrap();
-            self.devices.push((place.clone(), device, open));
+            self.devices.push((mount_point.clone(), device, open));
         }
-        self.mounted.push(place);
+        self.mounted.push(mount_point);
     }
 
-    /// Shows a directory in another place, too.
+    /// Bind-mounts `from` at `to`.
     pub fn bind(&mut self, from: &Path, to: &Path) {
         run("mount", &["--bind", text(from), text(to)]);
         self.mounted.push(to.to_owned());
     }
 
-    /// Mounts something without a disk at `name`; where.
+    /// Mounts a file system without a device, such as tmpfs, at `name` in the folder. Returns the
+    /// mount point.
     pub fn mount_as(&mut self, kind: &str, options: &str, name: &str) -> PathBuf {
-        let place = self.path(name);
-        fs::create_dir_all(&place).unwrap();
-        run("mount", &["-t", kind, "-o", options, "none", text(&place)]);
-        self.mounted.push(place.clone());
-        place
+        let mount_point = self.path(name);
+        fs::create_dir_all(&mount_point).unwrap();
+        let mount_point_text = text(&mount_point);
+        run(
+            "mount",
+            &["-t", kind, "-o", options, "none", mount_point_text],
+        );
+        self.mounted.push(mount_point.clone());
+        mount_point
     }
 }
 
 impl Drop for Disks {
     fn drop(&mut self) {
-        for place in self.mounted.iter().rev() {
-            let _ = Command::new("umount").arg("-l").arg(place).output();
+        for mount_point in self.mounted.iter().rev() {
+            let _ = Command::new("umount").arg("-l").arg(mount_point).output();
         }
     }
 }
 
-/// The block device that is mounted at `place`.
-fn device_of(place: &Path) -> PathBuf {
-    let device = rustix::fs::stat(place).unwrap().st_dev;
+/// Returns the path of the block device that is mounted at `mount_point`.
+fn device_of(mount_point: &Path) -> PathBuf {
+    let device = rustix::fs::stat(mount_point).unwrap().st_dev;
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let link = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).unwrap();
     Path::new("/dev").join(link.file_name().unwrap())
 }
 
-/// Runs a program that must succeed.
+/// Runs a program and waits for its end.
 ///
 /// # Panics
-/// It does not.
-pub fn run(program: &str, words: &[&str]) {
-    let output = Command::new(program).args(words).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {words:?}: {said}");
+/// Panics if the program fails.
+pub fn run(program: &str, arguments: &[&str]) {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {stderr}");
 }
 
 fn text(path: &Path) -> &str {

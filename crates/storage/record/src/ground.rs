@@ -66,7 +66,7 @@ pub(crate) fn find(dir: &Path) -> Result<Ground, GroundError> {
     if let Some(why) = obstacle(&report.mount) {
         return Err(unfit(why));
     }
-    let device = Device::below(dir).map_err(|error| unfit(error.to_string()))?;
+    let device = Device::of_file(dir).map_err(|error| unfit(error.to_string()))?;
     if device.major == 0 {
         return Err(unfit(format!(
             "{} has no block device of its own; {LOOP}",

@@ -297,7 +297,7 @@ impl Recorder {
     /// Why events do not come by the best way, if they do not.
     #[must_use]
     pub fn why_not_bpf(&self) -> Option<String> {
-        let why = self.taps.open.iter().find_map(Tap::why_not_bpf);
+        let why = self.taps.open.iter().find_map(Tap::bpf_error);
         why.map(ToString::to_string)
     }
 

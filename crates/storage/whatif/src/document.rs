@@ -11,7 +11,7 @@ mod warm_up;
 
 use saiga_document::Document;
 use saiga_document::model::{
-    Align, Block, Column, Figure, Notice, Reach, Section, Table, Tone, Verdict,
+    Align, Block, Column, Figure, Notice, Section, Table, Tone, Verdict, Visibility,
 };
 use saiga_document::number;
 use saiga_ftl::Policy;

@@ -19,7 +19,7 @@ use saiga_whatif::suggest::{self, suggest};
 use saiga_whatif::without::LeftOut;
 use saiga_whatif::{By, Condition, Replays, Set, sets};
 use serde_json::json;
-use support::{Seen, Window, look};
+use support::{Page, Window, open_in_browser};
 
 /// What is there, and what is wider than the window.
 const MEASURE: &str = r"
@@ -129,11 +129,8 @@ fn the_page_shows_every_run_and_fits_every_window() {
             height,
             dark: false,
         };
-        let Seen {
-            findings,
-            complaints,
-        } = look(&page, window, MEASURE);
-        assert_eq!(complaints, Vec::<String>::new());
+        let Page { findings, errors } = open_in_browser(&page, window, MEASURE);
+        assert_eq!(errors, Vec::<String>::new());
         assert_eq!(findings["wide"], json!([]), "{width}");
         assert_eq!(findings["scroll"], json!(width));
         let sections = [

@@ -1,32 +1,33 @@
-//! The first screen: the verdict, the figures, where it did not help, the warnings.
+//! The first screen: the verdict, the key figures, comparisons without a gain, the warnings.
 //!
-//! The sentences of the verdict are the experiment's own `headline`. What stands beside them is
-//! a range over all workloads, so that no flattering cell can be picked. What was not better
-//! is listed by itself.
+//! The sentences of the verdict are the experiment's own `headline`. Each key figure is the range
+//! over all workloads, so that the report cannot show its best cell only. Comparisons that show no
+//! gain or a loss have a list of their own.
 
 use saiga_experiment::analysis::NO_RATIO;
 use saiga_experiment::result::{Comparison, Verdict as Outcome};
 use saiga_experiment::stats::Method;
 
-use super::{SERVER_CPU, View, section, words};
-use saiga_document::model::{Block, Figure, Notice, Pointer, Reach, Section, Tone, Verdict};
+use super::{SERVER_CPU, View, format, new_section};
+use saiga_document::model::{Block, Figure, Notice, Pointer, Section, Tone, Verdict, Visibility};
 use saiga_document::number;
 
-/// So many lines of what did not help go on the first screens; the tables have all.
-const NO_HELP_LINES: usize = 8;
+/// Maximum length of the list of comparisons without a gain; the charts show all comparisons.
+const WITHOUT_GAIN_LINES: usize = 8;
 
 pub(super) fn verdict(view: &View) -> Verdict {
     let all = view.fairest(view.main_metric);
     let tone = headline_tone(view).unwrap_or_else(|| {
         tone(
-            counted(&all, Outcome::Faster),
-            counted(&all, Outcome::Slower),
+            count_of(&all, Outcome::Faster),
+            count_of(&all, Outcome::Slower),
         )
     });
-    let cut_short = view.result.interrupted.iter();
-    let cut_short = cut_short.map(|why| format!("Cut short before the plan was done: {why}."));
+    let interrupted = view.result.interrupted.iter();
+    let interrupted = interrupted
+        .map(|reason| format!("The experiment ended before its plan was complete: {reason}."));
     if let [lead, more @ ..] = view.result.headline.as_slice() {
-        let more = more.iter().cloned().chain(cut_short).collect();
+        let more = more.iter().cloned().chain(interrupted).collect();
         return Verdict {
             tone,
             lead: lead.clone(),
@@ -40,7 +41,7 @@ pub(super) fn verdict(view: &View) -> Verdict {
             lead: "No verdict: no pair of runs has a ratio.".to_owned(),
             more: [without.text.clone()]
                 .into_iter()
-                .chain(cut_short)
+                .chain(interrupted)
                 .collect(),
         };
     }
@@ -54,31 +55,32 @@ pub(super) fn verdict(view: &View) -> Verdict {
         Method::Sequential => "eight",
     };
     let more = format!(
-        "A verdict needs at least {needed} pairs of runs that count; the most that any cell has is {pairs}."
+        "A verdict needs at least {needed} pairs of accepted runs; no cell has more than {pairs}."
     );
     let lead = "No verdict: too little was measured to tell the arms apart.".to_owned();
     Verdict {
         tone: Tone::Neutral,
         lead,
-        more: [more].into_iter().chain(cut_short).collect(),
+        more: [more].into_iter().chain(interrupted).collect(),
     }
 }
 
-/// How to take the lead, where the result has it in numbers: they are one and the same comparison.
+/// Tone of the lead sentence, from the comparison that the sentence reports; `None` for results
+/// without `headline_comparison`.
 fn headline_tone(view: &View) -> Option<Tone> {
     let headline = view.result.headline_comparison.as_ref()?;
     let arm = |name: &str| view.result.arms.iter().find(|arm| arm.name == name);
     let (a, b) = (arm(&headline.a)?, arm(&headline.b)?);
     Some(match headline.verdict {
         Outcome::NoDifferenceShown => Tone::Neutral,
-        // Between one arm and itself.
+        // An arm that is compared with itself should show no difference.
         Outcome::Faster | Outcome::Slower if b.repeats(a) => Tone::Caution,
         Outcome::Faster => Tone::Better,
         Outcome::Slower => Tone::Worse,
     })
 }
 
-/// How to take some comparisons that did better and some that did worse.
+/// Tone of a set of comparisons, some faster and some slower.
 fn tone(faster: usize, slower: usize) -> Tone {
     match (faster, slower) {
         (0, 0) => Tone::Neutral,
@@ -100,7 +102,7 @@ fn figure(view: &View, metric: &str) -> Option<Figure> {
     let all = view.fairest(metric);
     let gains = || {
         all.iter()
-            .map(|(_, one)| words::gain(one))
+            .map(|(_, one)| format::gain(one))
             .filter(|gain| gain.is_finite())
     };
     let low = gains().min_by(f64::total_cmp)?;
@@ -110,12 +112,12 @@ fn figure(view: &View, metric: &str) -> Option<Figure> {
     } else {
         format!("{}× to {}×", number::ratio(low), number::ratio(high))
     };
-    let shown = |wanted| match one_cell(view, metric, all.len()) {
+    let shown = |wanted| match single_cell_verdict(view, metric, all.len()) {
         Some(verdict) => usize::from(verdict == wanted),
-        None => counted(&all, wanted),
+        None => count_of(&all, wanted),
     };
     let (faster, slower) = (shown(Outcome::Faster), shown(Outcome::Slower));
-    let name = words::metric(metric);
+    let name = format::metric(metric);
     let kind = if all.iter().any(|(_, one)| super::is_best(one)) {
         ", best against best"
     } else {
@@ -137,17 +139,18 @@ fn figure(view: &View, metric: &str) -> Option<Figure> {
     })
 }
 
-/// With a single cell its main comparison is the one that the lead is about, fixed beforehand: it is
-/// not corrected for the others here and uncorrected there.
-fn one_cell(view: &View, metric: &str, cells: usize) -> Option<Outcome> {
+/// The headline's verdict, if the experiment has a single cell. The lead sentence and the figure
+/// are then about the same comparison. That comparison was fixed beforehand and needs no
+/// correction, so a corrected verdict in the figure could contradict the sentence.
+fn single_cell_verdict(view: &View, metric: &str, cells: usize) -> Option<Outcome> {
     let headline = view.result.headline_comparison.as_ref()?;
-    let is_it = cells == 1 && headline.workloads == 1 && headline.metric == metric;
-    is_it.then_some(headline.verdict)
+    let is_same = cells == 1 && headline.workloads == 1 && headline.metric == metric;
+    is_same.then_some(headline.verdict)
 }
 
-fn counted<C>(all: &[(C, &Comparison)], wanted: Outcome) -> usize {
+fn count_of<C>(all: &[(C, &Comparison)], wanted: Outcome) -> usize {
     all.iter()
-        .filter(|(_, one)| words::outcome(one) == wanted)
+        .filter(|(_, one)| format::corrected_verdict(one) == wanted)
         .count()
 }
 
@@ -159,22 +162,16 @@ pub(super) fn pointers(view: &View) -> Vec<Pointer> {
             section: section.to_owned(),
         });
     };
-    let lines = not_better(view).len();
+    let lines = without_gain(view).len();
     if lines > 0 {
-        let places = words::count(lines, "comparison", "comparisons");
-        point(
-            format!(
-                "{} did not help, or not for sure, in {places}",
-                view.subject
-            ),
-            "no-help",
-        );
+        let comparisons = format::count(lines, "comparison shows", "comparisons show");
+        point(format!("{comparisons} no gain or a loss"), "no-help");
     }
     let warnings = view.result.warnings.len();
     if warnings > 0 {
-        let things = words::count(warnings, "warning", "warnings");
+        let warnings = format::count(warnings, "warning", "warnings");
         point(
-            format!("{things} to read before you rely on this"),
+            format!("{warnings} to read before you rely on this report"),
             "warnings",
         );
     }
@@ -185,68 +182,66 @@ pub(super) fn pointers(view: &View) -> Vec<Pointer> {
         .filter(|run| run.rejected.is_some())
         .count();
     if rejected > 0 {
-        let runs = words::count(rejected, "run was rejected", "runs were rejected");
-        point(format!("{runs} of {}", view.result.runs.len()), "rejected");
+        let runs = format::count(view.result.runs.len(), "run was", "runs were");
+        point(format!("{rejected} of {runs} rejected"), "rejected");
     }
-    point("The command, and how to repeat it".to_owned(), "method");
+    point("How to repeat this experiment".to_owned(), "method");
     pointers
 }
 
-/// Lists what was not better, corrected for the number of comparisons: any verdict but "faster"
-/// on the main metric, "slower" on others.
+/// Lists the comparisons without a gain, corrected for the number of comparisons: any verdict but
+/// "faster" on the main metric, and "slower" on the other metrics.
 pub(super) fn no_help(view: &View) -> Section {
-    let mut made = section(
-        "no-help",
-        "Where it did not help, or not for sure",
-        Reach::Summary,
-    );
+    let title = "Comparisons that show no gain or a loss";
+    let mut section = new_section("no-help", title, Visibility::Summary);
     let compared = view.main(view.main_metric).len();
     if compared == 0 {
-        return made;
+        return section;
     }
-    let mut lines = not_better(view);
+    let mut lines = without_gain(view);
     if lines.is_empty() {
-        made.blocks.push(Block::Text(format!(
-            "Nowhere in this plan: {} did better in all {compared} comparisons of {}, and worse in \
-             none of any other metric. What the plan does not contain was not tested.",
+        section.blocks.push(Block::Text(format!(
+            "None: {} did better in all {compared} comparisons of {}, and worse in no comparison \
+             of another metric. Workloads outside the plan of this experiment were not tested.",
             view.subject,
-            words::metric(view.main_metric).inside(),
+            format::metric(view.main_metric).in_sentence(),
         )));
-        return made;
+        return section;
     }
-    let hidden = lines.len().saturating_sub(NO_HELP_LINES);
-    lines.truncate(NO_HELP_LINES);
+    let hidden = lines.len().saturating_sub(WITHOUT_GAIN_LINES);
+    lines.truncate(WITHOUT_GAIN_LINES);
     if hidden > 0 {
         lines.push(format!("and {hidden} more, in the charts below"));
     }
-    made.blocks.push(Block::List(lines));
-    made
+    section.blocks.push(Block::List(lines));
+    section
 }
 
-fn not_better(view: &View) -> Vec<String> {
+/// One line per comparison without a gain, the main metric first and the greatest loss first.
+fn without_gain(view: &View) -> Vec<String> {
     let mut found = Vec::new();
     for metric in view.metrics() {
         for (cell, one) in view.main(metric) {
-            let counts = match words::outcome(one) {
+            let belongs = match format::corrected_verdict(one) {
                 Outcome::Faster => false,
                 Outcome::Slower => true,
                 Outcome::NoDifferenceShown => metric == view.main_metric,
             };
-            if counts {
-                found.push((metric != view.main_metric, words::gain(one), cell, one));
+            if belongs {
+                found.push((metric != view.main_metric, format::gain(one), cell, one));
             }
         }
     }
     found.sort_by(|left, right| left.0.cmp(&right.0).then(left.1.total_cmp(&right.1)));
     let line = |cell, one: &Comparison| {
-        let (verdict, _) = words::verdict(one);
+        let (verdict, _) = format::verdict(one);
         let interval = one.ratio.ci95.map_or_else(String::new, |interval| {
             format!(", 95 % interval {}", number::interval(interval))
         });
         format!(
             "{}: {} {}× ({verdict}{interval})",
             view.workloads.full_label(cell),
-            words::metric(&one.metric).inside(),
+            format::metric(&one.metric).in_sentence(),
             number::ratio(one.ratio.median),
         )
     };
@@ -257,7 +252,7 @@ fn not_better(view: &View) -> Vec<String> {
 }
 
 pub(super) fn warnings(view: &View) -> Section {
-    let mut made = section("warnings", "Before you rely on this", Reach::Summary);
+    let mut section = new_section("warnings", "Warnings", Visibility::Summary);
     let notices = view.result.warnings.iter().map(|warning| Notice {
         text: warning.text.clone(),
         cause: warning.cause.clone(),
@@ -271,7 +266,7 @@ pub(super) fn warnings(view: &View) -> Section {
     });
     let notices: Vec<_> = notices.collect();
     if !notices.is_empty() {
-        made.blocks.push(Block::Notices(notices));
+        section.blocks.push(Block::Notices(notices));
     }
-    made
+    section
 }

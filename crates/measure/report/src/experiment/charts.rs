@@ -4,76 +4,77 @@ use saiga_experiment::result::{Cell, Comparison};
 use saiga_experiment::stats;
 use saiga_experiment::stats::Method;
 
-use super::{CLIENT_CPU, SERVER_CPU, View, first_seen, is_best, section, words, workloads};
+use super::{CLIENT_CPU, SERVER_CPU, View, first_seen, format, is_best, new_section, workloads};
 use saiga_document::model::{
-    Bar, BarGroup, BarPanel, Bars, Block, Forest, ForestGroup, ForestRow, RUNS, Reach, Section,
+    Bar, BarGroup, BarPanel, Bars, Block, Forest, ForestGroup, ForestRow, RUN_LABELS, Section,
+    Visibility,
 };
 use saiga_document::number;
 
-/// Ratios of the main metric.
+/// The ratios of the main metric, subject against reference.
 pub(super) fn main_ratios(view: &View) -> Section {
-    let name = words::metric(view.main_metric);
-    let mut made = section("ratios", &name.title, Reach::Summary);
+    let name = format::metric(view.main_metric);
+    let mut section = new_section("ratios", &name.title, Visibility::Summary);
     let Some(forest) = forest(view, view.reference, view.subject, view.main_metric) else {
-        return made;
+        return section;
     };
-    made.blocks.push(Block::Text(format!(
-        "Each line is {} divided by {}: the median over pairs of runs, with its 95 % interval{}. \
-         An interval that touches 1 shows no difference.{}{}",
+    section.blocks.push(Block::Text(format!(
+        "Each row shows {} divided by {}: the median over pairs of runs, with its 95 % interval{}. \
+         An interval that contains 1 shows no difference.{}{}",
         view.subject,
         view.reference,
         match view.method() {
             Method::Fixed => "",
-            Method::Sequential => ", valid at every look",
+            Method::Sequential => ", which stays valid if the results are checked after every pair",
         },
         uncorrected(view),
-        unless_said(view)
+        common_parameters(view)
     )));
-    made.blocks.push(Block::Forest(forest));
-    made
+    section.blocks.push(Block::Forest(forest));
+    section
 }
 
-/// Explains the word where it is used.
+/// Explains the word "uncorrected", if a verdict of this result uses it.
 fn uncorrected(view: &View) -> &'static str {
-    if view.result.comparisons.iter().any(words::is_uncorrected) {
-        " \u{201c}Uncorrected\u{201d} marks what one comparison by itself shows, but not when \
-         corrected for the number of comparisons."
+    if view.result.comparisons.iter().any(format::is_uncorrected) {
+        " \u{201c}Uncorrected\u{201d} marks a difference that one comparison shows by itself, but \
+         not after correction for the number of comparisons."
     } else {
         ""
     }
 }
 
-fn unless_said(view: &View) -> String {
+fn common_parameters(view: &View) -> String {
     let common = view.workloads.common();
     common.map_or_else(String::new, |common| {
-        format!(" Unless a line says otherwise: {common}.")
+        format!(" Unless a row says otherwise: {common}.")
     })
 }
 
-/// CPU time of the server: what an operation costs the machine that serves.
+/// The ratios of the server's CPU time per operation.
 pub(super) fn server_cpu(view: &View) -> Section {
-    let text = "What an operation costs the server is what a production host saves.";
+    let text = "CPU time of the server per operation: the saving that a production host would see.";
     ratios(
         view,
-        section("server-cpu", "Server CPU", Reach::Summary),
+        new_section("server-cpu", "Server CPU", Visibility::Summary),
         &[SERVER_CPU],
         text,
     )
 }
 
-/// CPU time of the client, apart from the server's, and of both.
+/// The ratios of the client's CPU time, and of client and server together.
 pub(super) fn client_cpu(view: &View) -> Section {
-    let text = "Shown apart, because a load generator is not an application: what it saves says \
+    let text = "Shown separately, because a load generator is not an application: its saving says \
                 little about what your clients would save.";
     ratios(
         view,
-        section("client-cpu", "Client CPU", Reach::Detail),
+        new_section("client-cpu", "Client CPU", Visibility::Detail),
         &CLIENT_CPU,
         text,
     )
 }
 
-/// Ratios of what is neither the main metric nor CPU time: latencies.
+/// The ratios of all metrics but the main metric and CPU time; most of them are latencies.
 pub(super) fn other_metrics(view: &View) -> Section {
     let shown = |metric: &&str| {
         *metric == view.main_metric || *metric == SERVER_CPU || CLIENT_CPU.contains(metric)
@@ -85,70 +86,72 @@ pub(super) fn other_metrics(view: &View) -> Section {
         .collect();
     ratios(
         view,
-        section("latency", "Latency and other metrics", Reach::Evidence),
+        new_section("latency", "Latency and other metrics", Visibility::Evidence),
         &metrics,
-        whose_latency(view),
+        latency_source(view),
     )
 }
 
-/// From where latencies count, by what the cells say of their loads.
-fn whose_latency(view: &View) -> &'static str {
-    let says = |key: &str| {
+/// Explains how latencies were measured, which follows from the parameters of the load.
+fn latency_source(view: &View) -> &'static str {
+    let has = |key: &str| {
         let mut cells = view.result.cells.iter();
         cells.any(|cell| cell.params.workload.contains_key(key))
     };
-    if says("command") {
-        "As the program that made the load has measured it; its command says how."
-    } else if says("rate") {
-        "As the client measured it, in an open loop: operations begin by a schedule, and latencies \
-         count from there, however late they really began."
+    if has("command") {
+        "Measured by the program that made the load; see its command for the method."
+    } else if has("rate") {
+        "Measured by the client in an open loop: operations have scheduled starts, and a latency \
+         counts from the scheduled start, even if the operation began later."
     } else {
-        "As the client measured it, in a closed loop: each connection waits for its answer."
+        "Measured by the client in a closed loop: each connection waits for the answer before it \
+         sends its next request."
     }
 }
 
-fn ratios(view: &View, mut made: Section, metrics: &[&str], text: &str) -> Section {
+fn ratios(view: &View, mut section: Section, metrics: &[&str], text: &str) -> Section {
     let forests = metrics
         .iter()
         .filter_map(|one| forest(view, view.reference, view.subject, one));
-    made.blocks.extend(forests.map(Block::Forest));
-    if !made.blocks.is_empty() {
-        made.blocks.insert(0, Block::Text(text.to_owned()));
+    section.blocks.extend(forests.map(Block::Forest));
+    if !section.blocks.is_empty() {
+        section.blocks.insert(0, Block::Text(text.to_owned()));
     }
-    made
+    section
 }
 
-/// Values of every arm: the main metric.
+/// The values of the main metric in every arm.
 pub(super) fn values(view: &View) -> Section {
-    let text = "A bar ends at the median; each dot is one run that counts. Every panel has a \
-                scale of its own, which starts at zero.";
-    let made = section("values", "The values behind the ratios", Reach::Detail);
-    all_bars(view, made, &[view.main_metric], text)
+    let text = "A bar ends at the median; each dot is one accepted run. Every panel has its own \
+                scale, which starts at zero.";
+    let section = new_section("values", "The values behind the ratios", Visibility::Detail);
+    all_bars(view, section, &[view.main_metric], text)
 }
 
-/// Values of every arm: CPU time.
+/// The CPU time per operation in every arm.
 pub(super) fn cpu_values(view: &View) -> Section {
-    let text = "Server and client by themselves; bars and dots as above.";
-    let made = section("cpu-values", "CPU time of every arm", Reach::Evidence);
-    all_bars(view, made, &[SERVER_CPU, CLIENT_CPU[0]], text)
+    let text = "Server and client separately. A bar ends at the median; each dot is one accepted \
+                run.";
+    let section = new_section("cpu-values", "CPU time of every arm", Visibility::Evidence);
+    all_bars(view, section, &[SERVER_CPU, CLIENT_CPU[0]], text)
 }
 
-fn all_bars(view: &View, mut made: Section, metrics: &[&str], text: &str) -> Section {
-    made.blocks.extend(
+fn all_bars(view: &View, mut section: Section, metrics: &[&str], text: &str) -> Section {
+    section.blocks.extend(
         metrics
             .iter()
             .filter_map(|name| bars(view, name))
             .map(Block::Bars),
     );
-    if !made.blocks.is_empty() {
-        made.blocks.insert(0, Block::Text(text.to_owned()));
+    if !section.blocks.is_empty() {
+        section.blocks.insert(0, Block::Text(text.to_owned()));
     }
-    made
+    section
 }
 
-/// Ratios of the main metric between the other pairs of arms.
+/// The ratios of the main metric between all pairs of arms but reference and subject.
 pub(super) fn other_arms(view: &View) -> Section {
-    let mut made = section("others", "Against the other arms", Reach::Evidence);
+    let mut section = new_section("others", "The other pairs of arms", Visibility::Evidence);
     let mut pairs: Vec<(&str, &str)> = Vec::new();
     for one in &view.result.comparisons {
         let pair = (one.a.as_str(), one.b.as_str());
@@ -159,8 +162,8 @@ pub(super) fn other_arms(view: &View) -> Section {
     let forests = pairs
         .into_iter()
         .filter_map(|(a, b)| forest(view, a, b, view.main_metric));
-    made.blocks.extend(forests.map(Block::Forest));
-    made
+    section.blocks.extend(forests.map(Block::Forest));
+    section
 }
 
 fn forest(view: &View, a: &str, b: &str, metric: &str) -> Option<Forest> {
@@ -182,16 +185,16 @@ fn forest(view: &View, a: &str, b: &str, metric: &str) -> Option<Forest> {
         ForestGroup { title, note, rows }
     });
     Some(Forest {
-        caption: format!("{}: {b} divided by {a}", words::metric(metric).title),
+        caption: format!("{}: {b} divided by {a}", format::metric(metric).title),
         sides: [a.to_owned(), b.to_owned()],
         unit: first.unit.clone(),
-        ends: words::ends(metric, first.better, b),
+        ends: format::axis_ends(metric, first.better, b),
         groups: groups.collect(),
     })
 }
 
 fn forest_row(view: &View, cell: &Cell, one: &Comparison) -> ForestRow {
-    let (verdict, tone) = words::verdict(one);
+    let (verdict, tone) = format::verdict(one);
     let places = view
         .placement_of(one.a_cell.as_ref())
         .zip(view.placement_of(one.b_cell.as_ref()));
@@ -234,9 +237,9 @@ fn bars(view: &View, metric: &str) -> Option<Bars> {
         })
         .collect();
     (!panels.is_empty()).then(|| Bars {
-        caption: words::metric(metric).title,
-        unit: words::unit(metric).to_owned(),
-        words: RUNS,
+        caption: format::metric(metric).title,
+        unit: format::unit(metric).to_owned(),
+        labels: RUN_LABELS,
         series: view
             .result
             .arms
@@ -249,12 +252,12 @@ fn bars(view: &View, metric: &str) -> Option<Bars> {
 
 fn bar_group(view: &View, cell: &Cell, metric: &str) -> BarGroup {
     let bar = |(series, arm): (usize, &saiga_experiment::result::Arm)| {
-        let counted = view
+        let accepted = view
             .result
             .runs
             .iter()
             .filter(|run| run.cell == cell.id && run.arm == arm.name && run.rejected.is_none());
-        let dots: Vec<f64> = counted
+        let dots: Vec<f64> = accepted
             .filter_map(|run| run.metrics.get(metric).copied())
             .collect();
         let value = stats::median(&dots)?;

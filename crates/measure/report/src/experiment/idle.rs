@@ -1,18 +1,18 @@
-//! What idle connections beside the load hold in memory, by arm.
+//! Memory that idle connections beside the load use, by arm.
 
 use saiga_experiment::result::Run;
 use saiga_experiment::stats;
 
-use super::{View, section, tables};
-use saiga_document::model::{Align, Cell, Reach, Row, Section};
+use super::{View, new_section, tables};
+use saiga_document::model::{Align, Cell, Row, Section, Visibility};
 use saiga_document::number;
 
-/// The metric that marks a run beside idle connections.
+/// Metric that only runs beside idle connections have.
 const CONNECTIONS: &str = "idle_connections";
 
-/// One row per arm; empty when nothing ran beside idle connections.
+/// One row per arm; the section is empty when no run had idle connections beside it.
 pub(super) fn connections(view: &View) -> Section {
-    let mut made = section("idle", "Idle connections", Reach::Summary);
+    let mut section = new_section("idle", "Idle connections", Visibility::Summary);
     let beside = |run: &&Run| run.rejected.is_none() && run.metrics.contains_key(CONNECTIONS);
     let runs: Vec<&Run> = view.result.runs.iter().filter(beside).collect();
     let row_of = |arm: &str| {
@@ -22,26 +22,27 @@ pub(super) fn connections(view: &View) -> Section {
     let arms = view.result.arms.iter();
     let rows: Vec<Row> = arms.filter_map(|arm| row_of(&arm.name)).collect();
     if rows.is_empty() {
-        return made;
+        return section;
     }
-    let text = "Each idle connection has carried requests and rests: under Saiga it is in a \
-                channel. Resident memory of the server and of the clients that hold them, against \
-                that of the same processes without; memory that both share counts on both sides. \
-                What the kernel holds for the TCP connection, the same on every arm, is not in it.";
+    let text = "Every idle connection has carried requests before; under Saiga it therefore uses \
+                a channel. The table shows how much resident memory of the server and of the \
+                clients each idle connection adds, compared with the same processes without idle \
+                connections. Memory that both processes share counts for both. Kernel memory of \
+                the TCP connection is the same in every arm and is not included.";
     let columns = [
         ("Arm", Align::Left),
         ("Runs", Align::Right),
         ("Idle connections", Align::Right),
-        ("Server memory each, bytes", Align::Right),
-        ("Client memory each, bytes", Align::Right),
+        ("Server memory per connection, bytes", Align::Right),
+        ("Client memory per connection, bytes", Align::Right),
     ];
-    made.blocks.extend(tables::explained(
+    section.blocks.extend(tables::explained(
         text,
         "Memory of an idle connection, by arm",
         &columns,
         rows,
     ));
-    made
+    section
 }
 
 fn row(arm: &str, runs: &[&Run]) -> Option<Vec<Cell>> {

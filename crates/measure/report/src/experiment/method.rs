@@ -1,14 +1,14 @@
-//! How it was measured, on what, and how to repeat it.
+//! The report's last section: the command, the method, the host, and the arms.
 
 use saiga_experiment::result::{Arm, ExperimentResult, Host};
 use saiga_experiment::stats::Method;
 use serde_json::Value;
 
-use super::{View, words};
-use saiga_document::model::{Block, Reach, Section};
+use super::{View, format};
+use saiga_document::model::{Block, Section, Visibility};
 use saiga_document::number;
 
-/// `AMD EPYC 7763, 2 cores, kvm · 2026-11-20 14:02:11 UTC`.
+/// The line below the title: goal, CPU, virtualisation, kernel and start, joined by ` · `.
 pub(super) fn subtitle(result: &ExperimentResult) -> String {
     let host = &result.host;
     let cores = if host.cores == 1 { "core" } else { "cores" };
@@ -21,28 +21,30 @@ pub(super) fn subtitle(result: &ExperimentResult) -> String {
         other => parts.push(format!("virtual machine ({other})")),
     }
     parts.push(format!("Linux {}", host.kernel));
-    parts.extend(result.started.as_deref().map(words::moment));
+    parts.extend(result.started.as_deref().map(format::timestamp));
     parts.join(" · ")
 }
 
 pub(super) fn section(view: &View) -> Section {
     let result = view.result;
-    let mut made = super::section("method", "How this was measured", Reach::Detail);
+    let mut section = super::new_section("method", "How this was measured", Visibility::Detail);
     if !result.command.is_empty() {
-        made.blocks.push(Block::Text(
-            "Repeat it with the command that made it:".to_owned(),
+        section.blocks.push(Block::Text(
+            "This command repeats the experiment:".to_owned(),
         ));
-        made.blocks.push(Block::Code(shell_line(&result.command)));
+        section
+            .blocks
+            .push(Block::Code(shell_line(&result.command)));
     }
-    made.blocks.push(Block::Text(explanation(view)));
-    made.blocks.push(Block::Facts(facts(result)));
-    made.blocks.extend(result.arms.iter().map(arm_facts));
-    made
+    section.blocks.push(Block::Text(explanation(view)));
+    section.blocks.push(Block::Facts(facts(result)));
+    section.blocks.extend(result.arms.iter().map(arm_facts));
+    section
 }
 
 fn explanation(view: &View) -> String {
-    let compared = words::count(view.result.comparisons.len(), "comparison", "comparisons");
-    let runs = words::count(view.result.runs.len(), "run", "runs");
+    let compared = format::count(view.result.comparisons.len(), "comparison", "comparisons");
+    let runs = format::count(view.result.runs.len(), "run", "runs");
     let seed = view
         .result
         .seed
@@ -50,21 +52,24 @@ fn explanation(view: &View) -> String {
     let verdict = match view.method() {
         Method::Fixed => "A verdict needs six pairs and an interval that does not contain 1",
         Method::Sequential => {
-            "The results decided how many pairs there are: they went on until the intervals were \
-             narrow. The intervals are therefore those that hold at every look, however often \
-             one looks, and wider than for a number of pairs decided beforehand. A verdict needs \
-             eight pairs and an interval that does not contain 1"
+            "The number of pairs was not fixed beforehand: the experiment ran pairs until the \
+             intervals were narrow enough. Its intervals stay valid if the results are checked \
+             after every pair; they are wider than intervals for a fixed number of pairs. A \
+             verdict needs eight pairs and an interval that does not contain 1"
         }
     };
     format!(
-        "{runs}, {compared}. A pair runs the arms one after the other in the same cell, in an \
-         order that changes from pair to pair{seed}, so that a slow drift of the machine meets \
-         all arms alike. A ratio is the median over the pairs. {verdict}. The first sentence at the top is one \
-         comparison that was fixed beforehand and needs no correction; the one about CPU time \
-         claims a difference only when it holds by Holm's procedure over both; the count of \
-         workloads, and what the charts call better or worse, are corrected for all comparisons. Best against best takes for each arm the placement in which its \
-         throughput is highest; every other comparison holds the placement fixed. The raw value \
-         of every run is in result.json."
+        "{runs}, {compared}. A pair runs every arm once in the same cell, one after the other. The \
+         order of the arms changes from pair to pair{seed}, so that a slow drift of the machine \
+         affects all arms alike. A ratio is the median over the pairs. {verdict}. The first \
+         sentence of this report is about one comparison that was fixed beforehand; it needs no \
+         correction. The sentence about CPU time claims a difference only if the difference is \
+         significant by Holm's procedure over these two comparisons. The number of workloads in \
+         the summary, and the words better and worse in the charts, are corrected for the number \
+         of all comparisons. \
+         Best against best compares each arm in the placement in which its throughput is highest; \
+         every other comparison uses the same placement for both arms. The raw values of every \
+         run are in result.json."
     )
 }
 
@@ -87,7 +92,7 @@ fn facts(result: &ExperimentResult) -> Vec<(String, String)> {
     facts.extend(
         extra
             .iter()
-            .map(|(name, value)| (words::spaced(name), plain(value))),
+            .map(|(name, value)| (format::heading(name), plain(value))),
     );
     facts.extend(
         result
@@ -99,13 +104,13 @@ fn facts(result: &ExperimentResult) -> Vec<(String, String)> {
         result
             .started
             .iter()
-            .map(|when| ("Started".to_owned(), words::moment(when))),
+            .map(|when| ("Started".to_owned(), format::timestamp(when))),
     );
     facts.extend(
         result
             .finished
             .iter()
-            .map(|when| ("Finished".to_owned(), words::moment(when))),
+            .map(|when| ("Finished".to_owned(), format::timestamp(when))),
     );
     facts
 }
@@ -144,7 +149,7 @@ fn arm_facts(arm: &Arm) -> Block {
     Block::Facts(facts)
 }
 
-/// A command line that a shell reads back as the same arguments.
+/// The arguments as one line, quoted so that a POSIX shell splits it into the same arguments.
 fn shell_line(arguments: &[String]) -> String {
     arguments
         .iter()

@@ -1,47 +1,47 @@
-//! From a [`result.json`](saiga_experiment::result) to a [`Document`].
+//! Builds a [`Document`] from a [`result.json`](saiga_experiment::result).
 //!
-//! The order is that of a reader with little time: the answer, the ratios, where it did not
-//! help, what to know before believing it, then the evidence, the rejected runs and how to
-//! repeat it. An experiment that was cut short gives a report as well.
+//! The sections are ordered for a reader with little time: the verdict, the ratios, the
+//! comparisons without a gain, the warnings, then the evidence, the rejected runs and the method.
+//! An experiment that was interrupted gets a report, too.
 //!
 //! Deliberately absent: statistics; every ratio, interval and verdict is the experiment's own.
 
 mod answer;
 mod charts;
-mod course_words;
 pub(crate) mod detail;
+mod fail_over;
+pub(crate) mod format;
 mod idle;
 mod method;
-mod service;
+mod series_names;
 mod tables;
-pub(crate) mod words;
 mod workloads;
 
 use saiga_experiment::result::{Cell, Comparison, ComparisonKind, ExperimentResult};
 use saiga_experiment::stats::Method;
 
-use saiga_document::model::{Document, Reach, Section};
+use saiga_document::model::{Document, Section, Visibility};
 use workloads::Workloads;
 
-/// The metrics whose ratios everybody sees, the main one first.
+/// Metrics that can be the main metric, the preferred one first.
 const MAIN_METRICS: [&str; 2] = ["throughput_ops_s", "tpmc_no_think_time"];
 const SERVER_CPU: &str = "server_cpu_us_per_op";
-/// The client's CPU time, and both together.
+/// CPU time of the client, and of client and server together.
 const CLIENT_CPU: [&str; 2] = ["client_cpu_us_per_op", "total_cpu_us_per_op"];
 
-/// The report of one experiment.
+/// Builds the report of one experiment; sections without content are left out.
 pub fn document(result: &ExperimentResult) -> Document {
     let view = View::new(result);
     let mut sections = vec![
         charts::main_ratios(&view),
-        service::fail_over(&view),
+        fail_over::section(&view),
         idle::connections(&view),
         answer::no_help(&view),
         answer::warnings(&view),
         detail::violations(&view),
         detail::transactions(&view),
-        detail::course(&view),
-        detail::balance(&view),
+        detail::time_series(&view),
+        detail::littles_law(&view),
         detail::distribution(&view),
         charts::server_cpu(&view),
         charts::client_cpu(&view),
@@ -68,14 +68,15 @@ pub fn document(result: &ExperimentResult) -> Document {
     }
 }
 
-/// A result with the questions that every part of the report asks of it.
+/// A result with the lookups that several sections need.
 struct View<'a> {
     result: &'a ExperimentResult,
     workloads: Workloads,
-    /// The arm that is judged, and the one it is judged against.
+    /// The arm that is judged.
     subject: &'a str,
+    /// The arm that `subject` is compared with.
     reference: &'a str,
-    /// The metric of the verdict.
+    /// The metric of the verdict and of the first chart.
     main_metric: &'a str,
 }
 
@@ -107,7 +108,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What decided the number of pairs.
+    /// How the number of pairs was decided: sequential if that holds for any comparison.
     fn method(&self) -> Method {
         let mut all = self.result.comparisons.iter();
         let sequential = all.any(|one| one.ratio.method == Method::Sequential);
@@ -119,14 +120,14 @@ impl<'a> View<'a> {
     }
 
     fn title(&self) -> String {
-        let experiment = words::experiment(&self.result.experiment);
+        let experiment = format::experiment_title(&self.result.experiment);
         let topology = self.workloads.topology();
         let topology = topology.map_or_else(String::new, |name| format!(" {name}"));
         let (subject, reference) = (self.subject, self.reference);
         format!("{experiment}{topology}: {subject} against {reference}")
     }
 
-    /// Comparisons of one metric between two arms, with their cells.
+    /// Comparisons of one metric with reference `a` and subject `b`, each with its cell.
     fn between(&self, a: &str, b: &str, metric: &str) -> Vec<(&'a Cell, &'a Comparison)> {
         let all = self.result.comparisons.iter();
         all.filter(|one| one.a == a && one.b == b && one.metric == metric)
@@ -134,12 +135,13 @@ impl<'a> View<'a> {
             .collect()
     }
 
-    /// Comparisons of one metric between reference and subject.
+    /// Comparisons of one metric with this view's reference and subject.
     fn main(&self, metric: &str) -> Vec<(&'a Cell, &'a Comparison)> {
         self.between(self.reference, self.subject, metric)
     }
 
-    /// The same, best placement against best; same placement where there is no best.
+    /// The comparisons that decide about a metric: best placement against best placement, or the
+    /// same placement if the result has no comparison of the best ones.
     fn fairest(&self, metric: &str) -> Vec<(&'a Cell, &'a Comparison)> {
         let all = self.main(metric);
         let best: Vec<_> = all
@@ -150,7 +152,7 @@ impl<'a> View<'a> {
         if best.is_empty() { all } else { best }
     }
 
-    /// Every metric that is compared, in the order of the result.
+    /// The names of all compared metrics, in the order of the result.
     fn metrics(&self) -> Vec<&'a str> {
         first_seen(
             self.result
@@ -160,7 +162,7 @@ impl<'a> View<'a> {
         )
     }
 
-    /// The placement of a cell, when the id leads to one.
+    /// The placement of the cell with this id; `None` if the id is unknown.
     fn placement_of(&self, id: Option<&String>) -> Option<&'a str> {
         Some(self.result.cell(id?)?.params.placement.as_str())
     }
@@ -170,7 +172,7 @@ fn is_best(comparison: &Comparison) -> bool {
     comparison.kind == ComparisonKind::BestAgainstBest
 }
 
-/// The distinct items in the order of their first appearance.
+/// The distinct items, in the order of their first appearance.
 fn first_seen<'a>(items: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = Vec::new();
     for item in items {
@@ -181,11 +183,11 @@ fn first_seen<'a>(items: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     seen
 }
 
-fn section(id: &'static str, title: &str, reach: Reach) -> Section {
+fn new_section(id: &'static str, title: &str, visibility: Visibility) -> Section {
     Section {
         id,
         title: title.to_owned(),
-        reach,
+        visibility,
         blocks: Vec::new(),
     }
 }

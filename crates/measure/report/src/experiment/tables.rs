@@ -1,18 +1,18 @@
-//! The tables of an experiment: every cell with counts and spread, and every rejected run.
+//! The tables of an experiment: medians and spread in every cell, and every rejected run.
 
 use saiga_experiment::result::{Cell as Condition, Run};
 use saiga_experiment::stats;
 
-use super::{View, first_seen, section, words};
-use saiga_document::model::{Align, Block, Cell, Column, Reach, Row, Section, Table};
+use super::{View, first_seen, format, new_section};
+use saiga_document::model::{Align, Block, Cell, Column, Row, Section, Table, Visibility};
 use saiga_document::number;
 
-/// More rejected runs than this are folded away; the warnings say how many there are and why.
+/// A longer list of rejected runs is folded; a warning states their number and the reasons.
 const UNFOLDED_REJECTIONS: usize = 30;
 
-/// One row per cell and arm: how many runs count, and of each metric the median and the range.
+/// One row per cell and arm: the number of accepted runs, and median and range of each metric.
 pub(super) fn cells(view: &View) -> Section {
-    let mut made = section("cells", "Every cell", Reach::Evidence);
+    let mut section = new_section("cells", "Every cell", Visibility::Evidence);
     let runs = || view.result.runs.iter().filter(|run| run.rejected.is_none());
     let mut metrics = view.metrics();
     metrics.extend(runs().flat_map(|run| run.metrics.keys().map(String::as_str)));
@@ -21,7 +21,7 @@ pub(super) fn cells(view: &View) -> Section {
     columns.extend(
         metrics
             .iter()
-            .map(|name| column(&titled(name), Align::Right)),
+            .map(|name| column(&title_with_unit(name), Align::Right)),
     );
     let mut rows = Vec::new();
     for cell in &view.result.cells {
@@ -38,17 +38,17 @@ pub(super) fn cells(view: &View) -> Section {
         }
     }
     if !rows.is_empty() {
-        let text = "The median of the runs that count; under it the lowest and the highest of \
-                    them, and half that range as a share of the median.";
-        made.blocks.push(Block::Text(text.to_owned()));
+        let text = "Each value is the median of the accepted runs. Below it are the lowest and the \
+                    highest value, and half of this range as a percentage of the median.";
+        section.blocks.push(Block::Text(text.to_owned()));
         let caption = "Medians and spread of every metric, by cell and arm".to_owned();
-        made.blocks.push(Block::Table(Table {
+        section.blocks.push(Block::Table(Table {
             caption,
             columns,
             rows,
         }));
     }
-    made
+    section
 }
 
 fn arm_row(arm: &str, runs: &[&Run], metrics: &[&str]) -> Vec<Cell> {
@@ -63,13 +63,13 @@ fn arm_row(arm: &str, runs: &[&Run], metrics: &[&str]) -> Vec<Cell> {
     row
 }
 
-/// The median with the range of the values.
+/// The median of `values` with their range; `None` if there are no values.
 pub(super) fn spread(values: &[f64]) -> Option<Cell> {
     let median = stats::median(values)?;
     let low = values.iter().copied().min_by(f64::total_cmp)?;
     let high = values.iter().copied().max_by(f64::total_cmp)?;
     let mut note = format!("{}–{}", number::value(low), number::value(high));
-    // Of nothing, such as no lost write, there is no share.
+    // A range has no share of a median of zero, such as zero lost writes.
     if median > 0.0 {
         let share = number::percent((high - low) / 2.0 / median);
         note = format!("{note}, ±{share}");
@@ -80,15 +80,15 @@ pub(super) fn spread(values: &[f64]) -> Option<Cell> {
     })
 }
 
-fn titled(metric: &str) -> String {
-    let title = words::metric(metric).title;
-    match words::unit(metric) {
+fn title_with_unit(metric: &str) -> String {
+    let title = format::metric(metric).title;
+    match format::unit(metric) {
         "" => title,
         unit => format!("{title}, {unit}"),
     }
 }
 
-/// A table of `rows` below `text`, which says what they mean.
+/// The paragraph `text`, which explains the table, and the table below it.
 pub(super) fn explained(
     text: &str,
     caption: &str,
@@ -106,7 +106,7 @@ pub(super) fn explained(
     [Block::Text(text.to_owned()), Block::Table(table)]
 }
 
-/// One metric of the runs that have it.
+/// The values of one metric; runs without the metric are skipped.
 pub(super) fn values(runs: &[&Run], metric: &str) -> Vec<f64> {
     let values = runs.iter().filter_map(|run| run.metrics.get(metric));
     values.copied().collect()
@@ -119,16 +119,16 @@ pub(super) fn column(title: &str, align: Align) -> Column {
     }
 }
 
-/// One row per rejected run, with the reason.
+/// One row per rejected run, with the reason of the rejection.
 pub(super) fn rejected(view: &View) -> Section {
-    let mut made = section("rejected", "Rejected runs", Reach::Detail);
+    let mut section = new_section("rejected", "Rejected runs", Visibility::Detail);
     let row = |run: &Run| {
         let reason = run.rejected.as_deref()?;
         let cell: Option<&Condition> = view.result.cell(&run.cell);
         let label = cell.map_or_else(|| run.cell.clone(), |cell| view.workloads.full_label(cell));
         let numbers = [(run.pair + 1).to_string(), number::value(run.foreign_cpu_s)];
         let [pair, foreign] = numbers.map(Cell::new);
-        let start = Cell::new(words::moment(&run.started));
+        let start = Cell::new(format::timestamp(&run.started));
         Some(Row::Cells(vec![
             Cell::new(label),
             Cell::new(run.arm.clone()),
@@ -140,14 +140,14 @@ pub(super) fn rejected(view: &View) -> Section {
     };
     let rows: Vec<_> = view.result.runs.iter().filter_map(row).collect();
     if rows.is_empty() {
-        return made;
+        return section;
     }
     if rows.len() > UNFOLDED_REJECTIONS {
-        made.reach = Reach::Evidence;
+        section.visibility = Visibility::Evidence;
     }
-    made.blocks.push(Block::Text(
-        "These runs count in no number of this report. Each was repeated where time allowed; \
-         they stay in result.json."
+    section.blocks.push(Block::Text(
+        "No figure of this report includes these runs. Each was repeated if time allowed. Their \
+         values are in result.json."
             .to_owned(),
     ));
     let columns = vec![
@@ -155,14 +155,14 @@ pub(super) fn rejected(view: &View) -> Section {
         column("Arm", Align::Left),
         column("Pair", Align::Right),
         column("Started", Align::Left),
-        column("CPU used by others, s", Align::Right),
+        column("CPU time of other processes, s", Align::Right),
         column("Reason", Align::Left),
     ];
-    let caption = "Rejected runs and why".to_owned();
-    made.blocks.push(Block::Table(Table {
+    let caption = "Rejected runs with their reasons".to_owned();
+    section.blocks.push(Block::Table(Table {
         caption,
         columns,
         rows,
     }));
-    made
+    section
 }

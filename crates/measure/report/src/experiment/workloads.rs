@@ -1,7 +1,7 @@
-//! Names for workloads and placements.
+//! Labels for workloads and placements.
 //!
-//! A workload is named by what sets it apart: the value that most cells share (more than half
-//! of all) is left out of the labels and said once, in [`Workloads::common`].
+//! A label has only the parameters that distinguish the workload. A value that more than half of
+//! all cells share is left out of the labels; [`Workloads::common`] states it once.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use saiga_document::number;
 
-/// Keys that come first in a label; of these, test and clients are never left out of it.
+/// Parameters that come first in a label, in this order.
 const KEY_ORDER: [&str; 7] = [
     "engine",
     "test",
@@ -20,9 +20,10 @@ const KEY_ORDER: [&str; 7] = [
     "client_threads",
     "io_threads",
 ];
-const ALWAYS_SAID: [&str; 2] = ["test", "clients"];
+/// Parameters that every label has, even if all cells share their values.
+const NEVER_LEFT_OUT: [&str; 2] = ["test", "clients"];
 
-/// Names workloads, given all cells of the experiment.
+/// Makes the labels of an experiment's workloads.
 pub(super) struct Workloads {
     common: BTreeMap<String, Value>,
 }
@@ -39,7 +40,7 @@ impl Workloads {
         }
         let common = counts
             .into_iter()
-            .filter(|(key, _)| !ALWAYS_SAID.contains(key))
+            .filter(|(key, _)| !NEVER_LEFT_OUT.contains(key))
             .filter_map(|(key, seen)| {
                 let (value, count) = seen.into_iter().max_by_key(|(_, count)| *count)?;
                 (count * 2 > cells.len()).then(|| (key.to_owned(), value.clone()))
@@ -48,38 +49,38 @@ impl Workloads {
         Self { common }
     }
 
-    /// How the servers of most cells are joined, where they are: `cluster`.
+    /// How the servers of most cells are connected, such as `cluster`; `None` for single servers.
     pub(super) fn topology(&self) -> Option<&str> {
         self.common.get("topology")?.as_str()
     }
 
-    /// What the labels leave out: `pipeline 1, 3-byte values`.
+    /// The parameters that the labels leave out: `pipeline 1, 3-byte values`.
     pub(super) fn common(&self) -> Option<String> {
-        let said: Vec<_> = ordered(&self.common)
+        let phrases: Vec<_> = ordered(&self.common)
             .map(|(key, value)| phrase(key, value))
             .collect();
-        (!said.is_empty()).then(|| said.join(", "))
+        (!phrases.is_empty()).then(|| phrases.join(", "))
     }
 
     /// The workload of a cell, without its placement: `set, 50 clients, pipeline 16`.
     pub(super) fn label(&self, cell: &Cell) -> String {
-        let mut said: Vec<_> = ordered(&cell.params.workload)
+        let mut phrases: Vec<_> = ordered(&cell.params.workload)
             .filter(|(key, value)| self.common.get(*key) != Some(value))
             .map(|(key, value)| phrase(key, value))
             .collect();
         match cell.params.hog.as_str() {
             "none" | "" => {}
-            "both" => said.push("CPU hogs on both cores".to_owned()),
-            core => said.push(format!("CPU hog on core {core}")),
+            "both" => phrases.push("CPU hogs on both cores".to_owned()),
+            core => phrases.push(format!("CPU hog on core {core}")),
         }
-        if said.is_empty() {
+        if phrases.is_empty() {
             cell.id.clone()
         } else {
-            said.join(", ")
+            phrases.join(", ")
         }
     }
 
-    /// A cell in full: `set, 50 clients · two cores`.
+    /// The workload of a cell with its placement: `set, 50 clients · two cores`.
     pub(super) fn full_label(&self, cell: &Cell) -> String {
         format!("{} · {}", self.label(cell), cell.params.placement)
     }
@@ -121,15 +122,15 @@ fn phrase(key: &str, value: &Value) -> String {
     }
 }
 
-/// What a placement means for a comparison: its heading and a sentence.
+/// Heading for the comparisons of a placement, and a sentence that explains it.
 pub(super) fn placement(name: &str) -> (String, String) {
     if name == PLACEMENT_BEST {
-        let note = "Each arm in the placement that suits it best: the fair opponent.";
+        let note = "Each arm in the placement in which it is fastest: the fairest comparison.";
         return ("Best against best".to_owned(), note.to_owned());
     }
     let note = match name {
         "one core" => "Server and client share one core, in both arms.",
-        "two cores" => "Server and client have a core each, in both arms.",
+        "two cores" => "Server and client each have their own core, in both arms.",
         "unpinned" => "The scheduler chooses the cores, in both arms.",
         _ => "The same placement in both arms.",
     };
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_come_first_by_the_names_that_people_know() {
+    fn labels_begin_with_the_usual_name_of_the_engine() {
         let select =
             |engine| serde_json::json!({"engine": engine, "test": "select-only", "clients": 1});
         let cells = [cell("a", select("mariadb")), cell("b", select("postgres"))];
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_says_what_sets_the_workload_apart() {
+    fn a_label_has_the_parameters_that_distinguish_the_workload() {
         let usual = serde_json::json!({"test": "set", "clients": 50, "pipeline": 1});
         let rare = serde_json::json!({
             "test": "set", "clients": 1000, "pipeline": 16, "io_threads": 2, "reconnect": true,
@@ -175,8 +176,8 @@ mod tests {
         let joined = serde_json::json!({"test": "get", "clients": 50, "topology": "cluster"});
         let all = Workloads::new(&[cell("a", joined.clone()), cell("b", joined)]);
         assert_eq!(all.topology(), Some("cluster"));
-        let said = "a cluster of three masters with a replica each";
-        assert_eq!(all.common().as_deref(), Some(said));
+        let topology = "a cluster of three masters with a replica each";
+        assert_eq!(all.common().as_deref(), Some(topology));
         let mut cells = [cell("a", usual.clone()), cell("b", usual), cell("c", rare)];
         cells[1].params.hog = "both".to_owned();
         let names = Workloads::new(&cells);

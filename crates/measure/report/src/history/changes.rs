@@ -1,7 +1,8 @@
-//! What differs between two experiments in all that decides how fast they are.
+//! Differences between two experiments in everything that influences their speed.
 //!
-//! What a reader wants first comes first: programs and host, then what was run and for how long,
-//! then how the arms were started. Where a private server happened to lie is not a difference.
+//! The most important differences come first: programs and host, then workload and run length,
+//! then the commands and settings of the arms. The folder and the port of a private server are
+//! chosen anew for each experiment and are not a difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,22 +10,22 @@ use saiga_experiment::result::{Arm, ExperimentResult, Host};
 use saiga_experiment::stats::median;
 use serde_json::Value;
 
-/// So many are named; the rest is counted.
+/// Maximum number of differences in words; further differences are only counted.
 const NAMED: usize = 6;
-/// Lengths of runs that differ by less are those of one plan: calibrated runs are never equal.
+/// Run lengths within this factor count as equal, because calibration never gives equal lengths.
 const SAME_LENGTH: f64 = 1.25;
-/// How the folder of a private server begins; the hash of `--out` follows.
+/// Prefix of a private server's folder; a hash of `--out` follows.
 const PRIVATE: &str = "/saiga-tpcc-";
-/// The props file of one, which lies in `--out`.
+/// Name of a private server's props file, which is in the folder of `--out`.
 const PRIVATE_PROPS: &str = "/tpcc.props";
 
-/// Facts by name, those that a reader wants first in front.
-type Facts = Vec<BTreeMap<String, String>>;
+/// Properties by name, in groups of falling importance.
+type Properties = Vec<BTreeMap<String, String>>;
 
-/// Each in words: `saiga: server innodb_buffer_pool_size 1G → 4G`.
+/// The differences, such as `saiga: innodb_buffer_pool_size: 1G → 4G`.
 pub(super) fn between(before: &ExperimentResult, after: &ExperimentResult) -> Vec<String> {
     let mut all = Vec::new();
-    for (old, new) in facts(before).iter().zip(&facts(after)) {
+    for (old, new) in properties(before).iter().zip(&properties(after)) {
         for name in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
             match (old.get(name), new.get(name)) {
                 (Some(one), Some(other)) if one != other => {
@@ -47,7 +48,7 @@ pub(super) fn between(before: &ExperimentResult, after: &ExperimentResult) -> Ve
     all
 }
 
-fn facts(result: &ExperimentResult) -> Facts {
+fn properties(result: &ExperimentResult) -> Properties {
     let mut arms = BTreeMap::new();
     result.arms.iter().for_each(|arm| add_arm(arm, &mut arms));
     vec![programs_and_host(result), plan(result), arms]
@@ -74,7 +75,7 @@ fn programs_and_host(result: &ExperimentResult) -> BTreeMap<String, String> {
     let extra = extra.iter();
     all.extend(extra.map(|(name, value)| (name.replace('_', " "), value.to_string())));
     all.extend(result.versions.clone());
-    // Servers that tell their versions only among their settings.
+    // Some servers report their version as one of their settings.
     for arm in &result.arms {
         let versions = arm
             .configuration
@@ -85,12 +86,11 @@ fn programs_and_host(result: &ExperimentResult) -> BTreeMap<String, String> {
     all
 }
 
-/// Whether a setting is the version of a server.
 fn is_version(name: &str) -> bool {
     name.ends_with(".version") || name.ends_with(".server_version")
 }
 
-/// What was run, under which conditions and how often.
+/// The workload, its conditions and the number of pairs.
 fn plan(result: &ExperimentResult) -> BTreeMap<String, String> {
     let pairs = result.runs.iter().map(|run| run.pair + 1).max();
     let mut all = BTreeMap::from([
@@ -118,24 +118,25 @@ fn plan(result: &ExperimentResult) -> BTreeMap<String, String> {
 
 fn plain(value: &Value) -> String {
     match value {
-        Value::String(text) => without_place(text, &BTreeSet::new()),
+        Value::String(text) => without_location(text, &BTreeSet::new()),
         Value::Array(all) => all.iter().map(plain).collect::<Vec<_>>().join(", "),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
     }
 }
 
-/// The middle length of a run in both, where they are not those of one plan; told behind the plan.
+/// The median run lengths of both experiments in seconds, if they differ by more than
+/// [`SAME_LENGTH`]. Returned only for the group of the plan, so that they follow its properties.
 fn lengths(
     group: &BTreeMap<String, String>,
     before: &ExperimentResult,
     after: &ExperimentResult,
 ) -> Option<(f64, f64)> {
     group.get("pairs")?;
-    let middle = |result: &ExperimentResult| {
-        let counted = result.runs.iter().filter(|run| run.rejected.is_none());
-        median(&counted.map(|run| run.seconds).collect::<Vec<_>>())
+    let median_length = |result: &ExperimentResult| {
+        let accepted = result.runs.iter().filter(|run| run.rejected.is_none());
+        median(&accepted.map(|run| run.seconds).collect::<Vec<_>>())
     };
-    let (old, new) = (middle(before)?, middle(after)?);
+    let (old, new) = (median_length(before)?, median_length(after)?);
     let differ = old.max(new) > SAME_LENGTH * old.min(new);
     differ.then_some((old, new))
 }
@@ -156,54 +157,54 @@ fn add_arm(arm: &Arm, all: &mut BTreeMap<String, String>) {
         (is_private && is_port).then(|| value.clone())
     };
     let ports: BTreeSet<String> = configuration.iter().filter_map(port).collect();
-    let told = |value: &str| without_place(value, &ports);
-    all.insert(format!("{name}: server"), told(server));
-    all.insert(format!("{name}: client"), told(client));
+    let comparable = |value: &str| without_location(value, &ports);
+    all.insert(format!("{name}: server"), comparable(server));
+    all.insert(format!("{name}: client"), comparable(client));
     let settings = configuration.iter().filter(|(name, _)| !is_version(name));
     let named = env.iter().chain(settings);
-    all.extend(named.map(|(key, value)| (format!("{name}: {key}"), told(value))));
+    all.extend(named.map(|(key, value)| (format!("{name}: {key}"), comparable(value))));
 }
 
-/// A text without what is chosen anew for each private server: its folder, that of its props file,
-/// and its ports.
-fn without_place(text: &str, ports: &BTreeSet<String>) -> String {
+/// The text without the folder of a private server, the folder of its props file, and its ports.
+fn without_location(text: &str, ports: &BTreeSet<String>) -> String {
     let words = text.split(' ').map(|word| {
         if word.ends_with(PRIVATE_PROPS) {
             return PRIVATE_PROPS.trim_start_matches('/').to_owned();
         }
-        let mut told = String::new();
+        let mut out = String::new();
         let mut rest = word;
         while let Some((before, after)) = rest.split_once(PRIVATE) {
-            let hash = after.find(|c: char| !c.is_ascii_hexdigit());
-            told.push_str(before);
-            told.push_str(PRIVATE.trim_end_matches('-'));
-            rest = &after[hash.unwrap_or(after.len())..];
+            let hash_end = after.find(|c: char| !c.is_ascii_hexdigit());
+            out.push_str(before);
+            out.push_str(PRIVATE.trim_end_matches('-'));
+            rest = &after[hash_end.unwrap_or(after.len())..];
         }
-        told.push_str(rest);
-        without_ports(&told, ports)
+        out.push_str(rest);
+        without_ports(&out, ports)
     });
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// `--port=3401` becomes `--port=PORT`, and `13401` stays.
+/// Replaces each whole number that is one of `ports`: `--port=3401` becomes `--port=PORT`, and
+/// `13401` stays.
 fn without_ports(word: &str, ports: &BTreeSet<String>) -> String {
-    let mut told = String::new();
+    let mut out = String::new();
     let mut digits = String::new();
-    let flush = |digits: &mut String, told: &mut String| {
+    let flush = |digits: &mut String, out: &mut String| {
         let known = ports.contains(digits.as_str());
-        told.push_str(if known { "PORT" } else { digits });
+        out.push_str(if known { "PORT" } else { digits });
         digits.clear();
     };
     for letter in word.chars() {
         if letter.is_ascii_digit() {
             digits.push(letter);
         } else {
-            flush(&mut digits, &mut told);
-            told.push(letter);
+            flush(&mut digits, &mut out);
+            out.push(letter);
         }
     }
-    flush(&mut digits, &mut told);
-    told
+    flush(&mut digits, &mut out);
+    out
 }
 
 #[cfg(test)]
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_is_named_and_what_was_not_is_not() {
+    fn changes_are_named_and_limited_in_number() {
         let before = sample();
         assert_eq!(between(&before, &before), [""; 0]);
         let mut after = before.clone();
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_run_comes_before_how_arms_were_started_and_behind_the_host() {
+    fn the_plan_comes_after_the_host_and_before_the_arms() {
         let before = sample();
         let mut after = before.clone();
         after.arms[0].server.push_str(" --x");
@@ -269,9 +270,9 @@ mod tests {
         }
     }
 
-    /// Folder and port of a private server follow from `--out` and chance.
+    /// The folder of a private server follows from `--out`; its port is a free one.
     #[test]
-    fn the_place_of_a_private_server_is_no_change() {
+    fn folder_and_port_of_a_private_server_are_not_a_change() {
         let private = |hash: &str, port: &str, buffer: &str| {
             let mut result = sample();
             for arm in &mut result.arms {
@@ -301,7 +302,7 @@ mod tests {
         let larger = private("ffb2", "41234", "268435456");
         let changed = between(&one, &larger);
         assert_eq!(changed.len(), one.arms.len(), "{changed:?}");
-        // Of somebody's own server a port is what they say it is.
+        // The port of a server that the user named is part of its configuration.
         assert_eq!(
             without_ports("--port=3401", &BTreeSet::new()),
             "--port=3401"

@@ -1,9 +1,9 @@
-//! A page over many experiments: what each was to find out, what came out, what was changed.
+//! A page about many experiments: the goal, the result and the changes of each.
 //!
-//! It stands where people keep a table by hand: one line for each stage of a hunt for speed.
-//! What was changed is read from the results themselves: two neighbours are compared in all
-//! that decides how fast they are. Deliberately absent: ratios between experiments; the
-//! machine has changed in between.
+//! Replaces the table that people keep by hand, with one row for each stage of a tuning project.
+//! The changes come from the results themselves: `changes` compares each experiment with the
+//! previous one. Deliberately absent: ratios between experiments, because the machine may have
+//! changed in between.
 
 mod changes;
 
@@ -12,36 +12,35 @@ use saiga_experiment::result::{
 };
 use serde::Serialize;
 
-use crate::experiment::words;
+use crate::experiment::format;
 use saiga_document::model::{
-    Align, Block, Cell, Column, Document, Reach, Row, Section, Table, Tone, Verdict,
+    Align, Block, Cell, Column, Document, Row, Section, Table, Tone, Verdict, Visibility,
 };
 use saiga_document::number;
 
-/// One experiment in the row of all.
+/// One experiment in the history.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stage {
-    /// Its folder.
+    /// The folder of the experiment.
     pub name: String,
-    /// When it started, as RFC 3339 in UTC.
+    /// Start time, as RFC 3339 in UTC.
     pub started: Option<String>,
-    /// What it was to find out.
     pub goal: Option<String>,
-    /// Its arms, the reference first.
+    /// Names of the arms, the reference first.
     pub arms: Vec<String>,
-    /// What it was to find out, over all its loads; `None` in results from before it was kept.
+    /// The main comparison over all loads; `None` in results of older versions, which lack it.
     pub headline: Option<HeadlineComparison>,
-    /// The comparison of its first load.
+    /// The main comparison of the first load.
     pub comparison: Option<Comparison>,
-    /// Loads that have such a one.
+    /// Number of loads that have a main comparison.
     pub loads: usize,
-    /// Why it ended before its plan was done.
+    /// The reason, if the experiment ended before its plan was complete.
     pub interrupted: Option<String>,
-    /// What differs from the stage before, in words; `None` for the first.
+    /// Differences from the previous stage, in words; `None` for the first stage.
     pub changed: Option<Vec<String>>,
 }
 
-/// Stages in the order of their start, whatever order they come in; each with its name.
+/// The stages of the named experiments, sorted by start time.
 #[must_use]
 pub fn stages(experiments: &[(String, ExperimentResult)]) -> Vec<Stage> {
     let mut all: Vec<&(String, ExperimentResult)> = experiments.iter().collect();
@@ -63,16 +62,16 @@ pub fn stages(experiments: &[(String, ExperimentResult)]) -> Vec<Stage> {
         .collect()
 }
 
-/// The page.
+/// The history as a document with one table.
 #[must_use]
 pub fn page(stages: &[Stage]) -> Document {
-    let count = words::count(stages.len(), "experiment", "experiments");
+    let count = format::count(stages.len(), "experiment", "experiments");
     let titles = [
         "Experiment",
         "Goal",
         "Arms",
         "Result",
-        "Reference and subject",
+        "Reference → subject",
         "Changed",
     ];
     let left = |title: &str| Column {
@@ -89,9 +88,10 @@ pub fn page(stages: &[Stage]) -> Document {
         subtitle: span(stages),
         verdict: Verdict {
             tone: Tone::Neutral,
-            lead: format!("{count}, each compared with itself on one machine in one run."),
+            lead: format!("{count}; each compares its arms on one machine, pair by pair."),
             more: vec![
-                "A ratio belongs to its experiment alone: arms that ran days apart are not compared."
+                "A ratio is valid within its experiment only: arms of different experiments are \
+                 not compared."
                     .to_owned(),
             ],
         },
@@ -100,7 +100,7 @@ pub fn page(stages: &[Stage]) -> Document {
         sections: vec![Section {
             id: "stages",
             title: "Stages".to_owned(),
-            reach: Reach::Summary,
+            visibility: Visibility::Summary,
             blocks: vec![Block::Table(table)],
         }],
         origin: "Made by saiga history from the result.json of each experiment.".to_owned(),
@@ -108,7 +108,7 @@ pub fn page(stages: &[Stage]) -> Document {
 }
 
 fn span(stages: &[Stage]) -> String {
-    let started = |stage: &Stage| stage.started.as_deref().map(words::moment);
+    let started = |stage: &Stage| stage.started.as_deref().map(format::timestamp);
     match (
         stages.first().and_then(started),
         stages.last().and_then(started),
@@ -124,13 +124,13 @@ fn row(stage: &Stage) -> Row {
     let metric = headline.or(of_load);
     let changed = match stage.changed.as_deref() {
         None => "–".to_owned(),
-        Some([]) => "nothing that results tell".to_owned(),
+        Some([]) => "nothing that the results record".to_owned(),
         Some(changed) => changed.join("; "),
     };
     Row::Cells(vec![
         Cell {
             text: stage.name.clone(),
-            note: stage.started.as_deref().map(words::moment),
+            note: stage.started.as_deref().map(format::timestamp),
         },
         Cell::new(stage.goal.as_deref().unwrap_or("–")),
         Cell::new(stage.arms.join(", ")),
@@ -139,18 +139,18 @@ fn row(stage: &Stage) -> Row {
             note: stage
                 .interrupted
                 .as_ref()
-                .map(|why| format!("cut short: {why}")),
+                .map(|reason| format!("ended early: {reason}")),
         },
         Cell {
             text: values(stage),
-            note: metric.map(|name| words::metric(name).title),
+            note: metric.map(|name| format::metric(name).title),
         },
         Cell::new(changed),
     ])
 }
 
-/// The subject against the arm that it is judged against, load by load in the order of the result:
-/// best against best before the same placement.
+/// The comparisons of the subject with its reference, one per load, in the order of the result:
+/// best against best if there are any, else the same placement.
 fn main_comparisons(result: &ExperimentResult) -> Vec<&Comparison> {
     let Some(subject) = result.subject() else {
         return Vec::new();
@@ -179,10 +179,10 @@ fn outcome(stage: &Stage) -> String {
         ..
     }) = &stage.headline
     {
-        let words = words::metric(metric);
+        let names = format::metric(metric);
         let verdict = match verdict {
-            Shown::Faster => words.better,
-            Shown::Slower => words.worse,
+            Shown::Faster => names.better,
+            Shown::Slower => names.worse,
             Shown::NoDifferenceShown if ratio.has_too_few_pairs() => "too few pairs to tell",
             Shown::NoDifferenceShown => "no difference shown",
         };
@@ -191,11 +191,11 @@ fn outcome(stage: &Stage) -> String {
     let Some(one) = &stage.comparison else {
         return "no comparison".to_owned();
     };
-    let (verdict, _) = words::verdict(one);
+    let (verdict, _) = format::verdict(one);
     let text = in_numbers(&one.ratio, &verdict);
     match stage.loads {
         0 | 1 => text,
-        loads => format!("{text}; 1 of {loads} loads"),
+        loads => format!("{text}; first of {loads} loads"),
     }
 }
 
@@ -205,7 +205,7 @@ fn in_numbers(ratio: &Ratio, verdict: &str) -> String {
     format!("{}x{interval}, {verdict}", number::ratio(ratio.median))
 }
 
-/// Of a single load the medians; of several there is no such number.
+/// The medians of both arms, if the result is that of a single load.
 fn values(stage: &Stage) -> String {
     let workloads = stage.headline.as_ref().map(|one| one.workloads);
     match (workloads, &stage.comparison) {

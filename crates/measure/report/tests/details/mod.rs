@@ -1,15 +1,15 @@
-//! Details as a run of twelve hours leaves them, the same ones each time.
+//! Details of a run of twelve hours, always with the same values.
 
 use saiga_experiment::result::detail::{
     Check, CheckVerdict, Detail, Histogram, Mark, Series, Transactions,
 };
 
-/// Points of a series.
+/// Number of points of each series.
 pub(crate) const POINTS: u32 = 300;
-/// How long the runs were.
+/// Length of a run.
 pub(crate) const HOURS: f64 = 12.0;
 
-/// The details of one run; `level` is how much it did.
+/// The details of one run; `level` is its throughput relative to the other runs.
 pub(crate) fn detail(level: f64) -> Detail {
     Detail {
         folder: Some("runs/0001-kernel".to_owned()),
@@ -76,7 +76,7 @@ fn check(what: &str, found: &str, verdict: CheckVerdict) -> Check {
     }
 }
 
-/// Around `level`, up and down; nothing is known at `gap`.
+/// A wave around `level` that has no value at the point `gap`.
 fn series(name: &str, level: f64, gap: Option<u32>) -> Series {
     let wave = |at: u32| level * (1.0 + 0.1 * (f64::from(at) / 9.0).sin());
     let value = |at: u32, factor: f64| (Some(at) != gap).then(|| factor * wave(at));

@@ -1,8 +1,8 @@
-//! Opens a page in headless Chromium and asks it what it shows.
+//! Opens a page in headless Chromium and returns what a script measured in it.
 //!
-//! The page is a copy with two scripts added: one at the top collects errors and blocked
-//! requests, one at the end measures and leaves its findings in the document, which
-//! `--dump-dom` prints. Chromium must be there: a missing browser fails the test.
+//! The page is a copy with two added scripts: the one at the top collects errors and blocked
+//! requests, the one at the end measures and writes its findings into the document, which
+//! `--dump-dom` prints. A test fails if Chromium is not installed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Far more than a page needs on a busy machine; reached only when the browser hangs.
+/// Much longer than a page takes on a busy machine; only a browser that hangs reaches it.
 const BROWSER_TIMEOUT: Duration = Duration::from_secs(90);
 
 const ERRORS: &str = r"<script>
@@ -21,7 +21,7 @@ addEventListener('error', e => probeErrors.push(String(e.message || e.target.tag
 addEventListener('securitypolicyviolation', e => probeErrors.push('blocked ' + e.blockedURI));
 </script>";
 
-/// Leaves in the document what the measuring script found.
+/// Writes the findings of the measuring script into the document.
 const RECEIVER: &str = r"<script>addEventListener('message', e => {
     const out = document.createElement('script');
     out.type = 'application/json'; out.id = 'probe';
@@ -31,7 +31,7 @@ const RECEIVER: &str = r"<script>addEventListener('message', e => {
 
 const FINDINGS: &str = "<script type=\"application/json\" id=\"probe\">";
 
-/// What a browser window is like.
+/// Size and colour scheme of a browser window.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
     pub(crate) width: u32,
@@ -39,16 +39,16 @@ pub(crate) struct Window {
     pub(crate) dark: bool,
 }
 
-/// What the browser found.
-pub(crate) struct Seen {
-    /// What the measuring script returned.
+/// A page after a browser has opened it.
+pub(crate) struct Page {
+    /// The value that the measuring script returned.
     pub(crate) findings: Value,
     /// Errors, blocked requests and console messages.
-    pub(crate) complaints: Vec<String>,
+    pub(crate) errors: Vec<String>,
 }
 
-/// Opens `page` and evaluates `script`, the body of a function, when all is loaded.
-pub(crate) fn look(page: &str, window: Window, script: &str) -> Seen {
+/// Opens `page` and evaluates `script`, the body of a function, after the page has loaded.
+pub(crate) fn open_in_browser(page: &str, window: Window, script: &str) -> Page {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let file = folder.path().join("report.html");
     let measure = format!(
@@ -73,17 +73,18 @@ pub(crate) fn look(page: &str, window: Window, script: &str) -> Seen {
         .expect("errors are a list")
         .iter();
     let console = stderr.lines().filter(|line| line.contains(":CONSOLE"));
-    let complaints = errors
+    let errors = errors
         .map(Value::to_string)
         .chain(console.map(str::to_owned))
         .collect();
-    Seen {
+    Page {
         findings: probe["found"].clone(),
-        complaints,
+        errors,
     }
 }
 
-/// The page to open: a frame of the wanted size where Chromium's window cannot be so narrow.
+/// The file to open: `file`, or a page with `file` in a frame if `window` is narrower than
+/// Chromium's windows can be.
 fn framed(file: &Path, window: Window) -> PathBuf {
     const NARROWEST_WINDOW: u32 = 500;
     if window.width >= NARROWEST_WINDOW {
@@ -113,7 +114,6 @@ fn browse(file: &Path, folder: &Path, window: Window) -> (String, String) {
         "--disable-sync",
     ]);
     command.args(["--disable-component-update", "--enable-logging=stderr"]);
-    command.args(["--hide-scrollbars", "--dump-dom"]);
     command.args(["--hide-scrollbars", "--dump-dom"]);
     // Blink numbers its colour schemes: 0 is dark, 1 is light.
     let scheme = if window.dark { 0 } else { 1 };

@@ -1,29 +1,29 @@
-//! How far a campaign is, in the first lines of the panel.
+//! The first lines of the panel: progress of the campaign.
 
-use super::words::fit;
+use super::format::fit;
 
-/// The widest bar.
+/// Width of the progress bar.
 const BAR_MAX: usize = 24;
-/// Fewer columns have no room for one.
+/// A narrower terminal shows no progress bar.
 const BAR_MIN: usize = 40;
 
-/// A campaign at this moment. Every list is of parts of which a line has as many as fit.
+/// State of a campaign. Each list becomes one line, which shows as many items as fit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Campaign {
-    /// Runs that are done.
+    /// Number of completed runs.
     pub done: usize,
-    /// Runs that are planned.
+    /// Number of planned runs.
     pub planned: usize,
-    /// Both in words, and what else is known of the whole: the time that is left.
+    /// Progress in words, and the remaining time.
     pub whole: Vec<String>,
-    /// The run under way: cell, arm, pair.
+    /// The current run: cell, arm, pair.
     pub now: Vec<String>,
-    /// The last result of each arm, for loads that say nothing before their end.
+    /// The last result of each arm, for loads that report nothing before their end.
     pub last: Vec<Vec<String>>,
 }
 
 impl Campaign {
-    /// Its lines, with an empty one behind them.
+    /// The lines of the panel, followed by an empty line.
     pub(super) fn lines(&self, columns: usize) -> Vec<String> {
         let mut lines = vec![self.head(columns)];
         lines.push(fit(&self.now, columns));

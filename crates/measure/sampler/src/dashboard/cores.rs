@@ -1,13 +1,13 @@
-//! CPU time by core: a bar for each where there is room, else a block for each.
+//! CPU time by core: a bar per core, or a single block per core if the bars do not fit.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::snapshot::Snapshot;
 
-use super::words::level;
+use super::format::level;
 
-/// Kinds in a bar: their pattern, their name, and the metrics of which they are the sum.
+/// Kinds of CPU time in a bar: pattern, name, and the metrics whose sum it shows.
 const KINDS: [(char, &str, &[&str]); 5] = [
     ('█', "user", &["user", "nice"]),
     ('▓', "system", &["system"]),
@@ -15,36 +15,36 @@ const KINDS: [(char, &str, &[&str]); 5] = [
     ('×', "steal", &["steal"]),
     ('░', "iowait", &["iowait"]),
 ];
-/// Kinds that make a core busy: all but iowait, the last one.
+/// Number of kinds that count as busy: all except iowait, which is the last one.
 const BUSY: usize = KINDS.len() - 1;
 
-/// The least and greatest width of a cell with a bar: `  0 [##########]  99 %`.
+/// Minimum and maximum width of a cell with a bar: `  0 [##########]  99 %`.
 const CELL_MIN: usize = 30;
 const CELL_MAX: usize = 80;
-/// What stands around a bar.
+/// Width of a cell without its bar.
 const AROUND: usize = 13;
 const GAP: usize = 2;
 
-/// What the patterns mean.
-pub(super) static KEY: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let key = KINDS
+/// The legend of the patterns.
+pub(super) static LEGEND: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let legend = KINDS
         .iter()
         .map(|(pattern, name, _)| format!("{pattern} {name}"));
-    key.collect()
+    legend.collect()
 });
 
-/// One core, or all.
+/// One core, or the mean of all cores.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Core {
     label: String,
-    /// Percent of each kind; `None` when the core is offline or new.
+    /// Percentage of each kind; `None` for an offline or new core.
     kinds: Option<[f64; KINDS.len()]>,
 }
 
 impl Core {
-    /// All together, then each one.
+    /// The mean of all cores, then each core.
     pub(super) fn all(host: &Snapshot) -> Vec<Self> {
-        // By name at once: there are thousands of metrics on hundreds of cores.
+        // A map, because hundreds of cores have thousands of metrics.
         let values: HashMap<&str, Option<f64>> = host.metrics().collect();
         let of = |name: &str| values.get(name).copied().flatten();
         let numbers = values.keys().filter_map(|name| {
@@ -80,7 +80,7 @@ impl Core {
         let mut sum = 0.0;
         for ((pattern, _, _), share) in KINDS.iter().zip(self.kinds.iter().flatten()) {
             sum += share;
-            // By the sum, so that roundings do not add up.
+            // Rounds the running sum, so that rounding errors do not add up.
             let end = columns_of(sum, width);
             bar.extend(std::iter::repeat_n(*pattern, end - drawn));
             drawn = end;
@@ -99,7 +99,7 @@ impl Core {
     }
 }
 
-/// The share of `width` that `percent` is.
+/// The number of columns that stand for `percent` of `width`.
 fn columns_of(percent: f64, width: usize) -> usize {
     let columns = (percent / 100.0 * width as f64)
         .round()
@@ -123,7 +123,7 @@ fn kinds(share: impl Fn(&str) -> Option<f64>) -> Option<[f64; KINDS.len()]> {
     Some(kinds)
 }
 
-/// The lines of all cores in a panel of `rows` lines of which `taken` are for others.
+/// The lines of all cores in a panel of `rows` lines, of which other parts occupy `taken`.
 pub(super) fn lines(cores: &[Core], columns: usize, rows: usize, taken: usize) -> Vec<String> {
     let Some((all, each)) = cores.split_first() else {
         return Vec::new();
@@ -140,7 +140,7 @@ pub(super) fn lines(cores: &[Core], columns: usize, rows: usize, taken: usize) -
             .len()
             .div_ceil(room)
             .max(1)
-            .max(bars_beside(each.len(), columns));
+            .max(bars_per_line(each.len(), columns));
         let width = ((columns + GAP) / per_line - GAP).min(CELL_MAX);
         for cells in each.chunks(per_line) {
             let cells: Vec<String> = cells.iter().map(|core| core.cell(width)).collect();
@@ -152,8 +152,8 @@ pub(super) fn lines(cores: &[Core], columns: usize, rows: usize, taken: usize) -
     lines
 }
 
-/// Two beside each other where that leaves readable bars; a wide terminal needs no more.
-fn bars_beside(cores: usize, columns: usize) -> usize {
+/// Bars in one line: two if they remain readable. More are not needed on a wide terminal.
+fn bars_per_line(cores: usize, columns: usize) -> usize {
     if cores > 1 && columns >= 2 * (CELL_MIN + GAP) {
         2
     } else {
@@ -161,7 +161,8 @@ fn bars_beside(cores: usize, columns: usize) -> usize {
     }
 }
 
-/// A block as high as the core is busy; rows of 16, 32 or 64, so that numbers are found.
+/// One block per core, as high as the core is busy, in rows of 64, 32 or 16 cores with the number
+/// of the first core.
 fn blocks(cores: &[Core], columns: usize) -> Vec<String> {
     const LABEL: usize = 5;
     let room = columns - LABEL;

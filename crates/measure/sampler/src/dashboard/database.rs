@@ -1,12 +1,12 @@
-//! Counters of databases that explain what happens, a line for each database.
+//! One line per database, with the counters that explain its throughput best.
 
 use crate::snapshot::Snapshot;
 
-use super::words::{fit, number};
+use super::format::{fit, number};
 
-/// How the names of their metrics begin.
+/// Prefix of the metrics of databases.
 const PREFIX: &str = "db_";
-/// How the names end, by server, and what they are called here.
+/// Suffixes of the shown metrics, each with its label in the panel.
 const SHOWN: [(&str, &str); 9] = [
     ("_Innodb_row_lock_waits_s", "lock waits"),
     ("_Innodb_buffer_pool_reads_s", "pool reads"),
@@ -19,21 +19,21 @@ const SHOWN: [(&str, &str); 9] = [
     ("_wal.wal_sync_s", "log syncs"),
 ];
 
-/// One line for each database whose counters are known.
+/// One line for each database with known counters.
 pub(super) fn lines(host: &Snapshot, columns: usize) -> Vec<String> {
     let mut databases: Vec<(&str, Vec<String>)> = Vec::new();
-    for (suffix, what) in SHOWN {
+    for (suffix, label) in SHOWN {
         for (name, value) in host.metrics() {
-            let label = name
+            let database = name
                 .strip_prefix(PREFIX)
                 .and_then(|rest| rest.strip_suffix(suffix));
-            let (Some(label), Some(value)) = (label, value) else {
+            let (Some(database), Some(value)) = (database, value) else {
                 continue;
             };
-            let part = format!("{what} {}/s", number(value));
-            match databases.iter_mut().find(|(known, _)| *known == label) {
+            let part = format!("{label} {}/s", number(value));
+            match databases.iter_mut().find(|(known, _)| *known == database) {
                 Some((_, parts)) => parts.push(part),
-                None => databases.push((label, vec![format!("db {label}"), part])),
+                None => databases.push((database, vec![format!("db {database}"), part])),
             }
         }
     }

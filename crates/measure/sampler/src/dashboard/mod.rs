@@ -1,15 +1,15 @@
-//! A panel of a run in a terminal: the load now, its last minutes, and what the host does.
+//! The live panel of a run: campaign, load, recent throughput, and host.
 //!
-//! [`Dashboard`] is told of news and draws itself into lines of a given size; it reads no
-//! clock, no terminal and no file. Kinds of CPU time differ by their pattern, not by colour,
-//! so the panel reads the same in a log, and by everybody.
+//! [`Dashboard`] takes updates and draws itself as lines of a given size. It reads no clock, no
+//! terminal and no file. Kinds of CPU time differ by pattern and not by colour, so that the panel
+//! is readable in a log and without colour vision.
 //!
-//! Deliberately absent: the terminal. The command line has one (`panel`).
+//! Deliberately absent: the terminal, which is part of the command line (`panel`).
 
 mod campaign;
 mod cores;
 mod database;
-mod words;
+mod format;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,42 +21,36 @@ use crate::snapshot::Snapshot;
 
 pub use campaign::Campaign;
 use cores::Core;
-use words::{duration, fit, number, sparkline};
+use format::{duration, fit, number, sparkline};
 
-/// Values of the throughput that are kept: as many as a wide terminal has columns.
+/// Length of the throughput history: the width of a very wide terminal.
 const HISTORY_MAX: usize = 400;
 
-/// What the driver of a load knows at this moment.
+/// State of the load in the last second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadNow {
-    /// `warm-up`, `measured`, `gap`.
+    /// Name of the phase: `warm-up`, `measured`, `gap`.
     pub phase: String,
-    /// Of the last second.
     pub throughput: f64,
-    /// Its unit: `tpmC`, `ops/s`.
+    /// Unit of the throughput: `tpmC`, `ops/s`.
     pub unit: String,
-    /// Half of the requests were faster.
     pub p50_ms: Option<f64>,
-    /// 95 % were faster.
     pub p95_ms: Option<f64>,
-    /// 99 % were faster.
     pub p99_ms: Option<f64>,
-    /// Since the start.
+    /// Number of errors since the start.
     pub errors: u64,
-    /// Until the end; `None` when nobody knows.
+    /// Time until the end; `None` if it is unknown.
     pub left: Option<Duration>,
 }
 
-/// The room there is.
+/// Available space in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Characters in a line.
     pub columns: usize,
-    /// Lines.
     pub rows: usize,
 }
 
-/// The panel's state.
+/// The state of the panel.
 #[derive(Debug, Clone, Default)]
 pub struct Dashboard {
     campaign: Option<Campaign>,
@@ -66,12 +60,12 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    /// How far the whole is.
+    /// Updates the progress of the campaign.
     pub fn on_campaign(&mut self, campaign: Campaign) {
         self.campaign = Some(campaign);
     }
 
-    /// The load of one more second.
+    /// Updates the load and appends its throughput to the history.
     pub fn on_load(&mut self, load: LoadNow) {
         if self.history.len() == HISTORY_MAX {
             self.history.pop_front();
@@ -80,28 +74,28 @@ impl Dashboard {
         self.load = Some(load);
     }
 
-    /// A load is over; its curve stays until the next one.
+    /// Ends the load. The history remains and continues with the next load.
     pub fn on_load_end(&mut self) {
         self.load = None;
     }
 
-    /// The host in one more second.
+    /// Updates the metrics of the host.
     pub fn on_snapshot(&mut self, host: Arc<Snapshot>) {
         self.host = Some(host);
     }
 
-    /// The panel: at most `size.rows` lines of at most `size.columns` characters.
+    /// Draws the panel: at most `size.rows` lines of at most `size.columns` characters.
     #[must_use]
     pub fn draw(&self, size: Size) -> String {
         let mut lines = self.campaign_lines(size.columns);
         lines.extend(self.load_lines(size.columns));
         if let Some(host) = &self.host {
             let below = host_lines(host, size.columns);
-            // One more for the key to the bars.
+            // The legend of the bars takes one line.
             let taken = lines.len() + below.len() + 1;
             let cores = cores::lines(&Core::all(host), size.columns, size.rows, taken);
             lines.extend(cores);
-            lines.push(fit(&cores::KEY, size.columns));
+            lines.push(fit(&cores::LEGEND, size.columns));
             lines.extend(below);
         }
         lines.truncate(size.rows);
@@ -115,7 +109,7 @@ impl Dashboard {
 
     fn load_lines(&self, columns: usize) -> Vec<String> {
         let Some(load) = &self.load else {
-            // Not every load of a campaign tells anything before its end.
+            // Some loads of a campaign report nothing before their end.
             return match self.campaign {
                 Some(_) => Vec::new(),
                 None => vec![fit(&["no load yet".into()], columns)],
@@ -147,7 +141,7 @@ impl Dashboard {
     }
 }
 
-/// Groups of processes, disks and networks, one line each, under the cores.
+/// The lines below the cores: groups of processes, disks, networks and databases.
 fn host_lines(host: &Snapshot, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let groups: Vec<String> = named(host, "", "_cpu_percent")
@@ -188,7 +182,7 @@ fn host_lines(host: &Snapshot, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Metrics that begin and end like this, by what is between.
+/// The metrics with this prefix and suffix, each with the part of its name between them.
 fn named<'a>(
     host: &'a Snapshot,
     prefix: &'a str,

@@ -1,4 +1,4 @@
-//! The panel at several widths, as text that a person has looked at.
+//! Snapshots of the panel at several widths, reviewed by a person.
 
 use super::*;
 
@@ -78,7 +78,7 @@ fn dashboard(cells: &[(String, Option<f64>)]) -> Dashboard {
 fn draw(dashboard: &Dashboard, columns: usize, rows: usize) -> String {
     let panel = dashboard.draw(Size { columns, rows });
     for line in panel.lines() {
-        assert!(words::length(line) <= columns, "{line}");
+        assert!(format::length(line) <= columns, "{line}");
     }
     assert!(panel.lines().count() <= rows);
     panel
@@ -95,18 +95,18 @@ fn a_wide_terminal_shows_everything() {
 }
 
 #[test]
-fn an_ordinary_terminal_leaves_out_the_last_words() {
+fn a_terminal_of_80_columns_omits_the_last_items() {
     let panel = draw(&dashboard(&two_cores()), 80, 24);
     check(&panel, include_str!("snapshots/two-cores-80.txt"));
 }
 
 #[test]
-fn a_narrow_terminal_still_has_the_first_ones() {
+fn a_narrow_terminal_shows_the_first_items() {
     let panel = draw(&dashboard(&two_cores()), 40, 24);
     check(&panel, include_str!("snapshots/two-cores-40.txt"));
 }
 
-/// Every core is another step of busy; core 200 is offline.
+/// The cores have rising percentages; core 200 is offline.
 #[test]
 fn many_cores_are_blocks() {
     let mut cells = core("cpu", Some([50.0, 0.0, 0.0, 0.0]));
@@ -120,7 +120,7 @@ fn many_cores_are_blocks() {
 }
 
 #[test]
-fn sixteen_cores_are_bars_beside_each_other() {
+fn sixteen_cores_are_two_bars_per_line() {
     let mut cells = core("cpu", Some([30.0, 10.0, 0.0, 10.0]));
     for number in 0..16 {
         let shares = [f64::from(number) * 5.0, 10.0, 5.0, 5.0];
@@ -144,9 +144,9 @@ fn campaign() -> Campaign {
     }
 }
 
-/// Of a load that is silent until its end, and of a database that tells its counters.
+/// The load reports nothing before its end; the database reports counters.
 #[test]
-fn a_campaign_says_how_far_it_is_and_what_the_last_runs_were() {
+fn a_campaign_shows_its_progress_and_the_last_runs() {
     let mut cells = two_cores();
     for (name, value) in [
         ("db_mysql_Innodb_log_writes_s", Some(412.0)),
@@ -166,7 +166,7 @@ fn a_campaign_says_how_far_it_is_and_what_the_last_runs_were() {
 }
 
 #[test]
-fn nothing_is_no_panic_in_any_size() {
+fn no_size_makes_the_panel_panic() {
     let full = dashboard(&two_cores());
     for columns in 0..130 {
         for rows in [0, 1, 2, 5, 50] {

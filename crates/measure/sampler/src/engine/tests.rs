@@ -1,4 +1,4 @@
-//! Whole rows from whole hosts: captured here, and made up as large as they get.
+//! Complete rows of complete hosts: a captured one, and a generated one with 256 cores.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,7 +8,8 @@ use crate::config::{BenchmarkSqlSink, Group};
 use crate::series::Series;
 use crate::source::testing::Host;
 
-/// Captured on this project's machine with two cores, 2.03 s apart, while `dd` wrote 20 MiB.
+/// Copies a capture over the host. The captures `before` and `after` are from a machine with two
+/// cores, 2.03 s apart, while `dd` wrote 20 MiB.
 fn captured(host: &Host, moment: &str) {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/two-cores");
     host.copy(&fixtures.join(moment));
@@ -33,7 +34,7 @@ fn mark(engine: &mut Engine, time_s: f64, name: &str) {
 }
 
 #[test]
-fn a_captured_host_is_read_whole() {
+fn every_metric_of_a_captured_host_is_known() {
     let host = Host::new();
     captured(&host, "before");
     let mut engine = engine(config(&host), &Sink::default());
@@ -53,16 +54,16 @@ fn a_captured_host_is_read_whole() {
         ("mem_free_kb", 21_239_560.0),
     ] {
         let found = row.get(name);
-        let found = found.unwrap_or_else(|| panic!("{name} is not known"));
+        let found = found.unwrap_or_else(|| panic!("{name} is unknown"));
         assert!((found - value).abs() < 1e-6, "{name}: {found}");
     }
-    // Every one of these is in the two captures; what is `None` was not understood.
+    // Both captures contain all of these metrics, so `None` means that the reader failed.
     for (name, value) in row.metrics() {
         let is_new = name.starts_with("irq_") && name.contains("_cpu");
         let is_without_requests = name.ends_with("_wait_ms");
-        let is_group = name.starts_with("numa_"); // This kernel is built without NUMA.
+        let is_numa = name.starts_with("numa_"); // The kernel of the captures has no NUMA.
         assert!(
-            value.is_some() || is_new || is_without_requests || is_group,
+            value.is_some() || is_new || is_without_requests || is_numa,
             "{name}"
         );
     }
@@ -75,7 +76,8 @@ fn a_captured_host_is_read_whole() {
     }
 }
 
-/// 256 cores on two nodes, a thousand interrupt lines, twelve disks and a card with 64 queues.
+/// Writes the files of a host with 256 cores on two nodes, a thousand interrupt lines, twelve
+/// disks, and a network card with 64 queues.
 fn large(host: &Host, second: u64) {
     let mut stat = String::from("cpu 0 0 0 0 0 0 0 0 0 0\n");
     let mut header = String::from("     ");
@@ -123,9 +125,9 @@ fn large(host: &Host, second: u64) {
     }
 }
 
-/// Costly files are read less often, columns stay few, and the file has one name per metric.
+/// Expensive files are read less often, and the number of interrupt columns is limited.
 #[test]
-fn a_large_host_costs_what_its_size_allows() {
+fn the_cost_of_a_large_host_is_limited() {
     let host = Host::new();
     let directory = tempfile::tempdir().unwrap();
     let series = directory.path().join("host.csv");
@@ -142,7 +144,7 @@ fn a_large_host_costs_what_its_size_allows() {
         interrupts_known += u32::from(row.get("irq_other_interrupts_s").is_some());
     }
     let summary = engine.finish(60.0, 0.0);
-    // 2.9 MB of text at 128 KiB a row: every 23rd row, and the first look has no rate.
+    // 2.9 MB of text at 128 KiB per row are read in every 23rd row; the first read has no rate.
     assert_eq!(interrupts_known, 2);
     assert_eq!(summary.metrics["cpu99_user_percent"].mean, 99.0);
     assert_eq!(summary.metrics["disk_nvme11n1_writes_s"].max, 1000.0);
@@ -159,7 +161,7 @@ fn a_large_host_costs_what_its_size_allows() {
 }
 
 #[test]
-fn marks_split_the_run_and_only_the_measured_part_is_summed_up() {
+fn the_summary_covers_only_the_measured_phase() {
     let host = Host::new();
     captured(&host, "before");
     let directory = tempfile::tempdir().unwrap();
@@ -192,7 +194,7 @@ fn marks_split_the_run_and_only_the_measured_part_is_summed_up() {
 }
 
 #[test]
-fn the_last_word_of_a_phase_is_in_the_row() {
+fn a_row_has_the_name_of_the_current_phase() {
     let host = Host::new();
     captured(&host, "before");
     let mut engine = engine(config(&host), &Sink::default());
@@ -201,9 +203,9 @@ fn the_last_word_of_a_phase_is_in_the_row() {
     assert_eq!(engine.tick(1.0, 0.0).phase, "warm-up");
 }
 
-/// `/dev/full` takes no byte: the run goes on, and the user is told.
+/// Every write to `/dev/full` fails.
 #[test]
-fn a_full_disk_ends_the_files_and_not_the_run() {
+fn sampling_continues_with_a_warning_when_the_disk_is_full() {
     let host = Host::new();
     captured(&host, "before");
     let full = |path: &Path| {
@@ -218,12 +220,14 @@ fn a_full_disk_ends_the_files_and_not_the_run() {
     let summary = engine.finish(1.0, 0.0);
     assert_eq!(
         summary.warnings,
-        ["/out/host.csv ends early: No space left on device (os error 28)"]
+        [
+            "/out/host.csv is incomplete, because a write failed: No space left on device (os error 28)"
+        ]
     );
 }
 
 #[test]
-fn benchmarksql_gets_its_files_with_the_devices_of_its_props() {
+fn benchmarksql_files_have_the_devices_of_its_props() {
     let host = Host::new();
     captured(&host, "before");
     let directory = tempfile::tempdir().unwrap();
@@ -256,27 +260,30 @@ fn benchmarksql_gets_its_files_with_the_devices_of_its_props() {
 }
 
 #[test]
-fn what_cannot_begin_says_what_is_in_the_way() {
+fn an_error_at_the_start_names_its_cause() {
     let host = Host::new();
     let refused = Engine::new(config(&host), &Sink::default(), Instant::now()).unwrap_err();
-    let said = refused.to_string();
-    assert!(said.ends_with("/proc/stat; is /proc mounted?"), "{said}");
+    let message = refused.to_string();
+    assert!(
+        message.ends_with("/proc/stat; is /proc mounted?"),
+        "{message}"
+    );
     captured(&host, "before");
     let sink = Sink {
         series: Some("/proc/none/host.csv".into()),
         ..Sink::default()
     };
     let refused = Engine::new(config(&host), &sink, Instant::now()).unwrap_err();
-    let said = refused.to_string();
+    let message = refused.to_string();
     assert!(
-        said.starts_with("cannot make /proc/none/host.csv: "),
-        "{said}"
+        message.starts_with("cannot create /proc/none/host.csv: "),
+        "{message}"
     );
 }
 
-/// The next try must not find a file of the last one in its way.
+/// A series file that remains would make the next start fail.
 #[test]
-fn a_start_that_failed_leaves_no_series_behind() {
+fn a_failed_start_leaves_no_series_file() {
     let host = Host::new();
     captured(&host, "before");
     let directory = tempfile::tempdir().unwrap();
@@ -289,14 +296,14 @@ fn a_start_that_failed_leaves_no_series_behind() {
         }),
     };
     let refused = Engine::new(config(&host), &sink, Instant::now()).unwrap_err();
-    let said = refused.to_string();
-    assert!(said.contains("sys_info.csv: File exists"), "{said}");
+    let message = refused.to_string();
+    assert!(message.contains("sys_info.csv: File exists"), "{message}");
     assert!(!directory.path().join("host.csv").exists());
 }
 
-/// Directories are looked at before and after.
+/// The second directory does not exist.
 #[test]
-fn file_systems_are_in_the_summary() {
+fn the_summary_has_the_usage_of_file_systems() {
     let host = Host::new();
     captured(&host, "before");
     let directories = vec![PathBuf::from("/"), PathBuf::from("/no/such/directory")];
@@ -316,9 +323,9 @@ fn file_systems_are_in_the_summary() {
     assert_eq!((summary.rows, summary.metrics.len()), (0, 0));
 }
 
-/// The kernel's files end anywhere: no row may panic, and what is left is still read.
+/// No truncated file makes the engine panic, and later complete files are read.
 #[test]
-fn files_that_end_early_are_no_panic() {
+fn truncated_files_do_not_panic() {
     let fixtures =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/two-cores/after/proc");
     for name in [

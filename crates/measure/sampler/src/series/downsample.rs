@@ -1,44 +1,40 @@
-//! A series in few points, with every peak still there.
+//! Reduces a series to few points and keeps all peaks.
 
 use std::num::NonZeroUsize;
 
 use super::Series;
 
-/// Several rows of one column.
+/// Minimum, mean and maximum of the known values of one column over several rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bucket {
-    /// The least value.
     pub min: f64,
-    /// The mean of the values that are known.
     pub mean: f64,
-    /// The greatest value.
     pub max: f64,
 }
 
 /// A series in buckets of equal time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Downsampled {
-    /// Names of the columns.
     pub names: Vec<String>,
-    /// The time of the last row in each bucket, or the end of a bucket without rows.
+    /// Time of the last row in each bucket, or the end of a bucket without rows.
     pub times_s: Vec<f64>,
-    /// By column, then by bucket; `None` where nothing is known.
+    /// By column, then by bucket; `None` for a bucket without known values.
     pub columns: Vec<Vec<Option<Bucket>>>,
 }
 
 impl Series {
-    /// At most `points` buckets of equal time; with fewer rows than that, each row is one.
+    /// At most `points` buckets of equal time. With at most `points` rows, each row is a bucket.
     #[must_use]
     pub fn downsample(&self, points: NonZeroUsize) -> Downsampled {
-        let places = self.places(points.get());
-        let count = places.iter().max().map_or(0, |last| last + 1);
+        let indices = self.bucket_indices(points.get());
+        let count = indices.iter().max().map_or(0, |last| last + 1);
         let (first, last) = self.span();
         let width = (last - first) / count.max(1) as f64;
         let mut times_s: Vec<f64> = (1..=count).map(|end| first + end as f64 * width).collect();
-        for (place, time_s) in places.iter().zip(&self.times_s) {
-            times_s[*place] = *time_s;
+        for (index, time_s) in indices.iter().zip(&self.times_s) {
+            times_s[*index] = *time_s;
         }
-        let column = |values: &Vec<f64>| bucket(values, &places, count);
+        let column = |values: &Vec<f64>| buckets(values, &indices, count);
         Downsampled {
             names: self.names.clone(),
             times_s,
@@ -52,8 +48,8 @@ impl Series {
         (first, last)
     }
 
-    /// The bucket of each row.
-    fn places(&self, points: usize) -> Vec<usize> {
+    /// For each row, the index of its bucket.
+    fn bucket_indices(&self, points: usize) -> Vec<usize> {
         let (first, last) = self.span();
         let rows = self.times_s.len();
         if rows <= points || last <= first {
@@ -62,33 +58,33 @@ impl Series {
                 .take(rows)
                 .collect();
         }
-        let place = |time_s: &f64| {
+        let index = |time_s: &f64| {
             let share = (time_s - first) / (last - first);
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "clamped to the number of points"
             )]
-            let place = (share * points as f64).clamp(0.0, (points - 1) as f64) as usize;
-            place
+            let index = (share * points as f64).clamp(0.0, (points - 1) as f64) as usize;
+            index
         };
-        self.times_s.iter().map(place).collect()
+        self.times_s.iter().map(index).collect()
     }
 }
 
-fn bucket(values: &[f64], places: &[usize], count: usize) -> Vec<Option<Bucket>> {
+fn buckets(values: &[f64], indices: &[usize], count: usize) -> Vec<Option<Bucket>> {
     let mut sums: Vec<Option<(Bucket, f64)>> = vec![None; count];
     let known = values
         .iter()
-        .zip(places)
+        .zip(indices)
         .filter(|(value, _)| !value.is_nan());
-    for (&value, &place) in known {
+    for (&value, &index) in known {
         let start = Bucket {
             min: value,
             mean: 0.0,
             max: value,
         };
-        let (bucket, rows) = sums[place].get_or_insert((start, 0.0));
+        let (bucket, rows) = sums[index].get_or_insert((start, 0.0));
         *rows += 1.0;
         bucket.min = bucket.min.min(value);
         bucket.max = bucket.max.max(value);

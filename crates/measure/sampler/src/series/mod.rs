@@ -1,9 +1,10 @@
-//! The series file: one row per second, readable by people, spreadsheets and us.
+//! The series file: CSV with one row per second.
 //!
-//! CSV. The first line names the columns, `time_s` first, units last. A cell is empty when
-//! the value is not known. When a device appears during the run, a longer line of names
-//! follows: the same names, then the new ones. `# mark 12.345 measured` is a mark. Rows are
-//! written when they are made, each with one write; a last row without a line's end is torn.
+//! The first line has the names of the columns, `time_s` first; each name ends in its unit. A cell
+//! is empty if the value is unknown. When a device appears during the run, a new header line
+//! follows, with the same names and then the new ones. The line `# mark 12.345 measured` starts a
+//! phase. Each row is written immediately with one write(2); a last line without a line reader is
+//! incomplete.
 
 mod downsample;
 mod read;
@@ -15,17 +16,17 @@ pub use downsample::{Bucket, Downsampled};
 pub use read::{ReadError, Series};
 pub(crate) use write::Writer;
 
-/// The first column.
+/// Name of the first column.
 const TIME: &str = "time_s";
-/// What the line of a mark begins with.
+/// Prefix of the line of a mark.
 const MARK: &str = "# mark ";
 
-/// A moment with a name: from here on, the run is in that phase.
+/// The start of a phase of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
     /// Seconds since the start.
     pub time_s: f64,
-    /// `warm-up`, `measured`, `gap`.
+    /// Name of the phase: `warm-up`, `measured`, `gap`.
     pub name: String,
 }
 

@@ -1,4 +1,4 @@
-//! Reads a series file, whole or some of its columns.
+//! Reads all columns or some columns of a series file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -6,25 +6,17 @@ use std::path::{Path, PathBuf};
 
 use super::{MARK, Mark, TIME};
 
-/// Why a series file could not be read.
+/// A series file could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file cannot be opened or read.
     #[error("cannot read {path}: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// A line is not a row of such a file.
-    #[error("{path}, line {line}: {reason}; this is not a series file of saiga, or it was edited")]
+    Io { path: PathBuf, source: io::Error },
+    /// A line does not have the format.
+    #[error("{path}, line {line}: {reason}; the file is not a series file of saiga, or was edited")]
     Line {
-        /// The file.
         path: PathBuf,
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
         reason: &'static str,
     },
 }
@@ -32,20 +24,19 @@ pub enum ReadError {
 /// A series in memory, column by column.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Series {
-    /// Names of the columns, units last; `time_s` is not among them.
+    /// Names of the columns without `time_s`.
     pub names: Vec<String>,
-    /// The end of each row's interval, in seconds since the start.
+    /// End of each row's interval, in seconds since the start.
     pub times_s: Vec<f64>,
-    /// Phases of the run.
     pub marks: Vec<Mark>,
-    /// Whether the last row was torn and left out.
+    /// Whether the last line was incomplete and left out.
     pub is_torn: bool,
-    /// Not a number where a value is not known; half the size of an `Option`.
+    /// Unknown values are NaN, which needs half the space of an `Option`.
     pub(super) columns: Vec<Vec<f64>>,
 }
 
 impl Series {
-    /// A series of columns that somebody has worked out, a value for each time.
+    /// A series of computed columns, each with a value for every time.
     pub fn of(
         times_s: Vec<f64>,
         columns: impl IntoIterator<Item = (String, Vec<Option<f64>>)>,
@@ -63,19 +54,13 @@ impl Series {
         }
     }
 
-    /// Reads a whole file.
-    ///
-    /// # Errors
-    /// See [`ReadError`]. A torn last row is not an error.
+    /// Reads all columns of a file. An incomplete last line is not an error.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         Self::read_columns(path, |_| true)
     }
 
-    /// Reads the columns whose names `wanted` accepts: a file of 12 hours on 256 cores has a
-    /// hundred million cells.
-    ///
-    /// # Errors
-    /// See [`ReadError`]. A torn last row is not an error.
+    /// Reads the columns whose names `wanted` accepts. The file of 12 hours on 256 cores has a
+    /// hundred million cells. An incomplete last line is not an error.
     pub fn read_columns(path: &Path, wanted: impl Fn(&str) -> bool) -> Result<Self, ReadError> {
         let io = |source| ReadError::Io {
             path: path.to_owned(),
@@ -104,12 +89,12 @@ impl Series {
         Ok(reader.series)
     }
 
-    /// The values of a column, one per row; `None` when there is no such column.
+    /// The values of a column, one per row; `None` for an unknown column.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<impl Iterator<Item = Option<f64>>> {
-        let place = self.names.iter().position(|known| known == name)?;
+        let index = self.names.iter().position(|known| known == name)?;
         let known = |value: &f64| (!value.is_nan()).then_some(*value);
-        Some(self.columns.get(place)?.iter().map(known))
+        Some(self.columns.get(index)?.iter().map(known))
     }
 }
 
@@ -117,9 +102,10 @@ impl Series {
 struct Reader {
     series: Series,
     has_names: bool,
-    /// All names so far, and where the wanted ones go.
+    /// All names of the file so far.
     names: Vec<String>,
-    places: Vec<Option<usize>>,
+    /// For each of `names`, the index of its column in `series`; `None` for unwanted columns.
+    indices: Vec<Option<usize>>,
 }
 
 impl Reader {
@@ -150,11 +136,11 @@ impl Reader {
         }
         for name in new {
             self.names.push((*name).to_owned());
-            let place = wanted(name).then_some(self.series.names.len());
-            self.places.push(place);
-            if place.is_some() {
+            let index = wanted(name).then_some(self.series.names.len());
+            self.indices.push(index);
+            if index.is_some() {
                 self.series.names.push((*name).to_owned());
-                // A device that appeared late was not known in the rows before.
+                // The device was not present in earlier rows.
                 let unknown = vec![f64::NAN; self.series.times_s.len()];
                 self.series.columns.push(unknown);
             }
@@ -168,9 +154,9 @@ impl Reader {
         self.series
             .times_s
             .push(time.ok_or("the time is not a number")?);
-        for place in &self.places {
+        for index in &self.indices {
             let cell = cells.next().ok_or("there are fewer cells than names")?;
-            let Some(column) = place.and_then(|place| self.series.columns.get_mut(place)) else {
+            let Some(column) = index.and_then(|index| self.series.columns.get_mut(index)) else {
                 continue;
             };
             column.push(match cell {

@@ -1,4 +1,4 @@
-//! Written, read, torn, edited and downsampled series files.
+//! Tests of series files: written, read, incomplete, edited and downsampled.
 
 use std::num::NonZeroUsize;
 use std::os::unix::fs::PermissionsExt;
@@ -13,14 +13,14 @@ fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-fn place() -> (TempDir, PathBuf) {
+fn temporary_path() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("host.csv");
     (directory, path)
 }
 
 fn read_text(text: &str) -> Result<Series, ReadError> {
-    let (_directory, path) = place();
+    let (_directory, path) = temporary_path();
     std::fs::write(&path, text).unwrap();
     Series::read(&path)
 }
@@ -30,8 +30,8 @@ fn column(series: &Series, name: &str) -> Vec<Option<f64>> {
 }
 
 #[test]
-fn the_file_is_what_the_documentation_says() {
-    let (_directory, path) = place();
+fn the_file_has_the_documented_format() {
+    let (_directory, path) = temporary_path();
     let mut writer = Writer::create(&path).unwrap();
     let mark = |time_s, name: &str| Mark {
         time_s,
@@ -66,17 +66,17 @@ fn the_file_is_what_the_documentation_says() {
 }
 
 #[test]
-fn a_file_that_exists_is_not_written_over() {
-    let (_directory, path) = place();
+fn an_existing_file_is_not_overwritten() {
+    let (_directory, path) = temporary_path();
     std::fs::write(&path, "precious").unwrap();
     let refused = Writer::create(&path).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::AlreadyExists);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
 }
 
-/// Wherever the machine stops, the rows before are there.
+/// A crash of the machine may truncate the file at any byte.
 #[test]
-fn a_file_that_ends_anywhere_is_read_up_to_its_last_whole_row() {
+fn a_truncated_file_is_read_up_to_its_last_complete_row() {
     let whole = "time_s,a_s,b_s\n1.000,1,2\n2.000,3,4\n";
     for end in 0..=whole.len() {
         let series = read_text(&whole[..end]).unwrap();
@@ -88,7 +88,7 @@ fn a_file_that_ends_anywhere_is_read_up_to_its_last_whole_row() {
 }
 
 #[test]
-fn a_line_that_is_wrong_is_named() {
+fn errors_name_the_line() {
     for (text, line, reason) in [
         ("1.000,2\n", 1, "the names of the columns are missing"),
         ("time_s,a\n1.0\n", 2, "there are fewer cells than names"),
@@ -107,17 +107,17 @@ fn a_line_that_is_wrong_is_named() {
         ),
         ("time_s,a\n# mark 7\n", 2, "a mark without a name"),
     ] {
-        let said = read_text(text).unwrap_err().to_string();
+        let message = read_text(text).unwrap_err().to_string();
         let expected = format!("host.csv, line {line}: {reason};");
-        assert!(said.contains(&expected), "{said}");
+        assert!(message.contains(&expected), "{message}");
     }
 }
 
 #[test]
 fn a_missing_file_is_named() {
-    let (_directory, path) = place();
-    let said = Series::read(&path).unwrap_err().to_string();
-    assert!(said.contains("host.csv: No such file"), "{said}");
+    let (_directory, path) = temporary_path();
+    let message = Series::read(&path).unwrap_err().to_string();
+    assert!(message.contains("host.csv: No such file"), "{message}");
 }
 
 fn points(points: usize) -> NonZeroUsize {
@@ -148,7 +148,7 @@ fn peaks_survive_in_few_points() {
     assert_eq!(Series::default().downsample(points(3)).times_s, [0.0; 0]);
 }
 
-/// What one digit of the written number is worth.
+/// Maximum rounding error of a written number.
 fn precision(value: f64) -> f64 {
     if value.abs() >= 999.0 {
         0.5
@@ -160,15 +160,15 @@ fn precision(value: f64) -> f64 {
 }
 
 proptest! {
-    /// Rows of any numbers, with columns that appear at any time, come back as they were.
+    /// Holds for any numbers, and for columns that appear in any row.
     #[test]
-    fn what_is_written_is_read(
+    fn a_series_that_is_written_is_read_back(
         rows in prop::collection::vec(
             (0_u32..3, prop::collection::vec(prop::option::of(-1e7..1e12_f64), 6)),
             1..30,
         ),
     ) {
-        let (_directory, path) = place();
+        let (_directory, path) = temporary_path();
         let mut writer = Writer::create(&path).unwrap();
         let mut width = 0_usize;
         let all: Vec<String> = (0..6).map(|column| format!("c{column}_s")).collect();
@@ -181,9 +181,9 @@ proptest! {
         let series = Series::read(&path).unwrap();
         prop_assert_eq!(&series.names, &all[..width]);
         prop_assert_eq!(series.times_s.len(), written.len());
-        for (place, name) in series.names.iter().enumerate() {
+        for (index, name) in series.names.iter().enumerate() {
             for (read, row) in series.column(name).unwrap().zip(&written) {
-                match (read, row.get(place).copied().flatten()) {
+                match (read, row.get(index).copied().flatten()) {
                     (None, None) => {}
                     (Some(read), Some(value)) => {
                         prop_assert!((read - value).abs() <= precision(value) * 1.001 + value.abs() * 1e-15);
@@ -194,7 +194,7 @@ proptest! {
         }
     }
 
-    /// No bucket is outside of what the series holds, and its peak is in some bucket.
+    /// The extremes over all buckets are the extremes of the series.
     #[test]
     fn buckets_keep_the_extremes(
         values in prop::collection::vec(-1e6..1e6_f64, 1..200), count in 1_usize..50,

@@ -1,6 +1,6 @@
-//! Writes a series file row by row. Nothing of it is kept in memory.
+//! Writes a series file row by row and keeps no row in memory.
 //!
-//! Deliberately absent: fsync. It would load the disk that is being measured.
+//! Deliberately absent: fsync, which would add load to the disk that is being measured.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -22,21 +22,18 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// A new file with mode 0600: what a host does is nobody else's business.
+    /// Creates a file with the mode 0600, because host metrics may be confidential.
     pub(crate) fn create_private(path: &Path) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600).open(path)
     }
 
-    /// A new file that only its owner can read.
-    ///
-    /// # Errors
-    /// It exists, or cannot be made.
+    /// Creates a series file with the mode 0600. Fails if the file exists.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         Ok(Self::to(Self::create_private(path)?))
     }
 
-    /// Rows to an open file.
+    /// A writer to an open file.
     pub(crate) fn to(file: File) -> Self {
         Self {
             file,
@@ -46,7 +43,7 @@ impl Writer {
         }
     }
 
-    /// Appends a row, after the names when there are new ones.
+    /// Appends a row, preceded by a header line if there are new columns.
     pub(crate) fn row(
         &mut self,
         time_s: f64,
@@ -75,12 +72,12 @@ impl Writer {
         self.write()
     }
 
-    /// What the file has so far.
+    /// Size of the file so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Appends a mark.
+    /// Appends the line of a mark; line breaks in its name become spaces.
     pub(crate) fn mark(&mut self, mark: &Mark) -> io::Result<()> {
         let name = mark.name.replace(['\n', '\r'], " ");
         self.line = format!("{MARK}{:.3} {name}\n", mark.time_s);

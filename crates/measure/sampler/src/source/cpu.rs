@@ -1,13 +1,13 @@
-//! `/proc/stat`: where the time of each core went, and what the scheduler did.
+//! `/proc/stat`: CPU time of each core by kind, and counters of the scheduler.
 //!
-//! Shares are of the ticks that the kernel counted for a core, not of the wall clock: they
-//! add up to 100 even in a row that is late. Time of guests is part of user and nice.
+//! Percentages are of the ticks that the kernel counted for a core, not of the wall clock, so that
+//! they add up to 100 even in a late row. Guest time is part of user and nice.
 //!
-//! Spec: `man 5 proc_stat`. A core that is offline has no line and so no shares.
+//! Spec: `man 5 proc_stat`. An offline core has no line and therefore no values.
 
 use std::collections::BTreeMap;
 
-use crate::rate::Meter;
+use crate::rate::RateMeter;
 use crate::table::{Column, Table};
 
 use super::text::Files;
@@ -25,7 +25,7 @@ const KINDS: [&str; 10] = [
     "guest",
     "guest_nice",
 ];
-/// Guest kinds are counted in user and nice already.
+/// Number of kinds that add up to the total. User and nice already include the guest kinds.
 const DISTINCT: usize = 8;
 const IDLE: usize = 3;
 const IOWAIT: usize = 4;
@@ -35,18 +35,18 @@ const STEAL: usize = 7;
 
 type Ticks = [u64; KINDS.len()];
 
-/// What all cores together did between two looks, in CPU seconds.
+/// CPU time of all cores in one row.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Work {
-    /// Everything but idle, iowait and steal.
+    /// All kinds except idle, iowait and steal.
     pub(crate) busy_s: f64,
-    /// The part of it in interrupts.
+    /// The part of `busy_s` in interrupts and softirqs.
     pub(crate) interrupts_s: f64,
-    /// What the hypervisor gave to others.
+    /// Time that the hypervisor gave to other guests.
     pub(crate) steal_s: f64,
 }
 
-/// The shares of one core, or of all.
+/// The percentages of one core, or of all cores.
 #[derive(Debug)]
 struct Shares {
     columns: Vec<Column>,
@@ -54,7 +54,7 @@ struct Shares {
 }
 
 impl Shares {
-    /// Fills the columns; answers the ticks since the last look.
+    /// Fills the columns; returns the ticks since the previous row.
     fn fill(&mut self, now: Option<Ticks>, table: &mut Table) -> Option<Ticks> {
         let before = std::mem::replace(&mut self.before, now);
         let delta = before.zip(now).and_then(|(before, now)| since(before, now));
@@ -67,8 +67,8 @@ impl Shares {
     }
 }
 
-/// Ticks of each kind; `None` when one of them went backwards. Idle time and time waiting for disks
-/// may do so by themselves (`man 5 proc_stat`): then nothing was added to them.
+/// Ticks of each kind; `None` if a kind has decreased. Idle and iowait may decrease on a running
+/// system (`man 5 proc_stat`); their difference is then zero.
 fn since(before: Ticks, now: Ticks) -> Option<Ticks> {
     let mut delta = [0; KINDS.len()];
     for (kind, delta) in delta.iter_mut().enumerate() {
@@ -81,16 +81,17 @@ fn since(before: Ticks, now: Ticks) -> Option<Ticks> {
     Some(delta)
 }
 
-/// Rates and gauges of the rest of the file.
+/// A line of the file with a single number.
 #[derive(Debug)]
 struct Counter {
-    word: &'static str,
+    /// First word of the line.
+    name: &'static str,
     column: Column,
     /// `None` for a gauge.
-    meter: Option<Meter>,
+    meter: Option<RateMeter>,
 }
 
-/// Reads `/proc/stat`.
+/// Reads CPU times from `/proc/stat`.
 #[derive(Debug)]
 pub(crate) struct Cpu {
     ticks_per_s: f64,
@@ -106,11 +107,11 @@ impl Cpu {
             kind => format!("cpu_{kind}_percent"),
         };
         let columns = KINDS.iter().map(|kind| table.column(&name(kind))).collect();
-        let counter = |(word, name, is_rate): (&'static str, &str, bool), table: &mut Table| {
-            let column = table.column(name);
-            let meter = is_rate.then(Meter::default);
+        let counter = |(name, metric, is_rate): (&'static str, &str, bool), table: &mut Table| {
+            let column = table.column(metric);
+            let meter = is_rate.then(RateMeter::default);
             Counter {
-                word,
+                name,
                 column,
                 meter,
             }
@@ -130,19 +131,19 @@ impl Cpu {
                 before: None,
             },
             cores: BTreeMap::new(),
-            counters: counters.map(|which| counter(which, table)).into(),
+            counters: counters.map(|line| counter(line, table)).into(),
         }
     }
 
-    /// Fills a row; answers the work of all cores since the last look.
+    /// Fills a row; returns the CPU time of all cores since the previous row.
     pub(crate) fn sample(
         &mut self,
         at_s: f64,
         files: &mut Files,
         table: &mut Table,
     ) -> Option<Work> {
-        let seen = files.proc("stat").map(parse).unwrap_or_default();
-        for &core in seen.cores.keys() {
+        let stat = files.proc("stat").map(parse).unwrap_or_default();
+        for &core in stat.cores.keys() {
             self.cores.entry(core).or_insert_with(|| {
                 let name = |kind| format!("cpu{core}_{kind}_percent");
                 let kinds = KINDS[..DISTINCT].iter();
@@ -154,17 +155,17 @@ impl Cpu {
             });
         }
         for (core, shares) in &mut self.cores {
-            shares.fill(seen.cores.get(core).copied(), table);
+            shares.fill(stat.cores.get(core).copied(), table);
         }
         for counter in &mut self.counters {
-            let count = seen.counters.get(counter.word).copied();
+            let count = stat.counters.get(counter.name).copied();
             let value = match &mut counter.meter {
                 Some(meter) => meter.rate(at_s, count),
                 None => count.map(|count| count as f64),
             };
             table.put(counter.column, value);
         }
-        let delta = self.all.fill(seen.all, table)?;
+        let delta = self.all.fill(stat.all, table)?;
         Some(self.work(delta))
     }
 
@@ -179,37 +180,37 @@ impl Cpu {
     }
 }
 
-/// One look at the file.
+/// The lines of `/proc/stat` that the columns need.
 #[derive(Debug, Default)]
-struct Seen<'a> {
+struct Stat<'a> {
     all: Option<Ticks>,
     cores: BTreeMap<usize, Ticks>,
     counters: BTreeMap<&'a str, u64>,
 }
 
-fn parse(text: &str) -> Seen<'_> {
-    let mut seen = Seen::default();
+fn parse(text: &str) -> Stat<'_> {
+    let mut stat = Stat::default();
     for line in text.lines() {
-        let Some((word, rest)) = line.split_once(' ') else {
+        let Some((name, rest)) = line.split_once(' ') else {
             continue;
         };
-        match word.strip_prefix("cpu").map(str::parse) {
+        match name.strip_prefix("cpu").map(str::parse) {
             Some(Ok(core)) => {
-                seen.cores.insert(core, ticks(rest));
+                stat.cores.insert(core, ticks(rest));
             }
-            Some(Err(_)) => seen.all = Some(ticks(rest)),
+            Some(Err(_)) => stat.all = Some(ticks(rest)),
             None => {
                 let total = rest.split_ascii_whitespace().next();
                 if let Some(Ok(total)) = total.map(str::parse) {
-                    seen.counters.insert(word, total);
+                    stat.counters.insert(name, total);
                 }
             }
         }
     }
-    seen
+    stat
 }
 
-/// Kinds that an older kernel does not have are zero.
+/// The ticks of a line by kind. Kinds that an older kernel does not have are zero.
 fn ticks(fields: &str) -> Ticks {
     let mut ticks = [0; KINDS.len()];
     for (ticks, field) in ticks.iter_mut().zip(fields.split_ascii_whitespace()) {
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_the_ticks_of_each_core() {
+    fn percentages_are_of_the_ticks_of_each_core() {
         let host = host("cpu 100 0 0 900 0 0 0 0 0 0\ncpu0 50 0 0 450\ncpu1 50 0 0 450\nctxt 5\n");
         let mut table = Table::default();
         let mut cpu = Cpu::new(100, &mut table);
@@ -266,9 +267,9 @@ mod tests {
         }
     }
 
-    /// The kernel's clocks of idle and iowait may go back a tick; what else was counted stays known.
+    /// The kernel's counters of idle and iowait may decrease by a tick.
     #[test]
-    fn idle_and_iowait_that_go_back_cost_no_other_share() {
+    fn all_percentages_are_known_if_idle_and_iowait_decrease() {
         let host = host("cpu 100 0 0 900 50 0 0 0\ncpu0 100 0 0 900 50 0 0 0\n");
         let mut table = Table::default();
         let mut cpu = Cpu::new(100, &mut table);
@@ -290,9 +291,9 @@ mod tests {
         }
     }
 
-    /// Core 1 goes offline, comes back with its clocks at zero, and a core 2 is new.
+    /// Core 1 goes offline and comes back with its counters at zero; core 2 appears.
     #[test]
-    fn a_core_that_comes_and_goes_has_no_shares_meanwhile() {
+    fn an_offline_core_and_a_new_core_have_no_percentages() {
         let host = host("cpu 1 0 0 1\ncpu0 1 0 0 1\ncpu1 9 0 0 9\n");
         let mut table = Table::default();
         let mut cpu = Cpu::new(100, &mut table);

@@ -1,8 +1,8 @@
-//! Disks: `/proc/diskstats` to rates, waits and utilisation.
+//! `/proc/diskstats`: rates, wait times and utilisation of disks.
 //!
-//! Spec: `Documentation/admin-guide/iostats.rst`. Sampled are disks with a device behind them
-//! (not loop, RAM, device mapper or MD, whose requests reach real disks anyway) and whatever
-//! is named in the configuration. A sector is 512 bytes for every disk.
+//! Spec: `Documentation/admin-guide/iostats.rst`. Covers disks with a physical device (not loop,
+//! RAM, device mapper or MD, whose requests reach physical disks anyway) and the disks that the
+//! configuration names. A sector is 512 bytes for every disk.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -35,16 +35,16 @@ struct Disk {
     before: Option<(f64, DiskStat)>,
 }
 
-/// Reads all disks.
+/// Reads counters of block devices from `/proc/diskstats`.
 #[derive(Debug)]
 pub(crate) struct Disks {
     disks: BTreeMap<String, Disk>,
-    /// Names that were looked at and are no real disk.
+    /// Names in the file that are not physical disks.
     others: HashSet<String>,
 }
 
 impl Disks {
-    /// Reserves the columns of the disks that are `named`, be they there or not.
+    /// Adds the columns of the `named` disks, even if a disk does not exist.
     pub(crate) fn new(named: &[String], table: &mut Table) -> Self {
         let disks = named
             .iter()
@@ -55,7 +55,7 @@ impl Disks {
         }
     }
 
-    /// Fills a row.
+    /// Fills a row; adds columns for new disks.
     pub(crate) fn sample(&mut self, at_s: f64, files: &mut Files, table: &mut Table) {
         let text = files.proc("diskstats").unwrap_or_default();
         let stats = text.lines().filter_map(|line| {
@@ -69,7 +69,7 @@ impl Disks {
             if self.disks.contains_key(name) {
                 continue;
             }
-            if is_real(files, name) {
+            if is_physical(files, name) {
                 self.disks.insert(name.clone(), Disk::new(name, table));
             } else {
                 self.others.insert(name.clone());
@@ -81,8 +81,8 @@ impl Disks {
     }
 }
 
-/// Partitions are not in `/sys/block`; virtual disks there have no device.
-fn is_real(files: &Files, name: &str) -> bool {
+/// Partitions have no entry in `/sys/block`, and virtual disks have no `device` there.
+fn is_physical(files: &Files, name: &str) -> bool {
     let path = format!("block/{}/device", name.replace('/', "!"));
     files.sys_path(&path).exists()
 }
@@ -108,7 +108,7 @@ impl Disk {
     }
 }
 
-/// In the order of [`METRICS`].
+/// The values in the order of [`METRICS`].
 fn metrics(before: &DiskStat, now: &DiskStat, seconds: f64) -> [Option<f64>; METRICS.len()] {
     let rate = |count: fn(&DiskStat) -> u64| per_second(count(before), count(now), seconds);
     let rate_of = |count: fn(&DiskStat) -> Option<u64>| {
@@ -134,7 +134,7 @@ fn metrics(before: &DiskStat, now: &DiskStat, seconds: f64) -> [Option<f64>; MET
         wait(rate(|d| d.time_reading), reads),
         wait(rate(|d| d.time_writing), writes),
         wait(rate_of(|d| d.time_flushing), flushes),
-        // The kernel rounds up to a tick, which may be more than the time that passed.
+        // The kernel rounds the busy time up to a tick, so it may exceed the interval.
         busy_ms_s.map(|ms| (ms / 10.0).min(100.0)),
         rate(|d| d.weighted_time_in_progress).map(|ms| ms / 1000.0),
     ]
@@ -178,7 +178,7 @@ mod tests {
             Some(200.0),
             Some(25.0),
             Some(0.0),
-            None, // No read, so no wait of one.
+            None, // Without reads there is no wait time of a read.
             Some(0.5),
             Some(0.5),
             Some(50.0),
@@ -193,9 +193,9 @@ mod tests {
         assert_eq!(table.names().len(), METRICS.len(), "{:?}", table.names());
     }
 
-    /// A kernel before 4.18 has no discards and no flushes; a 32-bit time wraps.
+    /// A kernel before 4.18 has no discards and no flushes; a 32-bit time has wrapped.
     #[test]
-    fn what_wrapped_or_is_missing_is_not_known() {
+    fn wrapped_and_missing_counters_are_unknown() {
         let host = Host::new();
         let mut table = Table::default();
         let mut disks = Disks::new(&["dm-0".into()], &mut table);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_was_pulled_and_came_back_begins_anew() {
+    fn a_disk_that_was_replugged_has_no_rate_in_its_first_row() {
         let host = Host::new();
         host.sys("block/sda/device/model", "");
         let mut table = Table::default();

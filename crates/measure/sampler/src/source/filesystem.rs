@@ -1,25 +1,23 @@
-//! How full the file systems of named directories are.
+//! Usage of the file systems of named directories.
 
 use std::path::Path;
 
 use rustix::fs::statvfs;
 use serde::{Deserialize, Serialize};
 
-/// One file system at one moment.
+/// Usage of a file system at one point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Fill {
-    /// Its size.
+pub struct Usage {
     pub total_kb: u64,
-    /// What files take.
     pub used_kb: u64,
-    /// What an ordinary user may still take.
+    /// Space that a user without privileges may still use.
     pub available_kb: u64,
-    /// As df computes it: of what is used or available, without what is kept for root.
+    /// Computed as in df(1): used / (used + available), without the space reserved for root.
     pub used_percent: f64,
 }
 
-impl Fill {
-    /// The file system that holds `directory`; `None` when there is no such directory.
+impl Usage {
+    /// The usage of the file system of `directory`; `None` if the directory does not exist.
     #[must_use]
     pub fn of(directory: &Path) -> Option<Self> {
         let stat = statvfs(directory).ok()?;
@@ -52,22 +50,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_system_is_as_full_as_df_says() {
-        let fill = Fill::from_blocks(4096, [1000, 300, 600]);
+    fn percentages_are_those_of_df() {
+        let fill = Usage::from_blocks(4096, [1000, 300, 600]);
         assert_eq!(
             (fill.total_kb, fill.used_kb, fill.available_kb),
             (4000, 1200, 2400)
         );
         assert!((fill.used_percent - 33.333).abs() < 0.001);
-        let empty = Fill::from_blocks(4096, [0, 0, 0]);
+        let empty = Usage::from_blocks(4096, [0, 0, 0]);
         assert!(empty.used_percent == 0.0);
     }
 
     #[test]
-    fn only_directories_that_exist_have_a_file_system() {
+    fn only_existing_directories_have_a_file_system() {
         let here = tempfile::tempdir().unwrap();
-        let fill = Fill::of(here.path()).unwrap();
+        let fill = Usage::of(here.path()).unwrap();
         assert!(fill.used_kb <= fill.total_kb && fill.total_kb > 0);
-        assert_eq!(Fill::of(&here.path().join("gone")), None);
+        assert_eq!(Usage::of(&here.path().join("gone")), None);
     }
 }

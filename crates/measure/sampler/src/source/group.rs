@@ -1,15 +1,17 @@
-//! CPU time of groups of processes whose members come and go.
+//! CPU time of groups of processes whose members start and end during the run.
 //!
-//! What a member used between two looks is in its own clock. What a child used that ended in
-//! between is in the sums of the parent that waited for it (`cutime`, `cstime` of `man 5
-//! proc_pid_stat`), together with what was counted for it while it lived. So each ending is
-//! debited to the nearest living ancestor: nothing is lost and nothing counted twice.
+//! The time of a member between two readings is the difference of its own counters. When a child
+//! ends, its whole time is added to the counters of the parent that waits for it (`cutime`,
+//! `cstime` of `man 5 proc_pid_stat`), including the time that was counted for it before. The
+//! counted time of an ended process is therefore subtracted from its nearest living ancestor, so
+//! that no time is lost or counted twice.
 //!
-//! Deliberately absent: children for whom nobody waits. Their last part of a second is lost.
+//! Deliberately absent: children without a waiting parent. Their time since the last reading is
+//! lost.
 
 use std::collections::HashMap;
 
-/// CPU time in ticks, by where it was spent.
+/// CPU time in ticks, in user mode and in the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Ticks {
     pub(super) user: u64,
@@ -24,7 +26,7 @@ impl Ticks {
         }
     }
 
-    /// Never below zero: clocks of the dead are rounded once more than those of the living.
+    /// Saturates at zero, because the time of an ended process is rounded once more.
     fn minus(self, other: Self) -> Self {
         Self {
             user: self.user.saturating_sub(other.user),
@@ -33,15 +35,15 @@ impl Ticks {
     }
 }
 
-/// One look at one process.
+/// One reading of `/proc/PID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct ProcessStat {
     pub(super) pid: i32,
     pub(super) parent: i32,
-    /// When it started; tells it from an earlier process with its number.
+    /// Start time, which distinguishes the process from an earlier one with the same PID.
     pub(super) started: u64,
     pub(super) own: Ticks,
-    /// Of children that ended and were waited for.
+    /// Time of children that have ended and were waited for.
     pub(super) waited: Ticks,
     pub(super) minor_faults: u64,
     pub(super) major_faults: u64,
@@ -49,7 +51,7 @@ pub(super) struct Look {
     pub(super) rss_pages: u64,
 }
 
-/// What a group used between two looks.
+/// CPU time and page faults of a group between two readings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Used {
     pub(super) cpu: Ticks,
@@ -57,21 +59,22 @@ pub(super) struct Used {
     pub(super) major_faults: u64,
 }
 
-/// A process and the group that it is in.
+/// A process with the index of its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Member {
     pub(super) group: usize,
-    pub(super) look: Look,
+    pub(super) stat: ProcessStat,
 }
 
-/// Members as they were at the last look.
+/// Accounts the CPU time of groups from successive readings of their members.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct Accounts {
+    /// The members at the previous reading, by PID.
     members: HashMap<i32, Member>,
 }
 
-impl Ledger {
-    /// The group of a process at the last look.
+impl Accounts {
+    /// The group of a process at the previous reading.
     pub(super) fn group_of(&self, pid: i32) -> Option<usize> {
         self.members.get(&pid).map(|member| member.group)
     }
@@ -84,66 +87,66 @@ impl Ledger {
         self.members.clear();
     }
 
-    /// Takes the next look; answers what each of `groups` groups used since the last one.
+    /// Takes the next reading. Returns the use of each of `groups` groups since the previous one.
     ///
-    /// A member that was not there before has used all that its clocks say: it is younger
-    /// than the last look.
+    /// A new member has started since the previous reading, so all of its time counts.
     pub(super) fn account(&mut self, groups: usize, now: Vec<Member>) -> Vec<Used> {
         let now: HashMap<i32, Member> = now
             .into_iter()
-            .map(|member| (member.look.pid, member))
+            .map(|member| (member.stat.pid, member))
             .collect();
         let debits = self.debits(&now);
         let mut used = vec![Used::default(); groups];
-        for (pid, Member { group, look }) in &now {
-            let before = self.living(*pid, &now);
+        for (pid, Member { group, stat }) in &now {
+            let before = self.survivor(*pid, &now);
             let debit = debits.get(pid).copied().unwrap_or_default();
             let waited_before = before.map(|before| before.waited).unwrap_or_default();
             let own_before = before.map(|before| before.own).unwrap_or_default();
-            let faults = |count: fn(&Look) -> u64| {
-                count(look).saturating_sub(before.map(count).unwrap_or_default())
+            let faults = |count: fn(&ProcessStat) -> u64| {
+                count(stat).saturating_sub(before.map(count).unwrap_or_default())
             };
             let used = &mut used[*group];
-            used.cpu = used.cpu.plus(look.own.minus(own_before));
-            used.cpu = used.cpu.plus(look.waited.minus(waited_before).minus(debit));
-            used.minor_faults += faults(|look| look.minor_faults);
-            used.major_faults += faults(|look| look.major_faults);
+            used.cpu = used.cpu.plus(stat.own.minus(own_before));
+            used.cpu = used.cpu.plus(stat.waited.minus(waited_before).minus(debit));
+            used.minor_faults += faults(|stat| stat.minor_faults);
+            used.major_faults += faults(|stat| stat.major_faults);
         }
         self.members = now;
         used
     }
 
-    /// The last look at a process that still lives.
-    fn living(&self, pid: i32, now: &HashMap<i32, Member>) -> Option<&Look> {
-        let before = &self.members.get(&pid)?.look;
-        let lives = now.get(&pid)?.look.started == before.started;
-        lives.then_some(before)
+    /// The previous reading of a process that has not ended since.
+    fn survivor(&self, pid: i32, now: &HashMap<i32, Member>) -> Option<&ProcessStat> {
+        let before = &self.members.get(&pid)?.stat;
+        let is_same = now.get(&pid)?.stat.started == before.started;
+        is_same.then_some(before)
     }
 
-    /// What was counted for the dead, by the ancestor in whose sums it comes again.
+    /// Time that was counted for ended processes, by the ancestor whose counters now include it.
     fn debits(&self, now: &HashMap<i32, Member>) -> HashMap<i32, Ticks> {
         let mut debits: HashMap<i32, Ticks> = HashMap::new();
         for (pid, member) in &self.members {
-            if self.living(*pid, now).is_some() {
+            if self.survivor(*pid, now).is_some() {
                 continue;
             }
-            if let Some(heir) = self.heir(member, now) {
-                let counted = member.look.own.plus(member.look.waited);
-                let debit = debits.entry(heir).or_default();
+            if let Some(ancestor) = self.living_ancestor(member, now) {
+                let counted = member.stat.own.plus(member.stat.waited);
+                let debit = debits.entry(ancestor).or_default();
                 *debit = debit.plus(counted);
             }
         }
         debits
     }
 
-    /// The nearest ancestor that lives. A loop of numbers that were used again ends the search.
-    fn heir(&self, dead: &Member, now: &HashMap<i32, Member>) -> Option<i32> {
-        let mut parent = dead.look.parent;
+    /// The nearest ancestor of an ended process that has not ended. The number of steps is limited,
+    /// because reused PIDs may form a loop.
+    fn living_ancestor(&self, ended: &Member, now: &HashMap<i32, Member>) -> Option<i32> {
+        let mut parent = ended.stat.parent;
         for _ in 0..self.members.len() {
-            if self.living(parent, now).is_some() {
+            if self.survivor(parent, now).is_some() {
                 return Some(parent);
             }
-            parent = self.members.get(&parent)?.look.parent;
+            parent = self.members.get(&parent)?.stat.parent;
         }
         None
     }
@@ -157,7 +160,7 @@ mod tests {
         let ticks = |user| Ticks { user, system: 0 };
         Member {
             group: 0,
-            look: Look {
+            stat: ProcessStat {
                 pid,
                 parent,
                 started: 1,
@@ -172,28 +175,28 @@ mod tests {
     }
 
     fn user_ticks(before: Vec<Member>, now: Vec<Member>) -> u64 {
-        let mut ledger = Ledger::default();
-        ledger.account(1, before);
-        ledger.account(1, now)[0].cpu.user
+        let mut accounts = Accounts::default();
+        accounts.account(1, before);
+        accounts.account(1, now)[0].cpu.user
     }
 
     #[test]
-    fn what_ended_is_counted_once() {
+    fn the_time_of_ended_processes_is_counted_once() {
         for (what, before, now, used) in [
             (
-                "two that live",
+                "two running processes",
                 vec![process(1, 0, 10, 0), process(2, 1, 20, 0)],
                 vec![process(1, 0, 13, 0), process(2, 1, 24, 0)],
                 7,
             ),
             (
-                "a child that was never seen",
+                "a child that started and ended between the readings",
                 vec![process(1, 0, 10, 5)],
                 vec![process(1, 0, 10, 45)],
                 40,
             ),
             (
-                "a new child, seen with what it used since",
+                "a new child that is still running",
                 vec![process(1, 0, 10, 0)],
                 vec![process(1, 0, 10, 0), process(2, 1, 30, 3)],
                 33,
@@ -215,13 +218,13 @@ mod tests {
                 5,
             ),
             (
-                "a child for whom nobody waits",
+                "a child without a waiting parent",
                 vec![process(1, 0, 10, 0), process(2, 1, 20, 0)],
                 vec![process(1, 0, 11, 0)],
                 1,
             ),
             (
-                "the last one ends",
+                "the last process ends",
                 vec![process(1, 0, 10, 0)],
                 Vec::new(),
                 0,
@@ -232,23 +235,23 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_used_again_is_another_process() {
+    fn a_reused_pid_is_another_process() {
         let mut again = process(2, 1, 3, 0);
-        again.look.started = 99;
+        again.stat.started = 99;
         let before = vec![process(1, 0, 0, 0), process(2, 1, 20, 0)];
-        // The first one ended with 21 ticks, the second has used 3.
+        // The first process has ended with 21 ticks, the second has used 3.
         let now = vec![process(1, 0, 0, 21), again];
         assert_eq!(user_ticks(before, now), 4);
     }
 
-    /// A client that starts and waits for a server must not get the server's time in the end.
+    /// The server is a child of the client. When it ends, its time is in the client's counters.
     #[test]
-    fn a_server_that_ends_does_not_fall_to_the_client_who_waited_for_it() {
-        let mut ledger = Ledger::default();
+    fn the_time_of_an_ended_server_is_not_counted_for_the_client_that_waits() {
+        let mut accounts = Accounts::default();
         let mut server = process(2, 1, 500, 0);
         server.group = 1;
-        ledger.account(2, vec![process(1, 0, 10, 0), server]);
-        let used = ledger.account(2, vec![process(1, 0, 11, 500)]);
+        accounts.account(2, vec![process(1, 0, 10, 0), server]);
+        let used = accounts.account(2, vec![process(1, 0, 11, 500)]);
         assert_eq!((used[0].cpu.user, used[1].cpu.user), (1, 0));
     }
 }

@@ -1,61 +1,65 @@
-//! `/proc/interrupts` and `/proc/softirqs`: which lines fire, and on which cores.
+//! `/proc/interrupts` and `/proc/softirqs`: rates by interrupt line and by core.
 //!
-//! A large server has a thousand lines on 256 cores. Kept are lines of network cards once
-//! they fire and lines that were busy in some second; each by core, as long as few cores
-//! serve it. The rest is one sum. Every core has its sum over all lines.
+//! A large server has a thousand lines on 256 cores. Active lines of network cards, and lines that
+//! were busy in some row, get their own columns, also by core if few cores serve the line. All
+//! other lines are one sum. Every core has its sum over all lines.
 //!
-//! Both files are costly there, so they are read as often as their size allows.
+//! Both files are expensive to read on such a machine, so [`Throttle`] limits the reads.
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::pace::Pace;
-use crate::rate::Meter;
+use crate::rate::RateMeter;
 use crate::table::{Column, Table};
+use crate::throttle::Throttle;
 
 use super::text::{Files, names_in};
 
-/// A line this busy is kept from then on.
+/// A line gets its own columns once it reaches this rate.
 const BUSY_PER_S: f64 = 100.0;
-/// Lines that are kept, those of network cards included.
+/// Maximum number of lines with their own columns, including those of network cards.
 const LINES_MAX: usize = 64;
-/// Cores of one line that are shown; where more serve it, only its sum is complete.
+/// Maximum number of cores with a column for one line. The sum of the line covers all cores.
 const CORES_MAX: usize = 4;
-/// Bytes of both files per row, on average.
+/// Limit for both files: bytes per row, on average.
 const BYTES_PER_ROW: usize = 128 * 1024;
 
-/// A line of the file.
+/// One line of `/proc/interrupts`.
 #[derive(Debug)]
 struct Line {
-    seen_s: f64,
-    meter: Meter,
-    kept: Option<Kept>,
+    /// Time of the last reading that contained the line.
+    last_s: f64,
+    meter: RateMeter,
+    /// The line's own columns, if it has any.
+    kept: Option<LineColumns>,
 }
 
+/// The columns of a busy line.
 #[derive(Debug)]
-struct Kept {
+struct LineColumns {
     prefix: String,
     column: Column,
-    /// Counts when the line was kept, per core of the file's header.
+    /// Counts per core when the columns were added, in the order of the file's header.
     first: Vec<u64>,
-    cores: BTreeMap<usize, (Column, Meter)>,
+    cores: BTreeMap<usize, (Column, RateMeter)>,
 }
 
-/// Reads both files.
+/// Reader of both files.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
-    pace: Pace,
+    throttle: Throttle,
     lines: BTreeMap<String, Line>,
+    /// Number of lines with their own columns.
     kept: usize,
     network_lines: HashSet<String>,
     other: Column,
-    cores: BTreeMap<usize, (Column, Meter)>,
-    soft: BTreeMap<String, (Column, Meter)>,
+    cores: BTreeMap<usize, (Column, RateMeter)>,
+    soft: BTreeMap<String, (Column, RateMeter)>,
 }
 
 impl Interrupts {
     pub(crate) fn new(files: &Files, table: &mut Table) -> Self {
         Self {
-            pace: Pace::new(BYTES_PER_ROW),
+            throttle: Throttle::new(BYTES_PER_ROW),
             lines: BTreeMap::new(),
             kept: 0,
             network_lines: network_lines(files),
@@ -65,9 +69,9 @@ impl Interrupts {
         }
     }
 
-    /// Fills a row, unless the last look was so costly that it must last longer.
+    /// Fills a row, or does nothing in a row that must not read the files.
     pub(crate) fn sample(&mut self, at_s: f64, files: &mut Files, table: &mut Table) {
-        if !self.pace.is_due() {
+        if !self.throttle.is_due() {
             return;
         }
         let text = files.proc("interrupts").unwrap_or_default();
@@ -76,7 +80,7 @@ impl Interrupts {
         let text = files.proc("softirqs").unwrap_or_default();
         bytes += text.len();
         self.soft(at_s, text, table);
-        self.pace.on_read(bytes);
+        self.throttle.on_read(bytes);
     }
 
     fn hard(&mut self, at_s: f64, text: &str, table: &mut Table) {
@@ -92,29 +96,29 @@ impl Interrupts {
             other = add(other, rate);
         }
         table.put(self.other, other);
-        for line in self.lines.values_mut().filter(|line| line.seen_s < at_s) {
-            line.forget();
+        for line in self.lines.values_mut().filter(|line| line.last_s < at_s) {
+            line.reset();
         }
-        let seen: BTreeMap<usize, u64> = cores.into_iter().zip(sums).collect();
-        for &core in seen.keys() {
+        let sums: BTreeMap<usize, u64> = cores.into_iter().zip(sums).collect();
+        for &core in sums.keys() {
             self.cores.entry(core).or_insert_with(|| {
                 let column = table.column(&format!("cpu{core}_interrupts_s"));
-                (column, Meter::default())
+                (column, RateMeter::default())
             });
         }
         for (core, (column, meter)) in &mut self.cores {
-            table.put(*column, meter.rate(at_s, seen.get(core).copied()));
+            table.put(*column, meter.rate(at_s, sums.get(core).copied()));
         }
     }
 
-    /// Fills the columns of a kept line; answers the rate of one that is not.
+    /// Fills the columns of a line. Returns the rate of a line without columns.
     fn line(&mut self, at_s: f64, row: &Row, cores: &[usize], table: &mut Table) -> Option<f64> {
         let line = self.lines.entry(row.name.to_owned()).or_insert(Line {
-            seen_s: at_s,
-            meter: Meter::default(),
+            last_s: at_s,
+            meter: RateMeter::default(),
             kept: None,
         });
-        line.seen_s = at_s;
+        line.last_s = at_s;
         let rate = line.meter.rate(at_s, Some(row.counts.iter().sum()));
         if line.kept.is_none() && self.kept < LINES_MAX {
             let is_network = self.network_lines.contains(row.name);
@@ -124,7 +128,7 @@ impl Interrupts {
                 BUSY_PER_S
             };
             if rate.is_some_and(|rate| rate >= least) {
-                line.kept = Some(Kept::new(row, table));
+                line.kept = Some(LineColumns::new(row, table));
                 self.kept += 1;
             }
         }
@@ -144,7 +148,7 @@ impl Interrupts {
         for row in rows.filter_map(|row| Row::parse(row, cores.len())) {
             let (column, meter) = self.soft.entry(row.name.to_owned()).or_insert_with(|| {
                 let name = format!("softirq_{}_events_s", row.name.to_ascii_lowercase());
-                (table.column(&name), Meter::default())
+                (table.column(&name), RateMeter::default())
             });
             table.put(*column, meter.rate(at_s, Some(row.counts.iter().sum())));
         }
@@ -152,20 +156,20 @@ impl Interrupts {
 }
 
 impl Line {
-    /// The device is gone. When it comes back, its counts begin anew.
-    fn forget(&mut self) {
-        self.meter = Meter::default();
+    /// Forgets the counts of a removed device; they start at zero when the device returns.
+    fn reset(&mut self) {
+        self.meter = RateMeter::default();
         let cores = self
             .kept
             .iter_mut()
             .flat_map(|kept| kept.cores.values_mut());
         for (_, meter) in cores {
-            *meter = Meter::default();
+            *meter = RateMeter::default();
         }
     }
 }
 
-impl Kept {
+impl LineColumns {
     fn new(row: &Row, table: &mut Table) -> Self {
         let prefix = row.prefix();
         Self {
@@ -176,7 +180,8 @@ impl Kept {
         }
     }
 
-    /// Only device lines: what every core has (timers, calls) is in the sums of the cores.
+    /// Fills the columns by core of a device line. Lines that every core has, such as timers, have
+    /// none; they are part of the sums of the cores.
     fn by_core(&mut self, at_s: f64, row: &Row, cores: &[usize], table: &mut Table) {
         if !row.is_device() {
             return;
@@ -186,7 +191,7 @@ impl Kept {
             if *count != first && self.cores.len() < CORES_MAX {
                 self.cores.entry(*core).or_insert_with(|| {
                     let name = format!("{}_cpu{core}_interrupts_s", self.prefix);
-                    (table.column(&name), Meter::default())
+                    (table.column(&name), RateMeter::default())
                 });
             }
             if let Some((column, meter)) = self.cores.get_mut(core) {
@@ -201,7 +206,7 @@ impl Kept {
 struct Row<'a> {
     name: &'a str,
     counts: Vec<u64>,
-    /// What the line belongs to: the last word, `virtio2-input.0`.
+    /// The last word of the line, which names its device: `virtio2-input.0`.
     action: &'a str,
 }
 
@@ -225,7 +230,8 @@ impl<'a> Row<'a> {
         self.name.bytes().all(|byte| byte.is_ascii_digit())
     }
 
-    /// `irq_38_virtio2-input.0` for a device, `irq_loc` for what the CPU does itself.
+    /// Prefix of the columns: `irq_38_virtio2-input.0` for a device, `irq_loc` for a line of the
+    /// CPU.
     fn prefix(&self) -> String {
         if self.is_device() {
             format!("irq_{}_{}", self.name, self.action)
@@ -235,7 +241,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// `CPU0 CPU2`: cores that are offline are missing.
+/// The core numbers in a header such as `CPU0 CPU2`, which omits offline cores.
 fn core_numbers(header: &str) -> Vec<usize> {
     let words = header.split_ascii_whitespace();
     words
@@ -251,7 +257,8 @@ fn add(sum: Option<f64>, rate: Option<f64>) -> Option<f64> {
     }
 }
 
-/// Message-signalled lines of network cards. With virtio they belong to the parent device.
+/// Message-signalled interrupt lines of network cards. With virtio they belong to the parent
+/// device.
 fn network_lines(files: &Files) -> HashSet<String> {
     let class = files.sys_path("class/net");
     let interfaces = names_in(&class);
@@ -274,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_lines_and_network_lines_are_kept_and_the_rest_is_summed() {
+    fn busy_lines_and_network_lines_have_columns_and_the_others_a_sum() {
         let host = Host::new();
         host.sys("class/net/eth0/device/msi_irqs/38", "msi");
         let mut table = Table::default();
@@ -316,9 +323,9 @@ mod tests {
         assert_eq!(table.names().iter().find(by_core), None);
     }
 
-    /// A core goes offline: its counts leave the sums, which is not a negative rate.
+    /// When a core goes offline, the sums no longer include its counts and decrease.
     #[test]
-    fn a_core_that_goes_offline_makes_no_nonsense() {
+    fn a_core_that_goes_offline_makes_no_negative_rate() {
         let host = Host::new();
         let mut table = Table::default();
         let mut source = Interrupts::new(&host.files(), &mut table);

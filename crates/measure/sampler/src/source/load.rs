@@ -6,7 +6,7 @@ use crate::table::{Column, Table};
 
 use super::text::Files;
 
-/// Reads the three averages.
+/// Reads the load averages from `/proc/loadavg`.
 #[derive(Debug)]
 pub(crate) struct Load {
     columns: [Column; 3],
@@ -20,14 +20,13 @@ impl Load {
         }
     }
 
-    /// Fills a row.
     pub(crate) fn sample(&mut self, files: &mut Files, table: &mut Table) {
         let bytes = files.proc_bytes("loadavg");
         let Some(load) = bytes.and_then(|bytes| LoadAverage::from_read(bytes).ok()) else {
             return;
         };
         for (column, average) in self.columns.iter().zip([load.one, load.five, load.fifteen]) {
-            // Through text, so that 0.96 stays 0.96.
+            // `as f64` would turn 0.96_f32 into 0.9599999785; text keeps 0.96.
             table.put(*column, average.to_string().parse().ok());
         }
     }
@@ -39,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_averages_are_as_the_kernel_prints_them() {
+    fn averages_have_the_digits_that_the_kernel_prints() {
         let host = Host::new();
         host.proc("loadavg", "0.96 5.19 6.70 2/91 645\n");
         let mut table = Table::default();

@@ -1,9 +1,8 @@
-//! Memory and paging: `/proc/meminfo` and `/proc/vmstat`.
+//! `/proc/meminfo` and `/proc/vmstat`: memory and paging.
 //!
-//! Of files with a word and a number per line we use a few, so we look for those and leave
-//! the rest unparsed.
+//! Only a few of the many lines are used, so the reader looks for these and parses no others.
 
-use crate::rate::Meter;
+use crate::rate::RateMeter;
 use crate::table::{Column, Table};
 
 use super::text::Files;
@@ -31,12 +30,12 @@ const COUNTERS: [(&str, &str); 8] = [
     ("numa_other", "numa_other_pages_s"),
 ];
 
-/// Reads both files.
+/// Reader of both files.
 #[derive(Debug)]
 pub(crate) struct Memory {
     gauges: [Column; GAUGES_KB.len()],
     swap_used: Column,
-    counters: [(Column, Meter); COUNTERS.len()],
+    counters: [(Column, RateMeter); COUNTERS.len()],
 }
 
 impl Memory {
@@ -44,11 +43,10 @@ impl Memory {
         Self {
             gauges: GAUGES_KB.map(|(_, name)| table.column(name)),
             swap_used: table.column("swap_used_kb"),
-            counters: COUNTERS.map(|(_, name)| (table.column(name), Meter::default())),
+            counters: COUNTERS.map(|(_, name)| (table.column(name), RateMeter::default())),
         }
     }
 
-    /// Fills a row.
     pub(crate) fn sample(&mut self, at_s: f64, files: &mut Files, table: &mut Table) {
         let text = files.proc("meminfo").unwrap_or_default();
         let values = find(text, GAUGES_KB.map(|(word, _)| word));
@@ -70,7 +68,7 @@ impl Memory {
     }
 }
 
-/// The numbers that stand behind `words` at the beginning of lines.
+/// For each of `words`, the number in the line that begins with this word.
 fn find<const N: usize>(text: &str, words: [&str; N]) -> [Option<u64>; N] {
     let mut values = [None; N];
     for line in text.lines() {
@@ -78,8 +76,8 @@ fn find<const N: usize>(text: &str, words: [&str; N]) -> [Option<u64>; N] {
         let (Some(word), Some(number)) = (fields.next(), fields.next()) else {
             continue;
         };
-        if let Some(place) = words.iter().position(|wanted| *wanted == word) {
-            values[place] = number.parse().ok();
+        if let Some(index) = words.iter().position(|wanted| *wanted == word) {
+            values[index] = number.parse().ok();
         }
     }
     values
@@ -91,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gauges_are_kilobytes_and_paging_is_rates() {
+    fn memory_is_in_kilobytes_and_paging_in_rates() {
         let host = Host::new();
         host.proc(
             "meminfo",
@@ -110,7 +108,7 @@ mod tests {
             ("mem_free_kb", None),
             ("swap_used_kb", Some(6.0)),
             ("page_in_kb_s", Some(100.0)),
-            ("page_faults_s", None), // It went backwards.
+            ("page_faults_s", None), // The counter has decreased.
             ("numa_miss_pages_s", None),
         ] {
             assert_eq!(host.cell(&table, name), value, "{name}");

@@ -1,8 +1,8 @@
-//! The kernel's files, one reader per idea.
+//! Readers of the kernel's files.
 //!
-//! Each reader adds its columns to the table once and fills them at every row. What a file
-//! does not say stays empty. `procfs` parses where its records fit; it numbers cores by their
-//! order, which is wrong beside an offline core, and knows no interrupts, so those are ours.
+//! Each reader adds its columns to the table once and fills them in every row; missing values stay
+//! empty. The crate `procfs` parses most files. It numbers cores by their order, which is wrong if
+//! a core is offline, and does not parse interrupts, so Saiga has its own parsers for these files.
 
 pub(crate) mod cpu;
 pub(crate) mod disk;

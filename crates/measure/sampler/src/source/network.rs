@@ -1,7 +1,7 @@
-//! Network interfaces: `/proc/net/dev` to rates.
+//! `/proc/net/dev`: rates of network interfaces.
 //!
-//! Sampled are the loopback, interfaces with a device behind them, and whatever is named in
-//! the configuration; where no interface has a device, as in a container, all of them.
+//! Covers the loopback interface, interfaces with a physical device, and the interfaces that the
+//! configuration names. If no interface has a device, as in a container, all are covered.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -30,16 +30,16 @@ struct Interface {
     before: Option<(f64, DeviceStatus)>,
 }
 
-/// Reads all interfaces.
+/// Reads counters of network interfaces from `/proc/net/dev`.
 #[derive(Debug)]
 pub(crate) struct Networks {
     interfaces: BTreeMap<String, Interface>,
-    /// Names that were looked at and are not sampled.
+    /// Names in the file that are not sampled.
     others: HashSet<String>,
 }
 
 impl Networks {
-    /// Reserves the columns of the interfaces that are `named`, be they there or not.
+    /// Adds the columns of the `named` interfaces, even if an interface does not exist.
     pub(crate) fn new(named: &[String], table: &mut Table) -> Self {
         let interfaces = named
             .iter()
@@ -50,12 +50,12 @@ impl Networks {
         }
     }
 
-    /// Fills a row.
+    /// Fills a row; adds columns for new interfaces.
     pub(crate) fn sample(&mut self, at_s: f64, files: &mut Files, table: &mut Table) {
         let bytes = files.proc_bytes("net/dev").unwrap_or_default();
-        let seen = InterfaceDeviceStatus::from_read(bytes).map(|status| status.0);
-        let mut seen: BTreeMap<String, DeviceStatus> = seen.into_iter().flatten().collect();
-        for name in seen.keys() {
+        let parsed = InterfaceDeviceStatus::from_read(bytes).map(|status| status.0);
+        let mut present: BTreeMap<String, DeviceStatus> = parsed.into_iter().flatten().collect();
+        for name in present.keys() {
             if self.interfaces.contains_key(name) || self.others.contains(name) {
                 continue;
             }
@@ -67,7 +67,7 @@ impl Networks {
             }
         }
         for (name, interface) in &mut self.interfaces {
-            interface.fill(at_s, seen.remove(name), table);
+            interface.fill(at_s, present.remove(name), table);
         }
     }
 }
@@ -99,7 +99,7 @@ impl Interface {
     }
 }
 
-/// In the order of [`METRICS`].
+/// The values in the order of [`METRICS`].
 fn metrics(
     before: &DeviceStatus,
     now: &DeviceStatus,
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_and_real_interfaces_are_sampled() {
+    fn loopback_and_physical_interfaces_are_sampled() {
         let host = Host::new();
         host.sys("class/net/eth0/device/vendor", "");
         host.sys("class/net/veth1/mtu", "");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_container_all_are_sampled() {
+    fn in_a_container_all_interfaces_are_sampled() {
         let host = Host::new();
         let mut table = Table::default();
         let mut networks = Networks::new(&[], &mut table);
@@ -170,9 +170,9 @@ mod tests {
         assert_eq!(host.cell(&table, "net_veth1_rx_kb_s"), None);
     }
 
-    /// A driver that is loaded again begins to count from zero.
+    /// The counters start at zero when a driver is loaded again.
     #[test]
-    fn an_interface_that_went_away_or_backwards_is_not_known() {
+    fn an_interface_that_is_missing_or_was_reset_is_unknown() {
         let host = Host::new();
         let mut table = Table::default();
         let mut networks = Networks::new(&["eth9".into()], &mut table);

@@ -1,11 +1,11 @@
-//! Memory of each NUMA node, where there is more than one.
+//! Memory of each NUMA node, on machines with more than one node.
 //!
-//! `/sys/devices/system/node/nodeN/meminfo` has lines `Node 0 MemFree: 123 kB`; `numastat`
-//! counts the pages that a process of another node got here.
+//! `/sys/devices/system/node/nodeN/meminfo` has lines such as `Node 0 MemFree: 123 kB`. `numastat`
+//! counts the pages that were allocated on this node for processes on another one.
 
 use std::collections::BTreeMap;
 
-use crate::rate::Meter;
+use crate::rate::RateMeter;
 use crate::table::{Column, Table};
 
 use super::text::{Files, names_in};
@@ -16,10 +16,10 @@ const NODES: &str = "devices/system/node";
 struct Node {
     free: Column,
     other: Column,
-    meter: Meter,
+    meter: RateMeter,
 }
 
-/// Reads the files of all nodes that are there at the start.
+/// Reader of the files of all nodes that exist at the start.
 #[derive(Debug)]
 pub(crate) struct Numa {
     nodes: BTreeMap<u32, Node>,
@@ -38,7 +38,7 @@ impl Numa {
         let mut node = |number| Node {
             free: table.column(&format!("node{number}_free_kb")),
             other: table.column(&format!("node{number}_other_node_pages_s")),
-            meter: Meter::default(),
+            meter: RateMeter::default(),
         };
         Self {
             nodes: numbers
@@ -48,7 +48,6 @@ impl Numa {
         }
     }
 
-    /// Fills a row.
     pub(crate) fn sample(&mut self, at_s: f64, files: &mut Files, table: &mut Table) {
         for (number, node) in &mut self.nodes {
             let path = format!("{NODES}/node{number}/meminfo");
@@ -61,7 +60,7 @@ impl Numa {
     }
 }
 
-/// The number behind a word.
+/// The number after a word.
 fn after(text: &str, word: &str) -> Option<u64> {
     let mut words = text.split_ascii_whitespace();
     words.by_ref().find(|found| *found == word)?;
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn two_nodes_are_shown_and_one_is_not_worth_it() {
+    fn two_nodes_have_columns_and_a_single_node_has_none() {
         let host = Host::new();
         node(&host, 0, 100, 7);
         let mut table = Table::default();

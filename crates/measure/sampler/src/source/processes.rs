@@ -1,8 +1,8 @@
-//! Named groups of processes: their roots and everything that descends from these.
+//! Named groups of processes: root processes and all of their descendants.
 //!
-//! Children are found by their parents' numbers among the processes that are new in `/proc`.
-//! Once in a group, a process stays in it, even when its parent ends. A root of one group is
-//! never in another, though it may descend from it.
+//! Children are found by their parent PIDs among the new processes in `/proc`. A process stays in
+//! its group even if its parent ends. A root of one group is never in another group, even if it
+//! descends from a root of that group.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,14 +10,14 @@ use procfs::FromRead;
 use procfs::process::Stat;
 
 use crate::config::Group;
-use crate::pace::Pace;
 use crate::table::{Column, Table};
+use crate::throttle::Throttle;
 
-use super::group::{Ledger, Look, Member, Ticks, Used};
+use super::group::{Accounts, Member, ProcessStat, Ticks, Used};
 use super::text::Files;
 use super::threads::Threads;
 
-/// Processes per row, on average.
+/// Limit for reading processes: processes per row, on average.
 const PROCESSES_PER_ROW: usize = 150;
 
 /// The units of the kernel's numbers.
@@ -41,101 +41,102 @@ struct Columns {
     switches: Column,
 }
 
+/// A group with its columns.
 #[derive(Debug)]
-struct Watched {
+struct GroupState {
     name: String,
     roots: HashSet<i32>,
-    /// Whether there ever was a process of it.
-    was_seen: bool,
+    /// Whether any reading had a process of this group.
+    was_found: bool,
     columns: Columns,
     detail: Threads,
 }
 
-/// Reads the processes of all groups.
+/// Reader of the processes of all groups.
 #[derive(Debug)]
 pub(crate) struct Processes {
     units: Units,
-    groups: Vec<Watched>,
-    ledger: Ledger,
-    /// Processes that were looked at and are in no group. A number that is used again between
-    /// two rows keeps its place here; numbers go round too slowly for that.
-    strangers: HashSet<i32>,
+    groups: Vec<GroupState>,
+    accounts: Accounts,
+    /// PIDs of processes that are in no group. A PID that is reused between two rows would wrongly
+    /// stay here, but PIDs are not reused that fast.
+    ungrouped: HashSet<i32>,
     before_s: Option<f64>,
-    pace: Pace,
+    throttle: Throttle,
 }
 
 impl Processes {
     pub(crate) fn new(groups: &[Group], units: Units, table: &mut Table) -> Self {
-        let mut watched = |group: &Group| Watched {
+        let mut watched = |group: &Group| GroupState {
             name: group.name.clone(),
-            roots: numbers(&group.pids),
-            was_seen: false,
+            roots: pid_set(&group.pids),
+            was_found: false,
             columns: Columns::new(&group.name, table),
             detail: Threads::new(),
         };
         Self {
             units,
             groups: groups.iter().map(&mut watched).collect(),
-            ledger: Ledger::default(),
-            strangers: HashSet::new(),
+            accounts: Accounts::default(),
+            ungrouped: HashSet::new(),
             before_s: None,
-            pace: Pace::new(PROCESSES_PER_ROW),
+            throttle: Throttle::new(PROCESSES_PER_ROW),
         }
     }
 
-    /// Replaces the roots of a group. Accounting begins anew for all groups, because a
-    /// process may change from one to another.
+    /// Replaces the roots of a group. Accounting starts again for all groups, because a process may
+    /// move from one group to another.
     pub(crate) fn set_roots(&mut self, name: &str, pids: &[u32]) {
         for group in self.groups.iter_mut().filter(|group| group.name == name) {
-            group.roots = numbers(pids);
+            group.roots = pid_set(pids);
         }
         for group in &mut self.groups {
             group.detail = Threads::new();
         }
-        self.ledger.clear();
-        self.strangers.clear();
+        self.accounts.clear();
+        self.ungrouped.clear();
         self.before_s = None;
-        self.pace = Pace::new(PROCESSES_PER_ROW);
+        self.throttle = Throttle::new(PROCESSES_PER_ROW);
     }
 
-    /// The group that a process was in at the last look.
+    /// The group of a process at the last reading.
     pub(crate) fn group_of(&self, pid: u32) -> Option<usize> {
-        self.ledger.group_of(i32::try_from(pid).ok()?)
+        self.accounts.group_of(i32::try_from(pid).ok()?)
     }
 
-    /// Groups that have roots and were never seen to have a process.
-    pub(crate) fn never_seen(&self) -> impl Iterator<Item = &str> {
-        let unseen = |group: &&Watched| !group.was_seen && !group.roots.is_empty();
+    /// Names of groups that have roots, but never had a process.
+    pub(crate) fn never_found(&self) -> impl Iterator<Item = &str> {
+        let missing = |group: &&GroupState| !group.was_found && !group.roots.is_empty();
         self.groups
             .iter()
-            .filter(unseen)
+            .filter(missing)
             .map(|group| group.name.as_str())
     }
 
-    /// Fills a row; answers the CPU seconds of each group since the last look, `None` when
-    /// there was no look in this row or none before it.
+    /// Fills a row. Returns the CPU seconds of each group since the previous reading; `None` if
+    /// this row did not read the processes, or if there was no previous reading.
     pub(crate) fn sample(
         &mut self,
         at_s: f64,
         files: &mut Files,
         table: &mut Table,
     ) -> Option<Vec<f64>> {
-        if self.groups.is_empty() || !self.pace.is_due() {
+        if self.groups.is_empty() || !self.throttle.is_due() {
             return None;
         }
         let now = self.members(files);
-        self.pace.on_read(now.len());
-        let mut looks: Vec<Vec<Look>> = vec![Vec::new(); self.groups.len()];
+        self.throttle.on_read(now.len());
+        let mut stats: Vec<Vec<ProcessStat>> = vec![Vec::new(); self.groups.len()];
         for member in &now {
-            looks[member.group].push(member.look.clone());
+            stats[member.group].push(member.stat.clone());
         }
-        let used = self.ledger.account(self.groups.len(), now);
+        let used = self.accounts.account(self.groups.len(), now);
         let seconds = self.before_s.replace(at_s).map(|before| at_s - before);
-        for ((group, looks), used) in self.groups.iter_mut().zip(&looks).zip(&used) {
-            group.was_seen |= !looks.is_empty();
-            group.gauges(self.units, looks, table);
-            group.details(self.units, at_s, looks, files, table);
-            if let Some(seconds) = seconds.filter(|_| !looks.is_empty()) {
+        for ((group, stats), used) in self.groups.iter_mut().zip(&stats).zip(&used) {
+            group.was_found |= !stats.is_empty();
+            group.gauges(self.units, stats, table);
+            group.details(self.units, at_s, stats, files, table);
+            if let Some(seconds) = seconds.filter(|_| !stats.is_empty()) {
                 group.rates(self.units, *used, seconds, table);
             }
         }
@@ -145,50 +146,51 @@ impl Processes {
         Some(used.iter().map(cpu_s).collect())
     }
 
-    /// All members of all groups, found among the processes that are there now.
+    /// Reads the current members of all groups.
     fn members(&mut self, files: &mut Files) -> Vec<Member> {
         let pids = pids(files);
         let mut members = HashMap::new();
-        let mut newcomers = Vec::new();
+        let mut new = Vec::new();
         for &pid in &pids {
-            if self.strangers.contains(&pid) {
+            if self.ungrouped.contains(&pid) {
                 continue;
             }
-            let Some(look) = look(pid, files) else {
-                continue; // It ended since it was listed.
+            let Some(stat) = read_stat(pid, files) else {
+                continue; // The process has ended since it was listed.
             };
-            match self.ledger.member(pid) {
-                Some(known) if known.look.started == look.started => {
+            match self.accounts.member(pid) {
+                Some(known) if known.stat.started == stat.started => {
                     let group = known.group;
-                    members.insert(pid, Member { group, look });
+                    members.insert(pid, Member { group, stat });
                 }
-                Some(_) | None => newcomers.push(look),
+                Some(_) | None => new.push(stat),
             }
         }
-        self.admit(newcomers, &mut members);
+        self.assign(new, &mut members);
         let listed: HashSet<i32> = pids.into_iter().collect();
-        self.strangers.retain(|pid| listed.contains(pid));
+        self.ungrouped.retain(|pid| listed.contains(pid));
         members.into_values().collect()
     }
 
-    /// Sorts newcomers into groups until none is left that has a parent in one.
-    fn admit(&mut self, mut newcomers: Vec<Look>, members: &mut HashMap<i32, Member>) {
+    /// Assigns new processes to groups. Repeats until no remaining process has a parent in a group,
+    /// because a child may be listed before its parent.
+    fn assign(&mut self, mut new: Vec<ProcessStat>, members: &mut HashMap<i32, Member>) {
         loop {
-            let left = newcomers.len();
-            newcomers.retain(|look| {
-                let of_parent = members.get(&look.parent).map(|parent| parent.group);
-                let Some(group) = self.root_of(look.pid).or(of_parent) else {
+            let left = new.len();
+            new.retain(|stat| {
+                let of_parent = members.get(&stat.parent).map(|parent| parent.group);
+                let Some(group) = self.root_of(stat.pid).or(of_parent) else {
                     return true;
                 };
-                let look = look.clone();
-                members.insert(look.pid, Member { group, look });
+                let stat = stat.clone();
+                members.insert(stat.pid, Member { group, stat });
                 false
             });
-            if newcomers.len() == left {
+            if new.len() == left {
                 break;
             }
         }
-        self.strangers.extend(newcomers.iter().map(|look| look.pid));
+        self.ungrouped.extend(new.iter().map(|stat| stat.pid));
     }
 
     fn root_of(&self, pid: i32) -> Option<usize> {
@@ -216,17 +218,17 @@ impl Columns {
     }
 }
 
-impl Watched {
-    fn gauges(&self, units: Units, looks: &[Look], table: &mut Table) {
+impl GroupState {
+    fn gauges(&self, units: Units, stats: &[ProcessStat], table: &mut Table) {
         if self.roots.is_empty() {
             return;
         }
-        table.put(self.columns.processes, Some(looks.len() as f64));
-        if looks.is_empty() {
+        table.put(self.columns.processes, Some(stats.len() as f64));
+        if stats.is_empty() {
             return;
         }
-        let threads: u64 = looks.iter().map(|look| look.threads).sum();
-        let pages: u64 = looks.iter().map(|look| look.rss_pages).sum();
+        let threads: u64 = stats.iter().map(|stat| stat.threads).sum();
+        let pages: u64 = stats.iter().map(|stat| stat.rss_pages).sum();
         table.put(self.columns.threads, Some(threads as f64));
         table.put(self.columns.rss, Some(units.kb(pages)));
     }
@@ -235,12 +237,12 @@ impl Watched {
         &mut self,
         units: Units,
         at_s: f64,
-        looks: &[Look],
+        stats: &[ProcessStat],
         files: &mut Files,
         table: &mut Table,
     ) {
-        let pids: Vec<i32> = looks.iter().map(|look| look.pid).collect();
-        let Some(detail) = self.detail.look(at_s, &pids, files) else {
+        let pids: Vec<i32> = stats.iter().map(|stat| stat.pid).collect();
+        let Some(detail) = self.detail.sample(at_s, &pids, files) else {
             return;
         };
         table.put(self.columns.switches, detail.switches_s);
@@ -271,7 +273,7 @@ impl Units {
     }
 }
 
-fn numbers(pids: &[u32]) -> HashSet<i32> {
+fn pid_set(pids: &[u32]) -> HashSet<i32> {
     let valid = pids.iter().filter_map(|&pid| i32::try_from(pid).ok());
     valid.collect()
 }
@@ -284,11 +286,11 @@ fn pids(files: &Files) -> Vec<i32> {
         .collect()
 }
 
-fn look(pid: i32, files: &mut Files) -> Option<Look> {
+fn read_stat(pid: i32, files: &mut Files) -> Option<ProcessStat> {
     let bytes = files.proc_bytes(&format!("{pid}/stat"))?;
     let stat = Stat::from_read(bytes).ok()?;
     let positive = |number: i64| u64::try_from(number).unwrap_or(0);
-    Some(Look {
+    Some(ProcessStat {
         pid,
         parent: stat.ppid,
         started: stat.starttime,
@@ -317,7 +319,7 @@ mod tests {
         page_bytes: 4096,
     };
 
-    /// `man 5 proc_pid_stat`, with a name that no parser should trip over.
+    /// Writes a line of `man 5 proc_pid_stat` with a name that is hard to parse.
     fn process(host: &Host, pid: u32, parent: u32, [user, system, waited]: [u64; 3]) {
         let name = "a) S 1 (b";
         host.proc(
@@ -409,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_ended_is_not_known_and_one_without_roots_is_empty() {
+    fn an_ended_group_is_unknown_and_a_group_without_roots_is_empty() {
         let groups = ["server", "client", "gone"].map(|name| match name {
             "server" => group(name, &[10]),
             "gone" => group(name, &[77]),
@@ -418,8 +420,8 @@ mod tests {
         let mut row = Row::new(&groups);
         process(&row.host, 10, 1, [100, 50, 0]);
         row.sample(0.0);
-        let never_seen: Vec<&str> = row.processes.never_seen().collect();
-        assert_eq!(never_seen, ["gone"]);
+        let never_found: Vec<&str> = row.processes.never_found().collect();
+        assert_eq!(never_found, ["gone"]);
         row.host.remove("10");
         row.sample(1.0);
         assert_eq!(
@@ -434,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn new_roots_begin_without_their_past() {
+    fn time_before_a_process_becomes_a_root_does_not_count() {
         let mut row = Row::new(&[group("server", &[])]);
         process(&row.host, 10, 1, [100, 0, 0]);
         row.sample(0.0);

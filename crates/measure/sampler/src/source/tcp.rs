@@ -1,14 +1,14 @@
-//! TCP of the whole host: `/proc/net/snmp` and `/proc/net/netstat`.
+//! `/proc/net/snmp` and `/proc/net/netstat`: TCP counters of the whole host.
 //!
-//! Both have pairs of lines: names, then numbers in the same order. Kernels add names at
-//! will, so columns are found by name. `procfs` reads only the first of the two files.
+//! Both files have pairs of lines: names, then numbers in the same order. Each kernel version may
+//! add names, so numbers are found by name. The crate `procfs` reads only the first file.
 
-use crate::rate::Meter;
+use crate::rate::RateMeter;
 use crate::table::{Column, Table};
 
 use super::text::Files;
 
-/// Prefix and name in the file, file, metric.
+/// File, prefix of the line, name in the line, metric.
 const COUNTERS: [(&str, &str, &str, &str); 9] = [
     ("net/snmp", "Tcp:", "InSegs", "tcp_in_segments_s"),
     ("net/snmp", "Tcp:", "OutSegs", "tcp_out_segments_s"),
@@ -31,22 +31,21 @@ const COUNTERS: [(&str, &str, &str, &str); 9] = [
     ),
 ];
 
-/// Reads both files.
+/// Reader of both files.
 #[derive(Debug)]
 pub(crate) struct Tcp {
-    counters: [(Column, Meter); COUNTERS.len()],
+    counters: [(Column, RateMeter); COUNTERS.len()],
     established: Column,
 }
 
 impl Tcp {
     pub(crate) fn new(table: &mut Table) -> Self {
         Self {
-            counters: COUNTERS.map(|(_, _, _, name)| (table.column(name), Meter::default())),
+            counters: COUNTERS.map(|(_, _, _, name)| (table.column(name), RateMeter::default())),
             established: table.column("tcp_established_connections"),
         }
     }
 
-    /// Fills a row.
     pub(crate) fn sample(&mut self, at_s: f64, files: &mut Files, table: &mut Table) {
         for file in ["net/snmp", "net/netstat"] {
             let text = files.proc(file).unwrap_or_default();
@@ -64,14 +63,14 @@ impl Tcp {
     }
 }
 
-/// The number under `name` in the pair of lines that begin with `prefix`.
+/// The number for `name` in the pair of lines that begin with `prefix`.
 fn value(text: &str, prefix: &str, name: &str) -> Option<u64> {
     let mut pair = text.lines().filter(|line| line.starts_with(prefix));
     let (names, numbers) = (pair.next()?, pair.next()?);
-    let place = names
+    let index = names
         .split_ascii_whitespace()
         .position(|word| word == name)?;
-    numbers.split_ascii_whitespace().nth(place)?.parse().ok()
+    numbers.split_ascii_whitespace().nth(index)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -104,7 +103,7 @@ mod tests {
         tcp.sample(2.0, &mut files, &mut table);
         for (name, value) in [
             ("tcp_retransmits_s", Some(25.0)),
-            ("tcp_listen_overflows_s", None), // It went backwards.
+            ("tcp_listen_overflows_s", None), // The counter has decreased.
             ("tcp_established_connections", Some(42.0)),
             ("tcp_in_segments_s", None),
         ] {

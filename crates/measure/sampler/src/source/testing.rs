@@ -1,4 +1,4 @@
-//! A `/proc` and `/sys` of our own, for tests.
+//! A fake `/proc` and `/sys` for tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::table::Table;
 
 use super::text::Files;
 
-/// Two directories that pass for a host.
+/// A temporary directory with the directories `proc` and `sys`.
 pub(crate) struct Host {
     directory: TempDir,
 }
@@ -60,10 +60,10 @@ impl Host {
         copy(tree, self.directory.path());
     }
 
-    /// A cell of the row by its name, which must be a column.
+    /// A cell of the row. Panics if there is no column `name`.
     pub(crate) fn cell(&self, table: &Table, name: &str) -> Option<f64> {
-        let place = table.names().iter().position(|known| known == name);
-        table.cells()[place.unwrap_or_else(|| panic!("no column {name}: {:?}", table.names()))]
+        let index = table.names().iter().position(|known| known == name);
+        table.cells()[index.unwrap_or_else(|| panic!("no column {name}: {:?}", table.names()))]
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whole small files of `/proc` and `/sys` in one buffer that is used again.
+//! Reads whole files of `/proc` and `/sys` into one reused buffer.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::config::Roots;
 
-/// What the buffer begins with, and how much of it must be free for a read.
+/// Initial size of the buffer. It grows while less than half of this size is free.
 const ROOM: usize = 16 * 1024;
 
-/// Reads files below the roots.
+/// Reads files below the roots, one at a time.
 #[derive(Debug)]
 pub(crate) struct Files {
     roots: Roots,
@@ -24,19 +24,19 @@ impl Files {
         }
     }
 
-    /// A file of `/proc` as text; `None` when it is not there or is not text.
+    /// A file of `/proc` as text; `None` if it cannot be read or is not UTF-8.
     pub(crate) fn proc(&mut self, name: &str) -> Option<&str> {
         let bytes = self.proc_bytes(name)?;
         std::str::from_utf8(bytes).ok()
     }
 
-    /// A file of `/proc`; `None` when it is not there.
+    /// A file of `/proc`; `None` if it cannot be read.
     pub(crate) fn proc_bytes(&mut self, name: &str) -> Option<&[u8]> {
         let path = self.roots.proc.join(name);
         self.bytes(&path)
     }
 
-    /// A file of `/sys` as text.
+    /// A file of `/sys` as text; `None` if it cannot be read or is not UTF-8.
     pub(crate) fn sys(&mut self, name: &str) -> Option<&str> {
         let path = self.roots.sys.join(name);
         std::str::from_utf8(self.bytes(&path)?).ok()
@@ -56,7 +56,8 @@ impl Files {
     }
 }
 
-/// Not `read_to_end`: it asks for the size of files that have none, at every read.
+/// Reads a file to its end. `Read::read_to_end` would call fstat(2) for every file, although files
+/// of the kernel have no size.
 fn read_into(buffer: &mut Vec<u8>, path: &Path) -> io::Result<usize> {
     let mut file = File::open(path)?;
     let mut used = 0;
@@ -73,7 +74,7 @@ fn read_into(buffer: &mut Vec<u8>, path: &Path) -> io::Result<usize> {
     }
 }
 
-/// Names of the entries of a directory; none when it cannot be read.
+/// Sorted names of the entries of a directory; empty if it cannot be read.
 pub(crate) fn names_in(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -1,4 +1,5 @@
-//! Whether a manifest makes sense: a restore does what it says, so nothing in it is taken on trust.
+//! Validates a manifest. A restore writes and deletes what the manifest says, so every field that
+//! it relies on is checked.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Component, Path, PathBuf};
@@ -7,33 +8,25 @@ use super::{Contents, Entry, Kind, Manifest, Part};
 use crate::hash::pieces_of;
 use crate::name;
 
-/// Why a manifest cannot be used.
+/// A manifest is not valid.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// No JSON of this form.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    /// Written by another version.
     #[error("it has format {found}; this saiga reads format {known}")]
-    Version {
-        /// Its format.
-        found: u64,
-        /// Ours.
-        known: u64,
-    },
-    /// A field holds what it never holds.
-    #[error("the field {0} is missing or holds what saiga never writes")]
+    Version { found: u64, known: u64 },
+    #[error("the field {0} is missing or has a value that saiga never writes")]
     Field(&'static str),
-    /// A path that is not one below its part, or stands twice, or before its folder.
-    #[error("the path {} is out of place", name::shown(.0))]
+    /// A path outside of its part, a second entry for a path, or an entry before its folder.
+    #[error("the path {} is not valid at this position", name::shown(.0))]
     Path(PathBuf),
-    /// The hashes over it are others: it was edited, or its disk is failing.
-    #[error("it is not what was written when the snapshot was taken")]
+    /// The hashes do not match: the file was edited, or its disk is failing.
+    #[error("its content was changed after the snapshot was taken")]
     Altered,
 }
 
 impl Manifest {
-    /// Checks all that the restore relies on.
+    /// Checks everything that a restore relies on.
     pub(super) fn check(&self) -> Result<(), ManifestError> {
         let mut numbers = HashSet::new();
         let mut files: HashSet<(usize, &Path)> = HashSet::new();
@@ -64,7 +57,12 @@ impl Part {
             return Err(ManifestError::Path(self.path.clone()));
         }
         let mut seen: BTreeMap<&Path, &Kind> = BTreeMap::new();
-        for Entry { path, kind, dress } in &self.entries {
+        for Entry {
+            path,
+            kind,
+            metadata,
+        } in &self.entries
+        {
             let out_of_place = || ManifestError::Path(path.clone());
             let is_root = path.as_os_str().is_empty();
             if is_root != seen.is_empty() {
@@ -75,12 +73,12 @@ impl Part {
             let is_plain = path
                 .components()
                 .all(|part| matches!(part, Component::Normal(_)));
-            // `a//b` and `a/.` have plain components, yet are second forms of another path.
+            // `a//b` and `a/.` have plain components, but are other forms of `a/b` and `a`.
             let is_normal = path.components().collect::<PathBuf>().as_os_str() == path.as_os_str();
             if !is_in_folder || !is_plain || !is_normal || is_root != is_root_kind(path, kind) {
                 return Err(out_of_place());
             }
-            if dress.mode > 0o7777 || dress.mtime.nanos >= 1_000_000_000 {
+            if metadata.mode > 0o7777 || metadata.mtime.nanos >= 1_000_000_000 {
                 return Err(ManifestError::Field("mode or mtime"));
             }
             if seen.insert(path, kind).is_some() {
@@ -94,7 +92,7 @@ impl Part {
     }
 }
 
-/// The root is a directory; every other path may be anything.
+/// Whether this is a valid entry for the root: an empty path and a directory.
 fn is_root_kind(path: &Path, kind: &Kind) -> bool {
     path.as_os_str().is_empty() && *kind == Kind::Directory
 }
@@ -106,7 +104,7 @@ fn check_contents(contents: &Contents, numbers: &mut HashSet<u64>) -> Result<(),
         stored,
         pieces,
     } = contents;
-    // Linux has no larger files; offsets below it cannot overflow.
+    // The largest file of Linux. Below this size offsets cannot overflow.
     if *size > i64::MAX.unsigned_abs() || pieces_of(*size) != pieces.len() as u64 {
         return Err(ManifestError::Field("size"));
     }

@@ -1,36 +1,36 @@
-//! Whether this user can give the files back to those whose they were.
+//! Checks that this user may restore the owners and groups of all files.
 //!
-//! Source: `man 2 chown`, `man 2 chmod`. Root can do all of it; a user keeps their files, and gives them
-//! to groups of their own.
+//! Source: `man 2 chown`, `man 2 chmod`. Root may set any owner. Other users may restore their own
+//! files only, with groups of which they are members.
 
 use std::path::Path;
 
 use super::RestoreError;
 use super::plan::Target;
-use crate::compare::are_root;
+use crate::compare::is_root;
 use crate::disk::Fault;
 use crate::manifest::Entry;
 
-/// The bit of a mode by which a program gets the file's group.
+/// The set-group-ID bit of a mode.
 const SET_GROUP_ID: u32 = 0o2000;
 
-/// Names the first file that would not become what it was.
+/// Fails with the first file whose owner or group this user may not restore.
 pub(super) fn check(targets: &[Target<'_, '_>]) -> Result<(), RestoreError> {
-    if are_root() {
+    if is_root() {
         return Ok(());
     }
     let user = rustix::process::geteuid().as_raw();
     let groups = own_groups()?;
     for target in targets {
-        let whole = |entry: &Entry| target.part.path.join(&entry.path);
+        let full_path = |entry: &Entry| target.part.path.join(&entry.path);
         for entry in &target.part.entries {
-            let (uid, gid) = (entry.dress.uid, entry.dress.gid);
+            let (uid, gid) = (entry.metadata.uid, entry.metadata.gid);
             if uid != user {
-                let path = whole(entry);
+                let path = full_path(entry);
                 return Err(RestoreError::Owner { path, uid });
             }
-            if !groups.contains(&gid) && !has_it_already(target, entry) {
-                let path = whole(entry);
+            if !groups.contains(&gid) && !keeps_group(target, entry) {
+                let path = full_path(entry);
                 return Err(RestoreError::Group { path, gid });
             }
         }
@@ -38,18 +38,19 @@ pub(super) fn check(targets: &[Target<'_, '_>]) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// A file that stays can keep a group that is not its owner's; set-group-ID it would lose.
-fn has_it_already(target: &Target<'_, '_>, entry: &Entry) -> bool {
+/// Whether the present file stays and already has the right group. A file with set-group-ID does
+/// not count, because chmod(2) by a user who is not a member of the group clears that bit.
+fn keeps_group(target: &Target<'_, '_>, entry: &Entry) -> bool {
     let mut found = target.found.iter();
     target.kept.contains(&entry.path)
-        && entry.dress.mode & SET_GROUP_ID == 0
-        && found.any(|found| found.path == entry.path && found.stat.gid == entry.dress.gid)
+        && entry.metadata.mode & SET_GROUP_ID == 0
+        && found.any(|found| found.path == entry.path && found.stat.gid == entry.metadata.gid)
 }
 
-/// The groups to which this user may give files.
+/// The groups of which this process is a member.
 fn own_groups() -> Result<Vec<u32>, Fault> {
     let others = rustix::process::getgroups();
-    let others = others.map_err(Fault::at("ask for the groups of", Path::new("/proc/self")))?;
+    let others = others.map_err(Fault::at("list the groups of", Path::new("/proc/self")))?;
     let all = others.into_iter().chain([rustix::process::getegid()]);
     Ok(all.map(rustix::process::Gid::as_raw).collect())
 }

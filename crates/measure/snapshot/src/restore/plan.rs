@@ -1,4 +1,4 @@
-//! What a restore has to do, found without touching anything.
+//! Plans a restore: compares the directories with the snapshot and changes nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::{RestoreError, owners};
-use crate::compare::are_root;
+use crate::compare::is_root;
 use crate::content::{self, Chunk, Piece, chunks};
 use crate::disk::{Disk, Fault};
-use crate::handle::{Can, Handle};
+use crate::handle::{Handle, Support};
 use crate::manifest::{Contents, Entry, Kind, Part};
 use crate::options::{Check, Options, Reflink};
 use crate::pool;
 use crate::progress::{Meter, Phase, Report};
 use crate::scan::{Found, mounted_inside, scan};
 use crate::snapshot::Snapshot;
-use crate::stat::{Identity, Sort};
+use crate::stat::{FileType, Identity};
 use crate::store;
 use crate::tree::{Access, Tree};
 
-/// Pieces that one thread takes at a time.
+/// Pieces per unit of work of a thread.
 const RUN: usize = 64;
 
-/// What is to be done.
+/// All changes that a restore has to make.
 pub(super) struct Plan<'s, 'd> {
     pub(super) snapshot: &'s Snapshot,
     pub(super) options: &'s Options,
@@ -32,34 +32,34 @@ pub(super) struct Plan<'s, 'd> {
     pub(super) files: Vec<FilePlan<'s>>,
 }
 
-/// A part and what is in its place.
+/// A part of the snapshot and the present directory at its path.
 pub(super) struct Target<'s, 'd> {
     pub(super) part: &'s Part,
-    /// `None` when the directory is not there.
+    /// `None` if the directory does not exist.
     pub(super) tree: Option<Tree<'d>>,
     pub(super) found: Vec<Found>,
-    /// Files can share the snapshot's extents.
+    /// Whether files can share extents with the snapshot.
     shares: bool,
-    /// Names to remove, those in a folder before the folder.
-    pub(super) doomed: Vec<(PathBuf, Sort)>,
-    /// Names that stay.
+    /// Names to remove, the content of a folder before the folder.
+    pub(super) to_remove: Vec<(PathBuf, FileType)>,
+    /// Names that the restore does not remove.
     pub(super) kept: HashSet<PathBuf>,
 }
 
-/// A file of the snapshot.
+/// A file of the snapshot, and how to restore its content.
 pub(super) struct FilePlan<'s> {
     pub(super) part: usize,
     pub(super) entry: &'s Entry,
     pub(super) contents: &'s Contents,
-    pub(super) way: Way,
+    pub(super) transfer: Transfer,
 }
 
-/// How a file gets its bytes.
+/// How the content of a file is restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Way {
-    /// All of it, by sharing extents.
+pub(super) enum Transfer {
+    /// Share the extents of the whole file.
     Share,
-    /// These pieces.
+    /// Write the pieces with these numbers.
     Write(Vec<u64>),
 }
 
@@ -82,8 +82,8 @@ impl<'s, 'd> Plan<'s, 'd> {
         for part in &manifest.parts {
             plan.targets.push(target(disk, part)?);
         }
-        plan.probe()?;
-        plan.judge();
+        plan.probe_sharing()?;
+        plan.choose_names();
         owners::check(&plan.targets)?;
         plan.check_store()?;
         plan.check_space(disk)?;
@@ -94,7 +94,7 @@ impl<'s, 'd> Plan<'s, 'd> {
                 part,
                 entry,
                 contents,
-                way: Way::Share,
+                transfer: Transfer::Share,
             })
             .collect();
         plan.find_differences(report)?;
@@ -102,7 +102,7 @@ impl<'s, 'd> Plan<'s, 'd> {
         Ok(plan)
     }
 
-    /// Whether bytes of this part are checked.
+    /// Whether the content of this part's files is checked.
     pub(super) fn is_thorough(&self, part: usize) -> bool {
         match self.options.check {
             Check::Full => true,
@@ -121,10 +121,10 @@ impl<'s, 'd> Plan<'s, 'd> {
         self.store.file(&name, Access::Read)
     }
 
-    /// Looks again, and also at the times of the last change, which nobody can set back.
+    /// Scans again and compares with the first scan, including ctime, which no program can set.
     pub(super) fn check_unchanged(&self, trees: &[Tree<'_>]) -> Result<(), RestoreError> {
         for (target, tree) in self.targets.iter().zip(trees) {
-            // Our mark has come into the root, and a root that was missing is ours.
+            // The root itself changes: this restore has marked it, or made it.
             let inside = |found: &&Found| !found.path.as_os_str().is_empty();
             let now = scan(tree)?;
             let mut now = now.iter().filter(inside);
@@ -135,26 +135,26 @@ impl<'s, 'd> Plan<'s, 'd> {
                     Some(now) => before.path.as_path().min(&now.path),
                     None => &before.path,
                 };
-                return Err(RestoreError::Changed(tree.whole(changed)));
+                return Err(RestoreError::Changed(tree.full_path(changed)));
             }
             if let Some(new) = now.next() {
-                return Err(RestoreError::Changed(tree.whole(&new.path)));
+                return Err(RestoreError::Changed(tree.full_path(&new.path)));
             }
         }
         Ok(())
     }
 
-    /// Tries for each part whether a file can share the snapshot's extents.
-    fn probe(&mut self) -> Result<(), RestoreError> {
-        let disk_of = |target: &Target<'s, 'd>| target.tree.as_ref().and_then(Tree::nameless);
+    /// Tests for each part whether a file can share extents with the snapshot.
+    fn probe_sharing(&mut self) -> Result<(), RestoreError> {
+        let file_in = |target: &Target<'s, 'd>| target.tree.as_ref().and_then(Tree::unnamed_file);
         for index in 0..self.targets.len() {
             let mut files = self.snapshot.manifest().files();
             let first = files.find(|(part, _, contents)| *part == index && contents.size > 0);
-            let probe = self.targets.get(index).and_then(disk_of);
+            let probe = self.targets.get(index).and_then(file_in);
             let shares = match (self.options.reflink, first, probe) {
                 (Reflink::Auto, Some((_, _, contents)), Some(probe)) => {
                     let source = self.stored(contents)?;
-                    probe.clone_from(&source)? == Can::Done
+                    probe.clone_from(&source)? == Support::Done
                 }
                 (Reflink::Auto | Reflink::Never, _, _) => false,
             };
@@ -165,15 +165,16 @@ impl<'s, 'd> Plan<'s, 'd> {
         Ok(())
     }
 
-    /// Which present names can stay: those of the right kind, whose file has no other names than
-    /// in the snapshot. Writing into a file with a name elsewhere would change what lies there.
-    fn judge(&mut self) {
+    /// Decides which present names stay: those of the right file type whose file has exactly the
+    /// hard links of the snapshot. Writing to a file with another hard link would change a file
+    /// outside of the parts.
+    fn choose_names(&mut self) {
         let mut names: HashMap<Identity, Vec<(usize, PathBuf)>> = HashMap::new();
         for (index, target) in self.targets.iter().enumerate() {
             let files = target
                 .found
                 .iter()
-                .filter(|found| found.stat.sort == Sort::File);
+                .filter(|found| found.stat.file_type == FileType::File);
             for found in files {
                 let name = (index, found.path.clone());
                 names.entry(found.stat.identity).or_default().push(name);
@@ -186,32 +187,33 @@ impl<'s, 'd> Plan<'s, 'd> {
                 .map(|entry| (entry.path.as_path(), &entry.kind))
                 .collect();
             for found in &target.found {
-                let is_right = match (kinds.get(found.path.as_path()), found.stat.sort) {
-                    (Some(Kind::Directory), Sort::Directory) => true,
-                    (Some(Kind::Symlink(leads)), Sort::Symlink) => {
-                        found.target.as_ref() == Some(leads)
+                let is_right = match (kinds.get(found.path.as_path()), found.stat.file_type) {
+                    (Some(Kind::Directory), FileType::Directory) => true,
+                    (Some(Kind::Symlink(target)), FileType::Symlink) => {
+                        found.target.as_ref() == Some(target)
                     }
-                    (Some(Kind::File(_) | Kind::HardLink { .. }), Sort::File) => {
+                    (Some(Kind::File(_) | Kind::HardLink { .. }), FileType::File) => {
                         let present = names.get(&found.stat.identity);
                         let wanted = wanted.get(&(index, found.path.clone()));
                         let count = usize::try_from(found.stat.links);
                         present == wanted
                             && count == Ok(present.map_or(0, Vec::len))
-                            && (are_root() || found.stat.mode & 0o600 == 0o600)
+                            && (is_root() || found.stat.mode & 0o600 == 0o600)
                     }
                     (_, _) => false,
                 };
                 if is_right {
                     target.kept.insert(found.path.clone());
                 } else {
-                    target.doomed.push((found.path.clone(), found.stat.sort));
+                    let removed = (found.path.clone(), found.stat.file_type);
+                    target.to_remove.push(removed);
                 }
             }
-            target.doomed.reverse();
+            target.to_remove.reverse();
         }
     }
 
-    /// Sizes and times of the snapshot's own files.
+    /// Checks sizes and times of the snapshot's own files.
     fn check_store(&self) -> Result<(), RestoreError> {
         for (part, entry, contents) in self.snapshot.manifest().files() {
             if contents.size == 0 {
@@ -219,9 +221,9 @@ impl<'s, 'd> Plan<'s, 'd> {
             }
             let file = self.stored(contents)?;
             let stat = file.stat()?;
-            // A full check is of the bytes; a copy of a snapshot has other times.
-            let is_old = stat.mtime == entry.dress.mtime || self.is_thorough(part);
-            if stat.size != contents.size || !is_old {
+            // A snapshot that was copied has other times; a full check reads the content anyway.
+            let has_old_time = stat.mtime == entry.metadata.mtime || self.is_thorough(part);
+            if stat.size != contents.size || !has_old_time {
                 return Err(damaged(&file));
             }
         }
@@ -229,7 +231,7 @@ impl<'s, 'd> Plan<'s, 'd> {
     }
 
     fn check_space(&self, disk: &Disk) -> Result<(), RestoreError> {
-        // Parts on the same file system share what is free.
+        // By file system: a part on it, its free and reusable bytes, and the bytes needed.
         let mut needs: HashMap<(u32, u32), (PathBuf, u64, u64)> = HashMap::new();
         for (index, target) in self.targets.iter().enumerate() {
             let parent = || target.part.path.parent().unwrap_or(Path::new("/"));
@@ -256,7 +258,7 @@ impl<'s, 'd> Plan<'s, 'd> {
         }
     }
 
-    /// Which pieces differ: all of them where bytes are not read.
+    /// Finds the pieces to write: the pieces that differ, or all pieces of a file that is not read.
     fn find_differences(&mut self, report: Report<'_>) -> Result<(), RestoreError> {
         let read: Vec<bool> = self.files.iter().map(|file| self.is_read(file)).collect();
         let sizes = self.files.iter().zip(&read);
@@ -278,18 +280,18 @@ impl<'s, 'd> Plan<'s, 'd> {
                 .into_inner()
                 .unwrap_or_else(|poison| poison.into_inner());
             pieces.sort_unstable();
-            file.way = if shares.get(file.part) == Some(&true) {
-                Way::Share
+            file.transfer = if shares.get(file.part) == Some(&true) {
+                Transfer::Share
             } else if read {
-                Way::Write(pieces)
+                Transfer::Write(pieces)
             } else {
-                Way::Write((0..file.contents.pieces.len() as u64).collect())
+                Transfer::Write((0..file.contents.pieces.len() as u64).collect())
             };
         }
         Ok(())
     }
 
-    /// Whether the present bytes of a file are worth reading.
+    /// Whether the present content of a file is compared with the snapshot.
     fn is_read(&self, file: &FilePlan<'_>) -> bool {
         let target = self.targets.get(file.part);
         let is_kept = target.is_some_and(|target| target.kept.contains(&file.entry.path));
@@ -311,7 +313,7 @@ impl<'s, 'd> Plan<'s, 'd> {
             let piece = content::read(&present, &data, index, size, &mut buffer)?;
             let wanted = usize::try_from(index).ok();
             let wanted = wanted.and_then(|index| file.contents.pieces.get(index));
-            // One that ends too early differs, whatever it holds.
+            // A piece beyond the end of the file has no hash and differs.
             if piece.hash().as_ref() != wanted {
                 differing.push(index);
             }
@@ -320,7 +322,7 @@ impl<'s, 'd> Plan<'s, 'd> {
         Ok(differing)
     }
 
-    /// Reads those of the snapshot's pieces that are needed, where bytes are checked.
+    /// Checks the hashes of all pieces that the restore will take from the snapshot.
     fn check_bytes(&self, report: Report<'_>) -> Result<(), RestoreError> {
         let checked: Vec<&FilePlan<'_>> = self
             .files
@@ -354,22 +356,22 @@ impl<'s, 'd> Plan<'s, 'd> {
 }
 
 impl FilePlan<'_> {
-    /// The pieces that will be other bytes than now.
+    /// The pieces whose content the restore replaces.
     pub(super) fn pieces(&self) -> Vec<u64> {
-        match &self.way {
-            Way::Share => (0..self.contents.pieces.len() as u64).collect(),
-            Way::Write(pieces) => pieces.clone(),
+        match &self.transfer {
+            Transfer::Share => (0..self.contents.pieces.len() as u64).collect(),
+            Transfer::Write(pieces) => pieces.clone(),
         }
     }
 
-    /// How many bytes these are.
+    /// Returns the total length of [`Self::pieces`].
     pub(super) fn bytes(&self) -> u64 {
         let size = self.contents.size;
         let pieces = self.pieces().into_iter();
         pieces.map(|index| content::window(index, size).len()).sum()
     }
 
-    /// Whether `piece`, read from the snapshot, is what was put away.
+    /// Fails unless `piece`, read from the snapshot's file `stored`, has the hash of the manifest.
     pub(super) fn check(
         &self,
         index: u64,
@@ -383,7 +385,7 @@ impl FilePlan<'_> {
         }
     }
 
-    /// Whether `piece` is the snapshot's.
+    /// Whether `piece` has the hash of the manifest.
     pub(super) fn is_right(&self, index: u64, piece: &Piece<'_>) -> bool {
         let index = usize::try_from(index).ok();
         let wanted = index.and_then(|index| self.contents.pieces.get(index));
@@ -391,7 +393,7 @@ impl FilePlan<'_> {
     }
 }
 
-/// Pieces of several files, cut for several threads.
+/// Cuts lists of pieces, one per file, into units of work.
 pub(super) fn runs(lists: &[(usize, Vec<u64>)]) -> Vec<(usize, &[u64])> {
     let mut runs = Vec::new();
     for (file, pieces) in lists {
@@ -401,11 +403,11 @@ pub(super) fn runs(lists: &[(usize, Vec<u64>)]) -> Vec<(usize, &[u64])> {
 }
 
 fn damaged(file: &Handle<'_>) -> RestoreError {
-    RestoreError::Damaged(super::PathShown(file.path().to_owned()))
+    RestoreError::Damaged(super::DisplayPath(file.path().to_owned()))
 }
 
 impl Target<'_, '_> {
-    /// Bytes of the present files that the restored ones can take.
+    /// Bytes of present files that the restore overwrites or removes.
     fn reusable(&self) -> u64 {
         let files = self.found.iter().filter(|found| found.stat.links == 1);
         files.map(|found| found.stat.allocated).sum()
@@ -418,7 +420,7 @@ fn target<'s, 'd>(disk: &'d Disk, part: &'s Part) -> Result<Target<'s, 'd>, Rest
         tree: None,
         found: Vec::new(),
         shares: false,
-        doomed: Vec::new(),
+        to_remove: Vec::new(),
         kept: HashSet::new(),
     };
     match part.path.canonicalize() {
@@ -432,7 +434,7 @@ fn target<'s, 'd>(disk: &'d Disk, part: &'s Part) -> Result<Target<'s, 'd>, Rest
     let tree = Tree::open(disk, &part.path)?;
     target.found = scan(&tree)?;
     if let Some(inside) = mounted_inside(&target.found) {
-        return Err(RestoreError::MountInside(tree.whole(inside)));
+        return Err(RestoreError::MountInside(tree.full_path(inside)));
     }
     let is_mounted = target
         .found
@@ -442,19 +444,19 @@ fn target<'s, 'd>(disk: &'d Disk, part: &'s Part) -> Result<Target<'s, 'd>, Rest
         return Err(RestoreError::NotMounted(part.path.clone()));
     }
     if let Some(fixed) = target.found.iter().find(|found| found.stat.is_immutable) {
-        return Err(RestoreError::Immutable(tree.whole(&fixed.path)));
+        return Err(RestoreError::Immutable(tree.full_path(&fixed.path)));
     }
     target.tree = Some(tree);
     Ok(target)
 }
 
-/// A directory that is not there can be made when what holds it is.
+/// Checks that a missing directory can be made: its parent must exist and be free of links.
 fn missing<'s, 'd>(target: Target<'s, 'd>) -> Result<Target<'s, 'd>, RestoreError> {
     let path = &target.part.path;
     if target.part.is_mount_point {
         return Err(RestoreError::NotMounted(path.clone()));
     }
-    // A link that leads nowhere stands in its place.
+    // A dangling link occupies the path.
     if path.symlink_metadata().is_ok() {
         return Err(RestoreError::Moved(path.clone()));
     }
@@ -466,7 +468,7 @@ fn missing<'s, 'd>(target: Target<'s, 'd>) -> Result<Target<'s, 'd>, RestoreErro
     }
 }
 
-/// For each name of a file: all names of that file, in order.
+/// For each name of a regular file in the snapshot: all names of that file, in order.
 fn wanted_names(snapshot: &Snapshot) -> HashMap<(usize, PathBuf), Vec<(usize, PathBuf)>> {
     let mut groups: HashMap<(usize, PathBuf), Vec<(usize, PathBuf)>> = HashMap::new();
     for (index, part) in snapshot.manifest().parts.iter().enumerate() {

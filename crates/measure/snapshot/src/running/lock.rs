@@ -1,23 +1,23 @@
-//! Who holds a record lock on a file: the question is asked as an open file description's.
+//! Finds the holder of a record lock on a file, by F_OFD_GETLK (`man 2 fcntl_locking`).
 #![expect(
     unsafe_code,
-    reason = "fcntl(F_OFD_GETLK) has no safe wrapper: rustix asks F_GETLK only and takes the -1 of such locks for a \
-              broken pid"
+    reason = "fcntl(F_OFD_GETLK) has no safe wrapper: rustix has F_GETLK only, and its pid type \
+              cannot represent the -1 of open file descriptions"
 )]
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
 
-/// Whose lock it is.
+/// The holder of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holder {
     Process(u32),
-    /// An open file description's lock, or one of a process in another pid namespace.
+    /// An open file description, or a process in another pid namespace.
     Unknown,
 }
 
-/// The first lock that would keep us from writing anywhere in `file`.
+/// The holder of the first lock in `file` that conflicts with a write lock on the whole file.
 pub(super) fn holder(file: &File) -> io::Result<Option<Holder>> {
     let mut lock = libc::flock {
         l_type: narrow(libc::F_WRLCK),
@@ -44,7 +44,7 @@ pub(super) fn holder(file: &File) -> io::Result<Option<Holder>> {
     }))
 }
 
-/// The constants are ints, the fields shorts; all of them are small.
+/// Converts a constant of libc, an int, to the type of the fields; all of them are small.
 fn narrow(constant: libc::c_int) -> libc::c_short {
     libc::c_short::try_from(constant).unwrap_or_default()
 }

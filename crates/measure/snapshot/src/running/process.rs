@@ -1,4 +1,4 @@
-//! What `/proc` tells of processes: what they have open, mapped, and as working directory.
+//! Inspects processes by `/proc`: open files, mapped files and working directories.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -11,55 +11,55 @@ use super::Evidence;
 use crate::name::escape;
 use crate::stat::{Identity, Stat};
 
-/// The processes that this user can list.
+/// The processes that `/proc` lists.
 pub(super) struct Visible {
     pub(super) pids: Vec<u32>,
     /// No process is hidden (`hidepid` of proc(5)).
     pub(super) is_complete: bool,
 }
 
-/// What can be seen of one process.
-pub(super) enum Sight {
-    /// It uses this file.
+/// Result of inspecting one process.
+pub(super) enum Inspection {
+    /// The process uses this file.
     Uses(Evidence, Identity),
-    /// It uses none of them, or has ended.
-    Clear,
-    /// This user may not see it; the users as whom it runs, if that can be told.
-    Barred(Vec<u32>),
+    /// The process uses none of the files, or has ended.
+    Unused,
+    /// Permission was denied. Holds the UIDs of the process, or nothing if they are unknown.
+    Denied(Vec<u32>),
 }
 
-/// Lists `/proc`.
+/// Lists the processes in `/proc`.
 pub(super) fn all() -> io::Result<Visible> {
     let mut pids = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
         pids.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()));
     }
-    // There always is a first process; where it is not seen, others are not either.
+    // Process 1 always exists. If it is hidden, so are the processes of other users.
     let is_complete = pids.contains(&1);
     Ok(Visible { pids, is_complete })
 }
 
-/// How long a process that nobody may look at is given to end: those that start others do.
-const MOMENT: Timespec = Timespec {
+/// Time for an uninspectable process to end; a program that only starts another one ends soon.
+const GRACE: Timespec = Timespec {
     tv_sec: 2,
     tv_nsec: 0,
 };
 
-/// Whether a process has ended, or does within a moment: then it serves nothing.
+/// Whether a process ends within [`GRACE`]. Such a process is not a server.
 pub(super) fn ends_soon(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let Some(pid) = pid else { return false };
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(process) => {
             let mut ended = [PollFd::new(&process, PollFlags::IN)];
-            poll(&mut ended, Some(&MOMENT)).is_ok_and(|count| count > 0)
+            poll(&mut ended, Some(&GRACE)).is_ok_and(|count| count > 0)
         }
         Err(error) => error == Errno::SRCH,
     }
 }
 
-/// A process's name.
+/// The name of a process in a message.
 pub(super) fn name(pid: u32) -> String {
     match fs::read(format!("/proc/{pid}/comm")) {
         Ok(name) => escape(name.trim_ascii_end()),
@@ -67,7 +67,7 @@ pub(super) fn name(pid: u32) -> String {
     }
 }
 
-/// The processes that `pid` comes from: the shell in which we were called may stand anywhere.
+/// The ancestors of `pid`. The shell that called this program may have any working directory.
 pub(super) fn ancestors(pid: u32) -> Vec<u32> {
     let mut line = Vec::new();
     let mut next = parent(pid);
@@ -87,36 +87,37 @@ fn field<'a>(status: &'a str, key: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(key))
 }
 
-/// Looks for the first file of `pid` that `is_wanted`.
-pub(super) fn look(pid: u32, is_wanted: impl Fn(&Identity) -> bool) -> Sight {
-    let seen = descriptors(pid, &is_wanted)
-        .and_then(|seen| or_else(seen, || mappings(pid, &is_wanted)))
-        .and_then(|seen| or_else(seen, || working_directory(pid, &is_wanted)));
-    match seen {
-        Ok(Some((evidence, identity))) => Sight::Uses(evidence, identity),
-        Ok(None) => Sight::Clear,
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => barred(pid),
-        // It has ended meanwhile (ENOENT, ESRCH).
-        Err(_) => Sight::Clear,
+/// Finds the first file used by `pid` for which `is_wanted` returns true.
+pub(super) fn inspect(pid: u32, is_wanted: impl Fn(&Identity) -> bool) -> Inspection {
+    let usage = descriptors(pid, &is_wanted)
+        .and_then(|usage| or_else(usage, || mappings(pid, &is_wanted)))
+        .and_then(|usage| or_else(usage, || working_directory(pid, &is_wanted)));
+    match usage {
+        Ok(Some((evidence, identity))) => Inspection::Uses(evidence, identity),
+        Ok(None) => Inspection::Unused,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => denied(pid),
+        // The process has ended (ENOENT, ESRCH).
+        Err(_) => Inspection::Unused,
     }
 }
 
-type Seen = io::Result<Option<(Evidence, Identity)>>;
+/// A use of a wanted file, if one was found.
+type Usage = io::Result<Option<(Evidence, Identity)>>;
 
-fn or_else(seen: Option<(Evidence, Identity)>, other: impl FnOnce() -> Seen) -> Seen {
-    match seen {
-        Some(seen) => Ok(Some(seen)),
+fn or_else(usage: Option<(Evidence, Identity)>, other: impl FnOnce() -> Usage) -> Usage {
+    match usage {
+        Some(usage) => Ok(Some(usage)),
         None => other(),
     }
 }
 
-fn descriptors(pid: u32, is_wanted: &impl Fn(&Identity) -> bool) -> Seen {
+fn descriptors(pid: u32, is_wanted: &impl Fn(&Identity) -> bool) -> Usage {
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
         let stat = match Stat::through_links(&entry?.path()) {
             Ok(stat) => stat,
-            // Some security modules show that there are descriptors, and not what they are.
+            // Some security modules list descriptors, but deny access to their files.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
-            // Closed meanwhile, or of a file that cannot be looked at any more.
+            // The descriptor was closed, or its file is no longer accessible.
             Err(_) => continue,
         };
         if is_wanted(&stat.identity) {
@@ -126,7 +127,7 @@ fn descriptors(pid: u32, is_wanted: &impl Fn(&Identity) -> bool) -> Seen {
     Ok(None)
 }
 
-fn mappings(pid: u32, is_wanted: &impl Fn(&Identity) -> bool) -> Seen {
+fn mappings(pid: u32, is_wanted: &impl Fn(&Identity) -> bool) -> Usage {
     let maps = fs::read(format!("/proc/{pid}/maps"))?;
     for line in maps.split(|byte| *byte == b'\n') {
         if let Some(identity) = mapped(line)
@@ -138,7 +139,8 @@ fn mappings(pid: u32, is_wanted: &impl Fn(&Identity) -> bool) -> Seen {
     Ok(None)
 }
 
-/// `7f00-7f01 r--s 00000000 fd:00 1234  /path`: device and inode, of a file.
+/// Device and inode in a line of maps, `7f00-7f01 r--s 00000000 fd:00 1234  /path`; `None` for
+/// anonymous memory.
 fn mapped(line: &[u8]) -> Option<Identity> {
     let mut fields = line.split(|byte| *byte == b' ').map(std::str::from_utf8);
     let device = fields.nth(3)?.ok()?;
@@ -151,26 +153,27 @@ fn mapped(line: &[u8]) -> Option<Identity> {
     })
 }
 
-fn working_directory(pid: u32, is_wanted: &impl Fn(&Identity) -> bool) -> Seen {
+fn working_directory(pid: u32, is_wanted: &impl Fn(&Identity) -> bool) -> Usage {
     let identity = Stat::through_links(Path::new(&format!("/proc/{pid}/cwd")))?.identity;
     Ok(is_wanted(&identity).then_some((Evidence::WorkingDirectory, identity)))
 }
 
-/// A process that may not be seen; kernel threads and zombies have nothing to see.
-fn barred(pid: u32) -> Sight {
+/// The result for a process whose files this user may not see. Kernel threads and zombies have no
+/// files.
+fn denied(pid: u32) -> Inspection {
     let status = match fs::read_to_string(format!("/proc/{pid}/status")) {
         Ok(status) => status,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            return Sight::Barred(Vec::new());
+            return Inspection::Denied(Vec::new());
         }
-        Err(_) => return Sight::Clear,
+        Err(_) => return Inspection::Unused,
     };
     if field(&status, "VmSize:").is_none() {
-        return Sight::Clear;
+        return Inspection::Unused;
     }
     let uids = field(&status, "Uid:").unwrap_or_default();
     let uids = uids.split_whitespace().filter_map(|uid| uid.parse().ok());
-    Sight::Barred(uids.collect())
+    Inspection::Denied(uids.collect())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The bytes of all files into the snapshot, and their fingerprints.
+//! Copies all files into the snapshot and computes the hashes of their pieces.
 //!
-//! Copied bytes are read once: each piece is hashed on its way. Where extents are shared, the
-//! snapshot's own file is read, which nobody can change any more.
+//! Bytes to copy are read once: each piece is hashed between read and write. If extents are
+//! shared, the hash is computed from the snapshot's own file, which no other process writes to.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use super::TakeError;
 use super::survey::{FileAt, Survey};
 use crate::content::{self, Chunk, Piece, chunks};
-use crate::handle::{Can, Handle};
+use crate::handle::{Handle, Support};
 use crate::hash::{Hash, pieces_of};
 use crate::manifest::Contents;
 use crate::options::{Options, Reflink};
@@ -19,7 +19,7 @@ use crate::span::Span;
 use crate::store::Store;
 use crate::tree::Access;
 
-/// A file on its way.
+/// A file to copy, with the state that its chunks share.
 struct Job<'s> {
     number: u64,
     at: &'s FileAt,
@@ -33,7 +33,7 @@ struct State {
     pieces: Vec<Option<Hash>>,
 }
 
-/// The contents of the survey's files, in its order.
+/// Copies the files of the survey and returns their contents in the same order.
 pub(super) fn all(
     survey: &Survey<'_>,
     store: &Store<'_>,
@@ -56,7 +56,7 @@ pub(super) fn all(
     pool::each(workers, &chunks(sizes()), |chunk| {
         copier.copy(chunk, &meter)
     })?;
-    // The snapshot's files have their originals' times: a quick check compares them.
+    // A quick check compares the times of the snapshot's files with those of the originals.
     pool::each(workers, &jobs, |job| {
         let file = store.file(job.number)?;
         file.set_mtime(job.at.found.stat.mtime)
@@ -64,7 +64,7 @@ pub(super) fn all(
     jobs.into_iter().map(Job::contents).collect()
 }
 
-/// For each part: whether the snapshot can share its extents.
+/// For each part: whether the snapshot can share extents with its files.
 fn shares(
     survey: &Survey<'_>,
     store: &Store<'_>,
@@ -73,10 +73,10 @@ fn shares(
     let mut shares = Vec::new();
     for part in 0..survey.parts.len() {
         let first = survey.files.iter().find(|file| file.part == part);
-        let probe = store.tree().nameless();
+        let probe = store.tree().unnamed_file();
         shares.push(match (options.reflink, first, probe) {
             (Reflink::Auto, Some(first), Some(probe)) => {
-                probe.clone_from(&survey.open(first)?)? == Can::Done
+                probe.clone_from(&survey.open(first)?)? == Support::Done
             }
             (Reflink::Auto | Reflink::Never, _, _) => false,
         });
@@ -107,27 +107,27 @@ struct Copier<'a, 'd> {
 
 impl<'d> Survey<'d> {
     fn open(&self, file: &FileAt) -> Result<Handle<'d>, TakeError> {
-        let whole = |tree: &Path| TakeError::Changed(tree.join(&file.found.path));
+        let changed = |tree: &Path| TakeError::Changed(tree.join(&file.found.path));
         let part = self.parts.get(file.part);
-        let tree = &part.ok_or_else(|| whole(Path::new("")))?.tree;
+        let tree = &part.ok_or_else(|| changed(Path::new("")))?.tree;
         let handle = tree.file(&file.found.path, Access::Read)?;
-        // The file that was surveyed, and not one that took its place since.
+        // Another file may have been renamed to this path since the survey.
         if handle.stat()?.identity == file.found.stat.identity {
             Ok(handle)
         } else {
-            Err(whole(tree.path()))
+            Err(changed(tree.path()))
         }
     }
 }
 
 impl Copier<'_, '_> {
-    /// Makes the snapshot's file: a clone, or an empty one of the right length.
+    /// Makes the snapshot's file: a clone, or a file of the right length without content.
     fn begin(&self, job: &Job<'_>) -> Result<(), TakeError> {
         let size = job.at.found.stat.size;
         let source = self.survey.open(job.at)?;
         let file = self.store.file(job.number)?;
         let may_share = self.shares.get(job.at.part) == Some(&true);
-        let is_shared = may_share && file.clone_from(&source)? == Can::Done;
+        let is_shared = may_share && file.clone_from(&source)? == Support::Done;
         if !is_shared {
             file.set_len(size)?;
         }
@@ -197,7 +197,7 @@ impl<'s> Job<'s> {
         let stat = &self.at.found.stat;
         let state = self.lock();
         let pieces: Option<Vec<Hash>> = state.pieces.iter().copied().collect();
-        // A piece without a hash was not copied; it cannot be, for each chunk was done.
+        // Every chunk was copied, so every piece has a hash; the error is never returned.
         let changed = || TakeError::Changed(self.at.found.path.clone());
         Ok(Contents {
             size: stat.size,

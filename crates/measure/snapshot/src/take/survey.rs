@@ -1,4 +1,4 @@
-//! What there is to copy: everything in the parts, each file once whatever names it has.
+//! Surveys the parts before the copy: lists all names, and each file once even if it has several.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,32 +6,32 @@ use std::path::{Path, PathBuf};
 use super::TakeError;
 use crate::disk::{Disk, Fault};
 use crate::handle::Attributes;
-use crate::links::{self, Leads};
-use crate::manifest::{Contents, Dress, Entry, Kind, Manifest, Part};
+use crate::links::{self, Target};
+use crate::manifest::{Contents, Entry, Kind, Manifest, Metadata, Part};
 use crate::name::shown;
 use crate::options::LinkedFiles;
 use crate::running;
 use crate::scan::{Found, mounted_inside, scan};
-use crate::stat::{Identity, Sort};
+use crate::stat::{FileType, Identity};
 use crate::tree::{Access, Tree};
 
-/// The parts as they are.
+/// The state of all parts before the copy.
 pub(super) struct Survey<'d> {
     pub(super) parts: Vec<Surveyed<'d>>,
-    /// Files that are not empty, in the order of their numbers, which begin with 0.
+    /// Files that are not empty; the index is the number of the copy.
     pub(super) files: Vec<FileAt>,
-    /// The first name of each file that has several.
+    /// The first name of each file with several names.
     first_names: HashMap<Identity, (usize, PathBuf)>,
     notes: Vec<String>,
 }
 
 pub(super) struct Surveyed<'d> {
     pub(super) tree: Tree<'d>,
-    /// All that was found, what is left out among it.
+    /// All names, including those that the snapshot leaves out.
     found: Vec<Found>,
 }
 
-/// A file by its first name.
+/// A file, identified by its first name.
 pub(super) struct FileAt {
     pub(super) part: usize,
     pub(super) found: Found,
@@ -53,7 +53,7 @@ impl<'d> Survey<'d> {
             let tree = Tree::open(disk, path)?;
             let found = scan(&tree)?;
             if let Some(inside) = mounted_inside(&found) {
-                return Err(TakeError::MountInside(tree.whole(inside)));
+                return Err(TakeError::MountInside(tree.full_path(inside)));
             }
             survey.parts.push(Surveyed { tree, found });
         }
@@ -65,30 +65,30 @@ impl<'d> Survey<'d> {
         Ok(survey)
     }
 
-    /// Refuses links behind which data would be missing, and notes what is left out.
+    /// Refuses links to data that the snapshot would lack, and notes links to other files.
     fn check_links(&mut self, paths: &[PathBuf], files: LinkedFiles) -> Result<(), TakeError> {
         let (mut to_directories, mut to_files) = (Vec::new(), Vec::new());
         for Surveyed { tree, found } in &self.parts {
             let links = found.iter();
-            for link in links.filter(|found| found.stat.sort == Sort::Symlink) {
-                let stray = match links::follow(&tree.whole(&link.path), paths)? {
-                    Leads::Well => continue,
-                    Leads::ToDirectory(stray) => {
-                        to_directories.push(stray);
+            for link in links.filter(|found| found.stat.file_type == FileType::Symlink) {
+                let external = match links::follow(&tree.full_path(&link.path), paths)? {
+                    Target::Contained => continue,
+                    Target::Directory(external) => {
+                        to_directories.push(external);
                         continue;
                     }
-                    Leads::ToFile(stray) if files == LinkedFiles::Refuse => {
-                        to_files.push(stray);
+                    Target::File(external) if files == LinkedFiles::Refuse => {
+                        to_files.push(external);
                         continue;
                     }
-                    Leads::ToFile(stray) | Leads::ToSpecial(stray) => stray,
+                    Target::File(external) | Target::Special(external) => external,
                 };
-                let note = format!("{stray}, which is not in the snapshot");
+                let note = format!("{external}, which is not in the snapshot");
                 self.notes.push(note);
             }
         }
         if !to_directories.is_empty() {
-            return Err(TakeError::Strays(to_directories));
+            return Err(TakeError::LinkedDirectories(to_directories));
         }
         if !to_files.is_empty() {
             return Err(TakeError::LinkedFiles(to_files));
@@ -96,22 +96,22 @@ impl<'d> Survey<'d> {
         Ok(())
     }
 
-    /// Collects files and notes of one part.
+    /// Adds the files and the notes of one part.
     fn collect(&mut self, index: usize) {
         let Some(Surveyed { tree, found }) = self.parts.get(index) else {
             return;
         };
         for found in found {
-            let whole = tree.whole(&found.path);
-            match found.stat.sort {
-                Sort::Special(kind) => {
-                    let note = format!("{} is left out: it is a {kind}", shown(&whole));
+            let path = tree.full_path(&found.path);
+            match found.stat.file_type {
+                FileType::Special(kind) => {
+                    let note = format!("{} is left out: it is a {kind}", shown(&path));
                     self.notes.push(note);
                 }
-                Sort::File if is_pid_file(found) => {
-                    self.notes.push(running::stale_pid_file(&whole));
+                FileType::File if is_pid_file(found) => {
+                    self.notes.push(running::stale_pid_file(&path));
                 }
-                Sort::File => {
+                FileType::File => {
                     let name = (index, found.path.clone());
                     let is_first = found.stat.links == 1
                         || *self
@@ -126,25 +126,28 @@ impl<'d> Survey<'d> {
                         });
                     }
                 }
-                Sort::Directory | Sort::Symlink => {}
+                FileType::Directory | FileType::Symlink => {}
             }
         }
     }
 
-    /// Notes files that have names outside of the parts: a restore ends that bond.
+    /// Notes files with hard links outside of the parts, because a restore separates them.
     fn note_outer_names(&mut self) {
         let mut names: HashMap<Identity, u32> = HashMap::new();
         let all = self.parts.iter().flat_map(|part| &part.found);
-        for found in all.filter(|found| found.stat.sort == Sort::File) {
+        for found in all.filter(|found| found.stat.file_type == FileType::File) {
             *names.entry(found.stat.identity).or_default() += 1;
         }
         for Surveyed { tree, found } in &self.parts {
-            let files = found.iter().filter(|found| found.stat.sort == Sort::File);
+            let files = found
+                .iter()
+                .filter(|found| found.stat.file_type == FileType::File);
             for Found { path, stat, .. } in files {
                 if names.get(&stat.identity) != Some(&stat.links) {
-                    let path = shown(&tree.whole(path));
+                    let path = shown(&tree.full_path(path));
                     let note = format!(
-                        "{path} has further names outside; a restore makes it a file of its own"
+                        "{path} has hard links outside of the directories; a restore makes it a \
+                         separate file"
                     );
                     self.notes.push(note);
                 }
@@ -152,7 +155,7 @@ impl<'d> Survey<'d> {
         }
     }
 
-    /// Looks again: whoever changed anything since the first look was writing.
+    /// Scans again and fails if a file has changed since the survey.
     pub(super) fn check_unchanged(&self) -> Result<(), TakeError> {
         for Surveyed { tree, found } in &self.parts {
             let now = scan(tree)?;
@@ -161,13 +164,13 @@ impl<'d> Survey<'d> {
             let differs = differs.map(|(before, _)| before);
             let longer = found.get(now.len()).or_else(|| now.get(found.len()));
             if let Some(changed) = differs.or(longer) {
-                return Err(TakeError::Changed(tree.whole(&changed.path)));
+                return Err(TakeError::Changed(tree.full_path(&changed.path)));
             }
         }
         Ok(())
     }
 
-    /// The manifest of what was surveyed; `contents` are of `files`, in the same order.
+    /// The manifest of the surveyed parts; `contents` has the order of `files`.
     pub(super) fn manifest(
         &self,
         taken: String,
@@ -181,7 +184,7 @@ impl<'d> Survey<'d> {
                 let kind = self.kind(index, found, &mut contents);
                 entries.push(Entry {
                     path: found.path.clone(),
-                    dress: dress(tree, found, &kind)?,
+                    metadata: metadata(tree, found, &kind)?,
                     kind,
                 });
             }
@@ -199,7 +202,7 @@ impl<'d> Survey<'d> {
         })
     }
 
-    /// What `found` stands for; takes the next contents for a file that is not empty.
+    /// The manifest's kind for `found`. For a file that is not empty, takes the next of `contents`.
     fn kind(
         &self,
         part: usize,
@@ -207,19 +210,21 @@ impl<'d> Survey<'d> {
         contents: &mut impl Iterator<Item = Contents>,
     ) -> Kind {
         let first = self.first_names.get(&found.stat.identity);
-        match (found.stat.sort, &found.target, first) {
-            (Sort::Symlink, Some(target), _) => Kind::Symlink(target.clone()),
-            (Sort::File, _, Some((first, path))) if (*first, path) != (part, &found.path) => {
+        match (found.stat.file_type, &found.target, first) {
+            (FileType::Symlink, Some(target), _) => Kind::Symlink(target.clone()),
+            (FileType::File, _, Some((first, path))) if (*first, path) != (part, &found.path) => {
                 Kind::HardLink {
                     part: *first,
                     path: path.clone(),
                 }
             }
-            (Sort::File, _, _) if found.stat.size > 0 => {
+            (FileType::File, _, _) if found.stat.size > 0 => {
                 Kind::File(contents.next().unwrap_or_else(empty))
             }
-            (Sort::File, _, _) => Kind::File(empty()),
-            (Sort::Directory | Sort::Special(_) | Sort::Symlink, _, _) => Kind::Directory,
+            (FileType::File, _, _) => Kind::File(empty()),
+            (FileType::Directory | FileType::Special(_) | FileType::Symlink, _, _) => {
+                Kind::Directory
+            }
         }
     }
 }
@@ -234,23 +239,23 @@ fn empty() -> Contents {
 }
 
 fn is_left_out(found: &Found) -> bool {
-    matches!(found.stat.sort, Sort::Special(_)) || is_pid_file(found)
+    matches!(found.stat.file_type, FileType::Special(_)) || is_pid_file(found)
 }
 
-/// No server runs here: what is left of one has ended without cleaning up.
+/// Whether this is a pid file. No server is running, so its server did not end cleanly.
 fn is_pid_file(found: &Found) -> bool {
-    found.path == Path::new(running::PID_FILE) && found.stat.sort == Sort::File
+    found.path == Path::new(running::PID_FILE) && found.stat.file_type == FileType::File
 }
 
-fn dress(tree: &Tree<'_>, found: &Found, kind: &Kind) -> Result<Dress, Fault> {
+fn metadata(tree: &Tree<'_>, found: &Found, kind: &Kind) -> Result<Metadata, Fault> {
     let Found { path, stat, .. } = found;
     let attributes = match kind {
         Kind::Directory => tree.folder_handle(path)?.attributes()?,
         Kind::File(_) => tree.file(path, Access::Read)?.attributes()?,
-        // A further name's are the file's; the kernel gives none of a user's to links.
+        // A hard link shares the attributes of its file; symbolic links have no user attributes.
         Kind::HardLink { .. } | Kind::Symlink(_) => Attributes::new(),
     };
-    Ok(Dress {
+    Ok(Metadata {
         mode: stat.mode,
         uid: stat.uid,
         gid: stat.gid,

@@ -1,4 +1,4 @@
-//! A disk that fails at any one operation, and one that fails from there on.
+//! Take and restore on a disk that fails once, or from some operation on, at every operation.
 
 use std::fs;
 use std::io;
@@ -7,37 +7,37 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use super::forest::{Forest, damage, quiet, restore};
-use super::oracle::look;
+use super::fixture::{Fixture, damage, quiet, restore};
+use super::oracle::state_of;
 use crate::disk::{Disk, Op};
 use crate::restore::restore_on;
 use crate::take::take_on;
 use crate::{NotReady, Options, RestoreError, Snapshot, check_ready, verify};
 
-/// How a disk fails.
+/// Behaviour of a failing disk, with the errno of its failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {
-    /// One operation fails, those after it do not.
+    /// A single operation fails.
     Once(i32),
-    /// Every operation from then on fails.
+    /// One operation and all later ones fail.
     FromThen(i32),
 }
 
-/// Each with the distance of the points at which it is tried; a single failure is tried at all.
+/// Failures, each with the distance between the operations at which it is tried.
 const FAILURES: [(Failure, usize); 3] = [
     (Failure::Once(libc::EIO), 1),
     (Failure::FromThen(libc::EIO), 5),
     (Failure::FromThen(libc::ENOSPC), 1),
 ];
 
-/// A disk that fails at operation `point`, and how many operations it has been asked for.
+/// A disk that fails at operation `point`, and the counter of its operations.
 fn failing(point: usize, failure: Failure) -> (Disk, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&count);
     let disk = Disk::gated(move |op| {
         let (fails, errno) = match failure {
             Failure::Once(errno) => (counter.fetch_add(1, SeqCst) == point, errno),
-            // A full disk can still be read and cleaned.
+            // On a full disk, reading and removing still work.
             Failure::FromThen(libc::ENOSPC) if !matches!(op, Op::Write | Op::Make) => {
                 (false, libc::ENOSPC)
             }
@@ -59,34 +59,34 @@ fn one_thread() -> Options {
     }
 }
 
-/// Small, with one of each kind.
-fn forest() -> Forest {
-    let forest = Forest::in_memory(2);
-    let (data, space) = (forest.part(0), forest.part(1));
+/// A small fixture with one file of each kind.
+fn fixture() -> Fixture {
+    let fixture = Fixture::in_memory(2);
+    let (data, space) = (fixture.part(0), fixture.part(1));
     fs::create_dir(data.join("base")).unwrap();
     fs::write(data.join("base/1"), vec![3; 5000]).unwrap();
-    super::forest::sparse(&data.join("sparse"));
+    super::fixture::sparse(&data.join("sparse"));
     std::os::unix::fs::symlink(&space, data.join("space")).unwrap();
     fs::write(space.join("2"), "two").unwrap();
     fs::hard_link(space.join("2"), data.join("2")).unwrap();
-    forest
+    fixture
 }
 
 #[test]
-fn a_take_on_a_failing_disk_is_no_snapshot() {
-    let forest = forest();
-    let before = look(&forest.parts);
+fn a_take_on_a_failing_disk_leaves_no_snapshot() {
+    let fixture = fixture();
+    let before = state_of(&fixture.parts);
     let options = one_thread();
     for (failure, distance) in FAILURES {
         let mut failed = 0;
         for point in (0..).step_by(distance) {
-            let place = forest.beside(&format!("snapshot-{point}"));
+            let place = fixture.beside(&format!("snapshot-{point}"));
             let (disk, count) = failing(point, failure);
-            let taken = take_on(&disk, &forest.parts, &place, &options, &quiet);
-            assert_eq!(look(&forest.parts), before);
+            let taken = take_on(&disk, &fixture.parts, &place, &options, &quiet);
+            assert_eq!(state_of(&fixture.parts), before);
             if taken.is_err() {
                 failed += 1;
-                check_no_snapshot(&forest, place, &options);
+                check_no_snapshot(&fixture, place, &options);
             } else {
                 check_whole(&Snapshot::open(&place).unwrap());
                 fs::remove_dir_all(&place).unwrap();
@@ -99,11 +99,12 @@ fn a_take_on_a_failing_disk_is_no_snapshot() {
     }
 }
 
-/// There is none, or, when only the last flush failed, a whole one; and the place can be used.
-fn check_no_snapshot(forest: &Forest, place: PathBuf, options: &Options) {
+/// After a failed take there is no snapshot, and a new take succeeds. If only the last flush
+/// failed, the snapshot is complete.
+fn check_no_snapshot(fixture: &Fixture, place: PathBuf, options: &Options) {
     match Snapshot::open(&place) {
         Ok(snapshot) => check_whole(&snapshot),
-        Err(_) => check_whole(&crate::take(&forest.parts, &place, options, &quiet).unwrap()),
+        Err(_) => check_whole(&crate::take(&fixture.parts, &place, options, &quiet).unwrap()),
     }
     fs::remove_dir_all(place).unwrap();
 }
@@ -113,24 +114,24 @@ fn check_whole(snapshot: &Snapshot) {
 }
 
 #[test]
-fn a_restore_on_a_failing_disk_is_finished_by_the_next() {
-    let forest = forest();
-    let before = look(&forest.parts);
-    let snapshot = forest.take().unwrap();
+fn a_restore_on_a_failing_disk_is_finished_by_the_next_restore() {
+    let fixture = fixture();
+    let before = state_of(&fixture.parts);
+    let snapshot = fixture.take().unwrap();
     for (failure, distance) in FAILURES {
         let (mut untouched, mut unfinished) = (0, 0);
         for point in (0..).step_by(distance) {
-            harm(&forest);
-            let harmed = look(&forest.parts);
+            harm(&fixture);
+            let harmed = state_of(&fixture.parts);
             let (disk, count) = failing(point, failure);
             match restore_on(&disk, &snapshot, &one_thread(), &quiet) {
-                Ok(_) => assert_eq!(look(&forest.parts), before, "{failure:?} at {point}"),
-                Err(_) => match check_ready(&forest.parts) {
-                    // Only the last flush failed: the removal of a mark may not last.
-                    Ok(()) if look(&forest.parts) == before => {}
+                Ok(_) => assert_eq!(state_of(&fixture.parts), before, "{failure:?} at {point}"),
+                Err(_) => match check_ready(&fixture.parts) {
+                    // Only the flush after the removal of the last mark failed.
+                    Ok(()) if state_of(&fixture.parts) == before => {}
                     Ok(()) => {
                         untouched += 1;
-                        assert_eq!(look(&forest.parts), harmed, "{failure:?} at {point}");
+                        assert_eq!(state_of(&fixture.parts), harmed, "{failure:?} at {point}");
                     }
                     Err(NotReady::Unfinished { .. } | NotReady::Begun(_)) => unfinished += 1,
                     Err(other) => panic!("{other}"),
@@ -140,19 +141,19 @@ fn a_restore_on_a_failing_disk_is_finished_by_the_next() {
                 break;
             }
             restore(&snapshot).unwrap();
-            assert_eq!(look(&forest.parts), before, "{failure:?} at {point}");
+            assert_eq!(state_of(&fixture.parts), before, "{failure:?} at {point}");
         }
-        let untouched_at_all = untouched > 0 || failure == Failure::FromThen(libc::ENOSPC);
+        let some_untouched = untouched > 0 || failure == Failure::FromThen(libc::ENOSPC);
         assert!(
-            untouched_at_all && unfinished > 8,
+            some_untouched && unfinished > 8,
             "{failure:?} {untouched} {unfinished}"
         );
     }
 }
 
-/// As [`damage`] for the small forest.
-fn harm(forest: &Forest) {
-    let (data, space) = (forest.part(0), forest.part(1));
+/// The equivalent of [`damage`] for the small fixture.
+fn harm(fixture: &Fixture) {
+    let (data, space) = (fixture.part(0), fixture.part(1));
     fs::write(data.join("base/1"), "changed").unwrap();
     fs::write(data.join("stranger"), "new").unwrap();
     fs::write(data.join("sparse"), vec![1; 1 << 20]).unwrap();
@@ -161,13 +162,13 @@ fn harm(forest: &Forest) {
     fs::create_dir(data.join("space")).unwrap();
 }
 
-/// A disk that says that it wrote, and holds other bytes.
+/// A disk that reports success and stores other bytes.
 #[test]
-fn what_does_not_read_back_is_not_called_restored() {
-    let forest = Forest::full_in_memory();
-    let snapshot = forest.take().unwrap();
-    damage(&forest);
-    let table = forest.part(0).join("base/1/1259");
+fn a_restore_fails_if_other_bytes_are_read_back() {
+    let fixture = Fixture::full_in_memory();
+    let snapshot = fixture.take().unwrap();
+    damage(&fixture);
+    let table = fixture.part(0).join("base/1/1259");
     let flips = table.clone();
     let disk = Disk::gated(move |op| {
         if op == Op::Flush && flips.metadata()?.len() == 3 * (1 << 20) + 17 {
@@ -180,32 +181,35 @@ fn what_does_not_read_back_is_not_called_restored() {
         Ok(())
     });
     let error = restore_on(&disk, &snapshot, &one_thread(), &quiet).unwrap_err();
-    let RestoreError::Half { dirs, why } = error else {
+    let RestoreError::Partial { dirs, why } = error else {
         panic!("{error}");
     };
-    assert_eq!(dirs, forest.parts);
+    assert_eq!(dirs, fixture.parts);
     let RestoreError::Differs(difference) = *why else {
         panic!("{why}");
     };
-    assert_eq!((difference.path, difference.what), (table, "its bytes"));
+    assert_eq!(
+        (difference.path, difference.what),
+        (table, "content differs")
+    );
     assert!(matches!(
-        check_ready(&forest.parts),
+        check_ready(&fixture.parts),
         Err(NotReady::Unfinished { .. })
     ));
 }
 
-/// A file that grows while it is copied.
+/// A file is written to while it is copied.
 #[test]
-fn what_changes_while_it_is_copied_is_no_snapshot() {
-    let forest = Forest::full_in_memory();
-    let table = forest.part(1).join("16400");
+fn a_take_fails_if_a_file_changes_during_the_copy() {
+    let fixture = Fixture::full_in_memory();
+    let table = fixture.part(1).join("16400");
     let writes = table.clone();
     let disk = Disk::gated(move |op| match op {
         Op::Write => fs::write(&writes, "a server at work"),
-        Op::Look | Op::Read | Op::Make | Op::Remove | Op::Dress | Op::Flush => Ok(()),
+        Op::Inspect | Op::Read | Op::Make | Op::Remove | Op::SetMetadata | Op::Flush => Ok(()),
     });
-    let place = forest.place();
-    let error = take_on(&disk, &forest.parts, &place, &one_thread(), &quiet).unwrap_err();
+    let place = fixture.place();
+    let error = take_on(&disk, &fixture.parts, &place, &one_thread(), &quiet).unwrap_err();
     let expected = format!("{} changed while it was copied", table.display());
     assert!(error.to_string().starts_with(&expected), "{error}");
     assert!(!place.exists());

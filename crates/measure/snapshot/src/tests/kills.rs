@@ -1,4 +1,4 @@
-//! SIGKILL at every change of a disk, in a process of its own.
+//! Kills a take or a restore, in a process of its own, at each of its changes.
 
 use std::env;
 use std::os::unix::process::ExitStatusExt as _;
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use rustix::process::{Signal, getpid, kill_process};
 
-use super::forest::{Forest, damage, quiet, restore};
-use super::oracle::look;
+use super::fixture::{Fixture, damage, quiet, restore};
+use super::oracle::state_of;
 use crate::disk::{Disk, Op};
 use crate::restore::restore_on;
 use crate::take::take_on;
@@ -19,9 +19,9 @@ const POINT: &str = "SAIGA_TEST_KILL_AT";
 const PLACE: &str = "SAIGA_TEST_SNAPSHOT";
 const PARTS: &str = "SAIGA_TEST_PARTS";
 
-/// Runs the test `child` in another process, which ends itself at its change number `point`.
-fn child(name: &str, point: usize, forest: &Forest, place: &Path) -> ExitStatus {
-    let parts = env::join_paths(&forest.parts).unwrap();
+/// Runs the test `name` in another process, which kills itself at its change number `point`.
+fn child(name: &str, point: usize, fixture: &Fixture, place: &Path) -> ExitStatus {
+    let parts = env::join_paths(&fixture.parts).unwrap();
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", &format!("tests::kills::{name}")]);
     command
@@ -31,12 +31,12 @@ fn child(name: &str, point: usize, forest: &Forest, place: &Path) -> ExitStatus 
     command.output().unwrap().status
 }
 
-/// A disk whose change number `point` this process does not live to see.
-fn deadly() -> Option<(Disk, PathBuf, Vec<PathBuf>)> {
+/// A disk that kills this process at its change number `point`. `None` outside of [`child`].
+fn killing_disk() -> Option<(Disk, PathBuf, Vec<PathBuf>)> {
     let point: usize = env::var(POINT).ok()?.parse().unwrap();
     let count = AtomicUsize::new(0);
     let disk = Disk::gated(move |op| {
-        let changes = !matches!(op, Op::Look | Op::Read);
+        let changes = !matches!(op, Op::Inspect | Op::Read);
         if changes && count.fetch_add(1, SeqCst) == point {
             kill_process(getpid(), Signal::KILL)?;
         }
@@ -47,43 +47,43 @@ fn deadly() -> Option<(Disk, PathBuf, Vec<PathBuf>)> {
     Some((disk, place, parts))
 }
 
-/// What [`a_killed_restore_is_finished_or_refused`] starts; by itself it has nothing to restore.
+/// The child process of [`a_killed_restore_is_finished_or_refused`]; does nothing on its own.
 #[test]
 fn restoring_child() {
-    if let Some((disk, place, _)) = deadly() {
+    if let Some((disk, place, _)) = killing_disk() {
         let snapshot = Snapshot::open(&place).unwrap();
         restore_on(&disk, &snapshot, &Options::default(), &quiet).unwrap();
     }
 }
 
-/// What [`a_killed_take_is_no_snapshot`] starts; by itself it has nothing to take.
+/// The child process of [`a_killed_take_leaves_no_snapshot`]; does nothing on its own.
 #[test]
 fn taking_child() {
-    if let Some((disk, place, parts)) = deadly() {
+    if let Some((disk, place, parts)) = killing_disk() {
         take_on(&disk, &parts, &place, &Options::default(), &quiet).unwrap();
     }
 }
 
 #[test]
 fn a_killed_restore_is_finished_or_refused() {
-    let forest = Forest::full_alone_in_memory();
-    let before = look(&forest.parts);
-    let snapshot = forest.take().unwrap();
+    let fixture = Fixture::full_alone_in_memory();
+    let before = state_of(&fixture.parts);
+    let snapshot = fixture.take().unwrap();
     let (mut untouched, mut unfinished) = (0, 0);
     for point in 0.. {
-        damage(&forest);
+        damage(&fixture);
         if point % 5 == 4 {
-            std::fs::remove_dir_all(forest.part(1)).unwrap();
+            std::fs::remove_dir_all(fixture.part(1)).unwrap();
         }
-        let damaged = look(&existing(&forest));
-        let status = child("restoring_child", point, &forest, snapshot.dir());
-        match check_ready(&forest.parts) {
+        let damaged = state_of(&existing(&fixture));
+        let status = child("restoring_child", point, &fixture, snapshot.dir());
+        match check_ready(&fixture.parts) {
             Ok(()) if status.success() => {
-                assert_eq!(look(&forest.parts), before);
+                assert_eq!(state_of(&fixture.parts), before);
                 break;
             }
             Ok(()) => {
-                let now = look(&existing(&forest));
+                let now = state_of(&existing(&fixture));
                 let is_whole = now == before;
                 assert!(is_whole || now == damaged, "killed at {point}");
                 untouched += usize::from(!is_whole);
@@ -93,26 +93,26 @@ fn a_killed_restore_is_finished_or_refused() {
         }
         assert_eq!(status.signal(), Some(libc::SIGKILL), "{status} at {point}");
         restore(&snapshot).unwrap();
-        assert_eq!(look(&forest.parts), before, "killed at {point}");
-        check_ready(&forest.parts).unwrap();
+        assert_eq!(state_of(&fixture.parts), before, "killed at {point}");
+        check_ready(&fixture.parts).unwrap();
     }
     assert!(untouched > 0 && unfinished > 50, "{untouched} {unfinished}");
 }
 
-fn existing(forest: &Forest) -> Vec<PathBuf> {
-    let parts = forest.parts.iter().filter(|part| part.exists());
+fn existing(fixture: &Fixture) -> Vec<PathBuf> {
+    let parts = fixture.parts.iter().filter(|part| part.exists());
     parts.cloned().collect()
 }
 
 #[test]
-fn a_killed_take_is_no_snapshot() {
-    let forest = Forest::full_alone_in_memory();
-    let before = look(&forest.parts);
+fn a_killed_take_leaves_no_snapshot() {
+    let fixture = Fixture::full_alone_in_memory();
+    let before = state_of(&fixture.parts);
     let mut killed = 0;
     for point in 0.. {
-        let place = forest.beside(&format!("snapshot-{point}"));
-        let status = child("taking_child", point, &forest, &place);
-        assert_eq!(look(&forest.parts), before);
+        let place = fixture.beside(&format!("snapshot-{point}"));
+        let status = child("taking_child", point, &fixture, &place);
+        assert_eq!(state_of(&fixture.parts), before);
         if let Ok(snapshot) = Snapshot::open(&place) {
             assert_eq!(verify(&snapshot, &Options::default(), &quiet).unwrap(), []);
             if status.success() {
@@ -121,8 +121,8 @@ fn a_killed_take_is_no_snapshot() {
         } else {
             assert_eq!(status.signal(), Some(libc::SIGKILL), "{status} at {point}");
             killed += 1;
-            // The same place can be used again.
-            crate::take(&forest.parts, &place, &Options::default(), &quiet).unwrap();
+            // A new take into the same directory succeeds.
+            crate::take(&fixture.parts, &place, &Options::default(), &quiet).unwrap();
         }
         std::fs::remove_dir_all(place).unwrap();
     }

@@ -1,4 +1,4 @@
-//! What a tree is, told by the standard library and not by the code under test.
+//! Records the state of directories with the standard library, independently of the tested code.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -8,20 +8,21 @@ use std::path::{Path, PathBuf};
 
 /// Everything about one name that a restore must bring back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct State {
     kind: &'static str,
     mode: u32,
     owner: (u32, u32),
-    /// Of the root: nothing.
+    /// Zero for the root, whose time a restore changes.
     mtime: (i64, i64),
-    /// Length and hash, or where a link leads: short enough to be shown.
+    /// Length and hash of a file, or the target of a link; short enough for a failure message.
     content: String,
     /// The first name of the same file.
     same_as: PathBuf,
 }
 
-/// Looks at trees together, for hard links between them.
-pub(crate) fn look(roots: &[PathBuf]) -> BTreeMap<PathBuf, Seen> {
+/// Records all names below `roots`. One call records all roots, because hard links may connect
+/// them.
+pub(crate) fn state_of(roots: &[PathBuf]) -> BTreeMap<PathBuf, State> {
     let mut all = BTreeMap::new();
     let mut first_names = HashMap::new();
     for root in roots {
@@ -39,26 +40,26 @@ fn short(bytes: &[u8]) -> String {
 fn walk(
     root: &Path,
     path: &Path,
-    all: &mut BTreeMap<PathBuf, Seen>,
+    all: &mut BTreeMap<PathBuf, State>,
     first_names: &mut HashMap<(u64, u64), PathBuf>,
 ) {
     let meta = fs::symlink_metadata(path).unwrap();
-    let sort = meta.file_type();
-    let (kind, content) = if sort.is_dir() {
+    let file_type = meta.file_type();
+    let (kind, content) = if file_type.is_dir() {
         ("directory", String::new())
-    } else if sort.is_symlink() {
+    } else if file_type.is_symlink() {
         let target = fs::read_link(path).unwrap();
         ("link", format!("{target:?}"))
-    } else if sort.is_file() {
+    } else if file_type.is_file() {
         ("file", short(&fs::read(path).unwrap()))
-    } else if sort.is_fifo() {
+    } else if file_type.is_fifo() {
         ("fifo", String::new())
     } else {
         ("other", String::new())
     };
-    // A link with two names comes back as two links that lead to the same place.
+    // A restore makes two symbolic links from one with two names.
     let identity = (meta.dev(), meta.ino());
-    let same_as = if sort.is_symlink() {
+    let same_as = if file_type.is_symlink() {
         path
     } else {
         first_names.entry(identity).or_insert(path.to_owned())
@@ -68,7 +69,7 @@ fn walk(
     } else {
         (meta.mtime(), meta.mtime_nsec())
     };
-    let seen = Seen {
+    let state = State {
         kind,
         mode: meta.permissions().mode(),
         owner: (meta.uid(), meta.gid()),
@@ -76,8 +77,8 @@ fn walk(
         content,
         same_as: same_as.to_owned(),
     };
-    all.insert(path.to_owned(), seen);
-    if sort.is_dir() {
+    all.insert(path.to_owned(), state);
+    if file_type.is_dir() {
         let entries = fs::read_dir(path).unwrap();
         let mut names: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
         names.sort();

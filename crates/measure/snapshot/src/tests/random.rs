@@ -1,4 +1,4 @@
-//! Random trees, random damage: what comes back is what was put away.
+//! Property test: after random changes a restore brings back a random tree.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::forest::{Forest, quiet, restore};
-use super::oracle::look;
+use super::fixture::{Fixture, quiet, restore};
+use super::oracle::state_of;
 use crate::{Check, Options, compare_parts};
 
-/// One change of a tree; those that are impossible there (a file in a file) change nothing.
+/// One change of a tree. An impossible change (such as a file below a file) has no effect.
 #[derive(Debug, Clone)]
 enum Change {
     Folder(Name),
     Write(Name, u8, usize),
-    /// Some bytes at an offset: a hole before it, or a change inside.
+    /// Writes 300 bytes at an offset, which makes a hole before them or changes the file.
     Poke(Name, u64, u8),
     Truncate(Name, u64),
     Remove(Name),
@@ -28,7 +28,7 @@ enum Change {
     Touch(Name, u32),
 }
 
-/// A part, and a few components from a small alphabet, so that names meet.
+/// Index of a part, and a few components from a small alphabet, so that names collide.
 type Name = (usize, Vec<u8>);
 
 const ALPHABET: [&[u8]; 6] = [b"a", b"b", b"c", b"\xff", b"new\nline", b"base"];
@@ -52,8 +52,8 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-fn path(forest: &Forest, (part, name): &Name) -> PathBuf {
-    let mut path = forest.part(*part);
+fn path(fixture: &Fixture, (part, name): &Name) -> PathBuf {
+    let mut path = fixture.part(*part);
     for letter in name {
         let letter = ALPHABET.get(usize::from(*letter)).unwrap();
         path.push(std::ffi::OsStr::from_bytes(letter));
@@ -61,9 +61,9 @@ fn path(forest: &Forest, (part, name): &Name) -> PathBuf {
     path
 }
 
-fn apply(forest: &Forest, change: &Change) {
-    let path = |name| path(forest, name);
-    // What fails is not a change.
+fn apply(fixture: &Fixture, change: &Change) {
+    let path = |name| path(fixture, name);
+    // An impossible change has no effect.
     let _ = match change {
         Change::Folder(name) => fs::create_dir_all(path(name)),
         Change::Write(name, byte, len) => fs::write(path(name), vec![*byte; *len]),
@@ -109,12 +109,12 @@ proptest! {
         damage in vec(change(), 0..40),
         is_quick: bool,
     ) {
-        let forest = Forest::in_memory(2);
-        made.iter().for_each(|change| apply(&forest, change));
-        let before = look(&forest.parts);
-        let snapshot = forest.take().unwrap();
-        damage.iter().for_each(|change| apply(&forest, change));
-        let damaged = look(&forest.parts);
+        let fixture = Fixture::in_memory(2);
+        made.iter().for_each(|change| apply(&fixture, change));
+        let before = state_of(&fixture.parts);
+        let snapshot = fixture.take().unwrap();
+        damage.iter().for_each(|change| apply(&fixture, change));
+        let damaged = state_of(&fixture.parts);
         let options = Options {
             check: if is_quick { Check::Quick } else { Check::Auto },
             ..Options::default()
@@ -122,9 +122,9 @@ proptest! {
         let differences = compare_parts(&snapshot, &Options::default(), &quiet).unwrap();
         prop_assert_eq!(differences.is_empty(), damaged == before, "{:?}", differences);
         crate::restore(&snapshot, &options, &quiet).unwrap();
-        prop_assert_eq!(look(&forest.parts), before);
+        prop_assert_eq!(state_of(&fixture.parts), before);
         prop_assert_eq!(compare_parts(&snapshot, &Options::default(), &quiet).unwrap(), []);
-        // Nothing is left to do.
+        // A second restore has nothing to write.
         prop_assert_eq!(restore(&snapshot).unwrap().written_bytes, 0);
     }
 }

@@ -1,8 +1,8 @@
 //! The report of a record. Its summary is printed; all of it is written to `report.html`.
 
 use saiga_document::model::{
-    Align, Block, Cell, Column, Document, Figure, Notice, Pointer, Reach, Row, Section, Table,
-    Tone, Verdict as Answer,
+    Align, Block, Cell, Column, Document, Figure, Notice, Pointer, Row, Section, Table, Tone,
+    Verdict as Answer, Visibility,
 };
 
 use super::clocks::{self, WorkerClock};
@@ -107,7 +107,7 @@ fn section(id: &'static str, title: &str, block: Block) -> Section {
     Section {
         id,
         title: title.to_owned(),
-        reach: Reach::Summary,
+        visibility: Visibility::Summary,
         blocks: vec![block],
     }
 }

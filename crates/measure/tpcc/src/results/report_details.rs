@@ -2,7 +2,7 @@
 //!
 //! All values come from the record; nothing is computed here.
 
-use saiga_document::model::{Align, Block, Cell, Column, Reach, Row, Section, Table};
+use saiga_document::model::{Align, Block, Cell, Column, Row, Section, Table, Visibility};
 use saiga_report::run;
 
 use super::record::{Conditions, Record};
@@ -16,7 +16,10 @@ pub(super) fn charts(record: &Record) -> Vec<Section> {
     let Some(detail) = &record.run.detail else {
         return Vec::new();
     };
-    let both = [run::course(NAME, detail), run::distribution(NAME, detail)];
+    let both = [
+        run::time_series(NAME, detail),
+        run::distribution(NAME, detail),
+    ];
     let drawn = both.into_iter().filter(|one| !one.blocks.is_empty());
     drawn.collect()
 }
@@ -39,7 +42,7 @@ pub(super) fn errors(record: &Record) -> Option<Section> {
     (!record.errors.is_empty()).then(|| Section {
         id: "errors",
         title: "Errors".to_owned(),
-        reach: Reach::Detail,
+        visibility: Visibility::Detail,
         blocks: vec![Block::Table(table)],
     })
 }
@@ -57,7 +60,7 @@ pub(super) fn settings(record: &Record) -> Vec<Section> {
     .map(|(id, title, facts)| Section {
         id,
         title: title.to_owned(),
-        reach: Reach::Evidence,
+        visibility: Visibility::Evidence,
         blocks: vec![Block::Facts(facts)],
     })
     .into()

@@ -1,13 +1,15 @@
-//! BPF instructions by name, and jumps to labels.
+//! An assembler for BPF: instructions by name, and jumps to labels.
 //!
-//! Format: linux/bpf.h, Documentation/bpf/standardization/instruction-set.rst. Only what the two programs here need.
+//! Format: linux/bpf.h, Documentation/bpf/standardization/instruction-set.rst. The assembler has
+//! the instructions of the programs in [`program`](super::program), and no others.
 
 /// One instruction: operation, registers, offset and immediate in the order of `struct bpf_insn`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Instruction {
     operation: u8,
-    /// Destination in the low four bits, source in the high ones (the other way round on big-endian machines).
+    /// Destination in the low four bits, source in the high four bits; the reverse on big-endian
+    /// machines.
     registers: u8,
     offset: i16,
     immediate: i32,
@@ -15,24 +17,23 @@ pub(crate) struct Instruction {
 
 const _: () = assert!(size_of::<Instruction>() == 8, "as bpf(2) reads it");
 
-/// A register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Reg {
-    /// What calls answer, and the program.
+    /// The result of a call, and of the program.
     R0 = 0,
     R1 = 1,
     R2 = 2,
     R3 = 3,
     R4 = 4,
-    /// Calls leave this one and the next alone.
+    /// Calls preserve R7 and R8.
     R7 = 7,
     R8 = 8,
-    /// The end of the stack, which lies below it.
+    /// The address of the stack's end; the stack grows downwards from there.
     Stack = 10,
 }
 
-/// How much memory is moved.
+/// The size of a memory access: 4 or 8 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Width {
@@ -52,25 +53,25 @@ pub(super) enum Helper {
     RingbufOutput = 130,
 }
 
-/// A comparison of a register with a number.
+/// The condition of a jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Is {
+pub(super) enum Condition {
     Equal = 0x10,
     NotEqual = 0x50,
 }
 
-/// A place in the program that jumps lead to.
+/// The target of jumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Label(usize);
 
-/// A program that is being written.
+/// Assembles one program from instructions and labels.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     code: Vec<Instruction>,
-    /// For each label the number of the instruction behind it, once that is known.
-    places: Vec<Option<usize>>,
-    /// Jumps and where they go.
+    /// For each label the index of its instruction; `None` until [`bind`](Self::bind).
+    targets: Vec<Option<usize>>,
+    /// The index of each jump, and its label.
     jumps: Vec<(usize, Label)>,
 }
 
@@ -90,7 +91,7 @@ const JUMP: u8 = 0x05;
 const JUMP_32: u8 = 0x06;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
-/// `BPF_PSEUDO_MAP_FD`, as source register of a load: the number is the descriptor of a map.
+/// `BPF_PSEUDO_MAP_FD` as the source register of a load: the immediate is a map's descriptor.
 const IS_MAP: u8 = 1;
 
 impl Assembler {
@@ -123,7 +124,7 @@ impl Assembler {
         self.push(ST_MEM | width as u8, base as u8, 0, offset, number);
     }
 
-    /// `*(u64 *)(base + offset) += from`, in one step.
+    /// `*(u64 *)(base + offset) += from`, atomically.
     pub(super) fn add_atomically(&mut self, base: Reg, offset: i16, from: Reg) {
         self.push(ATOMIC_ADD_DOUBLE, base as u8, from as u8, offset, 0);
     }
@@ -148,7 +149,7 @@ impl Assembler {
         self.push(AND_NUMBER, to as u8, 0, 0, number);
     }
 
-    /// `to >>= bits`, filled with zeroes.
+    /// `to >>= bits`, unsigned.
     pub(super) fn shift_right(&mut self, to: Reg, bits: i32) {
         self.push(SHIFT_RIGHT_NUMBER, to as u8, 0, 0, bits);
     }
@@ -156,7 +157,7 @@ impl Assembler {
     /// `to = map`
     pub(super) fn load_map(&mut self, to: Reg, map: i32) {
         self.push(LD_IMM_DOUBLE, to as u8, IS_MAP, 0, map);
-        // Such a load has a second half.
+        // The instruction takes two slots; the second holds the upper half of the number.
         self.push(0, 0, 0, 0, 0);
     }
 
@@ -171,45 +172,46 @@ impl Assembler {
         self.push(EXIT, 0, 0, 0, 0);
     }
 
-    /// A label whose place comes later.
+    /// Returns a new label, to be bound later.
     pub(super) fn label(&mut self) -> Label {
-        self.places.push(None);
-        Label(self.places.len() - 1)
+        self.targets.push(None);
+        Label(self.targets.len() - 1)
     }
 
-    /// Puts a label before the next instruction.
-    pub(super) fn place(&mut self, label: Label) {
-        if let Some(place) = self.places.get_mut(label.0) {
-            *place = Some(self.code.len());
+    /// Binds a label to the next instruction.
+    pub(super) fn bind(&mut self, label: Label) {
+        if let Some(target) = self.targets.get_mut(label.0) {
+            *target = Some(self.code.len());
         }
     }
 
-    /// Goes on at the label.
+    /// `goto label`
     pub(super) fn jump(&mut self, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.push(JUMP, 0, 0, 0, 0);
     }
 
-    /// Goes on at the label if the lower 32 bits of the register are so.
-    pub(super) fn jump_if(&mut self, register: Reg, is: Is, number: u32, label: Label) {
+    /// `if (register == number) goto label`, or `!=`, for the lower 32 bits of the register.
+    pub(super) fn jump_if(&mut self, register: Reg, is: Condition, number: u32, label: Label) {
         self.jumps.push((self.code.len(), label));
         let number = number.cast_signed();
         self.push(JUMP_32 | is as u8, register as u8, 0, 0, number);
     }
 
-    /// Goes on at the label if all 64 bits of the register are zero, or if they are not.
-    pub(super) fn jump_if_null(&mut self, register: Reg, is: Is, label: Label) {
+    /// `if (register == 0) goto label`, or `!=`, for all 64 bits of the register.
+    pub(super) fn jump_if_null(&mut self, register: Reg, is: Condition, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.push(JUMP | is as u8, register as u8, 0, 0, 0);
     }
 
-    /// The program; `None` when a label has no place, or one that is too far away.
+    /// Returns the program; `None` if a label is unbound or too far from a jump (32,767
+    /// instructions).
     pub(super) fn finish(mut self) -> Option<Vec<Instruction>> {
-        for (at, Label(label)) in self.jumps {
-            let place = self.places.get(label).copied().flatten()?;
-            // Jumps count from the instruction behind them, and here they only go forward.
-            let distance = place.checked_sub(at + 1)?;
-            self.code.get_mut(at)?.offset = i16::try_from(distance).ok()?;
+        for (jump, Label(label)) in self.jumps {
+            let target = self.targets.get(label).copied().flatten()?;
+            // An offset counts from the instruction after the jump; all jumps here go forward.
+            let distance = target.checked_sub(jump + 1)?;
+            self.code.get_mut(jump)?.offset = i16::try_from(distance).ok()?;
         }
         Some(self.code)
     }
@@ -219,21 +221,21 @@ impl Assembler {
 mod tests {
     use super::*;
 
-    /// The bytes of `bpftool prog dump xlated opcodes` on a little-endian machine.
+    /// Compares with the output of `bpftool prog dump xlated opcodes` on a little-endian machine.
     #[test]
     #[cfg(target_endian = "little")]
-    fn instructions_are_as_the_specification_has_them() {
+    fn instructions_are_encoded_as_the_specification_says() {
         let mut code = Assembler::default();
         let end = code.label();
         code.load(Width::Double, Reg::R7, Reg::R1, 8);
         code.store(Width::Word, Reg::Stack, -16, Reg::R8);
         code.store_number(Width::Double, Reg::Stack, -8, 7);
-        code.jump_if(Reg::R8, Is::NotEqual, 0xffff_fffe, end);
+        code.jump_if(Reg::R8, Condition::NotEqual, 0xffff_fffe, end);
         code.load_map(Reg::R1, 3);
         code.call(Helper::MapLookup);
-        code.jump_if_null(Reg::R0, Is::Equal, end);
+        code.jump_if_null(Reg::R0, Condition::Equal, end);
         code.add_atomically(Reg::R0, 0, Reg::R8);
-        code.place(end);
+        code.bind(end);
         code.end();
         let found = code.finish().unwrap();
         let row = |operation, registers, offset, immediate| Instruction {
@@ -259,10 +261,10 @@ mod tests {
     }
 
     #[test]
-    fn a_label_without_a_place_is_no_program() {
+    fn a_program_with_an_unbound_label_is_refused() {
         let mut code = Assembler::default();
-        let nowhere = code.label();
-        code.jump(nowhere);
+        let unbound = code.label();
+        code.jump(unbound);
         assert_eq!(code.finish(), None);
     }
 }

@@ -1,6 +1,7 @@
-//! Where this kernel keeps what the programs read: offsets in `struct bio`, and numbers of operations, from its BTF.
+//! Offsets in this kernel's `struct bio` and the numbers of its operations, read from its BTF.
 //!
-//! A field that a kernel does not have (`bi_write_hint` before 6.9) is `None`.
+//! Optional fields and operations that a kernel does not have are `None` (`bi_write_hint` before
+//! Linux 6.9).
 
 use std::path::Path;
 
@@ -10,27 +11,27 @@ use btfparse::{
 
 use crate::event::Operation;
 
-/// What the programs need to know of the kernel.
+/// The parts of the kernel's layout that the programs need. Offsets are in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kernel {
-    /// The number of the bio among the arguments of the tracepoint, from 0 on.
+    /// Index of the bio among the arguments of the tracepoint, counted from 0.
     pub(super) bio_argument: i16,
-    /// Where in `struct bio` operation and flags are: four bytes.
+    /// Offset in `struct bio` of operation and flags, 4 bytes.
     pub(super) opf: i32,
-    /// Where the first sector is: eight bytes.
+    /// Offset in `struct bio` of the first sector's number, 8 bytes.
     pub(super) sector: i32,
-    /// Where the number of bytes is: four.
+    /// Offset in `struct bio` of the number of bytes, 4 bytes.
     pub(super) size: i32,
-    /// Where the pointer to the device is.
+    /// Offset in `struct bio` of the pointer to the device.
     pub(super) bdev: i32,
-    /// Where in `struct block_device` its number is: four bytes.
+    /// Offset in `struct block_device` of the device's number, 4 bytes.
     pub(super) dev: i32,
-    /// Where the byte with the hint is.
+    /// Offset in `struct bio` of the byte with the hint.
     pub(super) hint: Option<i32>,
     pub(super) operations: Operations,
 }
 
-/// `enum req_op`, and the flags that matter.
+/// Numbers of `enum req_op`, and bits of `enum req_flag_bits`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Operations {
     pub(super) write: u32,
@@ -38,22 +39,21 @@ pub(super) struct Operations {
     pub(super) discard: u32,
     pub(super) secure_erase: Option<u32>,
     pub(super) write_zeroes: Option<u32>,
-    /// `REQ_NOUNMAP`, as a bit.
+    /// `REQ_NOUNMAP` as a mask.
     pub(super) no_unmap: u32,
-    /// `REQ_META`, as a bit.
+    /// `REQ_META` as a mask.
     pub(super) meta: u32,
 }
 
-/// The operation is in the low bits of `bi_opf` (`REQ_OP_MASK`).
+/// `REQ_OP_MASK`: the bits of the operation in `bi_opf`.
 pub(super) const OPERATION_MASK: u32 = 0xff;
 
 impl Operations {
-    /// Whether a bio is the file system's own.
     pub(super) fn is_metadata(&self, opf: u32) -> bool {
         opf & self.meta != 0
     }
 
-    /// What a bio does; `None` for reads and what moves no data.
+    /// Returns the operation in `bi_opf`; `None` for reads and operations without data.
     pub(super) fn of(&self, opf: u32) -> Option<Operation> {
         let operation = opf & OPERATION_MASK;
         let is = |number: Option<u32>| number == Some(operation);
@@ -74,18 +74,17 @@ impl Operations {
     }
 }
 
-/// Why the kernel's own description was of no use.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BtfError {
     #[error("cannot read {path}: {error} (the kernel needs CONFIG_DEBUG_INFO_BTF)")]
     Read { path: String, error: std::io::Error },
-    #[error("cannot make sense of {path}: {message}")]
+    #[error("{path} is not valid BTF: {message}")]
     Parse { path: String, message: String },
-    #[error("{path} has no {what}: this kernel is older or newer than what is known here")]
-    Lacks { path: String, what: &'static str },
+    #[error("{path} has no {name}: this version of the kernel is not supported")]
+    Missing { path: String, name: &'static str },
 }
 
-/// A whole file as the parser wants it.
+/// The contents of a file, in the form that btfparse reads.
 struct Bytes(Vec<u8>);
 
 impl Readable for Bytes {
@@ -93,13 +92,13 @@ impl Readable for Bytes {
         let from = usize::try_from(offset).ok();
         let end = from.and_then(|from| from.checked_add(buffer.len()));
         let part = from.zip(end).and_then(|(from, end)| self.0.get(from..end));
-        let part = part.ok_or_else(|| Error::new(ErrorKind::EOF, "it ends too early"))?;
+        let part = part.ok_or_else(|| Error::new(ErrorKind::EOF, "the file ends too early"))?;
         buffer.copy_from_slice(part);
         Ok(())
     }
 }
 
-/// Reads `/sys/kernel/btf/vmlinux`, or another file like it.
+/// Reads a BTF file such as `/sys/kernel/btf/vmlinux`.
 pub(super) fn read(path: &Path) -> Result<Kernel, BtfError> {
     let name = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|error| BtfError::Read {
@@ -110,13 +109,16 @@ pub(super) fn read(path: &Path) -> Result<Kernel, BtfError> {
         path: name.clone(),
         message: error.message().to_owned(),
     })?;
-    find(&types).map_err(|what| BtfError::Lacks { path: name, what })
+    find(&types).map_err(|missing| BtfError::Missing {
+        path: name,
+        name: missing,
+    })
 }
 
-/// All that is needed, or the name of what is missing.
+/// Returns the kernel's layout, or the name of the missing type or member.
 fn find(types: &TypeInformation) -> Result<Kernel, &'static str> {
     let prototype = prototype(types).ok_or("btf_trace_block_bio_queue")?;
-    // The first parameter is the tracer's own and no argument of the tracepoint.
+    // The first parameter is the tracer's data, not an argument of the tracepoint.
     let mut arguments = prototype.parameter_list().iter().skip(1);
     let found = arguments.by_ref().enumerate().find_map(|(number, it)| {
         let bio = pointed(types, it.tid())?;
@@ -130,7 +132,7 @@ fn find(types: &TypeInformation) -> Result<Kernel, &'static str> {
         _ => Err(name),
     };
     Ok(Kernel {
-        bio_argument: i16::try_from(number).map_err(|_| "few arguments")?,
+        bio_argument: i16::try_from(number).map_err(|_| "bio among the first arguments")?,
         opf: sized(bio, "bi_opf", 4)?,
         sector: sized(bio, "bi_iter.bi_sector", 8)?,
         size: sized(bio, "bi_iter.bi_size", 4)?,
@@ -141,7 +143,7 @@ fn find(types: &TypeInformation) -> Result<Kernel, &'static str> {
     })
 }
 
-/// The prototype behind the pointer `btf_trace_block_bio_queue`.
+/// Returns the prototype to which the typedef `btf_trace_block_bio_queue` points.
 fn prototype(types: &TypeInformation) -> Option<FuncProto> {
     let typedef = types.id_of("btf_trace_block_bio_queue")?;
     let TypeVariant::Typedef(typedef) = types.from_id(typedef)? else {
@@ -153,7 +155,7 @@ fn prototype(types: &TypeInformation) -> Option<FuncProto> {
     Some(prototype)
 }
 
-/// The type that a pointer points to.
+/// Returns the type to which a pointer type points.
 fn pointed(types: &TypeInformation, pointer: u32) -> Option<u32> {
     let TypeVariant::Ptr(pointer) = types.from_id(pointer)? else {
         return None;
@@ -161,7 +163,7 @@ fn pointed(types: &TypeInformation, pointer: u32) -> Option<u32> {
     Some(*pointer.tid())
 }
 
-/// Type, offset and size of a member; none of a bit field.
+/// Returns type, offset and size of a member; `None` for a bit field.
 fn member(types: &TypeInformation, structure: u32, path: &str) -> Option<(u32, i32, usize)> {
     let (tid, offset) = types.offset_of(structure, path).ok()?;
     let Offset::ByteOffset(offset) = offset else {
@@ -170,12 +172,12 @@ fn member(types: &TypeInformation, structure: u32, path: &str) -> Option<(u32, i
     Some((tid, i32::try_from(offset).ok()?, types.size_of(tid).ok()?))
 }
 
-/// Where the byte of a small number is: hints had two bytes once, and have one.
+/// Returns the offset of a member's low byte: kernels store the hint in one byte or in two.
 fn low_byte(types: &TypeInformation, structure: u32, path: &str) -> Option<i32> {
     let (_, offset, size) = member(types, structure, path)?;
-    let beyond = i32::try_from(size.checked_sub(1)?).ok()?;
+    let last = i32::try_from(size.checked_sub(1)?).ok()?;
     Some(if cfg!(target_endian = "big") {
-        offset + beyond
+        offset + last
     } else {
         offset
     })
@@ -187,7 +189,7 @@ fn operations(types: &TypeInformation) -> Result<Operations, &'static str> {
         if let TypeVariant::Enum(it) = variant
             && matches!(
                 it.name().as_deref(),
-                // Before Linux 6.0 it had another name.
+                // `req_op` was called `req_opf` before Linux 6.0.
                 Some("req_op" | "req_opf" | "req_flag_bits")
             )
         {
@@ -230,7 +232,7 @@ mod tests {
     };
 
     #[test]
-    fn operations_are_writes_or_discards_or_nothing() {
+    fn operations_are_classified() {
         for (opf, expected) in [
             (0, None),
             (1, Some(Operation::Write)),
@@ -248,24 +250,24 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_under_this_test_is_understood() {
+    fn the_btf_of_the_running_kernel_is_read() {
         let kernel = read(Path::new("/sys/kernel/btf/vmlinux")).unwrap();
-        let places = [kernel.opf, kernel.sector, kernel.size, kernel.bdev];
-        for (number, place) in places.iter().enumerate() {
-            assert!(!places[..number].contains(place), "{kernel:?}");
+        let offsets = [kernel.opf, kernel.sector, kernel.size, kernel.bdev];
+        for (number, offset) in offsets.iter().enumerate() {
+            assert!(!offsets[..number].contains(offset), "{kernel:?}");
         }
         assert_eq!(kernel.operations.write, 1);
     }
 
     #[test]
-    fn what_is_no_btf_is_refused_by_name() {
+    fn an_error_names_the_file() {
         let error = read(Path::new("/no/such/btf")).unwrap_err().to_string();
         assert!(error.contains("cannot read /no/such/btf: "), "{error}");
         let error = read(Path::new("/proc/self/cmdline"))
             .unwrap_err()
             .to_string();
         assert!(
-            error.contains("cannot make sense of /proc/self/cmdline: "),
+            error.contains("/proc/self/cmdline is not valid BTF: "),
             "{error}"
         );
     }

@@ -5,7 +5,7 @@ mod plot;
 
 use saiga_document::Document;
 use saiga_document::model::{
-    Align, Block, Cell, Column, Figure, Notice, Reach, Row, Section, Table, Tone, Verdict,
+    Align, Block, Cell, Column, Figure, Notice, Row, Section, Table, Tone, Verdict, Visibility,
 };
 
 use super::words::{bounds, factor, length, measured, minute, remarks};
@@ -20,21 +20,31 @@ const RECENT: usize = 12;
 #[must_use]
 pub fn document(all: &[Series], rows: usize) -> Document {
     let sections = [
-        section("course", "Course", Reach::Summary, all, |series| {
+        section("course", "Course", Visibility::Summary, all, |series| {
             plot::curves(series)
                 .map(Block::Curves)
                 .into_iter()
                 .collect()
         }),
-        section("life", "Life of the drive", Reach::Summary, all, life::life),
-        section("intervals", "Intervals", Reach::Summary, all, |series| {
-            intervals(series, rows)
-        }),
-        section("segments", "Segments", Reach::Summary, all, segments),
+        section(
+            "life",
+            "Life of the drive",
+            Visibility::Summary,
+            all,
+            life::life,
+        ),
+        section(
+            "intervals",
+            "Intervals",
+            Visibility::Summary,
+            all,
+            |series| intervals(series, rows),
+        ),
+        section("segments", "Segments", Visibility::Summary, all, segments),
         Some(Section {
             id: "reading",
             title: "How to read this".to_owned(),
-            reach: Reach::Detail,
+            visibility: Visibility::Detail,
             blocks: READING
                 .iter()
                 .map(|text| Block::Text((*text).to_owned()))
@@ -72,7 +82,7 @@ const READING: [&str; 5] = [
 fn section(
     id: &'static str,
     title: &str,
-    reach: Reach,
+    visibility: Visibility,
     all: &[Series],
     of: impl Fn(&Series) -> Vec<Block>,
 ) -> Option<Section> {
@@ -87,7 +97,7 @@ fn section(
     (!blocks.is_empty()).then(|| Section {
         id,
         title: title.to_owned(),
-        reach,
+        visibility,
         blocks,
     })
 }

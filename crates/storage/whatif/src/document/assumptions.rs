@@ -2,7 +2,7 @@
 
 use saiga_ftl::{Counting, GcFrontier};
 
-use super::{Block, Content, Reach, Section};
+use super::{Block, Content, Section, Visibility};
 
 /// What holds for every device.
 const ALWAYS: [&str; 6] = [
@@ -40,7 +40,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     Some(Section {
         id: "assumptions",
         title: "What this assumes".to_owned(),
-        reach: Reach::Detail,
+        visibility: Visibility::Detail,
         blocks: vec![
             Block::List(all.collect()),
             Block::Facts(content.facts.to_vec()),

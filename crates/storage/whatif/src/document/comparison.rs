@@ -1,14 +1,14 @@
 //! Write amplification of every set, as bars and as a table.
 
-use saiga_document::model::{Bar, BarGroup, BarPanel, BarWords, Bars, Cell, Row};
+use saiga_document::model::{Bar, BarGroup, BarLabels, BarPanel, Bars, Cell, Row};
 use saiga_document::number;
 use saiga_ftl::replay::Placement;
 
 use crate::compare::{ceiling, spared};
 
 use super::{
-    Align, Block, Column, Condition, Content, Notice, Reach, Run, Section, Table, columns,
-    condition_words, placement_name, ratio, words,
+    Align, Block, Column, Condition, Content, Notice, Run, Section, Table, Visibility,
+    columns, condition_words, placement_name, ratio, words,
 };
 
 const PLACEMENTS: [Placement; 3] = [
@@ -18,7 +18,7 @@ const PLACEMENTS: [Placement; 3] = [
 ];
 /// Their names beside a bar.
 const SHORT: [&str; 3] = ["one stream", "II", "PI"];
-const WORDS: BarWords = BarWords {
+const WORDS: BarLabels = BarLabels {
     series: "placement",
     value: "WAF",
     dots: "intervals",
@@ -34,7 +34,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     Some(Section {
         id: "comparison",
         title: "Write amplification".to_owned(),
-        reach: Reach::Summary,
+        visibility: Visibility::Summary,
         blocks: vec![
             Block::Notices(notices.collect()),
             Block::Bars(bars(content.runs)),
@@ -68,7 +68,7 @@ fn bars(runs: &[Run]) -> Bars {
     Bars {
         caption: "Write amplification".to_owned(),
         unit: "pages programmed for each page written".to_owned(),
-        words: WORDS,
+        labels: WORDS,
         series: SHORT.map(str::to_owned).into(),
         panels: panels.collect(),
     }

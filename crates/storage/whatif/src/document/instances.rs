@@ -3,7 +3,7 @@
 use saiga_document::model::{Cell, Row};
 use saiga_document::number;
 
-use super::{Align, Block, Content, Reach, Section, Table, columns, placement_name};
+use super::{Align, Block, Content, Visibility, Section, Table, columns, placement_name};
 use crate::compare::Run;
 use crate::directories::Part;
 
@@ -27,7 +27,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     Some(Section {
         id: "directories",
         title: "By directory".to_owned(),
-        reach: Reach::Summary,
+        visibility: Visibility::Summary,
         blocks: vec![
             Block::Text(
                 "What each directory wrote, what was moved of its pages, and its share of the write amplification: of all moved \

@@ -3,7 +3,7 @@
 use saiga_document::model::{Cell, Line, LineAxis, LinePanel, Lines, Row};
 use saiga_document::number;
 
-use super::{Align, Block, Class, Content, Reach, Section, Table, columns, words};
+use super::{Align, Block, Class, Content, Section, Table, Visibility, columns, words};
 use crate::measure::Age;
 
 /// Lines of one chart: as many as there are colours.
@@ -46,7 +46,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     Some(Section {
         id: "lifetimes",
         title: "How long pages live".to_owned(),
-        reach: Reach::Detail,
+        visibility: Visibility::Detail,
         blocks,
     })
 }

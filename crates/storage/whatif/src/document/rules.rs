@@ -3,7 +3,7 @@
 use saiga_document::model::{Cell, Row};
 use saiga_document::number;
 
-use super::{Align, Block, Content, Joined, Reach, Section, Table, columns};
+use super::{Align, Block, Content, Joined, Section, Table, Visibility, columns};
 
 pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     if content.sets.is_empty() {
@@ -29,7 +29,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     Some(Section {
         id: "rules",
         title: "The rules".to_owned(),
-        reach: Reach::Evidence,
+        visibility: Visibility::Evidence,
         blocks,
     })
 }

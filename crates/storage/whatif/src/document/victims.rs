@@ -6,7 +6,7 @@ use saiga_ftl::replay::{Class, Placement};
 use saiga_ftl::trace::kind_of;
 
 use super::{
-    Align, Block, Column, Content, Reach, Run, Section, Table, condition_words, placement_name,
+    Align, Block, Column, Content, Run, Section, Table, Visibility, condition_words, placement_name,
 };
 
 /// Kinds of files in a matrix; the others are summed up.
@@ -36,7 +36,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     Some(Section {
         id: "victims",
         title: "Who is whose victim".to_owned(),
-        reach: Reach::Summary,
+        visibility: Visibility::Summary,
         blocks,
     })
 }

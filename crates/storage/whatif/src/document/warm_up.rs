@@ -3,7 +3,7 @@
 use saiga_document::model::{Line, LineAxis, LinePanel, Lines};
 use saiga_ftl::replay::Placement;
 
-use super::{Block, Content, Reach, Run, Section, condition_words, placement_name};
+use super::{Block, Content, Run, Section, Visibility, condition_words, placement_name};
 
 /// Points of a line, at most.
 const POINTS: usize = 300;
@@ -46,7 +46,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     Some(Section {
         id: "warm-up",
         title: "How it settled".to_owned(),
-        reach: Reach::Evidence,
+        visibility: Visibility::Evidence,
         blocks: vec![
             Block::Text(format!(
                 "Write amplification in intervals ({}). Warm-up does not count; if a line still goes up or down at its right \

@@ -1,53 +1,59 @@
-//! What must hold for runs to be believed, and where it does not.
+//! Validity and consistency checks of the runs, and their violations.
 
 use saiga_experiment::result::detail::{Check, CheckVerdict};
 
-use super::super::{View, first_seen, section, tables, words};
-use super::{cells, runs_of};
-use saiga_document::model::{Align, Block, Cell, Notice, Reach, Row, Section, Table};
+use super::super::{View, first_seen, format, new_section, tables};
+use super::{accepted_runs, cells_with_details};
+use saiga_document::model::{Align, Block, Cell, Notice, Row, Section, Table, Visibility};
 
-/// A check of a run of an arm in a cell.
+/// A check of one run.
 struct Checked<'a> {
-    /// `set, 1 client: kernel`.
-    place: String,
+    /// Cell and arm: `set, 1 client · one core: kernel`.
+    arm: String,
     pair: u32,
     check: &'a Check,
 }
 
-/// A sentence, and a warning for each rule that some run breaks.
+/// A sentence with the counts, and a warning for each rule that a run violates.
 pub(in super::super) fn violations(view: &View) -> Section {
-    let mut made = section("checks", "Validity and consistency", Reach::Summary);
+    let mut section = new_section("checks", "Validity and consistency", Visibility::Summary);
     let all = all(view);
     if all.is_empty() {
-        return made;
+        return section;
     }
     let with = |verdict: CheckVerdict| all.iter().filter(move |one| one.check.verdict == verdict);
-    let broken: Vec<&Checked> = with(CheckVerdict::Violated).collect();
-    let open = with(CheckVerdict::NotShown).count();
-    let checks = words::count(all.len(), "check", "checks");
-    let sentence = match (broken.len(), open) {
-        (0, 0) => format!("Nothing is violated in {checks}."),
-        (0, open) => format!("Nothing is violated in {checks}; {open} saw too little to tell."),
-        (broken, _) => format!("{broken} of {checks} are violated."),
+    let violations: Vec<&Checked> = with(CheckVerdict::Violated).collect();
+    let undecided = with(CheckVerdict::NotShown).count();
+    let checks = format::count(all.len(), "check", "checks");
+    let sentence = match (violations.len(), undecided) {
+        (0, 0) => format!("{checks} found no violation."),
+        (0, undecided) => format!(
+            "{checks} found no violation; {undecided} of them had too little data to decide."
+        ),
+        (violations, _) => format!("{violations} of {checks} found a violation."),
     };
-    made.blocks.push(Block::Text(sentence));
-    let rules = first_seen(broken.iter().map(|one| one.check.what.as_str()));
+    section.blocks.push(Block::Text(sentence));
+    let rules = first_seen(violations.iter().map(|one| one.check.what.as_str()));
     let notices: Vec<Notice> = rules
         .into_iter()
-        .map(|rule| notice(rule, &broken))
+        .map(|rule| notice(rule, &violations))
         .collect();
     if !notices.is_empty() {
-        made.blocks.push(Block::Notices(notices));
+        section.blocks.push(Block::Notices(notices));
     }
-    made
+    section
 }
 
-/// Every check of every run.
+/// A table of all checks of all runs.
 pub(in super::super) fn all_checks(view: &View) -> Section {
-    let mut made = section("all-checks", "Every check of every run", Reach::Evidence);
+    let mut section = new_section(
+        "all-checks",
+        "Every check of every run",
+        Visibility::Evidence,
+    );
     let mut rows = Vec::new();
-    for Checked { place, pair, check } in all(view) {
-        let heading = Row::Group(format!("{place}, pair {}", pair + 1));
+    for Checked { arm, pair, check } in all(view) {
+        let heading = Row::Group(format!("{arm}, pair {}", pair + 1));
         if !rows.contains(&heading) {
             rows.push(heading);
         }
@@ -66,8 +72,8 @@ pub(in super::super) fn all_checks(view: &View) -> Section {
         rows.push(Row::Cells(texts.map(Cell::new).into()));
     }
     if !rows.is_empty() {
-        let titles = ["Clause", "What must hold", "Found", "Bounds", "Verdict"];
-        made.blocks.push(Block::Table(Table {
+        let titles = ["Clause", "Rule", "Found", "Required", "Verdict"];
+        section.blocks.push(Block::Table(Table {
             caption: "Checks by run".to_owned(),
             columns: titles
                 .map(|title| tables::column(title, Align::Left))
@@ -75,17 +81,17 @@ pub(in super::super) fn all_checks(view: &View) -> Section {
             rows,
         }));
     }
-    made
+    section
 }
 
 fn all<'a>(view: &View<'a>) -> Vec<Checked<'a>> {
     let mut all = Vec::new();
-    for cell in cells(view) {
+    for cell in cells_with_details(view) {
         for arm in &view.result.arms {
-            for (run, detail) in runs_of(view, cell, &arm.name) {
-                let place = format!("{}: {}", view.workloads.full_label(cell), arm.name);
+            for (run, detail) in accepted_runs(view, cell, &arm.name) {
+                let arm = format!("{}: {}", view.workloads.full_label(cell), arm.name);
                 all.extend(detail.checks.iter().map(|check| Checked {
-                    place: place.clone(),
+                    arm: arm.clone(),
                     pair: run.pair,
                     check,
                 }));
@@ -95,9 +101,9 @@ fn all<'a>(view: &View<'a>) -> Vec<Checked<'a>> {
     all
 }
 
-/// One rule, with all that break it.
-fn notice(rule: &str, broken: &[&Checked]) -> Notice {
-    let own: Vec<&Checked> = broken
+/// The warning about one rule: the values found, and the arms that violate it.
+fn notice(rule: &str, violations: &[&Checked]) -> Notice {
+    let own: Vec<&Checked> = violations
         .iter()
         .copied()
         .filter(|one| one.check.what == rule)
@@ -107,25 +113,25 @@ fn notice(rule: &str, broken: &[&Checked]) -> Notice {
     let text_of = |of: fn(&Check) -> &str| first.map_or("", of);
     Notice {
         text: format!(
-            "{rule}: {}, not {}",
+            "{rule}: {} (required: {})",
             found.join("; "),
             text_of(|check| &check.bounds)
         ),
         cause: None,
         action: Some(format!(
-            "{} demands it: find out why before you believe these runs.",
+            "This is a rule of {}. Find the cause before you rely on these runs.",
             text_of(|check| &check.clause)
         )),
-        about: where_found(&own),
+        about: affected_arms(&own),
     }
 }
 
-/// Arms, each with the number of its runs.
-fn where_found(own: &[&Checked]) -> Vec<String> {
-    let places = first_seen(own.iter().map(|one| one.place.as_str()));
-    let counted = |place: &str| {
-        let runs = own.iter().filter(|one| one.place == place).count();
-        format!("{place}, {}", words::count(runs, "run", "runs"))
+/// The arms with violations, each with the number of its runs that have one.
+fn affected_arms(violations: &[&Checked]) -> Vec<String> {
+    let arms = first_seen(violations.iter().map(|one| one.arm.as_str()));
+    let with_count = |arm: &str| {
+        let runs = violations.iter().filter(|one| one.arm == arm).count();
+        format!("{arm}, {}", format::count(runs, "run", "runs"))
     };
-    places.into_iter().map(counted).collect()
+    arms.into_iter().map(with_count).collect()
 }

@@ -1,33 +1,33 @@
-//! In which settings of their servers the arms differ.
+//! Server settings that differ between the arms.
 
 use std::collections::BTreeSet;
 
 use saiga_experiment::result::Arm;
 
-use super::super::{View, section, tables};
-use saiga_document::model::{Align, Block, Cell, Reach, Row, Section, Table};
+use super::super::{View, format, new_section, tables};
+use saiga_document::model::{Align, Block, Cell, Row, Section, Table, Visibility};
 
-/// Whether the servers of an arm ever were at work: others were not asked for their settings.
-fn was_asked(view: &View, arm: &Arm) -> bool {
+/// Whether a server of this arm ever ran. An arm that never ran has no recorded settings.
+fn has_run(view: &View, arm: &Arm) -> bool {
     let mut runs = view.result.runs.iter();
     runs.any(|run| run.arm == arm.name && !run.metrics.is_empty())
 }
 
 /// A table of the settings that are not the same in all arms.
 pub(in super::super) fn differences(view: &View) -> Section {
-    let mut made = section(
+    let mut section = new_section(
         "configuration",
         "Settings in which the arms differ",
-        Reach::Detail,
+        Visibility::Detail,
     );
     let arms: Vec<_> = view
         .result
         .arms
         .iter()
-        .filter(|arm| !arm.configuration.is_empty() && was_asked(view, arm))
+        .filter(|arm| !arm.configuration.is_empty() && has_run(view, arm))
         .collect();
     if arms.len() < 2 {
-        return made;
+        return section;
     }
     let names: BTreeSet<&String> = arms
         .iter()
@@ -36,7 +36,7 @@ pub(in super::super) fn differences(view: &View) -> Section {
     let value = |arm: &&Arm, name: &str| {
         arm.configuration
             .get(name)
-            .map_or("(not there)", String::as_str)
+            .map_or("(not set)", String::as_str)
             .to_owned()
     };
     let mut rows = Vec::new();
@@ -49,13 +49,16 @@ pub(in super::super) fn differences(view: &View) -> Section {
         }
     }
     let same = names.len() - rows.len();
-    made.blocks.push(Block::Text(match rows.len() {
-        0 => format!("None of {same}: the servers of all arms say the same of themselves."),
-        _ => format!("The other {same} settings are the same in all arms."),
+    section.blocks.push(Block::Text(match rows.len() {
+        0 => format!("None: the servers of all arms have the same values in all {same} settings."),
+        _ => {
+            let others = format::count(same, "other setting is", "other settings are");
+            format!("{others} the same in all arms.")
+        }
     }));
     if !rows.is_empty() {
         let titles = std::iter::once("Setting").chain(arms.iter().map(|arm| arm.name.as_str()));
-        made.blocks.push(Block::Table(Table {
+        section.blocks.push(Block::Table(Table {
             caption: "Settings by arm".to_owned(),
             columns: titles
                 .map(|title| tables::column(title, Align::Left))
@@ -63,5 +66,5 @@ pub(in super::super) fn differences(view: &View) -> Section {
             rows,
         }));
     }
-    made
+    section
 }

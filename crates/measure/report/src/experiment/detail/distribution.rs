@@ -1,26 +1,26 @@
-//! How response times are distributed, arms over each other (TPC-C §5.6.1).
+//! Distributions of response times, all arms in the same panels (TPC-C §5.6.1).
 
 use saiga_experiment::result::detail::Histogram as Counts;
 use saiga_experiment::result::{Cell, Detail};
 
-use super::super::{View, first_seen, section};
-use super::{cells, runs_of};
-use saiga_document::model::{Block, Histogram, HistogramPanel, Reach, Section};
+use super::super::{View, first_seen, new_section};
+use super::{accepted_runs, cells_with_details};
+use saiga_document::model::{Block, Histogram, HistogramPanel, Section, Visibility};
 use saiga_document::number;
 
-/// Bins of a panel; §5.6.1 asks for twenty at least.
+/// Bins of a panel; TPC-C §5.6.1 requires at least twenty.
 const BINS: u32 = 40;
 
 /// One chart for each cell, one panel for each type of transaction.
 pub(in super::super) fn distribution(view: &View) -> Section {
-    let mut made = section("distribution", "Response times", Reach::Detail);
-    made.blocks.extend(
-        cells(view)
+    let mut section = new_section("distribution", "Response times", Visibility::Detail);
+    section.blocks.extend(
+        cells_with_details(view)
             .into_iter()
             .filter_map(|cell| chart(view, cell))
             .map(Block::Histogram),
     );
-    made
+    section
 }
 
 fn chart(view: &View, cell: &Cell) -> Option<Histogram> {
@@ -29,7 +29,7 @@ fn chart(view: &View, cell: &Cell) -> Option<Histogram> {
         .arms
         .iter()
         .map(|arm| {
-            let runs = runs_of(view, cell, &arm.name);
+            let runs = accepted_runs(view, cell, &arm.name);
             (
                 arm.name.as_str(),
                 runs.into_iter().map(|(_, detail)| detail).collect(),
@@ -40,11 +40,11 @@ fn chart(view: &View, cell: &Cell) -> Option<Histogram> {
         })
         .collect();
     let caption = format!("Response times: {}", view.workloads.full_label(cell));
-    drawn(caption, &arms)
+    histogram(caption, &arms)
 }
 
-/// The distributions of the runs of some arms over each other, each arm with its name.
-pub(crate) fn drawn(caption: String, arms: &[(&str, Vec<&Detail>)]) -> Option<Histogram> {
+/// A chart of several arms: each arm's name, and the details of its runs, which are pooled.
+pub(crate) fn histogram(caption: String, arms: &[(&str, Vec<&Detail>)]) -> Option<Histogram> {
     let all = arms
         .iter()
         .flat_map(|(_, details)| details)
@@ -64,7 +64,7 @@ fn panel(name: &str, arms: &[(&str, Vec<&Detail>)]) -> HistogramPanel {
         all.filter(|one| one.name == name).cloned().collect()
     };
     let by_arm: Vec<Vec<Counts>> = arms.iter().map(|(_, details)| of_arm(details)).collect();
-    // The longest axis holds all.
+    // The axis is as long as the longest histogram.
     let end_ms = by_arm
         .iter()
         .flatten()
@@ -77,7 +77,7 @@ fn panel(name: &str, arms: &[(&str, Vec<&Detail>)]) -> HistogramPanel {
     }
 }
 
-/// Shares of all runs of an arm, by bins of the panel.
+/// Share of each bin of the panel, over all runs of an arm.
 fn shares(runs: &[Counts], end_ms: f64) -> Vec<f64> {
     let mut bins = vec![0_u64; BINS as usize];
     let width_ms = end_ms / f64::from(BINS);
@@ -116,7 +116,7 @@ mod tests {
         let pooled = shares(&[counts(1.0, &[3; 40]), counts(20.0, &[80, 40])], 40.0);
         assert_eq!(pooled.len(), 40);
         assert!((pooled.iter().sum::<f64>() - 1.0).abs() < 1e-12);
-        // 3 + 80 of 240 at 10 ms, 3 + 40 at 30 ms, 3 elsewhere.
+        // 240 counts: 3 + 80 in the bin of 10 ms, 3 + 40 in that of 30 ms, 3 in each other bin.
         assert_eq!(
             (pooled[10], pooled[30], pooled[39]),
             (83.0 / 240.0, 43.0 / 240.0, 3.0 / 240.0)

@@ -1,17 +1,17 @@
-//! A table of the transactions of each arm, beside their limits.
+//! A table of the transactions of each arm, with the limits of TPC-C.
 
 use saiga_experiment::result::Detail;
 use saiga_experiment::result::detail::Transactions;
 use saiga_experiment::stats;
 
-use super::super::{View, first_seen, section, tables};
-use super::{cells, runs_of};
-use saiga_document::model::{Align, Block, Cell, Reach, Row, Section, Table};
+use super::super::{View, first_seen, format, new_section, tables};
+use super::{accepted_runs, cells_with_details};
+use saiga_document::model::{Align, Block, Cell, Row, Section, Table, Visibility};
 use saiga_document::number;
 
 const COLUMNS: [&str; 11] = [
     "Transaction",
-    "Done",
+    "Completed",
     "Share",
     "Mean, ms",
     "p50, ms",
@@ -25,15 +25,16 @@ const COLUMNS: [&str; 11] = [
 
 /// One table for each cell, one group of rows for each arm.
 pub(in super::super) fn transactions(view: &View) -> Section {
-    let mut made = section("transactions", "Transactions", Reach::Summary);
-    for cell in cells(view) {
+    let mut section = new_section("transactions", "Transactions", Visibility::Summary);
+    for cell in cells_with_details(view) {
         let mut rows = Vec::new();
         for arm in &view.result.arms {
-            let runs = runs_of(view, cell, &arm.name);
+            let runs = accepted_runs(view, cell, &arm.name);
             let details: Vec<&Detail> = runs.iter().map(|(_, detail)| *detail).collect();
             let own = arm_rows(&details);
             if !own.is_empty() {
-                rows.push(Row::Group(format!("{}, {} runs", arm.name, details.len())));
+                let runs = format::count(details.len(), "run", "runs");
+                rows.push(Row::Group(format!("{}, {runs}", arm.name)));
                 rows.extend(own);
             }
         }
@@ -42,7 +43,7 @@ pub(in super::super) fn transactions(view: &View) -> Section {
         }
         let align = |at| if at == 0 { Align::Left } else { Align::Right };
         let columns = COLUMNS.iter().enumerate();
-        made.blocks.push(Block::Table(Table {
+        section.blocks.push(Block::Table(Table {
             caption: format!("Transactions: {}", view.workloads.full_label(cell)),
             columns: columns
                 .map(|(at, title)| tables::column(title, align(at)))
@@ -50,13 +51,13 @@ pub(in super::super) fn transactions(view: &View) -> Section {
             rows,
         }));
     }
-    if !made.blocks.is_empty() {
-        let text = "Counts of all runs that count together; response times are medians over \
-                    the runs. Under p90 stands the limit of TPC-C §5.2.5.3, under the share the smallest \
-                    valid one (§5.2.3). Transactions that failed are counted nowhere else.";
-        made.blocks.insert(0, Block::Text(text.to_owned()));
+    if !section.blocks.is_empty() {
+        let text = "Counts are sums over all accepted runs; response times are medians over these \
+                    runs. Below p90 is the limit of TPC-C §5.2.5.3, below the share the minimum of \
+                    §5.2.3. Failed transactions are included in the last column only.";
+        section.blocks.insert(0, Block::Text(text.to_owned()));
     }
-    made
+    section
 }
 
 fn arm_rows(details: &[&Detail]) -> Vec<Row> {
@@ -72,7 +73,7 @@ fn arm_rows(details: &[&Detail]) -> Vec<Row> {
 
 fn type_row(name: &str, runs: &[&Transactions], total: u64) -> Vec<Cell> {
     let sum = |of: fn(&Transactions) -> u64| runs.iter().map(|one| of(one)).sum::<u64>();
-    let counted = |of| Cell::new(number::whole(sum(of)));
+    let total_of = |of| Cell::new(number::whole(sum(of)));
     let median = |of: fn(&Transactions) -> f64| {
         let values: Vec<f64> = runs.iter().map(|one| of(one)).collect();
         stats::median(&values)
@@ -91,16 +92,16 @@ fn type_row(name: &str, runs: &[&Transactions], total: u64) -> Vec<Cell> {
     };
     vec![
         Cell::new(name),
-        counted(|one| one.count),
+        total_of(|one| one.count),
         share,
         time(|one| one.mean_ms),
         time(|one| one.p50_ms),
         p90,
         time(|one| one.p99_ms),
         time(|one| one.max_ms),
-        counted(|one| one.rolled_back),
-        counted(|one| one.retries),
-        counted(|one| one.failed),
+        total_of(|one| one.rolled_back),
+        total_of(|one| one.retries),
+        total_of(|one| one.failed),
     ]
 }
 

@@ -47,7 +47,7 @@ fn the_report_has_the_figures_of_the_record() {
 fn charts_and_settings_are_not_printed() {
     use saiga_document::text::{self, Style};
     let text = text::render(&page::page(&whole()), Style::plain());
-    for part in ["The props file", "The course of the run", "Response times"] {
+    for part in ["The props file", "The run over time", "Response times"] {
         assert!(!text.contains(part), "{part} in {text}");
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the parts are now what the snapshot says: read back, not remembered.
+//! Reads the restored parts back from the disk and compares them with the snapshot.
 
 use std::collections::HashMap;
 
@@ -11,9 +11,9 @@ use crate::progress::{Meter, Phase, Report};
 use crate::scan::scan;
 use crate::tree::{Access, Tree};
 
-/// Compares all names and dresses, and the bytes that were written where bytes are checked. Those
-/// that were not written had been read, and were right.
-pub(super) fn of(
+/// Compares all names and metadata, and the written content if content is checked. Pieces that
+/// were not written had been compared before.
+pub(super) fn check(
     plan: &Plan<'_, '_>,
     trees: &[Tree<'_>],
     report: Report<'_>,
@@ -26,10 +26,14 @@ pub(super) fn of(
             return Err(RestoreError::Differs(first));
         }
     }
-    bytes(plan, trees, report)
+    check_bytes(plan, trees, report)
 }
 
-fn bytes(plan: &Plan<'_, '_>, trees: &[Tree<'_>], report: Report<'_>) -> Result<(), RestoreError> {
+fn check_bytes(
+    plan: &Plan<'_, '_>,
+    trees: &[Tree<'_>],
+    report: Report<'_>,
+) -> Result<(), RestoreError> {
     let checked = plan.files.iter().filter(|file| plan.is_thorough(file.part));
     let checked: Vec<&FilePlan<'_>> = checked.collect();
     let lists: Vec<(usize, Vec<u64>)> = checked
@@ -46,15 +50,15 @@ fn bytes(plan: &Plan<'_, '_>, trees: &[Tree<'_>], report: Report<'_>) -> Result<
         };
         let handle = tree.file(&file.entry.path, Access::Read)?;
         let size = file.contents.size;
-        // Everything has been flushed: the next read is the disk's answer.
-        handle.forget(size);
+        // All data have been flushed, so the next read comes from the disk.
+        handle.drop_cache(size);
         let data = handle.data(size)?;
         let mut buffer = content::buffer();
         for index in *pieces {
             let piece = content::read(&handle, &data, *index, size, &mut buffer)?;
             if !file.is_right(*index, &piece) {
                 let path = handle.path().to_owned();
-                let what = "its bytes";
+                let what = "content differs";
                 return Err(RestoreError::Differs(Difference { path, what }));
             }
             meter.add(content::window(*index, size).len())?;

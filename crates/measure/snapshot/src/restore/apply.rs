@@ -1,19 +1,19 @@
-//! Carrying a plan out: remove, make, fill, dress, in this order.
+//! Executes a plan: removes names, makes files, fills them and sets their metadata, in this order.
 
-use super::plan::{FilePlan, Plan, Way, runs};
+use super::plan::{FilePlan, Plan, Transfer, runs};
 use super::{RestoreError, Restored};
 use crate::content::{self, Piece};
 use crate::disk::Fault;
-use crate::handle::Can;
-use crate::manifest::{Contents, Dress, Entry, Kind};
+use crate::handle::Support;
+use crate::manifest::{Contents, Entry, Kind, Metadata};
 use crate::pool;
 use crate::progress::{Meter, Phase, Report};
 use crate::span;
-use crate::stat::Sort;
+use crate::stat::FileType;
 use crate::tree::{Access, Tree};
 
-/// Makes the parts, open as `trees`, what the snapshot says.
-pub(super) fn out(
+/// Changes the parts, open as `trees`, into the state of the snapshot.
+pub(super) fn apply(
     plan: &Plan<'_, '_>,
     trees: &[Tree<'_>],
     report: Report<'_>,
@@ -23,36 +23,36 @@ pub(super) fn out(
         ..Restored::default()
     };
     for (target, tree) in plan.targets.iter().zip(trees) {
-        for (path, sort) in &target.doomed {
-            match sort {
-                Sort::Directory => tree.remove_folder(path)?,
-                Sort::File | Sort::Symlink | Sort::Special(_) => tree.remove(path)?,
+        for (path, file_type) in &target.to_remove {
+            match file_type {
+                FileType::Directory => tree.remove_folder(path)?,
+                FileType::File | FileType::Symlink | FileType::Special(_) => tree.remove(path)?,
             }
             done.removed += 1;
         }
     }
     make(plan, trees)?;
     fill(plan, trees, report)?;
-    dress(plan, trees)?;
+    set_metadata(plan, trees)?;
     for file in &plan.files {
-        match &file.way {
-            Way::Share => done.shared_bytes += file.bytes(),
-            Way::Write(_) => done.written_bytes += file.bytes(),
+        match &file.transfer {
+            Transfer::Share => done.shared_bytes += file.bytes(),
+            Transfer::Write(_) => done.written_bytes += file.bytes(),
         }
     }
     Ok(done)
 }
 
-/// Folders, links and files of the right length; further names last, when their files are there.
+/// Makes missing folders, links and empty files. Hard links are made last, when their files exist.
 fn make(plan: &Plan<'_, '_>, trees: &[Tree<'_>]) -> Result<(), RestoreError> {
     for (target, tree) in plan.targets.iter().zip(trees) {
         let missing = |entry: &&Entry| !target.kept.contains(&entry.path);
         for entry in target.part.entries.iter().filter(missing) {
             match &entry.kind {
-                // A part that was missing has been made already.
+                // `open` has made a missing part.
                 Kind::Directory if entry.path.as_os_str().is_empty() => {}
                 Kind::Directory => tree.make_folder(&entry.path)?,
-                Kind::Symlink(leads) => tree.make_link(&entry.path, leads)?,
+                Kind::Symlink(target) => tree.make_link(&entry.path, target)?,
                 Kind::File(_) => drop(tree.file(&entry.path, Access::Write)?),
                 Kind::HardLink { .. } => {}
             }
@@ -64,14 +64,14 @@ fn make(plan: &Plan<'_, '_>, trees: &[Tree<'_>]) -> Result<(), RestoreError> {
             if let Kind::HardLink { part, path } = &entry.kind
                 && let Some(other) = trees.get(*part)
             {
-                tree.make_name(&entry.path, other, path)?;
+                tree.make_hard_link(&entry.path, other, path)?;
             }
         }
     }
     Ok(())
 }
 
-/// The bytes.
+/// Gives all files their length and content, by sharing extents or by writing pieces.
 fn fill(plan: &Plan<'_, '_>, trees: &[Tree<'_>], report: Report<'_>) -> Result<(), RestoreError> {
     let workers = plan.options.workers();
     let meter = Meter::new(
@@ -84,12 +84,12 @@ fn fill(plan: &Plan<'_, '_>, trees: &[Tree<'_>], report: Report<'_>) -> Result<(
             return Ok(());
         };
         let target = tree.file(&file.entry.path, Access::Write)?;
-        match &file.way {
-            Way::Write(_) => target.set_len(file.contents.size)?,
-            Way::Share => {
+        match &file.transfer {
+            Transfer::Write(_) => target.set_len(file.contents.size)?,
+            Transfer::Share => {
                 let source = plan.stored(file.contents)?;
                 target.set_len(0)?;
-                if target.clone_from(&source)? == Can::Not {
+                if target.clone_from(&source)? == Support::Unsupported {
                     let error = rustix::io::Errno::OPNOTSUPP;
                     return Err(Fault::at("share extents with", target.path())(error).into());
                 }
@@ -100,7 +100,7 @@ fn fill(plan: &Plan<'_, '_>, trees: &[Tree<'_>], report: Report<'_>) -> Result<(
     })?;
     let written = plan.files.iter().enumerate();
     let lists: Vec<(usize, Vec<u64>)> = written
-        .filter(|(_, file)| file.way != Way::Share)
+        .filter(|(_, file)| file.transfer != Transfer::Share)
         .map(|(index, file)| (index, file.pieces()))
         .collect();
     pool::each(workers, &runs(&lists), |(file, pieces)| {
@@ -112,7 +112,7 @@ fn fill(plan: &Plan<'_, '_>, trees: &[Tree<'_>], report: Report<'_>) -> Result<(
     })
 }
 
-/// Writes some pieces of one file. A hole is not written: [`finish`] makes it.
+/// Writes some pieces of one file, except holes, which [`finish`] makes.
 fn write(
     plan: &Plan<'_, '_>,
     file: &FilePlan<'_>,
@@ -127,7 +127,7 @@ fn write(
     let mut buffer = content::buffer();
     for index in pieces {
         let piece = content::read(&source, &data, *index, size, &mut buffer)?;
-        // Read again, hence checked again: what is written is what was put away.
+        // The bytes were read again, so they are checked again before they are written.
         file.check(*index, &piece, &source)?;
         if let Piece::Bytes(bytes) = piece {
             content::write(&target, &data, *index, size, bytes)?;
@@ -137,8 +137,9 @@ fn write(
     Ok(())
 }
 
-/// Holes, reserved space, owners, modes, attributes and times; folders after what they hold.
-fn dress(plan: &Plan<'_, '_>, trees: &[Tree<'_>]) -> Result<(), RestoreError> {
+/// Finishes all files and sets the metadata of folders and links. Folders come after their entries,
+/// which would change the folder's modification time.
+fn set_metadata(plan: &Plan<'_, '_>, trees: &[Tree<'_>]) -> Result<(), RestoreError> {
     let entries = plan.snapshot.manifest().files();
     let files: Vec<(usize, &Entry, &Contents)> = entries.collect();
     pool::each(
@@ -151,20 +152,22 @@ fn dress(plan: &Plan<'_, '_>, trees: &[Tree<'_>]) -> Result<(), RestoreError> {
     )?;
     for (target, tree) in plan.targets.iter().zip(trees) {
         for entry in target.part.entries.iter().rev() {
-            let Dress { mode, mtime, .. } = entry.dress;
+            let Metadata { mode, mtime, .. } = entry.metadata;
             match &entry.kind {
                 Kind::Directory => {
                     let folder = tree.folder_handle(&entry.path)?;
-                    folder.dress(
-                        Some((entry.dress.uid, entry.dress.gid)),
+                    folder.set_metadata(
+                        Some((entry.metadata.uid, entry.metadata.gid)),
                         mode,
-                        &entry.dress.attributes,
+                        &entry.metadata.attributes,
                     )?;
                     folder.set_mtime(mtime)?;
                 }
-                Kind::Symlink(_) => {
-                    tree.dress_link(&entry.path, Some((entry.dress.uid, entry.dress.gid)), mtime)?
-                }
+                Kind::Symlink(_) => tree.set_link_metadata(
+                    &entry.path,
+                    Some((entry.metadata.uid, entry.metadata.gid)),
+                    mtime,
+                )?,
                 Kind::File(_) | Kind::HardLink { .. } => {}
             }
         }
@@ -172,6 +175,7 @@ fn dress(plan: &Plan<'_, '_>, trees: &[Tree<'_>]) -> Result<(), RestoreError> {
     Ok(())
 }
 
+/// Makes the holes of a file, reserves its space and sets its metadata.
 fn finish(
     plan: &Plan<'_, '_>,
     tree: &Tree<'_>,
@@ -185,18 +189,22 @@ fn finish(
     } else {
         let data = plan.stored(contents)?.data(size)?;
         content::match_holes(&file, &data, size)?;
-        // Space that a server has reserved for its logs stays reserved.
+        // The original had blocks for its holes: a server had reserved space for its logs.
         if contents.allocated >= size && !span::holes(&data, size).is_empty() {
             file.reserve(size)?;
         }
     }
-    let Dress {
+    let Metadata {
         mode,
         mtime,
         attributes,
         ..
-    } = &entry.dress;
-    file.dress(Some((entry.dress.uid, entry.dress.gid)), *mode, attributes)?;
+    } = &entry.metadata;
+    file.set_metadata(
+        Some((entry.metadata.uid, entry.metadata.gid)),
+        *mode,
+        attributes,
+    )?;
     file.set_mtime(*mtime)?;
     Ok(())
 }

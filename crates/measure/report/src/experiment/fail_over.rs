@@ -1,17 +1,17 @@
-//! What a fail-over cost: time without service, and acknowledged writes that were lost.
+//! Cost of a fail-over: time without service, and acknowledged writes that were lost.
 
 use saiga_experiment::result::Run;
 
-use super::{View, section, tables};
-use saiga_document::model::{Align, Cell, Reach, Row, Section};
+use super::{View, new_section, tables};
+use saiga_document::model::{Align, Cell, Row, Section, Visibility};
 use saiga_document::number;
 
-/// The metric that marks a run in which the master was killed.
+/// Metric that only runs with a killed master have.
 const WITHOUT_SERVICE: &str = "without_service_s";
 
-/// One row per cell and arm; empty when no master was killed.
-pub(super) fn fail_over(view: &View) -> Section {
-    let mut made = section("fail-over", "Fail-over", Reach::Summary);
+/// One row per cell and arm; the section is empty when no master was killed.
+pub(super) fn section(view: &View) -> Section {
+    let mut section = new_section("fail-over", "Fail-over", Visibility::Summary);
     let killed = |run: &&Run| run.rejected.is_none() && run.metrics.contains_key(WITHOUT_SERVICE);
     let runs: Vec<&Run> = view.result.runs.iter().filter(killed).collect();
     let mut rows = Vec::new();
@@ -23,22 +23,24 @@ pub(super) fn fail_over(view: &View) -> Section {
         }
     }
     if rows.is_empty() {
-        return made;
+        return section;
     }
-    let text = "The master was killed while clients wrote to it, each key once. Without service is \
-                the longest time in which no write was acknowledged. A write is lost when it was \
-                acknowledged and the new master does not have it: replication is asynchronous.";
+    let text = "The master was killed while clients wrote to it, each key once. The time without \
+                service is the longest time in which no write was acknowledged. A write is lost if \
+                the old master acknowledged it and the new master does not have it; this can \
+                happen because replication is asynchronous.";
     let columns = [
         ("Arm", Align::Left),
         ("Runs", Align::Right),
-        ("Without service, s", Align::Right),
+        ("Time without service, s", Align::Right),
         ("Acknowledged writes", Align::Right),
-        ("Of them lost", Align::Right),
-        ("Runs that lost any", Align::Right),
+        ("Lost writes", Align::Right),
+        ("Runs with lost writes", Align::Right),
     ];
-    made.blocks
+    section
+        .blocks
         .extend(tables::explained(text, "Fail-over, by arm", &columns, rows));
-    made
+    section
 }
 
 fn row(arm: &str, runs: &[&Run]) -> Option<Vec<Cell>> {

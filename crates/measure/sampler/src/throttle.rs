@@ -1,18 +1,18 @@
-//! How often a costly file is read: rarer, the more there is in it.
+//! Limits how often an expensive file is read.
 //!
-//! Where nothing was read, cells stay empty, and rates are over the longer time. So the cost
-//! per second has a bound on a machine with 256 cores and on one with 800 connections, each a
-//! process.
+//! The larger the file, the fewer rows read it. In the other rows its cells are empty, and rates
+//! cover the longer interval. This bounds the cost per second on a machine with 256 cores, or with
+//! 800 connections that are a process each.
 
-/// Decides in which rows something is read.
+/// Decides which rows read a source.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pace {
+pub(crate) struct Throttle {
     units_per_row: usize,
     wait_rows: usize,
 }
 
-impl Pace {
-    /// At most `units_per_row` are read per row, on average.
+impl Throttle {
+    /// Allows reads of `units_per_row` units (bytes, files or processes) per row, on average.
     pub(crate) fn new(units_per_row: usize) -> Self {
         Self {
             units_per_row,
@@ -20,14 +20,14 @@ impl Pace {
         }
     }
 
-    /// Asked once per row.
+    /// Whether this row reads the source. Must be called once per row.
     pub(crate) fn is_due(&mut self) -> bool {
         let due = self.wait_rows == 0;
         self.wait_rows = self.wait_rows.saturating_sub(1);
         due
     }
 
-    /// What the last look was worth.
+    /// Records that this row has read `units` units.
     pub(crate) fn on_read(&mut self, units: usize) {
         self.wait_rows = units.div_ceil(self.units_per_row).saturating_sub(1);
     }
@@ -38,11 +38,11 @@ mod tests {
     use super::*;
 
     fn due_in_ten_rows(units: usize) -> usize {
-        let mut pace = Pace::new(100);
+        let mut throttle = Throttle::new(100);
         let due = (0..10).filter(|_| {
-            let due = pace.is_due();
+            let due = throttle.is_due();
             if due {
-                pace.on_read(units);
+                throttle.on_read(units);
             }
             due
         });
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn more_to_read_is_read_less_often() {
+    fn larger_sources_are_read_less_often() {
         for (units, rows) in [(0, 10), (1, 10), (100, 10), (101, 5), (500, 2), (1000, 1)] {
             assert_eq!(due_in_ten_rows(units), rows, "{units}");
         }

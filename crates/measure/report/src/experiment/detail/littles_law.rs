@@ -1,44 +1,45 @@
-//! Whether throughput, response time and concurrency fit together: N = X * R (Little's law).
+//! Checks throughput, response time and concurrency against Little's law: N = X * R.
 //!
-//! Over the measured interval of all runs that count. R is weighted by what was done, as the law
-//! wants it; where a point stands for several seconds, their mean stands for each of them.
+//! Covers the measured interval of all accepted runs. R is weighted by throughput, as the law
+//! requires. A point that covers several seconds enters with its mean for each of them.
 
 use saiga_experiment::result::Detail;
 use saiga_experiment::result::detail::Series;
 
 use super::super::tables::explained;
-use super::super::{View, section};
-use super::{cells, runs_of};
-use saiga_document::model::{Align, Cell, Reach, Row, Section};
+use super::super::{View, new_section};
+use super::{accepted_runs, cells_with_details};
+use saiga_document::model::{Align, Cell, Row, Section, Visibility};
 use saiga_document::number;
 
 const COLUMNS: [(&str, Align); 7] = [
     ("Arm", Align::Left),
     ("Runs", Align::Right),
-    ("N, in the system", Align::Right),
+    ("N, transactions", Align::Right),
     ("X, per second", Align::Right),
     ("R, ms", Align::Right),
     ("X \u{b7} R", Align::Right),
-    ("X \u{b7} R against N", Align::Right),
+    ("X \u{b7} R relative to N", Align::Right),
 ];
 
-/// What is added up over points of equal length.
+/// Sums over points of equal length.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Sums {
     points: f64,
     in_system: f64,
     per_s: f64,
-    /// Of throughput times response time in seconds.
+    /// Sum of throughput times response time in seconds.
     product: f64,
 }
 
-/// One row for each arm in each cell whose runs tell all three.
-pub(in super::super) fn balance(view: &View) -> Section {
-    let mut made = section("balance", "Does N = X \u{b7} R hold?", Reach::Detail);
+/// One row for each arm in each cell whose runs have all three series.
+pub(in super::super) fn littles_law(view: &View) -> Section {
+    let title = "Check by Little's law: N = X \u{b7} R";
+    let mut section = new_section("littles-law", title, Visibility::Detail);
     let mut rows = Vec::new();
-    for cell in cells(view) {
+    for cell in cells_with_details(view) {
         let arms = view.result.arms.iter().filter_map(|arm| {
-            let runs = runs_of(view, cell, &arm.name);
+            let runs = accepted_runs(view, cell, &arm.name);
             let known = runs.iter().filter_map(|(_, detail)| sums(detail));
             let known: Vec<Sums> = known.collect();
             (!known.is_empty()).then(|| Row::Cells(row(&arm.name, &known)))
@@ -50,13 +51,16 @@ pub(in super::super) fn balance(view: &View) -> Section {
         }
     }
     if !rows.is_empty() {
-        let text = "Transactions in the system (N) are as many as begin in a second (X) times how \
-                    long each stays (R). N is measured by itself, so a difference of more than a few per cent \
-                    means that a figure is not what its name says.";
+        let text = "By Little's law, the number of transactions in the system (N) equals the \
+                    throughput per second (X) times the response time (R). N is measured \
+                    independently of X and R, so if X \u{b7} R differs from N by more than a few \
+                    per cent, one of the three figures was not measured correctly.";
         let caption = "N, X and R in the measured interval, by arm";
-        made.blocks.extend(explained(text, caption, &COLUMNS, rows));
+        section
+            .blocks
+            .extend(explained(text, caption, &COLUMNS, rows));
     }
-    made
+    section
 }
 
 fn row(arm: &str, runs: &[Sums]) -> Vec<Cell> {
@@ -80,13 +84,14 @@ fn row(arm: &str, runs: &[Sums]) -> Vec<Cell> {
         .collect()
 }
 
-/// Of the points of one run that lie in its measured interval and know all three.
+/// Sums over the points of one run that lie in its measured interval and have N and X. `None` if
+/// a series is missing, or if no such point shows activity.
 fn sums(detail: &Detail) -> Option<Sums> {
     let named = |name: &str| detail.series.iter().find(|one| one.name == name);
     let throughput = named("throughput_ops_s")?;
     let (response, concurrency) = (named("response_mean_ms")?, named("concurrency")?);
     let measured = detail.marks.iter().find(|mark| mark.what == "measured");
-    let counts = |at_s: f64| {
+    let is_measured = |at_s: f64| {
         measured.is_none_or(|mark| at_s >= mark.from_s && mark.to_s.is_none_or(|to| at_s < to))
     };
     let mut sums = Sums::default();
@@ -95,13 +100,13 @@ fn sums(detail: &Detail) -> Option<Sums> {
         let (Some(per_s), Some(in_system)) = (known(throughput), known(concurrency)) else {
             continue;
         };
-        if !counts(*at_s) {
+        if !is_measured(*at_s) {
             continue;
         }
         sums.points += 1.0;
         sums.in_system += in_system;
         sums.per_s += per_s;
-        // Where nothing was done there is no response time, and nothing to add.
+        // A point without completed transactions has no response time and adds zero.
         sums.product += per_s * known(response).unwrap_or(0.0) / 1000.0;
     }
     (sums.in_system > 0.0 && sums.per_s > 0.0).then_some(sums)
@@ -145,9 +150,9 @@ mod tests {
         }
     }
 
-    /// 100/s of 20 ms and 300/s of 10 ms: 2 + 3 in the system, where 5.2 were counted.
+    /// 100/s of 20 ms and 300/s of 10 ms give 2 + 3 in the system; 5.2 were measured.
     #[test]
-    fn response_times_weigh_by_what_was_done_in_the_measured_interval() {
+    fn response_times_are_weighted_by_throughput_in_the_measured_interval() {
         let sums = sums(&detail()).expect("all three are known");
         let texts = row("kernel", &[sums, sums]);
         let texts: Vec<&str> = texts.iter().map(|cell| cell.text.as_str()).collect();
@@ -158,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_lacks_one_of_them_is_left_out() {
+    fn a_run_that_lacks_a_series_is_left_out() {
         for lacking in 0..3 {
             let mut detail = detail();
             detail.series.remove(lacking);

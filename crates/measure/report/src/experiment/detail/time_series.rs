@@ -1,42 +1,44 @@
-//! How runs went: throughput, response times and the host, second by second, arms over each other.
+//! Runs over time: throughput, response times and the host, all arms in the same panels.
 
 use saiga_experiment::result::detail::{Mark, Series};
 use saiga_experiment::result::{Cell, Detail};
 
-use super::super::{View, course_words, first_seen, section, words};
-use super::{cells, middle, runs_of};
+use super::super::{View, first_seen, format, new_section, series_names};
+use super::{accepted_runs, cells_with_details, median_run};
 use saiga_document::model::{
-    Block, Curve, CurveMark, CurvePanel, CurvePoint, Curves, Reach, Section, Tone,
+    Block, Curve, CurveMark, CurvePanel, CurvePoint, Curves, Section, Tone, Visibility,
 };
 use saiga_document::number;
 
-/// Panels in a chart; a run may know more, and a reader does not want them.
+/// Maximum number of panels in a chart. A run may have more series than a reader can take in.
 const PANELS_MAX: usize = 24;
+/// Explanation of the charts for the reader.
+pub(crate) const HOW_TO_READ: &str = "A line connects means; the shaded area around it reaches \
+    from the lowest to the highest value. All panels share one time axis, and their scales begin \
+    at zero.";
 
 /// One chart for each cell.
-pub(in super::super) fn course(view: &View) -> Section {
-    let mut made = section("course", "The course of the runs", Reach::Detail);
+pub(in super::super) fn time_series(view: &View) -> Section {
+    let mut section = new_section("time-series", "The runs over time", Visibility::Detail);
     let mut left_out = 0;
-    for cell in cells(view) {
+    for cell in cells_with_details(view) {
         let chart = chart(view, cell);
-        made.blocks.extend(chart.map(|(curves, more)| {
+        section.blocks.extend(chart.map(|(curves, more)| {
             left_out = left_out.max(more);
             Block::Curves(curves)
         }));
     }
-    made.blocks.extend(told(left_out));
-    if !made.blocks.is_empty() {
-        let text = "The middle run of each arm by its main metric. A line goes through means; the shade around \
-                    it reaches from the lowest to the highest value. All panels share the time axis and begin \
-                    at zero.";
-        made.blocks.insert(0, Block::Text(text.to_owned()));
+    section.blocks.extend(left_out_note(left_out));
+    if !section.blocks.is_empty() {
+        let text = format!("The median run of each arm by its main metric. {HOW_TO_READ}");
+        section.blocks.insert(0, Block::Text(text));
     }
-    made
+    section
 }
 
-/// How many series are in `result.json` only, if any are.
-pub(crate) fn told(left_out: usize) -> Option<Block> {
-    let more = words::count(left_out, "more series is", "more series are");
+/// The number of series that are in `result.json` only; `None` for zero.
+pub(crate) fn left_out_note(left_out: usize) -> Option<Block> {
+    let more = format::count(left_out, "more series is", "more series are");
     (left_out > 0).then(|| Block::Text(format!("{more} in result.json.")))
 }
 
@@ -45,21 +47,21 @@ fn chart(view: &View, cell: &Cell) -> Option<(Curves, usize)> {
     let arms = view.result.arms.iter();
     let shown: Vec<(&str, &Detail)> = arms
         .filter_map(|arm| {
-            let (_, detail) = middle(view, &runs_of(view, cell, &arm.name))?;
+            let (_, detail) = median_run(view, &accepted_runs(view, cell, &arm.name))?;
             (!detail.series.is_empty()).then_some((arm.name.as_str(), detail))
         })
         .collect();
-    drawn(view.workloads.full_label(cell), &shown)
+    curves(view.workloads.full_label(cell), &shown)
 }
 
-/// The courses of some runs over each other, each with its name, and how many series are left out.
-pub(crate) fn drawn(caption: String, shown: &[(&str, &Detail)]) -> Option<(Curves, usize)> {
+/// A chart of several runs, each with its name, and the number of series that the chart leaves out.
+pub(crate) fn curves(caption: String, shown: &[(&str, &Detail)]) -> Option<(Curves, usize)> {
     let series = || shown.iter().flat_map(|(_, detail)| &detail.series);
     let end_s = series()
         .flat_map(|one| one.at_s.iter().copied())
         .fold(0.0, f64::max);
     let mut names = first_seen(series().map(|one| one.name.as_str()));
-    names.sort_by_key(|name| course_words::rank(name));
+    names.sort_by_key(|name| series_names::rank(name));
     let left_out = names.len().saturating_sub(PANELS_MAX);
     names.truncate(PANELS_MAX);
     let panels: Vec<CurvePanel> = names.iter().map(|name| panel(name, shown)).collect();
@@ -82,7 +84,7 @@ fn panel(name: &str, shown: &[(&str, &Detail)]) -> CurvePanel {
         Some(curve(index, series))
     });
     CurvePanel {
-        title: course_words::title(name),
+        title: series_names::title(name),
         curves: curves.collect(),
     }
 }
@@ -109,7 +111,8 @@ fn curve(series: usize, of: &Series) -> Curve {
     }
 }
 
-/// A gap in the service is to be seen; the rest is only said.
+/// Marks that report trouble, such as a server that was down, get a coloured strip in the panels;
+/// the measured interval is only listed below them.
 fn mark(arm: &str, mark: &Mark) -> CurveMark {
     let is_trouble = mark.what != "measured";
     CurveMark {

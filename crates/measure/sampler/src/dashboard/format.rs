@@ -1,11 +1,11 @@
-//! Small pieces of text: lines that fit, numbers, durations, a curve in one line.
+//! Text of the panel: lines that fit the width, numbers, durations and sparklines.
 
 use std::time::Duration;
 
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const GAP: &str = "   ";
 
-/// As many of the parts as a line has room for, the first ones first; never half a number.
+/// Joins as many parts as fit, from the first one on. A part is never cut.
 pub(super) fn fit(parts: &[String], columns: usize) -> String {
     let mut line = String::new();
     for part in parts {
@@ -19,12 +19,12 @@ pub(super) fn fit(parts: &[String], columns: usize) -> String {
     line
 }
 
-/// Characters; all of ours are one column wide.
+/// Width in columns. All characters of the panel are one column wide.
 pub(super) fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// With as many digits as a glance can take in.
+/// A number with one decimal below 100, and without decimals from 100 on.
 pub(super) fn number(value: f64) -> String {
     let decimals = if value == 0.0 || value.abs() >= 100.0 {
         0
@@ -34,7 +34,7 @@ pub(super) fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// `45 s`, `3:05`, `11:59:00`.
+/// A duration: `45 s`, `3:05`, `11:59:00`.
 pub(super) fn duration(left: Duration) -> String {
     let seconds = left.as_secs();
     let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -45,7 +45,8 @@ pub(super) fn duration(left: Duration) -> String {
     }
 }
 
-/// The newest values that fit, from zero to the greatest of them, which stands behind.
+/// A sparkline of the latest values that fit, on a scale from zero to their maximum, and the
+/// maximum.
 pub(super) fn sparkline(
     values: impl DoubleEndedIterator<Item = f64> + Clone,
     columns: usize,
@@ -53,7 +54,7 @@ pub(super) fn sparkline(
     let newest = |room: usize| values.clone().rev().take(room);
     let max_of = |room: usize| newest(room).fold(0.0, f64::max);
     let label = |room: usize| format!(" max {}", number(max_of(room)));
-    // Fewer values have no longer label.
+    // With fewer values the maximum is at most as long.
     let room = columns.saturating_sub(length(&label(columns)));
     if room == 0 {
         return String::new();
@@ -65,7 +66,7 @@ pub(super) fn sparkline(
     curve.into_iter().collect()
 }
 
-/// A block as high as `value` is between zero and `max`.
+/// A block character for `value` on a scale from zero to `max`.
 pub(super) fn level(value: f64, max: f64) -> char {
     if max <= 0.0 {
         return LEVELS[0];
@@ -77,8 +78,8 @@ pub(super) fn level(value: f64, max: f64) -> char {
         clippy::cast_sign_loss,
         reason = "clamped to the levels"
     )]
-    let place = height as usize;
-    LEVELS[place]
+    let index = height as usize;
+    LEVELS[index]
 }
 
 #[cfg(test)]
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_left_out_whole() {
+    fn parts_are_never_cut() {
         let parts = ["12 tpmC".to_owned(), "measured".into(), "errors 0".into()];
         for (columns, line) in [
             (80, "12 tpmC   measured   errors 0"),
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_read_at_a_glance() {
+    fn durations_have_seconds_minutes_and_hours() {
         for (seconds, text) in [
             (0, "0 s"),
             (59, "59 s"),
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_ends_with_the_newest_value() {
+    fn a_sparkline_ends_with_the_latest_value() {
         let values = [9.0, 0.0, 4.0, 8.0];
         assert_eq!(sparkline(values.into_iter(), 20), "█▁▄▇ max 9.0");
         assert_eq!(sparkline(values.into_iter(), 10), "▅█ max 8.0");

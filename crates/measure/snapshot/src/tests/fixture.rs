@@ -1,4 +1,4 @@
-//! Directories for the tests, and short forms of the calls.
+//! Directories for the tests, and short forms of this crate's functions.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -6,34 +6,34 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
-use super::company::Company;
+use super::test_lock::TestLock;
 use crate::{Options, Progress, RestoreError, Restored, Snapshot, TakeError};
 
-/// A folder with parts and a place for a snapshot.
-pub(crate) struct Forest {
+/// A temporary folder with parts and a path for a snapshot.
+pub(crate) struct Fixture {
     folder: tempfile::TempDir,
     pub(crate) parts: Vec<PathBuf>,
-    _company: Company,
+    _lock: TestLock,
 }
 
-impl Forest {
+impl Fixture {
     /// `count` empty parts: `part0`, `part1` ...
     pub(crate) fn bare(count: usize) -> Self {
-        Self::within(tempfile::tempdir().unwrap(), count, Company::any())
+        Self::within(tempfile::tempdir().unwrap(), count, TestLock::shared())
     }
 
-    /// In memory, where hundreds of flushes cost nothing.
+    /// `count` empty parts in memory, where hundreds of flushes are fast.
     pub(crate) fn in_memory(count: usize) -> Self {
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-        Self::within(folder, count, Company::any())
+        Self::within(folder, count, TestLock::shared())
     }
 
-    /// Those of a test that starts processes.
+    /// `count` empty parts, for a test that starts processes.
     pub(crate) fn alone(count: usize) -> Self {
-        Self::within(tempfile::tempdir().unwrap(), count, Company::none())
+        Self::within(tempfile::tempdir().unwrap(), count, TestLock::exclusive())
     }
 
-    fn within(folder: tempfile::TempDir, count: usize, company: Company) -> Self {
+    fn within(folder: tempfile::TempDir, count: usize, lock: TestLock) -> Self {
         let root = folder.path().canonicalize().unwrap();
         let parts: Vec<PathBuf> = (0..count).map(|n| root.join(format!("part{n}"))).collect();
         for part in &parts {
@@ -42,34 +42,34 @@ impl Forest {
         Self {
             folder,
             parts,
-            _company: company,
+            _lock: lock,
         }
     }
 
-    /// Two parts with one of everything: a data directory and a tablespace.
+    /// A data directory and a tablespace with every kind of file.
     pub(crate) fn full() -> Self {
         Self::bare(2).filled()
     }
 
-    /// The same in memory.
+    /// As [`Self::full`], in memory.
     pub(crate) fn full_in_memory() -> Self {
         Self::in_memory(2).filled()
     }
 
-    /// The same for a test that starts processes.
+    /// As [`Self::full`], for a test that starts processes.
     pub(crate) fn full_alone() -> Self {
         Self::alone(2).filled()
     }
 
-    /// And in memory.
+    /// As [`Self::full`], in memory and for a test that starts processes.
     pub(crate) fn full_alone_in_memory() -> Self {
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-        Self::within(folder, 2, Company::none()).filled()
+        Self::within(folder, 2, TestLock::exclusive()).filled()
     }
 
     fn filled(self) -> Self {
-        let forest = self;
-        let [data, space] = [0, 1].map(|n| forest.part(n));
+        let fixture = self;
+        let [data, space] = [0, 1].map(|n| fixture.part(n));
         fs::create_dir_all(data.join("base/1")).unwrap();
         fs::create_dir(data.join("empty")).unwrap();
         fs::write(data.join("PG_VERSION"), "15\n").unwrap();
@@ -104,19 +104,19 @@ impl Forest {
         let when = std::time::SystemTime::UNIX_EPOCH
             + std::time::Duration::new(1_234_567_890, 987_654_321);
         old.set_modified(when).unwrap();
-        forest
+        fixture
     }
 
     pub(crate) fn part(&self, index: usize) -> PathBuf {
         self.parts.get(index).unwrap().clone()
     }
 
-    /// A path beside the parts.
+    /// A path in the temporary folder, outside of the parts.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.folder.path().canonicalize().unwrap().join(name)
     }
 
-    /// Where the snapshot is put.
+    /// Path of the snapshot.
     pub(crate) fn place(&self) -> PathBuf {
         self.beside("snapshot")
     }
@@ -130,7 +130,7 @@ impl Forest {
     }
 }
 
-/// Restores with everything checked.
+/// Restores with the default options.
 pub(crate) fn restore(snapshot: &Snapshot) -> Result<Restored, RestoreError> {
     crate::restore(snapshot, &Options::default(), &quiet)
 }
@@ -139,7 +139,7 @@ pub(crate) fn quiet(_: Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// Four MiB of which the second and the last 64 KiB hold something.
+/// Makes a file of 4 MiB with data only in its second and its last 64 KiB.
 pub(crate) fn sparse(path: &Path) {
     let file = fs::File::create(path).unwrap();
     file.set_len(4 << 20).unwrap();
@@ -149,9 +149,9 @@ pub(crate) fn sparse(path: &Path) {
     file.sync_all().unwrap();
 }
 
-/// Changes trees as a server does, and worse.
-pub(crate) fn damage(forest: &Forest) {
-    let [data, space] = [0, 1].map(|n| forest.part(n));
+/// Changes files as a server does, and replaces and removes others.
+pub(crate) fn damage(fixture: &Fixture) {
+    let [data, space] = [0, 1].map(|n| fixture.part(n));
     let table = fs::OpenOptions::new()
         .write(true)
         .open(data.join("base/1/1259"))

@@ -1,9 +1,9 @@
-//! Names of series as people call them, and the order in which a reader wants them.
+//! Titles of time series, and the order in which a report shows them.
 //!
-//! What the load did comes first, then what a workload of its own adds, then the host: CPUs,
-//! who used them, disks, networks; then the counters of the database.
+//! Series of the load come first, then series that only some workloads have, then the host (CPUs,
+//! CPU time of server and client, disks, networks), and last the counters of the database.
 
-/// What a load tells of itself.
+/// Series that every load records, with their titles.
 const LOAD: [(&str, &str); 11] = [
     ("new_orders_per_s", "New-Orders, per second"),
     ("throughput_ops_s", "throughput, per second"),
@@ -17,7 +17,7 @@ const LOAD: [(&str, &str); 11] = [
     ("backlog_count", "late starts"),
     ("waf", "write amplification"),
 ];
-/// What the host does meanwhile.
+/// Series of the host during the run, with their titles.
 const HOST: [(&str, &str); 16] = [
     ("cpu_user_percent", "CPU user, % of all cores"),
     ("cpu_system_percent", "CPU system, % of all cores"),
@@ -37,40 +37,40 @@ const HOST: [(&str, &str); 16] = [
     ("context_switches_s", "context switches, per second"),
     ("server_rss_kb", "server memory, kB"),
     ("mem_available_kb", "memory available, kB"),
-    ("mem_dirty_kb", "memory to be written, kB"),
+    ("mem_dirty_kb", "memory not yet written to disk, kB"),
 ];
-/// How the names of a database's counters begin.
+/// Prefix of the names of a database's counters.
 const DATABASE: &str = "db_";
 
-/// The course of a value with its unit: `CPU user, % of all cores`.
+/// Title of a series with its unit: `CPU user, % of all cores`.
 pub(crate) fn title(name: &str) -> String {
     let known = LOAD.iter().chain(&HOST).find(|(known, _)| *known == name);
     match (known, name.strip_prefix(DATABASE)) {
         (Some((_, title)), _) => (*title).to_owned(),
         (None, Some(rest)) => match rest.split_once('_') {
-            Some((label, variable)) => format!("{label}: {}", taken_apart(variable)),
-            None => taken_apart(rest),
+            Some((label, variable)) => format!("{label}: {}", title_from_name(variable)),
+            None => title_from_name(rest),
         },
-        (None, None) => taken_apart(name),
+        (None, None) => title_from_name(name),
     }
 }
 
-/// Where it stands among others; equal ones stay as the run has them.
+/// Sort key of a series in a report. A stable sort keeps series of equal rank in the run's order.
 pub(crate) fn rank(name: &str) -> usize {
-    let place = |all: &[(&str, &str)]| all.iter().position(|(known, _)| *known == name);
-    let own = LOAD.len();
-    let host = own + 1;
-    place(&LOAD)
-        .or_else(|| Some(host + place(&HOST)?))
+    let position = |all: &[(&str, &str)]| all.iter().position(|(known, _)| *known == name);
+    let workload = LOAD.len();
+    let host = workload + 1;
+    position(&LOAD)
+        .or_else(|| Some(host + position(&HOST)?))
         .unwrap_or(if name.starts_with(DATABASE) {
             host + HOST.len()
         } else {
-            own
+            workload
         })
 }
 
-/// An unknown name in words, its unit behind a comma.
-fn taken_apart(name: &str) -> String {
+/// Title of an unknown series: its name with spaces, and the unit of its suffix after a comma.
+fn title_from_name(name: &str) -> String {
     const SUFFIXES: [(&str, &str); 15] = [
         ("_percent", "%"),
         ("_kb_s", "kB/s"),
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_words_with_their_unit() {
+    fn titles_have_spaces_and_a_unit() {
         for (name, expected) in [
             ("throughput_ops_s", "throughput, per second"),
             ("server_cpu_percent", "server CPU, % of one core"),

@@ -1,4 +1,4 @@
-//! Details of runs in the report: transactions, checks, courses and distributions.
+//! Details of runs in the report: transactions, checks, time series and distributions.
 
 mod details;
 mod support;
@@ -10,11 +10,11 @@ use saiga_experiment::result::detail::Series;
 use saiga_experiment::result::{Detail, ExperimentResult};
 use saiga_report::document;
 use serde_json::json;
-use support::{Window, look};
+use support::{Window, open_in_browser};
 
 const SAMPLE: &str = include_str!("../../experiment/tests/data/result-v1.json");
 
-/// The sample, with details in two cells; the first arm does a tenth less.
+/// The sample, with details in one cell; the first arm completes a tenth less than the others.
 fn sample() -> ExperimentResult {
     let mut result = ExperimentResult::from_json(SAMPLE).expect("the sample is readable");
     let arm = result.arms[0].name.clone();
@@ -41,7 +41,7 @@ fn sample() -> ExperimentResult {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into();
     }
-    result.check().expect("it is sound");
+    result.check().expect("the sample with details is valid");
     result
 }
 
@@ -52,7 +52,7 @@ fn blocks<'a>(report: &'a Document, id: &str) -> &'a [Block] {
 
 fn panels(report: &Document) -> Vec<&CurvePanel> {
     let mut all = Vec::new();
-    for block in blocks(report, "course") {
+    for block in blocks(report, "time-series") {
         if let Block::Curves(curves) = block {
             all.extend(&curves.panels);
         }
@@ -61,7 +61,7 @@ fn panels(report: &Document) -> Vec<&CurvePanel> {
 }
 
 #[test]
-fn arms_lie_over_each_other_and_gaps_and_peaks_stay() {
+fn all_arms_are_in_one_panel_with_their_gaps_and_peaks() {
     let report = document(&sample());
     let panels = panels(&report);
     let titles: Vec<&str> = panels.iter().map(|panel| panel.title.as_str()).collect();
@@ -74,13 +74,13 @@ fn arms_lie_over_each_other_and_gaps_and_peaks_stay() {
         ]
     );
     let curves = &panels[0].curves;
-    assert_eq!(curves.len(), 3, "one for each arm that ran there");
+    assert_eq!(curves.len(), 3, "one for each arm with runs in the cell");
     assert_eq!(curves[0].points[100].values, None);
     assert_eq!(curves[1].points[0].values, Some([1.0, 0.7, 1.5]));
     assert_eq!(curves[0].points.len(), POINTS as usize);
 }
 
-/// However a run orders its series, and however many it has.
+/// Holds for any order of a run's series, and for any number of them.
 #[test]
 fn panels_have_an_order_and_a_limit() {
     let mut result = sample();
@@ -113,20 +113,20 @@ fn panels_have_an_order_and_a_limit() {
     ];
     assert_eq!(titles[..6], first);
     assert_eq!(titles.len(), 24);
-    let said = blocks(&report, "course").iter().any(
+    let has_note = blocks(&report, "time-series").iter().any(
         |block| matches!(block, Block::Text(text) if text == "11 more series are in result.json."),
     );
-    assert!(said);
+    assert!(has_note);
 }
 
 #[test]
-fn arms_whose_runs_tell_n_x_and_r_get_a_balance() {
+fn arms_whose_runs_have_n_x_and_r_are_checked_by_littles_law() {
     let report = document(&sample());
     assert!(
         report
             .sections
             .iter()
-            .all(|section| section.id != "balance")
+            .all(|section| section.id != "littles-law")
     );
     let mut result = sample();
     for run in &mut result.runs {
@@ -148,7 +148,7 @@ fn arms_whose_runs_tell_n_x_and_r_get_a_balance() {
         detail.series.extend(added);
     }
     let report = document(&result);
-    let Block::Table(table) = &blocks(&report, "balance")[1] else {
+    let Block::Table(table) = &blocks(&report, "littles-law")[1] else {
         panic!("a table follows the text")
     };
     let rows: Vec<Vec<&str>> = table
@@ -173,14 +173,14 @@ fn violations_are_warnings_and_the_rest_is_a_table() {
     let Block::Text(sentence) = &blocks[0] else {
         panic!("{blocks:?}")
     };
-    assert_eq!(sentence, "18 of 54 checks are violated.");
+    assert_eq!(sentence, "18 of 54 checks found a violation.");
     let Block::Notices(notices) = &blocks[1] else {
         panic!("{blocks:?}")
     };
     assert_eq!(notices.len(), 1, "one for each rule");
     assert_eq!(
         notices[0].text,
-        "Remote order lines: 0.50 %, not 0.9 to 1.1 %"
+        "Remote order lines: 0.50 % (required: 0.9 to 1.1 %)"
     );
     let about =
         ["kernel", "unix", "saiga"].map(|arm| format!("set, 1 client · one core: {arm}, 6 runs"));
@@ -198,13 +198,13 @@ fn settings_that_differ_are_named_and_the_others_counted() {
         },
     );
     assert!(
-        page.contains("The other 1 settings are the same in all arms."),
+        page.contains("1 other setting is the same in all arms."),
         "{page}"
     );
     let line = page
         .lines()
         .find(|line| line.contains("innodb_flush_log"))
-        .expect("it is shown");
+        .expect("the page has the setting that differs");
     assert_eq!(
         line.split_whitespace().skip(1).collect::<Vec<_>>(),
         ["1", "2"]
@@ -213,7 +213,7 @@ fn settings_that_differ_are_named_and_the_others_counted() {
 }
 
 #[test]
-fn a_terminal_shows_courses_in_a_line() {
+fn a_terminal_shows_a_time_series_in_one_line() {
     let style = text::Style {
         evidence: true,
         ..text::Style::plain()
@@ -226,14 +226,14 @@ fn a_terminal_shows_courses_in_a_line() {
 }
 
 #[test]
-fn details_are_optional_and_uneven_ones_refused() {
+fn details_are_optional_and_lists_of_unequal_length_are_refused() {
     let mut result = sample();
     result
         .runs
         .iter_mut()
         .for_each(|run| run.detail = run.detail.take().map(|_| Box::default()));
     let report = document(&result);
-    for id in ["course", "checks", "transactions", "distribution"] {
+    for id in ["time-series", "checks", "transactions", "distribution"] {
         assert!(
             report.sections.iter().all(|section| section.id != id),
             "{id}"
@@ -242,14 +242,14 @@ fn details_are_optional_and_uneven_ones_refused() {
     let mut detail: Detail = detail(1.0);
     detail.series[1].high.pop();
     result.runs[0].detail = Some(Box::new(detail));
-    let said = result.to_json().expect_err("the lists differ").to_string();
+    let error = result.to_json().expect_err("the lists differ").to_string();
     assert!(
-        said.ends_with("runs[0]: the lists of the series \"latency_p95_ms\" differ in length"),
-        "{said}"
+        error.ends_with("runs[0]: the lists of the series \"latency_p95_ms\" differ in length"),
+        "{error}"
     );
 }
 
-/// In a browser: everything is drawn, and nothing is wider than the window.
+/// A browser draws every chart, and no element is wider than the window.
 #[test]
 fn twelve_hours_are_drawn_in_a_browser() {
     let script = "
@@ -275,7 +275,7 @@ fn twelve_hours_are_drawn_in_a_browser() {
         Some(Tone::Better)
     );
     for width in [1280, 390] {
-        let seen = look(
+        let page = open_in_browser(
             &page,
             Window {
                 width,
@@ -284,11 +284,11 @@ fn twelve_hours_are_drawn_in_a_browser() {
             },
             script,
         );
-        assert_eq!(seen.complaints, Vec::<String>::new());
-        // Three arms and three panels; a gap makes two lines of one, in the first panel.
+        assert_eq!(page.errors, Vec::<String>::new());
+        // Three arms and three panels; in the first panel a gap splits each line in two.
         let wanted = json!({
             "panels": 3, "curves": 12, "spans": 9, "histograms": 3, "keys": 3, "low": 0, "wide": false,
         });
-        assert_eq!(seen.findings, wanted, "{width}");
+        assert_eq!(page.findings, wanted, "{width}");
     }
 }

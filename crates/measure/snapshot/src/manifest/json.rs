@@ -1,4 +1,4 @@
-//! `manifest.json`, format 1: one line for each name, paths as `name.rs` writes them.
+//! `manifest.json`, format 1. Paths are in the text form of `name.rs`.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::check::ManifestError;
-use super::{Contents, Dress, Entry, Kind, Manifest, Part};
+use super::{Contents, Entry, Kind, Manifest, Metadata, Part};
 use crate::hash::{self, Hash};
 use crate::name;
 use crate::stat::Time;
 
 const FORMAT_VERSION: u64 = 1;
 
-/// Enough to know whether the rest can be read.
+/// The only field that every format has.
 #[derive(Deserialize)]
 struct Version {
     format_version: u64,
@@ -24,7 +24,7 @@ struct Version {
 #[serde(deny_unknown_fields)]
 struct Document {
     format_version: u64,
-    /// Who wrote it.
+    /// Name and version of the writing program.
     tool: String,
     taken: String,
     fingerprint: String,
@@ -48,7 +48,7 @@ struct PartText {
 struct EntryText {
     path: String,
     kind: KindText,
-    /// Octal, as chmod takes it.
+    /// Permissions in octal, as for chmod(1).
     mode: String,
     uid: u32,
     gid: u32,
@@ -81,7 +81,7 @@ enum KindText {
 }
 
 impl Manifest {
-    /// As `manifest.json` has it.
+    /// The content of `manifest.json`.
     pub(crate) fn to_json(&self) -> serde_json::Result<Vec<u8>> {
         serde_json::to_vec(&Document {
             format_version: FORMAT_VERSION,
@@ -96,7 +96,7 @@ impl Manifest {
         })
     }
 
-    /// Reads `manifest.json` and checks that it is whole and makes sense.
+    /// Parses `manifest.json` and checks its hashes and fields.
     pub(crate) fn from_json(json: &[u8]) -> Result<Self, ManifestError> {
         let version: Version = serde_json::from_slice(json)?;
         if version.format_version != FORMAT_VERSION {
@@ -141,16 +141,20 @@ fn part_text(part: &Part) -> PartText {
 }
 
 fn entry_text(entry: &Entry) -> EntryText {
-    let Entry { path, dress, kind } = entry;
-    let attributes = dress.attributes.iter();
+    let Entry {
+        path,
+        metadata,
+        kind,
+    } = entry;
+    let attributes = metadata.attributes.iter();
     let attributes = attributes.map(|(name, value)| (name::escape(name), to_hex(value)));
     let mut text = EntryText {
         path: path_text(path),
         kind: KindText::Directory,
-        mode: format!("{:04o}", dress.mode),
-        uid: dress.uid,
-        gid: dress.gid,
-        mtime: (dress.mtime.seconds, dress.mtime.nanos),
+        mode: format!("{:04o}", metadata.mode),
+        uid: metadata.uid,
+        gid: metadata.gid,
+        mtime: (metadata.mtime.seconds, metadata.mtime.nanos),
         attributes: attributes.collect(),
         target: None,
         target_part: None,
@@ -198,7 +202,7 @@ fn entry(text: EntryText) -> Result<Entry, ManifestError> {
         let (name, value) = pair.ok_or(ManifestError::Field("attributes"))?;
         attributes.insert(name, value);
     }
-    let dress = Dress {
+    let metadata = Metadata {
         mode: u32::from_str_radix(&text.mode, 8).map_err(|_| ManifestError::Field("mode"))?,
         uid: text.uid,
         gid: text.gid,
@@ -230,7 +234,7 @@ fn entry(text: EntryText) -> Result<Entry, ManifestError> {
     };
     Ok(Entry {
         path: path(&text.path, "path")?,
-        dress,
+        metadata,
         kind,
     })
 }
@@ -243,7 +247,7 @@ fn hashes(texts: &[String]) -> Result<Vec<Hash>, ManifestError> {
 
 fn path(text: &str, field: &'static str) -> Result<PathBuf, ManifestError> {
     let path = name::path(text).ok_or(ManifestError::Field(field))?;
-    // A name with a zero byte is none of this system's.
+    // No file name on Linux contains a zero byte.
     if path.as_os_str().as_bytes().contains(&0) {
         return Err(ManifestError::Field(field));
     }

@@ -1,23 +1,24 @@
-//! Words for metrics, verdicts, moments and counts.
+//! Text for metrics, verdicts, times and counts.
 
 use saiga_experiment::result::{Better, Comparison, Verdict};
 
 use saiga_document::model::Tone;
 
-/// A metric as people call it.
-pub(crate) struct Metric {
-    /// `Throughput`, `Server CPU per operation`.
+/// The words with which a report speaks of a metric.
+pub(crate) struct MetricNames {
+    /// Heading: `Throughput`, `Server CPU per operation`.
     pub(crate) title: String,
-    /// What B is when it does better, and worse: `faster`, `slower`.
+    /// Verdict on an arm with a better value: `faster`.
     pub(crate) better: &'static str,
+    /// Verdict on an arm with a worse value: `slower`.
     pub(crate) worse: &'static str,
-    /// Ends "7.9 times ...": `the throughput`, `less server CPU per operation`.
+    /// Continues "7.9×": `the throughput`, `less server CPU per operation`.
     pub(crate) gain: String,
 }
 
-impl Metric {
-    /// The title inside a sentence: `server CPU per operation`.
-    pub(crate) fn inside(&self) -> String {
+impl MetricNames {
+    /// The title within a sentence, in lower case: `server CPU per operation`.
+    pub(crate) fn in_sentence(&self) -> String {
         let mut letters = self.title.chars();
         let first: String = letters
             .next()
@@ -28,9 +29,9 @@ impl Metric {
     }
 }
 
-/// Names a metric; the name of an unknown one is taken apart.
-pub(crate) fn metric(name: &str) -> Metric {
-    let known = |title: &str, better, worse, gain: &str| Metric {
+/// The words for a metric of `result.json`; an unknown metric keeps its name, with spaces.
+pub(crate) fn metric(name: &str) -> MetricNames {
+    let known = |title: &str, better, worse, gain: &str| MetricNames {
         title: title.to_owned(),
         better,
         worse,
@@ -99,24 +100,24 @@ pub(crate) fn metric(name: &str) -> Metric {
     }
 }
 
-/// What an idle connection holds on one side.
-fn memory(side: &str) -> Metric {
+/// Memory per idle connection of the `server` or `client` side.
+fn memory(side: &str) -> MetricNames {
     less_of(&format!("{side} memory per idle connection"))
 }
 
-/// Something of which less is better.
-fn less_of(what: &str) -> Metric {
-    Metric {
-        title: spaced(what),
+/// A quantity of which less is better.
+fn less_of(quantity: &str) -> MetricNames {
+    MetricNames {
+        title: heading(quantity),
         better: "less",
         worse: "more",
-        gain: format!("less {what}"),
+        gain: format!("less {quantity}"),
     }
 }
 
-fn unknown(name: &str) -> Metric {
+fn unknown(name: &str) -> MetricNames {
     let title = name.replace('_', " ");
-    Metric {
+    MetricNames {
         gain: format!("better {title}"),
         title,
         better: "better",
@@ -124,7 +125,7 @@ fn unknown(name: &str) -> Metric {
     }
 }
 
-/// The unit that ends the name of a metric.
+/// The unit that the suffix of a metric's name stands for; empty without a known suffix.
 pub(crate) fn unit(metric: &str) -> &'static str {
     const SUFFIXES: [(&str, &str); 9] = [
         ("_ops_s", "ops/s"),
@@ -143,28 +144,28 @@ pub(crate) fn unit(metric: &str) -> &'static str {
         .map_or("", |(_, unit)| unit)
 }
 
-/// What a comparison concludes, corrected for the number of comparisons.
-pub(crate) fn outcome(comparison: &Comparison) -> Verdict {
+/// The verdict after correction for the number of comparisons.
+pub(crate) fn corrected_verdict(comparison: &Comparison) -> Verdict {
     match comparison.holds_corrected {
         Some(false) => Verdict::NoDifferenceShown,
         Some(true) | None => comparison.verdict,
     }
 }
 
-/// Whether a verdict only holds as long as one looks at nothing else.
+/// Whether the correction for the number of comparisons changes the verdict.
 pub(crate) fn is_uncorrected(comparison: &Comparison) -> bool {
-    comparison.verdict != outcome(comparison)
+    comparison.verdict != corrected_verdict(comparison)
 }
 
-/// What a comparison concludes, in words and as a tone.
+/// The verdict in words, with its tone.
 pub(crate) fn verdict(comparison: &Comparison) -> (String, Tone) {
-    let words = metric(&comparison.metric);
+    let names = metric(&comparison.metric);
     if comparison.ratio.has_too_few_pairs() {
         return ("too few pairs to tell".to_owned(), Tone::Neutral);
     }
     let (word, tone) = match comparison.verdict {
-        Verdict::Faster => (words.better, Tone::Better),
-        Verdict::Slower => (words.worse, Tone::Worse),
+        Verdict::Faster => (names.better, Tone::Better),
+        Verdict::Slower => (names.worse, Tone::Worse),
         Verdict::NoDifferenceShown => return ("no difference shown".to_owned(), Tone::Neutral),
     };
     if is_uncorrected(comparison) {
@@ -174,18 +175,18 @@ pub(crate) fn verdict(comparison: &Comparison) -> (String, Tone) {
     }
 }
 
-/// What a ratio below 1 and above 1 means.
-pub(crate) fn ends(name: &str, better: Better, subject: &str) -> [(String, Tone); 2] {
-    let words = metric(name);
-    let good = (format!("{subject} {}", words.better), Tone::Better);
-    let bad = (format!("{subject} {}", words.worse), Tone::Worse);
+/// Labels for the ends of an axis of ratios: the meaning of ratios below 1 and above 1.
+pub(crate) fn axis_ends(name: &str, better: Better, subject: &str) -> [(String, Tone); 2] {
+    let names = metric(name);
+    let good = (format!("{subject} {}", names.better), Tone::Better);
+    let bad = (format!("{subject} {}", names.worse), Tone::Worse);
     match better {
         Better::Higher => [bad, good],
         Better::Lower => [good, bad],
     }
 }
 
-/// How many times better B is: the ratio, turned round where less is better.
+/// How many times better B is than A: the ratio, inverted for metrics of which less is better.
 pub(crate) fn gain(comparison: &Comparison) -> f64 {
     match comparison.better {
         Better::Higher => comparison.ratio.median,
@@ -193,13 +194,13 @@ pub(crate) fn gain(comparison: &Comparison) -> f64 {
     }
 }
 
-/// `1 run`, `3 runs`.
+/// A count with a noun or verb phrase that agrees with it: `1 run`, `3 runs`.
 pub(crate) fn count(number: usize, singular: &str, plural: &str) -> String {
     format!("{number} {}", if number == 1 { singular } else { plural })
 }
 
-/// A name with underscores as words: `NUMA nodes`.
-pub(crate) fn spaced(name: &str) -> String {
+/// A name in snake case as a heading: `NUMA nodes`.
+pub(crate) fn heading(name: &str) -> String {
     if name == "numa_nodes" {
         return "NUMA nodes".to_owned();
     }
@@ -212,16 +213,17 @@ pub(crate) fn spaced(name: &str) -> String {
     format!("{first}{}", letters.as_str().replace('_', " "))
 }
 
-/// What an experiment is about: `Redis`, `SQL`.
-pub(crate) fn experiment(name: &str) -> String {
-    if name == "sql" {
-        return "SQL".to_owned();
+/// The name of an experiment in a title: `Redis`, `SQL`.
+pub(crate) fn experiment_title(name: &str) -> String {
+    match name {
+        "sql" => "SQL".to_owned(),
+        "tpcc" => "TPC-C".to_owned(),
+        other => heading(other),
     }
-    spaced(name)
 }
 
-/// A moment as people read it: `2026-11-20 14:02:11 UTC`; another form stays as it is.
-pub(crate) fn moment(rfc3339: &str) -> String {
+/// A time as `2026-11-20 14:02:11 UTC`; text that is not RFC 3339 in UTC stays as it is.
+pub(crate) fn timestamp(rfc3339: &str) -> String {
     match (rfc3339.split_once('T'), rfc3339.strip_suffix('Z')) {
         (Some((day, _)), Some(whole)) if whole.len() > day.len() => {
             format!("{day} {} UTC", &whole[day.len() + 1..])
@@ -235,13 +237,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_readable_and_nonsense_survives() {
-        assert_eq!(moment("2026-11-20T14:02:11Z"), "2026-11-20 14:02:11 UTC");
+    fn times_are_readable_and_other_text_stays() {
+        assert_eq!(timestamp("2026-11-20T14:02:11Z"), "2026-11-20 14:02:11 UTC");
         for text in ["", "Z", "T", "TZ", "yesterday", "µTµ"] {
             assert!(
-                moment(text).contains(text.trim_matches(['T', 'Z'])),
+                timestamp(text).contains(text.trim_matches(['T', 'Z'])),
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn experiments_have_the_names_of_their_field() {
+        let names = ["redis", "sql", "tpcc", "my_own"].map(experiment_title);
+        assert_eq!(names, ["Redis", "SQL", "TPC-C", "My own"]);
     }
 }
