@@ -31,7 +31,7 @@ fn a_failed_hook_behind_the_load_keeps_the_run_and_ends_the_experiment() {
         let told = format!("saiga: {why}; what was measured until then is in ");
         assert!(said.stderr.contains(&told), "{}", said.stderr);
         let failed = (Some(12.5), Some(why));
-        assert_eq!(runs(&test), [failed.clone()]);
+        assert_eq!(runs(&test), std::slice::from_ref(&failed));
         assert_eq!(log(&test), ["load"]);
         test.assert_nothing_left();
 

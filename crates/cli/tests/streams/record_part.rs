@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 fn write(path: &Path, mib: usize) {
     let mut file = File::create(path).unwrap();
     for _ in 0..mib {
-        file.write_all(&[7; MIB as usize]).unwrap();
+        file.write_all(&[7; 1 << 20]).unwrap();
     }
     file.sync_all().unwrap();
 }

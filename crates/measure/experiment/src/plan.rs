@@ -74,9 +74,9 @@ impl<L> Cell<L> {
 }
 
 impl<L> Plan<L> {
-    /// From which the inputs of a pair follow: the number of that place in the sequence of the
-    /// plan's own seed, so that neighbouring seeds share no inputs. It is never 0, which is no seed to
-    /// some load generators, and sysbench takes no greater one.
+    /// Seed of the inputs of a pair: the pair's number in the random sequence of the plan's own
+    /// seed, so that neighbouring plan seeds share no inputs. It is between 1 and `i32::MAX`, as
+    /// some load generators accept no 0 and sysbench nothing greater.
     #[must_use]
     pub fn seed_of(&self, pair: u32) -> u64 {
         const MOST: u32 = i32::MAX.unsigned_abs();

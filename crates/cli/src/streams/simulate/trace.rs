@@ -55,10 +55,8 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
     if let Some(report) = &args.report {
         outfile::check(report)?;
     }
-    let mut wanted = Vec::new();
-    for word in &args.rules {
-        wanted.push(read_set(word)?);
-    }
+    let wanted: anyhow::Result<Vec<_>> = args.rules.iter().map(|word| read_set(word)).collect();
+    let mut wanted = wanted?;
     let trace = trace_file::read(path)?;
     if let Some(holes) = suggested::holes(&trace) {
         exit::say(&format!("warning: {holes}"));

@@ -50,12 +50,12 @@ pub(super) fn of_sysbench(
     let mut all: Vec<Address> = sockets
         .map(|(flag, path)| address(of_command(flag), To::Socket(path.to_owned())))
         .collect();
-    let by_name = |address: Address| match &address.to {
-        To::Host(host) if host.eq_ignore_ascii_case("localhost") => Address {
-            to: To::Socket("of the MySQL client, which takes localhost for it".to_owned()),
-            ..address
-        },
-        _ => address,
+    let by_name = |mut address: Address| {
+        if matches!(&address.to, To::Host(host) if host.eq_ignore_ascii_case("localhost")) {
+            let socket = "of the MySQL client, which takes localhost for it";
+            address.to = To::Socket(socket.to_owned());
+        }
+        address
     };
     let hosts = called.hosts(&["--mysql-host"]);
     let hosts = hosts.unwrap_or_else(|| {

@@ -1,7 +1,8 @@
 //! Saiga's own form of a props file: TOML with keys for everything that BenchmarkSQL's form lacks.
 //!
 //! Each key is translated to a key of BenchmarkSQL, or to an option of `saiga bench tpcc run`,
-//! which takes precedence. The meaning of the values is defined in one place, [`Reader`]; this
+//! which takes precedence. The meaning of the values is defined in one place,
+//! [`Reader`](super::Reader); this
 //! file only maps names.
 
 use std::collections::BTreeMap;

@@ -7,8 +7,8 @@ use saiga_ftl::replay::Placement;
 use crate::compare::{ceiling, spared};
 
 use super::{
-    Align, Block, Column, Condition, Content, Notice, Run, Section, Table, Visibility,
-    columns, condition_words, placement_name, ratio, words,
+    Align, Block, Column, Condition, Content, Notice, Run, Section, Table, Visibility, columns,
+    condition_words, placement_name, ratio, words,
 };
 
 const PLACEMENTS: [Placement; 3] = [

@@ -3,7 +3,7 @@
 use saiga_document::model::{Cell, Row};
 use saiga_document::number;
 
-use super::{Align, Block, Content, Visibility, Section, Table, columns, placement_name};
+use super::{Align, Block, Content, Section, Table, Visibility, columns, placement_name};
 use crate::compare::Run;
 use crate::directories::Part;
 

@@ -222,6 +222,11 @@ fn variables_count_where_the_line_is_silent() {
         &[],
         Some(file),
     );
+}
+
+#[test]
+fn libpq_has_variables_that_outrank_the_line() {
+    let whole = "pgbench -h localhost -p 7000 db";
     for (name, value, wanted) in [
         // libpq takes the address, whatever the host.
         (
