@@ -67,14 +67,19 @@ fn assert_all_upgraded(server: &Server, pair: Pair, clients: u32, work: &Work<'_
     let backends = backends(server);
     assert_eq!(backends.len().to_string(), count);
     if is_joined(pair) {
-        for backend in &backends {
+        let all = backends.iter().map(|backend| (*backend, 1));
+        for (pid, channels) in all.chain([(load.pid(), u64::from(clients))]) {
+            let shown = Census::shown(pid);
+            let sockets: Vec<_> = shown
+                .sockets
+                .iter()
+                .map(|one| (one.fd, one.state, one.reason))
+                .collect();
             assert_eq!(
-                Census::channels(*backend),
-                1,
-                "backend {backend} of {count}"
+                shown.channels, channels,
+                "process {pid} of {count}: {sockets:?}"
             );
         }
-        assert_eq!(Census::channels(load.pid()), u64::from(clients), "pgbench");
     }
     gate.ask("select pg_advisory_unlock(1);");
     let (report, status) = load.finish();
