@@ -142,3 +142,49 @@ process.wait()
     assert_eq!(out.code, Some(0), "{out:?}");
     assert!(out.stderr.contains("does not end on SIGTERM"), "{out:?}");
 }
+
+/// Medians and half ranges over recordings, a row for each simulated drive, both isolations.
+#[test]
+fn the_table_has_medians_of_recordings() {
+    let script = r#"
+import importlib.machinery, importlib.util, sys
+loader = importlib.machinery.SourceFileLoader("tool", sys.argv[1])
+tool = importlib.util.module_from_spec(importlib.util.spec_from_loader("tool", loader))
+loader.exec_module(tool)
+def case(rules, by, placement, ratio, unit_pages, waf=2.0, is_oracle=False):
+    return {"rules": rules, "by": by, "placement": placement, "flash_writes_ratio": ratio, "is_oracle": is_oracle,
+            "utilisation": 0.9, "policy": "greedy", "trim": False, "unit_pages": unit_pages, "result": {"waf": waf}}
+def recording(ratio, waf, sizes):
+    for size in sizes:
+        yield case("none", "stream", "one stream", 1.0, size, waf)
+        for by, worse in (("stream", 0.0), ("hint", 0.05)):
+            yield case("postgres", by, "initially isolated", ratio + worse, size)
+            yield case("postgres", by, "persistently isolated", ratio + worse - 0.1, size)
+            yield case("suggested", by, "initially isolated", 0.5, size)
+        yield case("oracle", "stream", "initially isolated", 0.25, size, is_oracle=True)
+made = lambda sizes: [{"cases": list(recording(*one, sizes))} for one in ((0.7, 2.0), (0.9, 4.0), (0.8, 2.5))]
+sys.stdout.write(tool.table("postgres", made([None])))
+sys.stdout.write("".join(tool.table("postgres", made([128, 512])).splitlines(True)[2:]))
+"#;
+    let mut command = Command::new("python3");
+    command
+        .args(["-c", script])
+        .arg(format!("{TOOLS}/streams-tpcc"));
+    command
+        .env("PYTHONPATH", TOOLS)
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    let out = said(&mut command);
+    assert_eq!(out.code, Some(0), "{out:?}");
+    let figures = "2.500 ±1.000 | -20.0 ±10.0 / -30.0 ±10.0 | -15.0 ±10.0 / -25.0 ±10.0 | \
+                   -50.0 ±0.0 | -50.0 ±0.0 | -75.0 ±0.0 | -60.0 ±12.5 |";
+    let drive = "90 %, greedy, no discards";
+    let expected = format!(
+        "| live, victims | WAF of one stream | postgres, by stream | postgres, by hint | suggested, by \
+         stream | suggested, by hint | oracle | ceiling |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- |\n\
+         | {drive} | {figures}\n\
+         | {drive}, units of 128 pages | {figures}\n\
+         | {drive}, units of 512 pages | {figures}\n"
+    );
+    assert_eq!(out.stdout, expected);
+}
