@@ -258,7 +258,7 @@ fn a_dry_run_prints_the_commands_and_runs_none() {
     for wanted in [
         "216 cells x 3 arms",
         &preload,
-        "pgbench -b tpcb-like -c 256",
+        "-b tpcb-like -c 256",
         "--threads=64",
         "-C -n",
     ] {
