@@ -1,45 +1,46 @@
-//! Whether a connection's kernel socket, its anchor, may have something to tell: FIN, a reset,
-//! an answer of TCP.
+//! Whether the anchor (the kernel socket of a connection) may have an event to report: FIN, a
+//! reset, or bytes sent by TCP.
 //!
-//! Reading it costs no system call, and while there is no news nobody asks the kernel. News may
-//! come to one thread while another finds that the anchor has none: what the other has not seen
-//! must stay, so it takes back only the news that it had read before it asked.
+//! Reading this word costs no system call, and the kernel is not asked while the word is zero. One
+//! thread may note an event while another thread finds that the anchor has none. A thread
+//! therefore clears the word only if it still has the value that the thread read before it asked
+//! the kernel.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Zero: none. Else a number that changes with all that is heard.
+/// Zero: no event. Otherwise a number that changes with every noted event.
 #[derive(Debug, Default)]
 pub(crate) struct AnchorNews(AtomicU32);
 
-/// News that were there before the anchor was asked.
+/// Value of the word before the anchor was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Heard(u32);
 
 impl AnchorNews {
-    /// The kernel has said something about the anchor, or its state was seen to matter.
+    /// Records an event of the anchor.
     pub(crate) fn note(&self) {
         let next = |n: u32| Some(n.wrapping_add(1).max(1));
-        // It has no way to fail: the closure always gives a value.
+        // This cannot fail: the closure always returns a value.
         let _ = self
             .0
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, next);
     }
 
-    /// What has been heard and not been settled, if anything.
+    /// The noted events that were not cleared yet, if any.
     pub(crate) fn heard(&self) -> Option<Heard> {
         let n = self.0.load(Ordering::Relaxed);
         (n != 0).then_some(Heard(n))
     }
 
-    /// The anchor was asked after `heard` and had nothing to tell.
+    /// Clears the events read as `heard`, after the anchor was asked and had nothing to report.
     pub(crate) fn settle(&self, heard: Heard) {
-        // When it fails, there is more to hear.
+        // A failure means that another event was noted since.
         let _ = self
             .0
             .compare_exchange(heard.0, 0, Ordering::SeqCst, Ordering::Relaxed);
     }
 
-    /// The connection has no anchor any more.
+    /// Clears all events: the connection has no anchor any more.
     pub(crate) fn forget(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -50,20 +51,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_after_the_question_stays() {
+    fn an_event_noted_after_the_question_stays() {
         let news = AnchorNews::default();
         assert_eq!(news.heard(), None);
         news.note();
-        let before = news.heard().expect("it was noted");
+        let before = news.heard().expect("an event was noted");
         news.note();
         news.settle(before);
-        let since = news.heard().expect("it came after the question");
+        let since = news
+            .heard()
+            .expect("the second event was noted after the question");
         news.settle(since);
         assert_eq!(news.heard(), None);
     }
 
     #[test]
-    fn the_count_never_comes_back_to_none() {
+    fn the_count_skips_zero_when_it_wraps() {
         let news = AnchorNews(AtomicU32::new(u32::MAX));
         news.note();
         assert_eq!(news.heard(), Some(Heard(1)));

@@ -1,57 +1,58 @@
-//! Who else wants our CPU, as far as yields and gaps in the time counter tell.
+//! CPU contention, estimated from yields and gaps in the time counter.
 //!
-//! A yield that returns at once was alone on the CPU. One that returns later let
-//! others run: friends, who wait and answer as we do, or a stranger who uses up its
-//! time slice. Where strangers take a good part of a CPU, yielding costs more than
-//! sleeping, so for a while the threads of the family do not yield there (`family.rs`).
+//! A `sched_yield(2)` that returns at once found no other runnable thread on the CPU. A later
+//! return means that others ran: threads that wait and answer as this one does (of the fork group
+//! or of peers), or foreign threads that use up their time slices. Where foreign threads take a
+//! good part of a CPU, a yield costs more than a sleep, so the threads of the fork group do not
+//! yield there for a while (`fork_group.rs`).
 
 use crate::{clock, family, links, thread};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// A longer absence needs an explanation: somebody ran here.
+/// A longer absence counts as foreign unless turns of the fork group or of peers explain it.
 const SUSPICIOUS_US: u64 = 300;
-/// Peers' turns are no longer than this on the average: a request's worth.
+/// Average length of a peer's turn at most: the time of one request.
 const FRIENDLY_TURN_US: u64 = 100;
-/// A yield back within this let nobody run.
+/// A yield that returns within this time let no other thread run.
 const ALONE_NS: u64 = 1500;
 
-/// Whoever is answered again and again without waiting leaves the CPU to others of its family, if
-/// there are any, after so long.
+/// A thread that is answered again and again without waiting yields to other threads of its fork
+/// group, if there are any, after this time.
 const LONG_TURN_US: u64 = 100;
 
 thread_local! {
-    /// When this thread got its CPU, as far as it knows.
+    /// When this thread last got its CPU (ticks), as far as the library has seen.
     static TURN_BEGAN: Cell<u64> = const { Cell::new(0) };
 }
 
 static SPINNERS: AtomicU32 = AtomicU32::new(0);
 static CPUS: AtomicU32 = AtomicU32::new(0);
 
-/// Notes how many CPUs the process may use.
+/// Sets the number of CPUs that the process may use.
 pub(crate) fn set_cpus(n: u32) {
     CPUS.store(n, Ordering::Relaxed);
 }
 
-/// A forked child has no spinners.
+/// Clears the count in a forked child, which has no spinners.
 pub(crate) fn forked() {
     if SPINNERS.load(Ordering::Relaxed) != 0 {
         SPINNERS.store(0, Ordering::Relaxed);
     }
 }
 
-/// Who had the CPU while we did not.
+/// What ran on the CPU during a yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Nobody else wanted it.
+    /// No other thread.
     Nobody,
-    /// Some who soon let go of it.
+    /// Threads that gave the CPU back soon.
     Friend,
-    /// Somebody who used it up.
+    /// A thread that used up its time slice.
     Stranger,
 }
 
-/// A moment at which this thread had a CPU.
+/// A moment at which this thread had a CPU: time in ticks, and the CPU's number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Presence {
     pub(crate) at: u64,
@@ -59,15 +60,15 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    /// Now; the family hears of it.
+    /// The current moment; also recorded for the fork group.
     pub(crate) fn now() -> Presence {
         let (cpu, at) = (thread::cpu(), clock::ticks());
         family::take_turn(cpu, at);
         Presence { at, cpu }
     }
 
-    /// Whether turns of our family and of our peers explain that we were away until `now`. We
-    /// wanted the CPU all the time, so somebody had it.
+    /// Whether turns of the fork group and of peers explain an absence until `now`. This thread was
+    /// runnable all the time, so another thread had the CPU.
     fn is_explained(&self, now: u64) -> bool {
         family::take_turn(self.cpu, now);
         family::was_busy_since(self.cpu, self.at) || {
@@ -76,7 +77,7 @@ impl Presence {
         }
     }
 
-    /// Whether this thread has had its CPU for long, and others of its family may want it.
+    /// Whether this thread has had its CPU for long while others of its fork group may want it.
     pub(crate) fn is_overdue(&self) -> bool {
         let turn = self.at.wrapping_sub(TURN_BEGAN.get());
         !cfg!(feature = "without-turns")
@@ -85,7 +86,7 @@ impl Presence {
     }
 }
 
-/// Yields and tells who took the turn.
+/// Yields, and estimates what ran on the CPU.
 pub(crate) fn offer_cpu() -> Turn {
     let before = Presence::now();
     saiga_channel::sys::yield_cpu();
@@ -105,18 +106,18 @@ pub(crate) fn offer_cpu() -> Turn {
     }
 }
 
-/// This thread gets its CPU.
+/// Records that this thread has just got its CPU.
 pub(crate) fn turn_begins(now: u64) {
     TURN_BEGAN.set(now);
 }
 
-/// One of the few that may spin without offering the CPU: fewer in a process than CPUs.
+/// One of the few threads that may spin without yielding: fewer in a process than CPUs.
 #[derive(Debug)]
 pub(crate) struct Spinner(());
 
 impl Spinner {
-    /// `None` when enough spin already. A process that has one CPU to itself may have one
-    /// spinner, for its peer runs elsewhere.
+    /// `None` when enough threads spin already. A process that has one CPU to itself may have one
+    /// spinner, because its peer runs on another CPU.
     pub(crate) fn enter() -> Option<Spinner> {
         let most = CPUS.load(Ordering::Relaxed).saturating_sub(1).max(1);
         let spinner = Spinner(());

@@ -1,11 +1,10 @@
-//! When threads of our family had a turn, CPU by CPU, and how often it has changed the flags of
-//! connections that several of its processes may have.
+//! When threads of the fork group ran, CPU by CPU, and how often the group has changed the flags of
+//! connections that several of its processes may have open.
 //!
-//! A family is a process and what it forks without exec: PostgreSQL's backends are
-//! one. It keeps the times of its turns in memory that a fork shares. They tell a
-//! waiter who comes back late to its CPU whether its own kind had turns there
-//! meanwhile. A killed member leaves nothing to clean up, and nobody reads them for
-//! anything but a guess: lost updates do not matter.
+//! A fork group is a process and all processes forked from it without exec, for example
+//! PostgreSQL's backends. The times are in memory that forks share. They tell a waiter that gets
+//! its CPU back late whether threads of its own group ran there. A killed process leaves nothing
+//! to clean up. The times are used for estimates only, so lost updates do not matter.
 
 #![expect(unsafe_code, reason = "memory that forked processes share")]
 
@@ -13,53 +12,54 @@ use crate::{clock, thread};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::sys;
 
-/// CPUs that are told apart; beyond that two share a line.
+/// CPUs that have a line of their own; beyond that two CPUs share a line.
 const CPUS: usize = 256;
-/// A turn so long after the one before comes late: a stranger's time slice is 3 ms and more, a
-/// request of a friend takes some ten microseconds.
+/// A turn this long after the one before is late: a foreign thread's time slice is 3 ms and more, a
+/// request of a peer takes some ten microseconds.
 const LATE_US: u64 = 1000;
 
-/// Strangers may have a quarter of a CPU's time. A hog takes a time slice at each yield, which is
-/// more; kernel threads, long statements of our own threads and the hypervisor take less.
+/// Foreign threads may have a quarter of a CPU's time. A CPU-bound program takes a time slice at
+/// each yield, which is more; kernel threads, long statements of our own threads and the hypervisor
+/// take less.
 const STRANGERS_PART: u64 = 4;
-/// Time beyond that part after which a CPU counts as crowded: two time slices of a hog.
+/// Time beyond that quarter after which a CPU counts as crowded: two foreign time slices.
 const STRANGERS_US: u64 = 5_000;
 /// Time after which a crowded CPU is tried again.
 const WARY_US: u64 = 300_000;
 
-/// For so long after a change of turns others of the family may want the CPU.
+/// Time after a change of running threads in which others of the group may want the CPU.
 const SHARED_US: u64 = 20_000;
 
-/// What the family did on one CPU, on a cache line of its own.
+/// The fork group's turns on one CPU, on a cache line of its own. Times are in ticks.
 #[repr(align(128))]
 struct Line {
-    /// When the last one was (ticks).
+    /// The last turn.
     last: AtomicU64,
-    /// When the last one was that came long after the one before it.
+    /// The last turn that came long after the one before it.
     late: AtomicU64,
-    /// Whose the last one was (thread id).
+    /// Thread id of the last turn.
     whose: AtomicU32,
-    /// When the last one was that followed somebody else's.
+    /// The last turn that followed another thread's turn.
     changed: AtomicU64,
-    /// Ticks that strangers had beyond their part of the time.
+    /// Time that foreign threads had beyond their part.
     lost: AtomicU64,
-    /// Until when that was counted.
+    /// Until when `lost` was counted.
     counted: AtomicU64,
-    /// When it was last too much.
+    /// When `lost` last exceeded its limit.
     crowded: AtomicU64,
 }
 
-/// What the family shares.
+/// The memory that all processes of the group share.
 #[repr(C)]
 struct Shared {
     lines: [Line; CPUS],
-    /// Changes of O_NONBLOCK on connections that another process may have, too.
+    /// Changes of O_NONBLOCK on connections that another process may have open, too.
     flag_changes: AtomicU32,
 }
 
 static SHARED: AtomicPtr<Shared> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Begins a family, once. Without memory for it nobody ever had a turn.
+/// Begins a fork group, once. Without memory for it no turns are recorded.
 pub(crate) fn begin() {
     if shared().is_none()
         && let Ok(at) = sys::map_shared(size_of::<Shared>())
@@ -80,19 +80,19 @@ fn line(cpu: u32) -> Option<&'static Line> {
     Some(&shared()?.lines[cpu as usize % CPUS])
 }
 
-/// How often the family has changed O_NONBLOCK where another process may have the connection.
+/// How often the group has changed O_NONBLOCK where another process may have the connection open.
 pub(crate) fn flag_changes() -> u32 {
     shared().map_or(0, |s| s.flag_changes.load(Ordering::SeqCst))
 }
 
-/// Such a change was made.
+/// Records one such change.
 pub(crate) fn note_flag_change() {
     if let Some(s) = shared() {
         s.flag_changes.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-/// A member of the family runs on `cpu` at `now` (ticks).
+/// Records that a thread of the group runs on `cpu` at `now` (ticks).
 pub(crate) fn take_turn(cpu: u32, now: u64) {
     let Some(line) = line(cpu) else { return };
     let last = line.last.load(Ordering::Relaxed);
@@ -106,14 +106,14 @@ pub(crate) fn take_turn(cpu: u32, now: u64) {
     }
 }
 
-/// Whether several of the family have had turns on `cpu` of late.
+/// Whether several threads of the group have recently had turns on `cpu`.
 pub(crate) fn is_shared(cpu: u32, now: u64) -> bool {
     let changed = line(cpu).map_or(0, |l| l.changed.load(Ordering::Relaxed));
     changed != 0 && now.saturating_sub(changed) < clock::us(SHARED_US)
 }
 
-/// A member wanted `cpu` from `since` to `now`, and strangers had it. Several members may tell of
-/// the same time, which counts once.
+/// Records that a thread of the group wanted `cpu` from `since` to `now` while foreign threads had
+/// it. Several threads may report the same time, which counts once.
 pub(crate) fn lose_turn(cpu: u32, since: u64, now: u64) {
     let Some(line) = line(cpu) else { return };
     let most = clock::us(STRANGERS_US);
@@ -127,14 +127,14 @@ pub(crate) fn lose_turn(cpu: u32, since: u64, now: u64) {
     }
 }
 
-/// Whether strangers had more than their part of `cpu` in the last 300 ms, so that a yield there
-/// costs a time slice.
+/// Whether foreign threads had more than their part of `cpu` in the last 300 ms, so that a yield
+/// there costs a time slice.
 pub(crate) fn has_strangers(cpu: u32, now: u64) -> bool {
     let crowded = line(cpu).map_or(0, |l| l.crowded.load(Ordering::Relaxed));
     crowded != 0 && now.saturating_sub(crowded) < clock::us(WARY_US)
 }
 
-/// Whether the family had turns on `cpu` again and again since `since` (ticks), at which it had
+/// Whether the group had turns on `cpu` without a long pause since `since` (ticks), when it had
 /// one.
 pub(crate) fn was_busy_since(cpu: u32, since: u64) -> bool {
     line(cpu).is_some_and(|l| l.late.load(Ordering::Relaxed) < since)
@@ -144,7 +144,7 @@ pub(crate) fn was_busy_since(cpu: u32, since: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// One family for all tests of this process.
+    /// Begins the one fork group of all tests in this process.
     fn meet() {
         static ONCE: std::sync::Once = std::sync::Once::new();
         ONCE.call_once(|| {
@@ -153,7 +153,7 @@ mod tests {
         });
     }
 
-    /// A time slice of a hog.
+    /// Time slice of a CPU-bound program.
     const SLICE_US: u64 = 3_000;
 
     /// Whether `cpu` has strangers after `slices`, each `pause_us` after the one before.
@@ -163,7 +163,7 @@ mod tests {
         for _ in 0..slices {
             let since = now + clock::us(pause_us);
             now = since + clock::us(SLICE_US);
-            // Two that wait tell of the same time.
+            // Two waiters report the same time.
             lose_turn(cpu, since, now);
             lose_turn(cpu, since + clock::us(10), now);
         }
@@ -171,16 +171,16 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_that_stays_is_seen_at_its_second_time_slice() {
+    fn a_foreign_thread_that_stays_is_detected_at_its_second_time_slice() {
         assert!(!is_crowded_after(250, 1, 20));
         assert!(is_crowded_after(251, 2, 20));
         assert!(is_crowded_after(252, 10, SLICE_US));
         let later = (1 << 40) + clock::us(2 * WARY_US);
-        assert!(!has_strangers(251, later), "it may have gone");
+        assert!(!has_strangers(251, later), "it may have ended");
     }
 
     #[test]
-    fn turns_of_others_now_and_then_are_no_stranger() {
+    fn rare_turns_of_other_threads_are_not_contention() {
         assert!(!is_crowded_after(253, 1000, 4 * SLICE_US));
         assert!(!has_strangers(254, 1 << 40), "no turn was ever lost there");
     }
@@ -192,7 +192,7 @@ mod tests {
         take_turn(cpu, at);
         take_turn(cpu, at + clock::us(SHARED_US));
         let alone = at + clock::us(SHARED_US);
-        assert!(!is_shared(cpu, alone), "one thread is nobody's company");
+        assert!(!is_shared(cpu, alone), "one thread alone does not share");
         std::thread::spawn(move || take_turn(cpu, alone))
             .join()
             .expect("it only notes a time");

@@ -1,10 +1,10 @@
-//! POSIX semantics over anchors and channels: the descriptor table, evidence and
-//! upgrade, receiving and sending, readiness, blocking, and the end of it all.
+//! POSIX semantics over anchors and channels: the descriptor table, evidence and upgrade, receiving
+//! and sending, readiness, blocking, and closing.
 //!
-//! A connection's descriptor is, and stays, the kernel's TCP socket (its anchor);
-//! this crate decides call by call whether the kernel or the channel serves it. It
-//! starts no thread, allocates nothing in the caller's heap, and installs no handler
-//! but one for SIGBUS where vm.overcommit_memory is 2.
+//! A connection's descriptor is, and stays, the kernel's TCP socket (its anchor). This crate
+//! decides call by call whether the kernel or the channel serves it. It starts no thread, allocates
+//! nothing in the caller's heap, and installs no signal handler, except one for SIGBUS where
+//! vm.overcommit_memory is 2.
 
 mod allowance;
 mod anchor_news;

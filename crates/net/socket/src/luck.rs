@@ -1,8 +1,8 @@
-//! Whether waiting without sleeping was worth it of late, thread by thread.
+//! Success history: whether waiting without sleeping was recently worthwhile, for each thread.
 //!
-//! A database's threads differ: one answers a client that asks again at once, the
-//! next a client that thinks for a second. Each thread learns from its own waits,
-//! and tries again now and then, for times change.
+//! A database's threads differ: one serves a client that sends its next request at once, the next
+//! serves a client that pauses for a second. Each thread learns from its own waits, and repeats a
+//! failing kind of attempt now and then, because loads change.
 
 use crate::rt;
 use core::cell::Cell;
@@ -10,25 +10,26 @@ use core::sync::atomic::Ordering;
 
 /// Below this share of successes (of 255) an attempt costs more than it saves.
 const WORTH: u8 = 64;
-/// A thread out of luck still makes one attempt in so many.
+/// A kind of attempt below that share is still made once in this many waits.
 const AGAIN: u8 = 16;
-/// Waits that a thread counts before it adds them to the process's counters, which all share.
+/// Waits that a thread counts before it adds them to the process's counters, which all threads
+/// share.
 const BATCH: u32 = 64;
 
-/// What can succeed.
+/// The kinds of attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Luck {
-    /// Giving the CPU away and finding news on return.
+    /// A yield, followed by a check for events.
     Yield,
-    /// Watching for news.
+    /// Polling for events.
     Spin,
 }
 
-/// A record of one kind of attempt.
+/// The history of one kind of attempt.
 struct Record {
-    /// Share of successes of late, of 255.
+    /// Share of recent successes, of 255.
     share: Cell<u8>,
-    /// Attempts left out.
+    /// Attempts left out since the last one.
     skipped: Cell<u8>,
 }
 
@@ -65,7 +66,7 @@ thread_local! {
     static UNCOUNTED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Makes the attempt if this thread's luck with it promises something.
+/// Makes the attempt if this thread's history suggests that it is worthwhile.
 pub(crate) fn try_if_worth(luck: Luck, attempt: impl FnOnce() -> bool) -> Option<bool> {
     let record = match luck {
         Luck::Yield => &YIELDS,
@@ -78,7 +79,7 @@ pub(crate) fn try_if_worth(luck: Luck, attempt: impl FnOnce() -> bool) -> Option
     })
 }
 
-/// Counts a wait that ended without a sleep, or that must go to sleep now.
+/// Counts a wait that ended without a sleep (`found`), or one that must sleep now.
 pub(crate) fn count(found: bool) {
     let n = UNCOUNTED.get() + u32::from(found);
     if found && n < BATCH {
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn luck_runs_out_and_is_tried_again() {
+    fn a_failing_kind_of_attempt_is_retried_now_and_then() {
         let record = Record::new();
         assert!(record.is_worth());
         for _ in 0..64 {

@@ -1,6 +1,6 @@
-//! Waiting places of threads that block in one call: borrowed for the time of a wait.
+//! Bells of threads that block in one call, borrowed for the time of a wait.
 //!
-//! A process has as many as it ever had threads blocked at once; each keeps its bell.
+//! A process has as many as it ever had threads blocked at once; each record keeps its bell.
 
 use crate::asleep::Thing;
 use crate::pool::{Pool, Record};
@@ -28,7 +28,7 @@ impl Record for ThreadPlace {
     }
 }
 
-/// A borrowed waiting place; given back when dropped.
+/// A borrowed bell; returned to the pool when dropped.
 #[derive(Debug)]
 pub(crate) struct Borrowed {
     place: &'static ThreadPlace,
@@ -36,7 +36,7 @@ pub(crate) struct Borrowed {
     pub(crate) bell: Bell,
 }
 
-/// Borrows a waiting place, making its bell if it has none in this process.
+/// Borrows a bell record, and makes its bell if it has none in this process.
 ///
 /// # Errors
 /// ENOMEM, EMFILE and the like: the caller cannot wait on a channel then.
@@ -51,7 +51,7 @@ pub(crate) fn borrow() -> Sys<Borrowed> {
         return Ok(Borrowed { place, bell });
     }
     if name != 0 {
-        // Inherited over fork: the bell is our parent's; close our copy.
+        // Inherited over fork: the bell is our parent's. Close our copy.
         rt::unhide_and_close(place.fd.load(Ordering::Relaxed));
         place.name.store(0, Ordering::Relaxed);
     }
@@ -70,7 +70,7 @@ pub(crate) fn borrow() -> Sys<Borrowed> {
 }
 
 impl Borrowed {
-    /// What the thread notes before it sleeps.
+    /// The resource that the thread notes before it sleeps.
     pub(crate) fn thing(&self) -> Thing {
         Thing::Bell(self.place)
     }
@@ -82,7 +82,7 @@ impl Drop for Borrowed {
     }
 }
 
-/// Gives back what an abandoned frame had borrowed.
+/// Returns a bell that an abandoned frame had borrowed.
 pub(crate) fn give_back(place: &'static ThreadPlace) {
     let bell = Bell {
         fd: place.fd.load(Ordering::Relaxed),

@@ -1,9 +1,9 @@
-//! How a waiting side waits: spin, yield, or sleep at once.
+//! The wait policy: spin, yield, or sleep at once.
 //!
-//! Nobody can know when the answer comes, so the rules follow what a waiter can
-//! notice (docs/waiting.md): where the peer ran, what a wake-up costs here, whether
-//! a yield comes back at once (nobody else wants this CPU), soon (our own kind had
-//! a turn) or late (a stranger), and whether such waits were worth it of late.
+//! The time of the answer is not known, so the rules use what a waiter can observe
+//! (docs/waiting.md): where the peer ran, the cost of a wake-up, how long a yield took (at once: no
+//! other thread wants this CPU; soon: a thread of our own kind ran; late: a foreign thread ran),
+//! and whether such waits were recently worthwhile.
 
 use crate::company::{self, Presence, Turn};
 use crate::luck::{self, Luck};
@@ -12,13 +12,13 @@ use saiga_channel::segment::Segment;
 
 /// Spinning for less than this never pays for a sleep.
 const LEAST_SPIN_US: u64 = 10;
-/// A spinner offers its CPU to others this often.
+/// Interval of a spinner's yields.
 const COURTESY_US: u64 = 4;
-/// Turns that others may take before the waiter leaves the CPU to them and sleeps.
+/// Turns that other threads may take before the waiter sleeps.
 const TURNS: u32 = 2;
 
-/// Waits a short while without sleeping, for `news`. `peer_cpu` is where the peer ran when it
-/// last told us something; `segment` is shared with it. True when there is news.
+/// Waits a short while for `news` without sleeping. `peer_cpu` is the CPU where the peer ran when
+/// it last woke us; `segment` is shared with the peer. True when there is an event.
 pub(crate) fn linger(peer_cpu: u32, segment: Option<&Segment>, news: impl Fn() -> bool) -> bool {
     let start = Presence::now();
     if let Some(segment) = segment {
@@ -35,7 +35,8 @@ fn attempt(start: Presence, peer_cpu: u32, news: &impl Fn() -> bool) -> bool {
         return news();
     }
     if peer_cpu == start.cpu {
-        // It cannot answer while we spin, and beside a stranger a yield costs a time slice.
+        // The peer cannot answer while we spin, and beside a foreign thread a yield costs a time
+        // slice.
         if family::has_strangers(start.cpu, start.at) {
             return news();
         }
@@ -52,7 +53,7 @@ fn attempt(start: Presence, peer_cpu: u32, news: &impl Fn() -> bool) -> bool {
     spun.unwrap_or_else(news)
 }
 
-/// About what a wake-up costs: then waiting costs at most twice what it would with foresight.
+/// About the cost of a wake-up: then waiting costs at most twice what it would with foresight.
 fn spin_limit() -> u64 {
     let most = clock::us(rt::spin_us());
     let least = clock::us(LEAST_SPIN_US).min(most);
@@ -73,8 +74,8 @@ fn yield_turns(news: &impl Fn() -> bool) -> bool {
     false
 }
 
-/// Spins while nobody else wants the CPU: others get it every few microseconds, and after a
-/// few turns of theirs it is theirs altogether.
+/// Spins while no other thread wants the CPU. Yields every few microseconds, and gives up after a
+/// few turns of other threads.
 fn polite_spin(start: Presence, limit: u64, news: &impl Fn() -> bool) -> bool {
     if start.is_overdue() && company::offer_cpu() == Turn::Stranger {
         return news();

@@ -1,7 +1,7 @@
 //! Blocking on one socket: `recv` and `send` that must wait.
 //!
-//! A waiter watches the ring, then sleeps on its bell and the anchor together, so
-//! FIN and reset wake it as they would on the kernel. Locks are not held during a wait.
+//! A waiter polls the ring, then sleeps on its bell and the anchor together, so that FIN and reset
+//! wake it as on the kernel. Locks are not held during a wait.
 
 #![expect(unsafe_code, reason = "waits through libc")]
 
@@ -13,7 +13,7 @@ use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
 
-/// What a wait is for.
+/// The condition that a wait is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum For {
     /// Something to receive.
@@ -22,7 +22,7 @@ pub(crate) enum For {
     Space,
 }
 
-/// What ends the waits of a call, besides what they are for.
+/// What else ends the waits of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
     /// O_NONBLOCK, if it is set before the first wait sleeps.
@@ -31,7 +31,7 @@ pub(crate) enum Until {
     Done,
 }
 
-/// The waits of one call: they share one time-out.
+/// The waits of one call, which share one time-out.
 #[derive(Debug)]
 pub(crate) struct Wait {
     fd: Fd,
@@ -42,7 +42,7 @@ pub(crate) struct Wait {
     naps: u32,
     /// Deadline (CLOCK_MONOTONIC, ns), known once a wait goes to sleep; `None` inside: for ever.
     deadline: Option<Option<u64>>,
-    /// A wait of the call could not have a bell: the rings have ended.
+    /// Whether a wait of the call got no bell: the rings have ended then.
     has_no_bell: bool,
 }
 
@@ -59,8 +59,8 @@ impl Wait {
         }
     }
 
-    /// Whether the call has gone to sleep already: O_NONBLOCK that is set from then on holds for
-    /// later calls (`sock_rcvtimeo` and `sock_sndtimeo` are read once).
+    /// Whether the call has slept already: O_NONBLOCK set from then on affects only later calls
+    /// (`sock_rcvtimeo` and `sock_sndtimeo` are read once).
     pub(crate) fn has_begun(&self) -> bool {
         self.deadline.is_some()
     }
@@ -80,7 +80,7 @@ impl Wait {
             return self.go_by_tcp(chan, Reason::OutOfDescriptors);
         };
         let Some(index) = chan.segment.claim_place(place.bell.name) else {
-            // Every place of this segment is taken.
+            // All wait slots of this segment are in use.
             return self.go_by_tcp(chan, Reason::UnsupportedCall);
         };
         let word = match self.what {
@@ -91,7 +91,7 @@ impl Wait {
         let epoch = lock::epoch();
         let asleep = Asleep::begin(self);
         asleep.hold(place.thing());
-        asleep.hold(Thing::FirstClaim(self.socket, index)); // With the pin of our caller.
+        asleep.hold(Thing::FirstClaim(self.socket, index)); // Includes our caller's pin.
         let slept = self.sleep(chan, index, place.bell.fd);
         if !asleep.end() {
             asleep::pin_again(self.socket);
@@ -99,7 +99,7 @@ impl Wait {
             return slept;
         }
         if lock::epoch() != epoch {
-            return slept; // A signal handler has forked above us: both places are the parent's.
+            return slept; // A signal handler has forked above us: bell and slot are the parent's.
         }
         word.fetch_and(!(1 << index), Ordering::SeqCst);
         wakeups::end_sleep(chan.segment.place(chan.segment.side, index));
@@ -108,7 +108,7 @@ impl Wait {
         slept
     }
 
-    /// Whether an attempt may succeed, by what shared memory says.
+    /// Whether an attempt may succeed, judged by shared memory alone.
     fn ready(&self, chan: &Chan) -> bool {
         match self.what {
             For::Bytes => {
@@ -127,7 +127,7 @@ impl Wait {
         }
     }
 
-    /// Asks to be told; true when there is no need to wait.
+    /// Asks the peer to wake us; true when there is no need to wait.
     fn arm(&self, chan: &Chan) -> bool {
         match self.what {
             For::Bytes => {
@@ -141,14 +141,14 @@ impl Wait {
         }
     }
 
-    /// What the anchor can tell while we sleep.
+    /// The anchor's events that may end the sleep.
     fn anchor_events(&self, chan: &Chan) -> i16 {
         match self.what {
-            // What the peer has recalled goes as soon as TCP takes it.
+            // Recalled bytes are sent as soon as TCP takes them.
             For::Bytes if chan.recall_due() => libc::POLLIN | libc::POLLRDHUP | libc::POLLOUT,
             For::Bytes => libc::POLLIN | libc::POLLRDHUP,
             For::Space => match chan.own().tx_mode.load(Ordering::Relaxed) {
-                // What was recalled waits for room on TCP.
+                // Recalled bytes wait for room on TCP.
                 tx::ENDED if chan.recall_due() => libc::POLLOUT | libc::POLLRDHUP,
                 tx::RING | tx::ENDED => libc::POLLRDHUP,
                 _ => libc::POLLOUT,
@@ -156,8 +156,8 @@ impl Wait {
         }
     }
 
-    /// Begins the sleep of the call, or goes on with it: until when (CLOCK_MONOTONIC, ns), if
-    /// not for ever. `None`: the call must not sleep, for O_NONBLOCK was set past the hooks.
+    /// Begins or continues the sleep of the call. Returns its deadline (CLOCK_MONOTONIC, ns), if it
+    /// has one. `None`: the call must not sleep, because O_NONBLOCK was set without the hooks.
     fn begin(&mut self) -> Option<Option<u64>> {
         let asks = self.until == Until::AsFlagSays && !self.has_begun();
         if asks && self.socket.nonblock.ask(self.fd) {
@@ -200,12 +200,13 @@ impl Wait {
         }
     }
 
-    /// Waits a moment, longer each time. As `ppoll`, but the end of the nap counts as an event.
+    /// Waits for a nap that doubles each time. As `ppoll`, but the end of the nap counts as an
+    /// event.
     fn nap(&mut self, fds: &mut [libc::pollfd], left: Option<u64>) -> Sys<usize> {
         let pause_ns = (1u64 << self.naps.min(6)).min(NAP_MS) * 1_000_000;
         self.naps = self.naps.saturating_add(1);
         let (time, naps) = idle::shorter(Some(pause_ns), left);
-        // The number may be another file's by now. A close from here on wakes this wait.
+        // The number may refer to another file by now. A close from here on wakes this wait.
         fds[0].fd = self.socket.anchor(self.fd);
         // SAFETY: no signal mask.
         let n = unsafe { kernel::ppoll(fds, time, core::ptr::null()) }?;
@@ -213,8 +214,8 @@ impl Wait {
     }
 
     /// Ends the rings of a connection for which this thread has no bell, then waits for TCP. The
-    /// peer may have to notice before TCP carries the bytes. No event reports that, so
-    /// these waits are naps.
+    /// peer may have to notice before TCP carries the bytes. No event reports that, so these waits
+    /// are naps.
     fn go_by_tcp(&mut self, chan: &Chan, reason: Reason) -> Sys<()> {
         let Some(deadline) = self.begin() else {
             return Ok(());
@@ -228,10 +229,10 @@ impl Wait {
         }
         let left = deadline.map(|d| d.saturating_sub(clock::monotonic_ns()));
         if left == Some(0) {
-            return Err(Errno(libc::EAGAIN)); // The kernel may have news for ever that help nothing.
+            return Err(Errno(libc::EAGAIN)); // Useless events could otherwise repeat for ever.
         }
         let events = match self.anchor_events(chan) {
-            // The peer's FIN lasts: it would end every nap of a sender that waits for the peer.
+            // The peer's FIN is permanent: it would end every nap of a waiting sender.
             libc::POLLRDHUP => 0,
             others => others,
         };
@@ -253,23 +254,23 @@ impl Wait {
         }
     }
 
-    /// Waits in the kernel until the deadline, with a nap first while the channel has memory
-    /// to give back. The bell stays readable from one wait to the next.
+    /// Waits in the kernel until the deadline, beginning with a nap while the channel has memory to
+    /// release. The bell stays readable from one wait to the next.
     ///
-    /// A sender whose ring has ended looks again after a while, up to 50 ms later each time: the
-    /// peer may have left a receive without noticing the switch to the ring, which wakes no thread.
+    /// A sender whose ring has ended checks again after naps of up to 50 ms: the peer may have left
+    /// a receive without noticing the switch to the ring, which wakes no thread.
     fn rest(&mut self, chan: &Chan, fds: &mut [libc::pollfd], deadline: Option<u64>) -> Sys<usize> {
         loop {
             let now = clock::monotonic_ns();
             let left = deadline.map(|d| d.saturating_sub(now));
             if left == Some(0) {
-                return Ok(0); // A bell that rings all the time must not put it off.
+                return Ok(0); // A bell that rings all the time must not delay the time-out.
             }
             if self.what == For::Space && send::awaits_notice(chan) {
                 return self.nap(fds, left);
             }
             let (time, naps) = idle::shorter(idle::look(self.fd, self.socket, chan, now), left);
-            // The number may be another file's by now. A close from here on wakes this wait.
+            // The number may refer to another file by now. A close from here on wakes this wait.
             fds[0].fd = self.socket.anchor(self.fd);
             // SAFETY: no signal mask.
             let n = unsafe { kernel::ppoll(fds, time, core::ptr::null()) }?;
@@ -283,7 +284,7 @@ impl Wait {
 /// Longest nap: naps of one wait double from 1 ms up to this.
 const NAP_MS: u64 = 50;
 
-/// When the socket's own time-out ends a wait that begins now.
+/// Deadline of a wait that begins now, by the socket's own time-out.
 fn deadline_of(fd: Fd, what: For) -> Option<u64> {
     let option = match what {
         For::Bytes => libc::SO_RCVTIMEO,
@@ -299,9 +300,9 @@ fn deadline_of(fd: Fd, what: For) -> Option<u64> {
     (ns != 0).then(|| clock::monotonic_ns() + ns)
 }
 
-/// Whether an interrupted recv or send goes on (`man 7 signal`): without a time-out, and only
-/// if no handler of the process was installed without SA_RESTART. Which signal it was cannot
-/// be known, so one such handler among many gives EINTR: a loop too many, never a hang.
+/// Whether an interrupted recv or send continues (`man 7 signal`): without a time-out, and only if
+/// the process has no handler installed without SA_RESTART. The interrupting signal cannot be
+/// known, so one such handler among many gives EINTR: a retry too many, never a hang.
 fn restarts(deadline: Option<u64>) -> bool {
     const SA_RESTART: u64 = 0x1000_0000;
     deadline.is_none()

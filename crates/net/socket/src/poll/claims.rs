@@ -1,7 +1,7 @@
-//! Where a sleeping poll waits: a place in each segment of its channels.
+//! The wait slots of a sleeping poll: one in each segment of its channels.
 //!
-//! The caller is inside every bound socket meanwhile, as the kernel's poll refers to every file:
-//! the segments stay, and whoever closes a descriptor under it ends nothing yet.
+//! The caller is inside every bound socket during the sleep, as the kernel's poll holds a reference
+//! to every file: the segments stay mapped, and a close of a descriptor ends nothing yet.
 
 #![expect(
     unsafe_code,
@@ -21,14 +21,14 @@ use libc::pollfd;
 use saiga_channel::layout::PLACES;
 use saiga_channel::segment::Segment;
 
-/// What one descriptor has claimed.
+/// The wait slot of one descriptor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Claim {
-    /// The bound socket that the call is inside of.
+    /// The bound socket, on which the call holds a pin.
     socket: Option<&'static Socket>,
-    /// The waiting place in its segment.
+    /// Index of the wait slot in the socket's segment.
     place: usize,
-    /// The place was claimed for this descriptor; later ones of the segment share it.
+    /// Whether the slot was claimed for this descriptor; later ones of the segment share it.
     first: bool,
 }
 
@@ -43,24 +43,24 @@ impl Claim {
         Chan::of(self.socket?)
     }
 
-    /// The segment and its place, of the descriptor that claimed it.
+    /// The segment and its wait slot, for the descriptor that claimed the slot.
     fn segment(&self) -> Option<(&'static Segment, usize)> {
         let segment = self.chan().filter(|_| self.first)?.segment;
         Some((segment, self.place))
     }
 }
 
-/// The waiting places of one call; given back when dropped.
+/// The wait slots of one call; released when dropped.
 pub(super) struct Claims<'a> {
     all: &'a mut [Claim],
-    /// Every channel has a place.
+    /// Whether every channel has a wait slot.
     pub(super) complete: bool,
     /// Fork epoch of the call.
     epoch: u32,
 }
 
 impl<'a> Claims<'a> {
-    /// Claims places for the bound ones of `fds`; `all` has an entry for each descriptor.
+    /// Claims wait slots for the bound ones of `fds`; `all` has an entry for each descriptor.
     pub(super) fn new(all: &'a mut [Claim], fds: &[pollfd], bell: &Borrowed) -> Claims<'a> {
         let call = next_call();
         let mut complete = true;
@@ -81,7 +81,7 @@ impl<'a> Claims<'a> {
                 place,
                 first,
             };
-            core::mem::forget(pin); // Left when the claim is given back.
+            core::mem::forget(pin); // Dropped when the claim is released.
         }
         let epoch = lock::epoch();
         Claims {
@@ -91,13 +91,13 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Notes what is claimed, before the caller sleeps. With `mapped`, the claims are in noted
-    /// memory, so one note refers to all of them.
+    /// Notes the claims before the caller sleeps. With `mapped`, the claims are in noted memory, so
+    /// one note refers to all of them.
     pub(super) fn note(&self, asleep: &Asleep, mapped: bool) {
         if mapped {
             return asleep.hold(Thing::Claims(self.all.as_ptr(), self.all.len()));
         }
-        // Given back in reverse order: a socket that shares a place goes before the claimer.
+        // Released in reverse order: a socket that shares a slot goes before the claiming one.
         for claim in self.all.iter() {
             match claim.socket {
                 Some(socket) if claim.first => {
@@ -109,18 +109,18 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Whether the waiting places are the caller's. In a child that a signal handler has made above
+    /// Whether the wait slots are the caller's. In a child that a signal handler has forked above
     /// the call they are the parent's.
     pub(super) fn are_ours(&self) -> bool {
         self.epoch == lock::epoch()
     }
 
-    /// Drops what is not the caller's any more.
+    /// Forgets claims that were released as abandoned.
     pub(super) fn disown(self) {
         core::mem::forget(self);
     }
 
-    /// Announces sleep everywhere; true when something is there already.
+    /// Publishes in every segment that the caller sleeps; true when there is an event already.
     pub(super) fn announce_sleep(&self) -> bool {
         let places = self.all.iter().filter_map(Claim::segment);
         places.fold(false, |news, (segment, index)| {
@@ -140,7 +140,7 @@ impl Drop for Claims<'_> {
 }
 
 fn give_back(all: &mut [Claim]) {
-    // All bits first: a place that is given back may be another thread's at once.
+    // Clear all bits first: a released slot may be another thread's at once.
     for claim in all.iter() {
         let Some(chan) = claim.chan() else { continue };
         let others = !(1 << claim.place);
@@ -155,7 +155,7 @@ fn give_back(all: &mut [Claim]) {
     leave(all);
 }
 
-/// Leaves the sockets; the waiting places stay claimed.
+/// Drops the pins; the wait slots stay claimed.
 fn leave(all: &mut [Claim]) {
     for claim in all {
         if let Some(socket) = claim.socket.take() {
@@ -164,7 +164,7 @@ fn leave(all: &mut [Claim]) {
     }
 }
 
-/// Gives back a claim of an abandoned frame; that with which its place was claimed comes last.
+/// Releases a claim of an abandoned frame; the claim that owns the wait slot comes last.
 pub(crate) fn give_back_one(socket: &'static Socket, place: usize, first: bool) {
     give_back(&mut [Claim {
         socket: Some(socket),
@@ -173,14 +173,14 @@ pub(crate) fn give_back_one(socket: &'static Socket, place: usize, first: bool) 
     }]);
 }
 
-/// Gives back the claims of an abandoned frame that lie in memory which it had borrowed.
+/// Releases the claims of an abandoned frame, which are in memory that the frame had borrowed.
 pub(crate) fn give_back_many(at: *const Claim, n: usize) {
     // SAFETY: `note` has stored a slice in memory that stays mapped, and is ours until it is
     // given back itself.
     give_back(unsafe { core::slice::from_raw_parts_mut(at.cast_mut(), n) });
 }
 
-/// Leaves the sockets of such claims; the waiting places are the parent process's.
+/// Drops the pins of such claims; the wait slots are the parent process's.
 pub(crate) fn leave_many(at: *const Claim, n: usize) {
     // SAFETY: as in `give_back_many`.
     leave(unsafe { core::slice::from_raw_parts_mut(at.cast_mut(), n) });
@@ -196,21 +196,21 @@ pub(crate) fn sockets_of(at: *const Claim, n: usize) -> impl Iterator<Item = &'s
     })
 }
 
-/// Names a call among all calls of the process, so that a link can say which one claimed a place
-/// in it last, and which place.
+/// A number that identifies a call among all calls of the process, so that a link can record the
+/// call that last claimed a wait slot in it, and the slot.
 fn next_call() -> u64 {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     (CALLS.fetch_add(1, Ordering::Relaxed) + 1) * PLACES as u64
 }
 
-/// The call's place in a channel's segment, and whether this has claimed it.
+/// The call's wait slot in a channel's segment, and whether this function has claimed it.
 fn place_in(chan: &Chan, bell: &Borrowed, call: u64) -> Option<(usize, bool)> {
     let mark = chan.link.polled_by(call);
     if let Some(place) = mark {
         return Some((place, false));
     }
     let place = chan.segment.claim_place(bell.bell.name)?;
-    // Another thread may put its own mark over ours; then we claim a second place.
+    // Another thread may overwrite our mark; then this call claims a second slot.
     chan.link.note_polled(call, place);
     Some((place, true))
 }

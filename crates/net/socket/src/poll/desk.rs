@@ -1,5 +1,5 @@
-//! The arrays that a poll or a select works on: on the stack when small, else mapped and kept from call to
-//! call.
+//! The scratch arrays of a poll or select: on the stack when small, else in mapped memory that is
+//! kept from call to call.
 
 #![expect(unsafe_code, reason = "mapped arrays")]
 
@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use libc::pollfd;
 use saiga_channel::sys::{self, Errno, Sys};
 
-/// Descriptors that a call can have without a mapping.
+/// Descriptors that a call can have without mapped memory.
 pub(super) const SMALL: usize = 64;
 /// Threads that can be in large polls at once.
 const DESKS: usize = 65_536;
@@ -23,7 +23,7 @@ const NOBODY: pollfd = pollfd {
     revents: 0,
 };
 
-/// Memory for the arrays of one large poll.
+/// Mapped memory for the arrays of one large poll.
 #[derive(Debug)]
 pub(crate) struct Mapped {
     at: AtomicPtr<u8>,
@@ -38,7 +38,7 @@ impl Record for Mapped {
 }
 
 impl Mapped {
-    /// The memory, made larger if need be; mapped memory is a whole number of pages.
+    /// The memory, enlarged if necessary; mapped memory is a whole number of pages.
     fn of(&self, bytes: usize) -> Sys<*mut u8> {
         let (at, has) = (&self.at, self.bytes.load(Ordering::Relaxed));
         let now = at.load(Ordering::Relaxed);
@@ -56,7 +56,7 @@ impl Mapped {
     }
 }
 
-/// Lends one record for each of `len` descriptors.
+/// Calls `fill` with an array of `len` records.
 ///
 /// # Errors
 /// ENOMEM for many descriptors; else what `fill` returns.
@@ -74,7 +74,7 @@ pub fn with_records<T>(len: usize, fill: impl FnOnce(&mut [pollfd]) -> Sys<T>) -
     result
 }
 
-/// The arrays of one call; given back when dropped.
+/// The arrays of one call; mapped memory is returned to the pool when dropped.
 pub(super) struct Desk {
     small: ([pollfd; SMALL + 1], [Claim; SMALL]),
     large: Option<(&'static Mapped, *mut u8)>,
@@ -106,7 +106,7 @@ impl Desk {
         Ok(desk)
     }
 
-    /// What is mapped holds what another call left there.
+    /// Clears the claims: mapped memory still has those of another call.
     fn clear_claims(&self) {
         let Some((_, at)) = self.large else { return };
         for i in 0..self.len {
@@ -118,12 +118,12 @@ impl Desk {
         }
     }
 
-    /// Where the claims begin in mapped memory for `len` descriptors.
+    /// Offset of the claims in mapped memory for `len` descriptors.
     const fn claims_at(len: usize) -> usize {
         ((len + 1) * size_of::<pollfd>()).next_multiple_of(align_of::<Claim>())
     }
 
-    /// What the kernel is asked, one entry more than there are descriptors; and what is claimed.
+    /// The array for the kernel, one entry longer than the descriptors, and the claims.
     pub(super) fn arrays(&mut self) -> (&mut [pollfd], &mut [Claim]) {
         let Some((_, at)) = self.large else {
             let (asked, claims) = &mut self.small;
@@ -140,20 +140,20 @@ impl Desk {
 }
 
 impl Desk {
-    /// Memory that is borrowed for the arrays, if they are not on the stack.
+    /// The mapped memory of the arrays, if they are not on the stack.
     pub(super) fn memory(&self) -> Option<&'static Mapped> {
         self.large.map(|(memory, _)| memory)
     }
 }
 
 impl Desk {
-    /// Returns without the memory, which does not belong to the caller any more.
+    /// Forgets mapped memory that was released as abandoned.
     pub(super) fn disown(&mut self) {
         self.large = None;
     }
 }
 
-/// Gives back memory that an abandoned frame had borrowed.
+/// Returns memory that an abandoned frame had borrowed.
 pub(crate) fn put_back(memory: &'static Mapped) {
     POOL.put(memory);
 }
