@@ -1,11 +1,11 @@
-//! Threads that wait in an epoll set: its ready list, its waiting place, its sleepers and its bell.
+//! Threads that wait in an epoll set: its ready list, its wait slot, its sleepers and its bell.
 //!
-//! `Set` does in the order of `epoll_wait.rs` and `registration.rs` what these do with a list.
+//! `Set` performs the steps of `epoll_wait.rs` and `registration.rs` in the same order, on a list.
 
 use super::*;
 use saiga_channel::sleepers::Sleepers;
 
-/// No process forks here.
+/// The only fork epoch: no process forks here.
 const EPOCH: u32 = 1;
 const BELL: u64 = 7;
 
@@ -14,7 +14,7 @@ struct Set {
     ready: Mutex<Vec<u8>>,
     place: Place,
     sleepers: Sleepers,
-    /// The kernel's set, which the bell is in.
+    /// Stands for the kernel's set, which contains the bell.
     bell: Bell,
 }
 
@@ -52,12 +52,12 @@ impl Set {
         self.ring(self.sleepers.to_ring(EPOCH));
     }
 
-    /// Tells of news in the waiting place, as a peer does.
+    /// Notifies the wait slot of an event, as a peer does.
     fn tell(&self, slot: u8) {
         self.ring(self.place.tell(usize::from(slot)));
     }
 
-    /// Waits for one event, as a call with room for one does.
+    /// Waits for one event, as a call with room for one event does.
     fn wait(&self) -> u8 {
         loop {
             let mut ready = self.ready.lock().unwrap();
@@ -128,9 +128,9 @@ fn two_entries_wake_two_threads() {
     });
 }
 
-/// The thread that wakes first makes the place look awake while the other one sleeps.
+/// The thread that wakes first makes the wait slot look awake while the other one sleeps.
 #[test]
-fn news_of_two_channels_wakes_two_threads() {
+fn events_of_two_channels_wake_two_threads() {
     two_waiters(|set| {
         set.tell(1);
         set.tell(2);
@@ -138,14 +138,14 @@ fn news_of_two_channels_wakes_two_threads() {
 }
 
 #[test]
-fn an_entry_and_news_wake_two_threads() {
+fn an_entry_and_an_event_wake_two_threads() {
     two_waiters(|set| {
         set.tell(1);
         set.add(2);
     });
 }
 
-/// A set without channels is the kernel's: its waiters look at nothing of ours but the bell.
+/// A set without channels is left to the kernel: its waiters check only the bell.
 #[test]
 fn a_set_s_first_channel_is_seen_by_a_thread_that_falls_asleep_or_rings_for_it() {
     check(4, || {
