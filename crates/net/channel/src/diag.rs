@@ -8,7 +8,7 @@ use crate::tuple::Tuple;
 
 /// The kernel's data about a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SocketFacts {
+pub struct SocketInfo {
     /// User id of the socket, in this user namespace.
     pub uid: u32,
     /// Inode; 0 when no descriptor refers to the socket any more.
@@ -61,7 +61,7 @@ pub fn open(floor: usize) -> Sys<Fd> {
 ///
 /// # Errors
 /// ENOENT if this network namespace has no such socket; EPROTO for an invalid answer.
-pub fn lookup(fd: Fd, tuple: &Tuple) -> Sys<SocketFacts> {
+pub fn lookup(fd: Fd, tuple: &Tuple) -> Sys<SocketInfo> {
     match lookup_family(fd, tuple, libc::AF_INET) {
         // A dual-stack socket is found under AF_INET as well; a pure IPv6 one is not.
         Err(_) => lookup_family(fd, tuple, libc::AF_INET6),
@@ -69,7 +69,7 @@ pub fn lookup(fd: Fd, tuple: &Tuple) -> Sys<SocketFacts> {
     }
 }
 
-fn lookup_family(fd: Fd, tuple: &Tuple, family: i32) -> Sys<SocketFacts> {
+fn lookup_family(fd: Fd, tuple: &Tuple, family: i32) -> Sys<SocketInfo> {
     let request = request(tuple, family).ok_or(Errno(libc::ENOENT))?;
     sys::sendto(fd, &request, 0, &[])?;
     let mut answer = [0u8; 512];
@@ -119,7 +119,7 @@ fn options(answer: &[u8]) -> Option<u8> {
     }
 }
 
-fn parse(answer: &[u8]) -> Sys<SocketFacts> {
+fn parse(answer: &[u8]) -> Sys<SocketInfo> {
     let word = |at: usize| -> Option<u32> {
         Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?))
     };
@@ -130,7 +130,7 @@ fn parse(answer: &[u8]) -> Sys<SocketFacts> {
         return Err(Errno(0i32.wrapping_sub_unsigned(code)));
     }
     let facts = || {
-        Some(SocketFacts {
+        Some(SocketInfo {
             uid: word(UID_AT)?,
             inode: word(INODE_AT)?,
             state: *answer.get(STATE_AT)?,

@@ -5,9 +5,9 @@
 //! One slot is one channel; ring 0 carries bytes from side 0.
 
 use crate::agreement::Agreement;
-use crate::place::Place;
 use crate::ring::Ring;
 pub use crate::ring::{LARGEST_SHIFT as STRIDE_SHIFT, START_SHIFT};
+use crate::wait_slot::WaitSlot;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Version; changes with every change of the meaning of shared memory or messages.
@@ -15,7 +15,7 @@ pub const PROTOCOL: u32 = 4;
 /// Channels in one segment; a wait slot's ready word has a bit for each.
 pub const SLOTS: usize = 64;
 /// Wait slots of one side in one segment.
-pub const PLACES: usize = 64;
+pub const WAIT_SLOTS: usize = 64;
 
 /// One end of a segment: 0 made the segment, 1 received it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,17 +37,17 @@ pub struct Identity {
     /// 1: the side takes part in barriers ([`crate::barriers`]).
     pub joined: [AtomicU32; 2],
     /// When a thread of each side last began to wait.
-    pub turns: [LastTurn; 2],
+    pub turns: [LastRun; 2],
     /// When each side last used TCP.
-    pub by_tcp: [ByTcp; 2],
+    pub by_tcp: [LastTcpUse; 2],
     /// When each side last notified the other of channels' events.
-    pub told: [Told; 2],
+    pub woken_at: [WakeupTimes; 2],
 }
 
 /// When a thread of a side last began to wait, by the CPU's time counter. On its own cache line,
 /// because it is written at every wait and rarely read.
 #[repr(C, align(128))]
-pub struct LastTurn {
+pub struct LastRun {
     /// Ticks; 0: never.
     pub at: AtomicU64,
 }
@@ -56,7 +56,7 @@ pub struct LastTurn {
 /// other side of a channel's event. On its own cache line, because it is read with all events and
 /// rarely changes.
 #[repr(C, align(128))]
-pub struct ByTcp {
+pub struct LastTcpUse {
     /// Ticks of the CPU's time counter; 0: never.
     pub at: AtomicU64,
 }
@@ -64,7 +64,7 @@ pub struct ByTcp {
 /// When a side last notified the other of a channel's event, by slot. On its own cache lines: the
 /// notifier writes it each time, and it is read only if the order of several channels matters.
 #[repr(C, align(128))]
-pub struct Told {
+pub struct WakeupTimes {
     /// Ticks of the CPU's time counter.
     pub at: [AtomicU64; SLOTS],
 }
@@ -74,9 +74,9 @@ pub struct Told {
 #[repr(C, align(128))]
 pub struct SideBlock {
     /// Bits of the wait slots to notify of new bytes.
-    pub rx_places: AtomicU64,
+    pub rx_wait_slots: AtomicU64,
     /// Bits of the wait slots to notify of free space.
-    pub tx_places: AtomicU64,
+    pub tx_wait_slots: AtomicU64,
     /// CPU on which this side last published (a hint; u32::MAX: unknown).
     pub cpu: AtomicU32,
     /// [`OPEN_UNUSED`], [`OPEN_MAPPED`] or [`OPEN_CLOSED`].
@@ -112,7 +112,7 @@ pub struct Slot {
 pub struct Header {
     pub identity: Identity,
     /// Wait slots, by side.
-    pub places: [[Place; PLACES]; 2],
+    pub wait_slots: [[WaitSlot; WAIT_SLOTS]; 2],
     /// One slot for each channel.
     pub slots: [Slot; SLOTS],
 }
@@ -131,10 +131,10 @@ pub fn data_at(slot: usize, ring: usize) -> usize {
 #[cfg(not(loom))]
 const _: () = {
     assert!(size_of::<Identity>() == 4096);
-    assert!(size_of::<Place>() == 128);
+    assert!(size_of::<WaitSlot>() == 128);
     assert!(size_of::<SideBlock>() == 128);
     assert!(size_of::<Slot>() == 1024);
-    assert!(core::mem::offset_of!(Header, places) == 4096);
-    assert!(core::mem::offset_of!(Header, slots) == 4096 + 2 * PLACES * 128);
-    assert!(DATA_AT == 4096 + 2 * PLACES * 128 + SLOTS * 1024);
+    assert!(core::mem::offset_of!(Header, wait_slots) == 4096);
+    assert!(core::mem::offset_of!(Header, slots) == 4096 + 2 * WAIT_SLOTS * 128);
+    assert!(DATA_AT == 4096 + 2 * WAIT_SLOTS * 128 + SLOTS * 1024);
 };

@@ -5,10 +5,10 @@
 //! thread. It treats all data read from shared memory as hostile.
 
 pub mod crowd;
-pub mod place;
 pub mod ring;
 pub mod sleepers;
 mod sync;
+pub mod wait_slot;
 
 #[cfg(not(loom))]
 pub mod agreement;

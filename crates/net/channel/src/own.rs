@@ -23,7 +23,7 @@ pub struct OwnSlot {
     /// Bytes still to be read from TCP before the ring.
     pub rx_remaining: AtomicU64,
     /// Wait slots of the peer that single messages made us wake, beyond a few each.
-    pub extra_rings: AtomicU32,
+    pub extra_wakeups: AtomicU32,
     /// The value that we published in [`SideBlock::open`](crate::layout::SideBlock::open).
     open: AtomicU32,
     /// 1 while a connection of this side uses the slot.
@@ -39,7 +39,7 @@ impl OwnSlot {
             rx_mode,
             tx_mode,
             rx_remaining,
-            extra_rings,
+            extra_wakeups,
             open,
             in_use,
         } = self;
@@ -48,7 +48,7 @@ impl OwnSlot {
         rx_mode.store(mode, Ordering::Relaxed);
         tx_mode.store(mode, Ordering::Relaxed);
         rx_remaining.store(0, Ordering::Relaxed);
-        extra_rings.store(0, Ordering::Relaxed);
+        extra_wakeups.store(0, Ordering::Relaxed);
         open.store(OPEN_UNUSED, Ordering::Relaxed);
         in_use.store(1, Ordering::SeqCst);
     }
@@ -95,7 +95,7 @@ pub struct Own {
     /// Indexed like the slots of the segment.
     pub slots: [OwnSlot; SLOTS],
     /// Bits of our wait slots that are in use.
-    pub places_used: AtomicU64,
+    pub wait_slots_used: AtomicU64,
 }
 
 #[cfg(test)]

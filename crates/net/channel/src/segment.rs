@@ -14,9 +14,9 @@ use crate::layout::{
     DATA_AT, Header, SEGMENT_BYTES, SLOTS, START_SHIFT, STRIDE_SHIFT, Side, Slot, data_at,
 };
 use crate::own::{Own, OwnSlot};
-use crate::place::Place;
 use crate::ring::Storage;
 use crate::sys::{self, Errno, Fd, Sys};
+use crate::wait_slot::WaitSlot;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -188,8 +188,8 @@ impl Segment {
 
     /// A wait slot of `side`; `index` is taken modulo their number.
     #[must_use]
-    pub fn place(&self, side: Side, index: usize) -> &Place {
-        &self.header().places[side.0][index % crate::layout::PLACES]
+    pub fn wait_slot(&self, side: Side, index: usize) -> &WaitSlot {
+        &self.header().wait_slots[side.0][index % crate::layout::WAIT_SLOTS]
     }
 
     /// Publishes that a thread of ours had a CPU at `at` (ticks of the time counter).
@@ -213,7 +213,7 @@ impl Segment {
         joined[self.side.peer().0].load(Ordering::Relaxed) != 0
     }
 
-    /// Publishes when we last used TCP (ticks of the time counter). Before [`Place::tell`].
+    /// Publishes when we last used TCP (ticks of the time counter). Before [`WaitSlot::notify`].
     pub fn note_by_tcp(&self, at: u64) {
         let word = &self.header().identity.by_tcp[self.side.0].at;
         if word.load(Ordering::Relaxed) != at {
@@ -221,7 +221,7 @@ impl Segment {
         }
     }
 
-    /// When the peer last used TCP, as the peer claims. After [`Place::take`].
+    /// When the peer last used TCP, as the peer claims. After [`WaitSlot::take`].
     #[must_use]
     pub fn peer_by_tcp(&self) -> u64 {
         let side = self.side.peer().0;
@@ -231,22 +231,22 @@ impl Segment {
     }
 
     /// Publishes that we notify of a channel's event at `at` (ticks of the time counter).
-    pub fn note_told(&self, slot: usize, at: u64) {
-        let told = &self.header().identity.told[self.side.0];
-        told.at[slot % crate::layout::SLOTS].store(at, Ordering::Relaxed);
+    pub fn note_wakeup(&self, slot: usize, at: u64) {
+        let times = &self.header().identity.woken_at[self.side.0];
+        times.at[slot % crate::layout::SLOTS].store(at, Ordering::Relaxed);
     }
 
     /// When the peer last notified of a channel's event, as the peer claims.
     #[must_use]
-    pub fn peer_told_at(&self, slot: usize) -> u64 {
-        let told = &self.header().identity.told[self.side.peer().0];
-        told.at[slot % crate::layout::SLOTS].load(Ordering::Relaxed)
+    pub fn peer_wakeup_at(&self, slot: usize) -> u64 {
+        let times = &self.header().identity.woken_at[self.side.peer().0];
+        times.at[slot % crate::layout::SLOTS].load(Ordering::Relaxed)
     }
 
     /// Claims a free wait slot of our side.
     #[must_use]
-    pub fn claim_place(&self, bell: u64) -> Option<usize> {
-        let used = &self.own().places_used;
+    pub fn claim_wait_slot(&self, bell: u64) -> Option<usize> {
+        let used = &self.own().wait_slots_used;
         loop {
             let now = used.load(Ordering::Relaxed);
             let free = (!now).trailing_zeros();
@@ -257,15 +257,15 @@ impl Segment {
                 used.compare_exchange(now, now | (1 << free), Ordering::SeqCst, Ordering::Relaxed);
             if claimed.is_ok() {
                 let index = free as usize;
-                self.place(self.side, index).open(bell);
+                self.wait_slot(self.side, index).open(bell);
                 return Some(index);
             }
         }
     }
 
     /// Releases a wait slot of our side. A late ring on it is a spurious wake-up.
-    pub fn release_place(&self, index: usize) {
-        let used = &self.own().places_used;
+    pub fn release_wait_slot(&self, index: usize) {
+        let used = &self.own().wait_slots_used;
         used.fetch_and(!(1 << (index % 64)), Ordering::SeqCst);
     }
 

@@ -82,8 +82,8 @@ impl Sleepers {
     }
 
     /// As [`to_ring`](Self::to_ring), for a thread that leaves the set, and was awake, so that no
-    /// bell rang for it. It holds the lock; `has_news` returns whether it leaves an event behind.
-    pub fn hand_over(&self, epoch: u32, has_news: impl FnOnce() -> bool) -> Option<u64> {
-        self.to_ring(epoch).filter(|_| has_news())
+    /// bell rang for it. It holds the lock; `has_events` returns whether it leaves an event behind.
+    pub fn hand_over(&self, epoch: u32, has_events: impl FnOnce() -> bool) -> Option<u64> {
+        self.to_ring(epoch).filter(|_| has_events())
     }
 }

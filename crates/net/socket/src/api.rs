@@ -10,8 +10,8 @@ use crate::gather::Gather;
 use crate::sock::{NOT_BOUND, Socket, origin, phase};
 use crate::table::Entry;
 use crate::{
-    allowance, asleep, by_tcp, chaos, close, epoll, idle, iov, kernel, recv, rt, send, settings,
-    sever, table, upgrade,
+    allowance, asleep, chaos, close, epoll, idle, iov, kernel, recv, reset, rt, send, settings,
+    table, tcp_use, upgrade,
 };
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
@@ -63,7 +63,7 @@ pub fn track_connected(fd: Fd) {
     match table::get(fd) {
         Entry::Socket(s) => {
             s.origin.store(origin::CONNECTED, Ordering::Relaxed);
-            by_tcp::note(s); // The connect has made the listener readable.
+            tcp_use::note(s); // The connect has made the listener readable.
         }
         Entry::Unknown => track(fd, origin::CONNECTED, None),
         Entry::Epoll(_) | Entry::Hidden => {}
@@ -132,8 +132,8 @@ impl Handle {
         let settled = self.0.phase.load(Ordering::Relaxed) == phase::NEVER;
         // A connection that stays on TCP, and whose rings are not empty yet, may now be used by a
         // process that calls no hook.
-        if !settled || (self.0.is_bound() && close::goes_unseen(reason)) {
-            close::hand_back(fd, self.0, reason);
+        if !settled || (self.0.is_bound() && close::leaves_the_hooks(reason)) {
+            close::downgrade(fd, self.0, reason);
         }
     }
 
@@ -159,9 +159,9 @@ impl Handle {
         };
         let chan = Chan::of(self.0).filter(|_| self.0.is_bound());
         if how == libc::SHUT_WR || how == libc::SHUT_RDWR {
-            by_tcp::note_soon(self.0);
+            tcp_use::note_soon(self.0);
             if let Some(chan) = &chan {
-                close::finish_recall(fd, self.0, chan, close::end_of_patience());
+                close::finish_recall(fd, self.0, chan, close::wait_limit());
                 let _lock = chan.lock_tx(self.0);
                 chan.end_tx();
             }
@@ -171,7 +171,7 @@ impl Handle {
             self.0.rx_shut.store(true, Ordering::SeqCst);
         }
         if let Some(chan) = &chan {
-            chan.tell_ourselves();
+            chan.wake_own_threads();
         }
     }
 
@@ -184,7 +184,7 @@ impl Handle {
     /// Takes the pending error of a connection that the library reset; SO_ERROR returns it once.
     #[must_use]
     pub fn take_reset(self, fd: Fd) -> bool {
-        self.0.is_reset() && sever::take_error(fd, self.0)
+        self.0.is_reset() && reset::take_error(fd, self.0)
     }
 
     /// Bytes that a receive would find on a bound socket (FIONREAD).
@@ -234,7 +234,7 @@ impl Handle {
         if !self.0.is_bound() {
             return send::plain_waiting(fd, self.0, bytes);
         }
-        let result = sever::told(fd, self.0, send::send_waiting(fd, self.0, bytes.into()));
+        let result = reset::report(fd, self.0, send::send_waiting(fd, self.0, bytes.into()));
         show_bytes(self.0, |e| &e.channel_tx, &self.0.sent, &result);
         result
     }
@@ -259,7 +259,7 @@ impl Handle {
                 socket.nonblock.note_nothing(flags);
             }
             if flags & (libc::MSG_PEEK | libc::MSG_ERRQUEUE) == 0 {
-                by_tcp::counted(socket, n, &socket.received);
+                tcp_use::counted(socket, n, &socket.received);
             }
             n
         };
@@ -279,7 +279,7 @@ impl Handle {
         if result == Err(NOT_BOUND) {
             return by_kernel(asleep::inside(socket, next));
         }
-        let result = sever::told(fd, socket, result);
+        let result = reset::report(fd, socket, result);
         if flags & libc::MSG_PEEK == 0 {
             show_bytes(socket, |e| &e.channel_rx, &socket.received, &result);
         }
@@ -295,7 +295,7 @@ impl Handle {
         if enter(fd, self.0) {
             return None;
         }
-        Some(by_tcp::counted(
+        Some(tcp_use::counted(
             self.0,
             asleep::inside(self.0, next),
             &self.0.sent,
@@ -321,14 +321,14 @@ impl Handle {
             if flags & (libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN) != 0 {
                 socket.never(fd, Reason::OutOfBand);
             }
-            return by_tcp::counted(socket, asleep::inside(socket, next), &socket.sent);
+            return tcp_use::counted(socket, asleep::inside(socket, next), &socket.sent);
         }
         // SAFETY: promised by our caller.
         let result = unsafe { transmit_bound(fd, socket, iov, flags) };
         if result == Err(NOT_BOUND) {
-            return by_tcp::counted(socket, asleep::inside(socket, next), &socket.sent);
+            return tcp_use::counted(socket, asleep::inside(socket, next), &socket.sent);
         }
-        let result = sever::told(fd, socket, result);
+        let result = reset::report(fd, socket, result);
         show_bytes(socket, |e| &e.channel_tx, &socket.sent, &result);
         c_result(result)
     }
@@ -517,7 +517,7 @@ pub fn relay(
     let mut buffer = [0u8; 4096]; // A thread may have 16 KiB of stack.
     let n = max.min(buffer.len());
     let seen = recv::recv(fd, socket, &mut [&mut buffer[..n]], flags | libc::MSG_PEEK);
-    let seen = sever::told(fd, socket, seen)?;
+    let seen = reset::report(fd, socket, seen)?;
     if seen == 0 {
         return Ok(Some(0));
     }

@@ -15,11 +15,11 @@
 )]
 
 use crate::epoll::EpollSet;
-use crate::places::ThreadPlace;
 use crate::poll::{Claim, Mapped};
 use crate::pool::{Pool, Record};
 use crate::sock::{Pin, Socket};
-use crate::{epoll_wait, places, poll, rt};
+use crate::thread_bells::ThreadBell;
+use crate::{epoll_wait, poll, rt, thread_bells};
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::marker::PhantomData;
@@ -30,7 +30,7 @@ use saiga_channel::sys;
 use syscalls::Sysno;
 
 /// Notes for each thread. Further resources are lost if their frame is abandoned.
-const THINGS: usize = 160;
+const NOTES: usize = 160;
 /// Threads whose notes can be kept at once.
 const THREADS: usize = 16_384;
 /// Keys below this number need no heap memory (`PTHREAD_KEY_2NDLEVEL_SIZE` of glibc).
@@ -40,18 +40,18 @@ const CHEAP_KEYS: libc::pthread_key_t = 32;
 const SLACK: usize = 512;
 const NO_KEY: libc::pthread_key_t = libc::pthread_key_t::MAX;
 
-static POOL: Pool<Sleeper, THREADS> = Pool::new();
+static POOL: Pool<ThreadNotes, THREADS> = Pool::new();
 /// The thread-specific data whose destructor runs at a thread's end.
 static KEY: AtomicU32 = AtomicU32::new(NO_KEY);
 
 thread_local! {
     /// This thread's notes, if it has slept before.
-    static MINE: Cell<Option<&'static Sleeper>> = const { Cell::new(None) };
+    static MINE: Cell<Option<&'static ThreadNotes>> = const { Cell::new(None) };
 }
 
 /// A resource that must be released. Those of one frame are released last to first.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Thing {
+pub(crate) enum Held {
     /// A pin: the caller is inside the socket.
     Pin(&'static Socket),
     /// A pin on a bound socket, and its bit for a wait slot of the segment.
@@ -63,7 +63,7 @@ pub(crate) enum Thing {
     /// As `Claims`, in a forked child: the sockets are pinned, the wait slots are the parent's.
     ParentsClaims(*const Claim, usize),
     /// The bell that the caller's thread has borrowed.
-    Bell(&'static ThreadPlace),
+    Bell(&'static ThreadBell),
     /// Borrowed memory of a large poll.
     Memory(&'static Mapped),
     /// One count among the pollers of sockets that are not pinned.
@@ -89,13 +89,13 @@ struct Note {
 
 /// The notes of one thread, innermost frame last. Only that thread accesses them.
 #[derive(Debug)]
-pub(crate) struct Sleeper {
+pub(crate) struct ThreadNotes {
     depth: AtomicUsize,
-    notes: [Note; THINGS],
-    next_free: AtomicPtr<Sleeper>,
+    notes: [Note; NOTES],
+    next_free: AtomicPtr<ThreadNotes>,
 }
 
-impl Record for Sleeper {
+impl Record for ThreadNotes {
     fn next_free(&self) -> &AtomicPtr<Self> {
         &self.next_free
     }
@@ -105,7 +105,7 @@ impl Record for Sleeper {
 #[derive(Debug)]
 pub(crate) struct Asleep {
     /// This thread's notes, and the number of notes that belong to outer frames.
-    notes: Option<(&'static Sleeper, usize)>,
+    notes: Option<(&'static ThreadNotes, usize)>,
     /// Number of this frame's notes, and the address stored in them.
     held: Cell<usize>,
     frame: Cell<usize>,
@@ -119,7 +119,7 @@ impl Asleep {
     /// one `Asleep` at a time.
     #[inline]
     pub(crate) fn begin<T>(call: &T) -> Asleep {
-        let mine = MINE.get().or_else(enlist);
+        let mine = MINE.get().or_else(register);
         if let Some(mine) = mine.filter(|mine| mine.depth.load(Relaxed) > 0) {
             mine.give_back_abandoned(end_of(call));
         }
@@ -133,12 +133,12 @@ impl Asleep {
 
     /// Notes one more resource of the frame.
     #[inline]
-    pub(crate) fn hold(&self, thing: Thing) {
+    pub(crate) fn hold(&self, held: Held) {
         let Some((mine, _)) = self.notes else { return };
         if self.held.get() == 0 {
             self.frame.set(core::ptr::from_ref(self).addr());
         }
-        if mine.push(thing, self.frame.get()) {
+        if mine.push(held, self.frame.get()) {
             self.held.set(self.held.get() + 1);
         }
     }
@@ -179,7 +179,7 @@ impl Drop for Asleep {
 #[inline(never)] // The closure and the notes lie close to each other then.
 pub(crate) fn inside<T>(socket: &'static Socket, call: impl FnOnce() -> T) -> T {
     let asleep = Asleep::begin(&call);
-    asleep.hold(Thing::Pin(socket));
+    asleep.hold(Held::Pin(socket));
     let result = call();
     if !asleep.end() {
         pin_again(socket);
@@ -204,7 +204,7 @@ pub(crate) fn start() {
 
 /// Gives the calling thread its notes. `None`: the thread's end would not be noticed.
 #[cold]
-fn enlist() -> Option<&'static Sleeper> {
+fn register() -> Option<&'static ThreadNotes> {
     let key = KEY.load(Relaxed);
     // A sandbox may forbid the calls that make memory.
     if key == NO_KEY || rt::SANDBOXED.load(Relaxed) {
@@ -232,7 +232,7 @@ extern "C" fn thread_ends(_notes: *mut c_void) {
 
 /// Releases the resources of frames that the calling thread has jumped out of. `call` is a local
 /// of the calling hook, as for [`Asleep::begin`].
-pub(crate) fn look_for_jumps<T>(call: &T) {
+pub(crate) fn release_abandoned<T>(call: &T) {
     if let Some(mine) = MINE.get().filter(|mine| mine.depth.load(Relaxed) > 0) {
         mine.give_back_abandoned(end_of(call));
     }
@@ -245,25 +245,25 @@ fn end_of<T>(value: &T) -> usize {
 /// In a forked child, pins the sockets noted by the forking thread's frames below a signal handler.
 pub(crate) fn forked() {
     let Some(mine) = MINE.get() else { return };
-    let depth = mine.depth.load(Relaxed).min(THINGS);
+    let depth = mine.depth.load(Relaxed).min(NOTES);
     for note in &mine.notes[..depth] {
-        match note.thing() {
-            Some(Thing::Pin(socket)) => pin_again(socket),
+        match note.held() {
+            Some(Held::Pin(socket)) => pin_again(socket),
             // The wait slot is the parent's.
-            Some(Thing::Claim(socket, _) | Thing::FirstClaim(socket, _)) => {
+            Some(Held::Claim(socket, _) | Held::FirstClaim(socket, _)) => {
                 note.kind.store(kind::PIN, Relaxed);
                 pin_again(socket);
             }
-            Some(Thing::Claims(at, n) | Thing::ParentsClaims(at, n)) => {
+            Some(Held::Claims(at, n) | Held::ParentsClaims(at, n)) => {
                 note.kind.store(kind::PARENTS_CLAIMS, Relaxed);
                 poll::sockets_of(at, n).for_each(pin_again);
             }
             Some(
-                Thing::Bell(_)
-                | Thing::Memory(_)
-                | Thing::Polling
-                | Thing::Waiter(..)
-                | Thing::Sleeper(..),
+                Held::Bell(_)
+                | Held::Memory(_)
+                | Held::Polling
+                | Held::Waiter(..)
+                | Held::Sleeper(..),
             )
             | None => {}
         }
@@ -297,19 +297,21 @@ unsafe fn record<T>(at: *mut c_void) -> &'static T {
 
 impl Note {
     #[inline]
-    fn write(&self, thing: Thing, frame: usize) {
+    fn write(&self, held: Held, frame: usize) {
         let small = |n: usize| u32::try_from(n).unwrap_or(0);
-        let (kind, at, number) = match thing {
-            Thing::Pin(socket) => (kind::PIN, address(socket), 0),
-            Thing::Claim(socket, place) => (kind::CLAIM, address(socket), small(place)),
-            Thing::FirstClaim(socket, place) => (kind::FIRST_CLAIM, address(socket), small(place)),
-            Thing::Claims(at, n) => (kind::CLAIMS, at.cast_mut().cast(), small(n)),
-            Thing::ParentsClaims(at, n) => (kind::PARENTS_CLAIMS, at.cast_mut().cast(), small(n)),
-            Thing::Bell(place) => (kind::BELL, address(place), 0),
-            Thing::Memory(memory) => (kind::MEMORY, address(memory), 0),
-            Thing::Polling => (kind::POLLING, core::ptr::null_mut(), 0),
-            Thing::Waiter(set, epoch) => (kind::WAITER, address(set), epoch),
-            Thing::Sleeper(set, epoch) => (kind::SLEEPER, address(set), epoch),
+        let (kind, at, number) = match held {
+            Held::Pin(socket) => (kind::PIN, address(socket), 0),
+            Held::Claim(socket, wait_slot) => (kind::CLAIM, address(socket), small(wait_slot)),
+            Held::FirstClaim(socket, wait_slot) => {
+                (kind::FIRST_CLAIM, address(socket), small(wait_slot))
+            }
+            Held::Claims(at, n) => (kind::CLAIMS, at.cast_mut().cast(), small(n)),
+            Held::ParentsClaims(at, n) => (kind::PARENTS_CLAIMS, at.cast_mut().cast(), small(n)),
+            Held::Bell(bell) => (kind::BELL, address(bell), 0),
+            Held::Memory(memory) => (kind::MEMORY, address(memory), 0),
+            Held::Polling => (kind::POLLING, core::ptr::null_mut(), 0),
+            Held::Waiter(set, epoch) => (kind::WAITER, address(set), epoch),
+            Held::Sleeper(set, epoch) => (kind::SLEEPER, address(set), epoch),
         };
         self.frame.store(frame, Relaxed);
         self.at.store(at, Relaxed);
@@ -318,38 +320,38 @@ impl Note {
         self.kind.store(kind, Relaxed);
     }
 
-    fn thing(&self) -> Option<Thing> {
+    fn held(&self) -> Option<Held> {
         let kind = self.kind.load(Relaxed);
         compiler_fence(SeqCst);
         let (at, number) = (self.at.load(Relaxed), self.number.load(Relaxed));
         let count = number as usize;
         Some(match kind {
             // SAFETY: `write` has stored a socket with these kinds.
-            kind::PIN => Thing::Pin(unsafe { record(at) }),
+            kind::PIN => Held::Pin(unsafe { record(at) }),
             // SAFETY: as above.
-            kind::CLAIM => Thing::Claim(unsafe { record(at) }, count),
+            kind::CLAIM => Held::Claim(unsafe { record(at) }, count),
             // SAFETY: as above.
-            kind::FIRST_CLAIM => Thing::FirstClaim(unsafe { record(at) }, count),
-            kind::CLAIMS => Thing::Claims(at.cast(), count),
-            kind::PARENTS_CLAIMS => Thing::ParentsClaims(at.cast(), count),
-            // SAFETY: as above, a bell's place.
-            kind::BELL => Thing::Bell(unsafe { record(at) }),
+            kind::FIRST_CLAIM => Held::FirstClaim(unsafe { record(at) }, count),
+            kind::CLAIMS => Held::Claims(at.cast(), count),
+            kind::PARENTS_CLAIMS => Held::ParentsClaims(at.cast(), count),
+            // SAFETY: as above, a thread's bell.
+            kind::BELL => Held::Bell(unsafe { record(at) }),
             // SAFETY: as above, memory of a large poll.
-            kind::MEMORY => Thing::Memory(unsafe { record(at) }),
-            kind::POLLING => Thing::Polling,
+            kind::MEMORY => Held::Memory(unsafe { record(at) }),
+            kind::POLLING => Held::Polling,
             // SAFETY: as above, a set.
-            kind::WAITER => Thing::Waiter(unsafe { record(at) }, number),
+            kind::WAITER => Held::Waiter(unsafe { record(at) }, number),
             // SAFETY: as above, a set.
-            kind::SLEEPER => Thing::Sleeper(unsafe { record(at) }, number),
+            kind::SLEEPER => Held::Sleeper(unsafe { record(at) }, number),
             _ => return None,
         })
     }
 }
 
-impl Sleeper {
+impl ThreadNotes {
     /// False when all notes are in use.
     #[inline]
-    fn push(&self, thing: Thing, frame: usize) -> bool {
+    fn push(&self, held: Held, frame: usize) -> bool {
         let depth = self.depth.load(Relaxed);
         let Some(note) = self.notes.get(depth) else {
             return false;
@@ -358,13 +360,13 @@ impl Sleeper {
         compiler_fence(SeqCst);
         self.depth.store(depth + 1, Relaxed);
         compiler_fence(SeqCst); // From here a signal handler's notes come above this one.
-        note.write(thing, frame);
+        note.write(held, frame);
         true
     }
 
     #[inline]
     fn forget_down_to(&self, before: usize) {
-        let depth = self.depth.load(Relaxed).min(THINGS);
+        let depth = self.depth.load(Relaxed).min(NOTES);
         for note in self.notes.get(before..depth).into_iter().flatten() {
             note.kind.store(0, Relaxed);
         }
@@ -374,12 +376,12 @@ impl Sleeper {
 
     /// Releases the innermost resource, once.
     fn pop_and_give_back(&self) {
-        let last = self.depth.load(Relaxed).saturating_sub(1).min(THINGS - 1);
-        let thing = self.notes[last].thing();
+        let last = self.depth.load(Relaxed).saturating_sub(1).min(NOTES - 1);
+        let held = self.notes[last].held();
         self.forget_down_to(last);
         compiler_fence(SeqCst);
-        if let Some(thing) = thing {
-            give_back(thing);
+        if let Some(held) = held {
+            give_back(held);
         }
     }
 
@@ -392,7 +394,7 @@ impl Sleeper {
             let Some(last) = self.depth.load(Relaxed).checked_sub(1) else {
                 return;
             };
-            let frame = self.notes[last.min(THINGS - 1)].frame.load(Relaxed);
+            let frame = self.notes[last.min(NOTES - 1)].frame.load(Relaxed);
             if frame > call.saturating_add(SLACK) && !other.contains(&frame) {
                 return;
             }
@@ -419,18 +421,18 @@ fn other_stack() -> Option<core::ops::Range<usize>> {
 }
 
 /// Does what the abandoned frame's destructors would have done.
-fn give_back(thing: Thing) {
-    match thing {
-        Thing::Pin(socket) => drop(Pin(socket)),
-        Thing::Claim(socket, place) => poll::give_back_one(socket, place, false),
-        Thing::FirstClaim(socket, place) => poll::give_back_one(socket, place, true),
-        Thing::Claims(at, n) => poll::give_back_many(at, n),
-        Thing::ParentsClaims(at, n) => poll::leave_many(at, n),
-        Thing::Bell(place) => places::give_back(place),
-        Thing::Memory(memory) => poll::put_back(memory),
-        Thing::Polling => poll::end_polling(),
-        Thing::Waiter(set, epoch) => epoll_wait::give_back_waiter(set, epoch),
-        Thing::Sleeper(set, epoch) => epoll_wait::give_back_sleeper(set, epoch),
+fn give_back(held: Held) {
+    match held {
+        Held::Pin(socket) => drop(Pin(socket)),
+        Held::Claim(socket, wait_slot) => poll::give_back_one(socket, wait_slot, false),
+        Held::FirstClaim(socket, wait_slot) => poll::give_back_one(socket, wait_slot, true),
+        Held::Claims(at, n) => poll::give_back_many(at, n),
+        Held::ParentsClaims(at, n) => poll::leave_many(at, n),
+        Held::Bell(bell) => thread_bells::give_back(bell),
+        Held::Memory(memory) => poll::put_back(memory),
+        Held::Polling => poll::end_polling(),
+        Held::Waiter(set, epoch) => epoll_wait::give_back_waiter(set, epoch),
+        Held::Sleeper(set, epoch) => epoll_wait::give_back_sleeper(set, epoch),
     }
 }
 
@@ -442,7 +444,7 @@ mod tests {
     fn poll_and_hold(call: &impl Sized) -> Asleep {
         poll::begin_polling();
         let asleep = Asleep::begin(call);
-        asleep.hold(Thing::Polling);
+        asleep.hold(Held::Polling);
         asleep
     }
 
@@ -466,7 +468,7 @@ mod tests {
         start();
         let call = 0u8;
         let asleep = poll_and_hold(&call);
-        from_below(look_for_jumps);
+        from_below(release_abandoned);
         assert!(poll::has_pollers(), "an outer frame is alive");
         from_below(|_| abandon());
         assert!(
@@ -479,7 +481,7 @@ mod tests {
 
         abandon();
         assert!(poll::has_pollers());
-        look_for_jumps(&call);
+        release_abandoned(&call);
         assert!(!poll::has_pollers(), "the stack has receded");
 
         let asleep = poll_and_hold(&call);

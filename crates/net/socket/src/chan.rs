@@ -6,7 +6,7 @@
 use crate::gather::Gather;
 use crate::links::Link;
 use crate::sock::Socket;
-use crate::{allowance, by_tcp, chaos, clock, rt, thread};
+use crate::{allowance, chaos, clock, rt, tcp_use, thread};
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use saiga_channel::layout::{OPEN_CLOSED, OPEN_MAPPED, Side, SideBlock, Slot};
 use saiga_channel::own::OwnSlot;
@@ -113,7 +113,7 @@ impl Chan {
     }
 
     /// Publishes that our end uses the channel from now on.
-    pub(crate) fn say_open(&self) {
+    pub(crate) fn publish_open(&self) {
         self.own().note_open();
         self.ours().open.store(OPEN_MAPPED, Ordering::SeqCst);
     }
@@ -159,10 +159,10 @@ impl Chan {
             grown
         });
         if let Put::Bytes { notify, .. } = put {
-            self.say_cpu();
+            self.publish_cpu();
             if notify {
-                self.tell_reader();
-                self.end_if_too_loud(socket);
+                self.wake_reader();
+                self.end_if_excessive(socket);
             }
         }
         put
@@ -174,7 +174,7 @@ impl Chan {
     }
 
     /// Publishes the CPU that we run on, for the peer's wait policy.
-    pub(crate) fn say_cpu(&self) {
+    pub(crate) fn publish_cpu(&self) {
         let (word, cpu) = (&self.ours().cpu, thread::cpu());
         if word.load(Ordering::Relaxed) != cpu {
             word.store(cpu, Ordering::Relaxed);
@@ -182,57 +182,58 @@ impl Chan {
     }
 
     /// Wakes the peer's threads that wait for bytes.
-    pub(crate) fn tell_reader(&self) {
-        self.tell(self.theirs().rx_places.load(Ordering::SeqCst));
+    pub(crate) fn wake_reader(&self) {
+        self.wake_peer(self.theirs().rx_wait_slots.load(Ordering::SeqCst));
     }
 
     /// Wakes the peer's threads that wait for space.
-    pub(crate) fn tell_writer(&self) {
-        self.tell(self.theirs().tx_places.load(Ordering::SeqCst));
+    pub(crate) fn wake_writer(&self) {
+        self.wake_peer(self.theirs().tx_wait_slots.load(Ordering::SeqCst));
     }
 
     /// Wakes our own threads that wait on the channel, after a change on our side.
-    pub(crate) fn tell_ourselves(&self) {
+    pub(crate) fn wake_own_threads(&self) {
         let ours = self.ours();
-        let places = ours.rx_places.load(Ordering::SeqCst) | ours.tx_places.load(Ordering::SeqCst);
-        self.tell_at(self.segment.side, places, clock::ticks());
+        let wait_slots =
+            ours.rx_wait_slots.load(Ordering::SeqCst) | ours.tx_wait_slots.load(Ordering::SeqCst);
+        self.wake_at(self.segment.side, wait_slots, clock::ticks());
     }
 
-    fn tell(&self, places: u64) {
-        if places == 0 {
+    fn wake_peer(&self, wait_slots: u64) {
+        if wait_slots == 0 {
             return;
         }
         let now = clock::ticks();
-        self.segment.note_by_tcp(by_tcp::last());
-        self.segment.note_told(self.index, now);
-        self.tell_at(self.segment.side.peer(), places, now);
+        self.segment.note_by_tcp(tcp_use::last());
+        self.segment.note_wakeup(self.index, now);
+        self.wake_at(self.segment.side.peer(), wait_slots, now);
     }
 
     /// Ends both rings if the peer has repeatedly made us wake many of its wait slots at once: each
     /// costs us a system call and the peer none. An honest peer waits in few slots.
-    pub(crate) fn end_if_too_loud(&self, socket: &Socket) {
-        if self.own().extra_rings.load(Ordering::Relaxed) > EXTRA_RINGS {
+    pub(crate) fn end_if_excessive(&self, socket: &Socket) {
+        if self.own().extra_wakeups.load(Ordering::Relaxed) > EXTRA_WAKEUPS {
             socket.note_end(Reason::PeerExcess);
             self.freeze_tx();
             self.freeze_rx();
         }
     }
 
-    fn tell_at(&self, side: Side, mut places: u64, now: u64) {
+    fn wake_at(&self, side: Side, mut wait_slots: u64, now: u64) {
         let mut rings = 0u32;
-        while places != 0 {
-            let index = places.trailing_zeros() as usize;
-            places &= places - 1;
-            let place = self.segment.place(side, index);
-            if let Some(bell) = place.tell(self.index) {
-                place.note_ring(now, thread::cpu());
+        while wait_slots != 0 {
+            let index = wait_slots.trailing_zeros() as usize;
+            wait_slots &= wait_slots - 1;
+            let wait_slot = self.segment.wait_slot(side, index);
+            if let Some(bell) = wait_slot.notify(self.index) {
+                wait_slot.note_ring(now, thread::cpu());
                 rt::ring(bell);
                 rings += 1;
             }
         }
-        if rings > FREE_RINGS {
-            let extra = rings - FREE_RINGS;
-            self.own().extra_rings.fetch_add(extra, Ordering::Relaxed);
+        if rings > FREE_WAKEUPS {
+            let extra = rings - FREE_WAKEUPS;
+            self.own().extra_wakeups.fetch_add(extra, Ordering::Relaxed);
         }
     }
 
@@ -240,7 +241,7 @@ impl Chan {
     pub(crate) fn freeze_tx(&self) {
         self.end_tx();
         self.tx_ring().take_armed();
-        self.tell_reader();
+        self.wake_reader();
     }
 
     /// Ends the ring that we write, without waking the peer: the kernel is about to send our FIN.
@@ -259,7 +260,7 @@ impl Chan {
     pub(crate) fn freeze_rx(&self) {
         self.rx_ring().freeze();
         self.rx_ring().take_want_space();
-        self.tell_writer();
+        self.wake_writer();
     }
 
     /// Ends the ring that we read even if it holds bytes: the peer sends them again by TCP. The
@@ -268,8 +269,8 @@ impl Chan {
         self.rx_ring().recall();
         self.rx_ring().take_want_space();
         self.own().rx_mode.store(rx::AFTER, Ordering::SeqCst);
-        self.tell_reader();
-        self.tell_writer();
+        self.wake_reader();
+        self.wake_writer();
     }
 
     /// Whether unread bytes of ours must go by TCP; cheap while the ring has not ended. Never true
@@ -308,9 +309,9 @@ impl Chan {
 }
 
 /// Wait slots that one message may wake without being counted.
-const FREE_RINGS: u32 = 4;
+const FREE_WAKEUPS: u32 = 4;
 /// Limit of wait slots woken beyond those, over the life of a channel.
-const EXTRA_RINGS: u32 = 4096;
+const EXTRA_WAKEUPS: u32 = 4096;
 
 /// A holder copies at most a ring's bytes. A holder that takes this long is stopped, or is dead and
 /// its thread id belongs to another thread.

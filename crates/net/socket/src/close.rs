@@ -9,7 +9,7 @@ use crate::chan::{Chan, rx, tx};
 use crate::gather::Gather;
 use crate::sock::{Socket, mode, phase};
 use crate::{
-    allowance, asleep, by_tcp, clock, epoll, kernel, links, recv, rt, send, sever, table, upgrade,
+    allowance, asleep, clock, epoll, kernel, links, recv, reset, rt, send, table, tcp_use, upgrade,
     uring,
 };
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -87,7 +87,7 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
         return Closing::Proceed;
     }
     let pin = socket.pin();
-    by_tcp::note_soon(socket);
+    tcp_use::note_soon(socket);
     // First of all: once the peer knows of the end it may give the slot to another connection, and
     // a thread that examines a registration of this connection would act on the other one.
     epoll::forget(socket);
@@ -100,7 +100,7 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
         } else if socket.maybe_shared() {
             done = close_shared(fd, &chan);
         } else {
-            finish_recall(fd, socket, &chan, end_of_patience());
+            finish_recall(fd, socket, &chan, wait_limit());
             reset_if_unread(fd, &chan);
             end_channel(&chan);
         }
@@ -116,7 +116,7 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
 fn others_inside(socket: &'static Socket) -> bool {
     let others = || socket.pins.load(Ordering::SeqCst) > 1;
     others() && {
-        asleep::look_for_jumps(&socket);
+        asleep::release_abandoned(&socket);
         others()
     }
 }
@@ -128,7 +128,7 @@ fn keep_for_callers(fd: Fd, socket: &'static Socket) {
     if let Ok(copy) = sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, rt::floor()) {
         socket.own_copy.store(rt::hidden(copy), Ordering::SeqCst);
         if let Some(chan) = Chan::of(socket) {
-            chan.tell_ourselves();
+            chan.wake_own_threads();
         }
     }
 }
@@ -183,7 +183,7 @@ pub(crate) fn forked() {
         let inside = socket.pins.load(Ordering::Relaxed) != 0;
         if !inside && (copied || !(closing || open)) {
             socket.mode.store(mode::CLOSING, Ordering::SeqCst);
-            last_out(socket);
+            release(socket);
         } else if !closing && !socket.is_bound() {
             upgrade::forked(socket);
         }
@@ -191,13 +191,13 @@ pub(crate) fn forked() {
 }
 
 /// Releases everything that a closed socket holds, when its last caller leaves.
-pub(crate) fn last_out(socket: &'static Socket) {
+pub(crate) fn release(socket: &'static Socket) {
     let copy = socket.own_copy.load(Ordering::SeqCst);
     if copy >= 0 {
         let chan = Chan::of(socket);
         let shared = socket.maybe_shared();
         if let Some(chan) = chan.as_ref().filter(|_| !shared) {
-            finish_recall(copy, socket, chan, end_of_patience());
+            finish_recall(copy, socket, chan, wait_limit());
             reset_if_unread(copy, chan);
             end_channel(chan);
         }
@@ -223,7 +223,7 @@ pub(crate) fn last_out(socket: &'static Socket) {
 /// Downgrades the connection for a reason that `status` shows. A process that reads or writes the
 /// descriptor without the library then finds every byte: the peer sends the unread bytes of our
 /// ring again, over TCP.
-pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
+pub(crate) fn downgrade(fd: Fd, socket: &'static Socket, reason: Reason) {
     if !socket.is_bound() && stop_trying(fd, socket, reason) {
         return;
     }
@@ -279,7 +279,7 @@ fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     }
     if too_late {
         // The peer sends by TCP again: ring bytes can no longer come before those on TCP.
-        let _: sys::Sys<()> = sever::reset(fd, socket, reason);
+        let _: sys::Sys<()> = reset::abort(fd, socket, reason);
     }
     chan.recall_rx();
     await_recall(fd, socket, chan, reason);
@@ -291,21 +291,21 @@ fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
 /// a hole and the connection is reset.
 fn await_recall(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     let unread = || chan.rx_ring().readable();
-    for round in 0..PATIENCE_MS {
+    for round in 0..DOWNGRADE_WAIT_MS {
         if !unread() {
             return;
         }
         pause_1ms();
         // Not by its PID: a daemon's first process has ended, and the connection lives.
-        if round % LOOK_EVERY_MS == 0 && sever::peer_is_gone(fd) {
+        if round % CHECK_EVERY_MS == 0 && reset::peer_is_gone(fd) {
             break;
         }
     }
     // After its FIN the peer cannot send the bytes either.
     let finished = sys::poll_now(fd, libc::POLLRDHUP) & libc::POLLRDHUP != 0;
-    let gone = || sever::peer_is_gone(fd);
+    let gone = || reset::peer_is_gone(fd);
     if unread() && (finished || chan.peer_sends_tcp() || gone()) {
-        let _: sys::Sys<()> = sever::reset(fd, socket, reason);
+        let _: sys::Sys<()> = reset::abort(fd, socket, reason);
     }
 }
 
@@ -320,21 +320,21 @@ fn pause_1ms() {
 /// When this process last waited for a peer in vain (CLOCK_MONOTONIC, ns); 0: never.
 static STALLED_AT: AtomicU64 = AtomicU64::new(0);
 /// After a wait in vain, no peer is waited for during this time: it may have more connections.
-const NO_PATIENCE_NS: u64 = 10_000_000_000;
+const NO_WAIT_NS: u64 = 10_000_000_000;
 
 /// When a call that begins now has waited long enough for its peers (CLOCK_MONOTONIC, ns).
-pub(crate) fn end_of_patience() -> u64 {
+pub(crate) fn wait_limit() -> u64 {
     let (now, stalled) = (clock::monotonic_ns(), STALLED_AT.load(Ordering::Relaxed));
-    if stalled != 0 && now.saturating_sub(stalled) < NO_PATIENCE_NS {
+    if stalled != 0 && now.saturating_sub(stalled) < NO_WAIT_NS {
         return now;
     }
-    now + u64::from(PATIENCE_MS) * 1_000_000
+    now + u64::from(DOWNGRADE_WAIT_MS) * 1_000_000
 }
 
-/// Resets a connection whose peer took no bytes until [`end_of_patience`].
+/// Resets a connection whose peer took no bytes until [`wait_limit`].
 pub(crate) fn give_up<T>(fd: Fd, socket: &Socket) -> sys::Sys<T> {
     STALLED_AT.store(clock::monotonic_ns(), Ordering::Relaxed);
-    sever::reset(fd, socket, Reason::PeerStalled)
+    reset::abort(fd, socket, Reason::PeerStalled)
 }
 
 /// Sends recalled bytes, which must go before our FIN. Waits until `until_ns` while TCP is full and
@@ -364,12 +364,12 @@ pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan, until_
 }
 
 /// How often [`await_recall`] asks the kernel whether the peer has ended.
-const LOOK_EVERY_MS: u32 = 16;
+const CHECK_EVERY_MS: u32 = 16;
 /// How long a downgrade waits for the peer's part in it.
-const PATIENCE_MS: u32 = 200;
-/// As `PATIENCE_MS`, where the connection is reset otherwise. On a busy machine the peer's thread
+const DOWNGRADE_WAIT_MS: u32 = 200;
+/// As `DOWNGRADE_WAIT_MS`, where the connection is reset otherwise. On a busy machine the peer's thread
 /// may have to wait that long for a CPU; only a stopped peer exceeds it.
-const LAST_PATIENCE_MS: u32 = 2000;
+const RESET_WAIT_MS: u32 = 2000;
 
 /// Ends our ring and waits until TCP may follow it: until the peer has acknowledged the switch to
 /// the ring, or cannot miss it. A peer that is stopped in the middle of a receive can miss it. If
@@ -381,17 +381,17 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     if over() || socket.tx_shut.load(Ordering::Relaxed) {
         return; // Nothing can follow our own FIN.
     }
-    let unseen = goes_unseen(reason);
+    let unseen = leaves_the_hooks(reason);
     if unseen {
-        finish_recall(fd, socket, chan, end_of_patience());
+        finish_recall(fd, socket, chan, wait_limit());
     }
     let mut ordered = false;
-    let patience_ms = if unseen {
-        LAST_PATIENCE_MS
+    let wait_ms = if unseen {
+        RESET_WAIT_MS
     } else {
-        PATIENCE_MS
+        DOWNGRADE_WAIT_MS
     };
-    for round in 0..patience_ms {
+    for round in 0..wait_ms {
         let _ = send::send(
             fd,
             socket,
@@ -411,12 +411,12 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
         }
     }
     if unseen && !over() {
-        let _: sys::Sys<()> = sever::reset(fd, socket, reason);
+        let _: sys::Sys<()> = reset::abort(fd, socket, reason);
     }
 }
 
 /// Whether a process whose calls pass no hook goes on with the connection.
-pub(crate) fn goes_unseen(reason: Reason) -> bool {
+pub(crate) fn leaves_the_hooks(reason: Reason) -> bool {
     matches!(
         reason,
         Reason::Exec | Reason::PassedOn | Reason::Stdio | Reason::IoUring
@@ -446,7 +446,7 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
     epoll::unbind_all(socket, &chan);
     chan.leave();
     socket.link.store(core::ptr::null_mut(), Ordering::Release);
-    socket.anchor_news.forget();
+    socket.anchor_events.clear_all();
     allowance::take_back(socket);
     links::leave_slot(chan.link);
     rt::header().channels.fetch_sub(1, Ordering::Relaxed);

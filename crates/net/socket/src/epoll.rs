@@ -96,7 +96,7 @@ pub(crate) struct Interest {
     twin: AtomicPtr<Interest>,
     pub(crate) next_ready: AtomicPtr<Interest>,
     /// When the peer last woke us for the channel, for sorting (ticks).
-    told_at: AtomicU64,
+    wakeup_at: AtomicU64,
     next_free: AtomicPtr<Interest>,
 }
 
@@ -161,7 +161,7 @@ impl Interest {
 #[derive(Debug)]
 pub(crate) struct SetSegment {
     link: AtomicPtr<Link>,
-    place: AtomicU32,
+    wait_slot: AtomicU32,
     /// Fork epoch in which the wait slot was claimed.
     epoch: AtomicU32,
     members: AtomicU32,
@@ -176,9 +176,12 @@ impl SetSegment {
     }
 
     /// The set's wait slot in the segment.
-    pub(crate) fn place(&self) -> Option<&saiga_channel::place::Place> {
+    pub(crate) fn wait_slot(&self) -> Option<&saiga_channel::wait_slot::WaitSlot> {
         let segment = self.link()?.segment()?;
-        Some(segment.place(segment.side, self.place.load(Ordering::Relaxed) as usize))
+        Some(segment.wait_slot(
+            segment.side,
+            self.wait_slot.load(Ordering::Relaxed) as usize,
+        ))
     }
 
     /// Whether this process has claimed the wait slot. A forked child shares its parent's: what the
@@ -273,7 +276,6 @@ pub(crate) struct EpollSet {
     peer_by_tcp: AtomicU64,
     asked: AtomicU64,
     /// CPU of the peer that sent the last event.
-    /// CPU of the peer that told us something last.
     pub(crate) peer_cpu: AtomicU32,
     /// Next in the list of sets that are polled by something else.
     next_latched: AtomicPtr<EpollSet>,
@@ -462,7 +464,7 @@ impl EpollSet {
         {
             let Some(link) = s.link() else { continue };
             if let Some(segment) = link.segment().filter(|_| s.is_own()) {
-                segment.release_place(s.place.load(Ordering::Relaxed) as usize);
+                segment.release_wait_slot(s.wait_slot.load(Ordering::Relaxed) as usize);
             }
             s.link.store(core::ptr::null_mut(), Ordering::Release);
             links::leave(link);
@@ -496,8 +498,8 @@ impl EpollSet {
             return Ok(index);
         }
         let bell = self.sleepers.bell().ok_or(Errno(libc::ENOENT))?;
-        let place = link.segment().and_then(|s| s.claim_place(bell));
-        let place = place.ok_or(Errno(libc::ENOSPC))?;
+        let wait_slot = link.segment().and_then(|s| s.claim_wait_slot(bell));
+        let wait_slot = wait_slot.ok_or(Errno(libc::ENOSPC))?;
         let empty = |s: &SetSegment| s.link.load(Ordering::Relaxed).is_null();
         let index = self.segments().iter().position(empty);
         let index = index.unwrap_or(self.used_segments.load(Ordering::Relaxed) as usize);
@@ -508,8 +510,8 @@ impl EpollSet {
         self.used_segments.fetch_max(used, Ordering::AcqRel);
         let entry = &self.segments()[index];
         entry
-            .place
-            .store(u32::try_from(place).unwrap_or(0), Ordering::Relaxed);
+            .wait_slot
+            .store(u32::try_from(wait_slot).unwrap_or(0), Ordering::Relaxed);
         entry.epoch.store(lock::epoch(), Ordering::Relaxed);
         entry.members.store(0, Ordering::Relaxed);
         link.hold();

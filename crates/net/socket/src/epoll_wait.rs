@@ -13,15 +13,15 @@
 mod examine;
 
 use self::examine::{Overdue, examine};
-use crate::asleep::{Asleep, Thing};
+use crate::asleep::{Asleep, Held};
 use crate::epoll::{self, BELL_DATA, EpollSet, SetSegment};
 use crate::links::Link;
 use crate::lock::{self, Guard};
-use crate::{clock, idle, policy, rt, wakeups};
+use crate::{clock, idle, policy, rt, wake_cost};
 use core::sync::atomic::Ordering;
 use saiga_channel::crowd::Ticket;
-use saiga_channel::place::Place;
 use saiga_channel::sys::{Errno, Fd, Sys};
+use saiga_channel::wait_slot::WaitSlot;
 
 /// Longest time that kernel descriptors wait behind busy channels.
 const LOOK_US: u64 = 200;
@@ -47,9 +47,9 @@ impl Call<'_> {
     fn put(&self, at: usize, events: u32, data: u64) {
         let event = libc::epoll_event { events, u64: data };
         // SAFETY: the caller of epoll_wait promised `room` events at `events`, and `at` is less.
-        let place = unsafe { self.events.add(at) };
+        let event_at = unsafe { self.events.add(at) };
         // SAFETY: as above; the structure is packed on x86-64.
-        unsafe { place.write_unaligned(event) };
+        unsafe { event_at.write_unaligned(event) };
     }
 
     /// Waits in the kernel on whatever the application's number refers to.
@@ -91,10 +91,10 @@ impl Call<'_> {
 
     /// Reads an event that the kernel stored; `at < room`.
     fn get(&self, at: usize) -> libc::epoll_event {
-        // SAFETY: the kernel has filled this place.
-        let place = unsafe { self.events.add(at) };
+        // SAFETY: the kernel has filled this entry.
+        let event_at = unsafe { self.events.add(at) };
         // SAFETY: as above.
-        unsafe { place.read_unaligned() }
+        unsafe { event_at.read_unaligned() }
     }
 }
 
@@ -143,7 +143,7 @@ fn plain(call: &Call<'_>) -> Sys<Plain> {
     let set = call.set;
     let ticket = set.sleepers.join(lock::epoch());
     let asleep = Asleep::begin(call);
-    asleep.hold(Thing::Sleeper(set, ticket.epoch()));
+    asleep.hold(Held::Sleeper(set, ticket.epoch()));
     let open = set.is_at(call.epfd);
     let slept = match open && set.bell().is_some() {
         true => Ok(0),
@@ -229,7 +229,7 @@ fn emulate(call: &Call<'_>, deadline: Option<u64>) -> Sys<usize> {
         }
         let link = set.segments().iter().find_map(SetSegment::link);
         let peer_cpu = set.peer_cpu.load(Ordering::Relaxed);
-        if policy::linger(peer_cpu, link.and_then(Link::segment), || has_news(set)) {
+        if policy::wait_awake(peer_cpu, link.and_then(Link::segment), || has_events(set)) {
             continue;
         }
         if let Some(n) = sleep(call, deadline)? {
@@ -268,7 +268,7 @@ fn serve(call: &Call<'_>, due: bool, must: bool) -> Sys<Served> {
     if guard.is_some() {
         absorb(set, due);
     }
-    let after_tcp = set.must_ask();
+    let after_tcp = set.must_poll_kernel();
     let has_turn = || call.room > 1 || set.kernel_first.swap(false, Ordering::Relaxed);
     let ask = must || after_tcp || (due && has_turn());
     let mut from_kernel = Sifted::default();
@@ -282,7 +282,7 @@ fn serve(call: &Call<'_>, due: bool, must: bool) -> Sys<Served> {
             from_kernel.before = 0; // The peers' uses of TCP are earlier than the kernel's events.
         }
         guard = set.lock.lock();
-        set.asked_at(now);
+        set.note_kernel_polled(now);
     }
     let mut overdue = None;
     let events = guard.map_or(from_kernel.kept, |guard| {
@@ -306,8 +306,8 @@ fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
     let nap = idle::nap(set);
     let ticket = set.sleepers.join(lock::epoch());
     let asleep = Asleep::begin(call);
-    asleep.hold(Thing::Waiter(set, ticket.epoch())); // The caller of this function counts as one.
-    asleep.hold(Thing::Sleeper(set, ticket.epoch()));
+    asleep.hold(Held::Waiter(set, ticket.epoch())); // The caller of this function counts as one.
+    asleep.hold(Held::Sleeper(set, ticket.epoch()));
     let now = clock::ticks();
     let slept = if announce_sleep(set) || has_ready(set, ticket) {
         Ok(None)
@@ -336,8 +336,8 @@ fn woken(call: &Call<'_>, n: usize, since: u64) -> Option<usize> {
     let (kept, mut overdue) = (from_kernel.kept, None);
     let all = call.set.lock.lock().map_or(kept, |guard| {
         absorb(call.set, true);
-        call.set.asked_at(since);
-        if call.set.must_ask() {
+        call.set.note_kernel_polled(since);
+        if call.set.must_poll_kernel() {
             return kept; // The channels wait for the next poll of the kernel.
         }
         collect(call, from_kernel, &mut overdue, &guard)
@@ -350,8 +350,8 @@ fn woken(call: &Call<'_>, n: usize, since: u64) -> Option<usize> {
 
 fn end_sleep(set: &'static EpollSet, ticket: Ticket) {
     set.sleepers.part(ticket, lock::epoch());
-    for place in set.segments().iter().filter_map(SetSegment::place) {
-        wakeups::end_sleep(place);
+    for wait_slot in set.segments().iter().filter_map(SetSegment::wait_slot) {
+        wake_cost::end_sleep(wait_slot);
     }
 }
 
@@ -389,16 +389,16 @@ fn rest(call: &Call<'_>, mut nap: Option<u64>, deadline: Option<u64>) -> Sys<usi
 
 /// Publishes in every segment that we sleep; true when there is an event already.
 fn announce_sleep(set: &EpollSet) -> bool {
-    let mut news = false;
-    for place in set.segments().iter().filter_map(SetSegment::place) {
-        news |= place.sleep();
+    let mut has_event = false;
+    for wait_slot in set.segments().iter().filter_map(SetSegment::wait_slot) {
+        has_event |= wait_slot.sleep();
     }
-    news
+    has_event
 }
 
-fn has_news(set: &EpollSet) -> bool {
-    let mut places = set.segments().iter().filter_map(SetSegment::place);
-    places.any(Place::has_news)
+fn has_events(set: &EpollSet) -> bool {
+    let mut wait_slots = set.segments().iter().filter_map(SetSegment::wait_slot);
+    wait_slots.any(WaitSlot::has_events)
 }
 
 /// Counts of the kernel's events that [`sift`] has kept for the application.
@@ -422,7 +422,7 @@ fn sift(call: &Call<'_>, n: usize) -> Sifted {
             bell_at = Some(kept);
         } else if let Some(interest) = epoll::by_data(data) {
             if let Some(socket) = interest.socket() {
-                socket.anchor_news.note();
+                socket.anchor_events.note();
             }
             // The record may belong to another connection by now, in another set.
             if let Some(_guard) = call.set.lock.lock()
@@ -466,7 +466,7 @@ fn collect(
         }
     }
     if n > kept {
-        idle::stir(call.set);
+        idle::note_activity(call.set);
         call.exchange(before, kept, n);
     }
     n
@@ -492,11 +492,11 @@ fn absorb(set: &'static EpollSet, everywhere: bool) {
 /// As [`absorb`], for one segment; returns the number of channels with events.
 fn absorb_one(set: &'static EpollSet, index: usize) -> u32 {
     let segment = &set.segments()[index];
-    let mut bits = segment.place().map_or(0, Place::take);
+    let mut bits = segment.wait_slot().map_or(0, WaitSlot::take);
     let slots = bits.count_ones();
     if slots > 0 {
         set.hot.note(index);
-        set.hear_of_tcp(segment);
+        set.note_peer_tcp(segment);
     }
     while bits != 0 {
         let slot = bits.trailing_zeros() as usize;
@@ -559,6 +559,6 @@ fn refresh(set: &'static EpollSet) {
     if let Some(guard) = set.lock.lock()
         && (announce_sleep(set) || ready)
     {
-        set.tell_others(&guard);
+        set.wake_others(&guard);
     }
 }

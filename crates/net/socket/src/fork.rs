@@ -1,6 +1,6 @@
 //! Fork handlers: the child keeps its parent's records and is another process.
 
-use crate::{chaos, close, company, links, lock, poll, rt, thread};
+use crate::{chaos, close, contention, links, lock, poll, rt, thread};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The words that every fork changes. They share a cache line because each page that a child
@@ -39,7 +39,7 @@ pub fn prepare() {
 pub fn child() {
     lock::forked();
     thread::forked();
-    company::forked();
+    contention::forked();
     poll::forked();
     rt::forked();
     close::forked();

@@ -9,7 +9,7 @@
 use crate::chan::Chan;
 use crate::epoll::{EpollSet, SetSegment};
 use crate::sock::Socket;
-use crate::{allowance, clock, send, sever};
+use crate::{allowance, clock, reset, send};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Fd};
@@ -25,7 +25,7 @@ pub(crate) fn look(fd: Fd, socket: &'static Socket, chan: &Chan, now_ns: u64) ->
         // A thread that waits for room is not woken when the peer leaves a receive that did not see
         // the switch.
         if send::overtake(fd, socket, chan) {
-            chan.tell_ourselves();
+            chan.wake_own_threads();
         }
         return Some(QUIET_NS);
     }
@@ -40,7 +40,7 @@ pub(crate) fn look(fd: Fd, socket: &'static Socket, chan: &Chan, now_ns: u64) ->
         return Some(QUIET_NS - quiet);
     }
     let fd = socket.anchor(fd);
-    if death_may_hide(fd, chan) && !sever::notice_death(fd, socket, chan) {
+    if death_may_hide(fd, chan) && !reset::notice_peer_death(fd, socket, chan) {
         socket.quiet_since.store(now_ns, Ordering::Relaxed);
         return Some(QUIET_NS);
     }
@@ -83,7 +83,7 @@ pub(crate) fn nap(set: &'static EpollSet) -> Option<u64> {
 }
 
 /// Records that a channel of the set has an event: channels may be in use again.
-pub(crate) fn stir(set: &EpollSet) {
+pub(crate) fn note_activity(set: &EpollSet) {
     if set.settled.load(Ordering::Relaxed) {
         set.settled.store(false, Ordering::Relaxed);
     }

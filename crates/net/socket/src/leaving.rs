@@ -44,7 +44,7 @@ fn end_reading_of(socket: &'static Socket) {
 /// merely unread stay readable in the rings.
 pub fn before_exit() {
     end_reading();
-    let until_ns = close::end_of_patience();
+    let until_ns = close::wait_limit();
     for fd in known(0, Fd::MAX) {
         let Some(socket) = table::socket(fd) else {
             continue;
@@ -82,7 +82,7 @@ pub fn before_exec() {
         };
         if own && !socket.is_bound() {
             // A proposal must not be accepted after the exec.
-            close::hand_back(fd, socket, Reason::Exec);
+            close::downgrade(fd, socket, Reason::Exec);
             continue;
         }
         let closes =
@@ -91,7 +91,7 @@ pub fn before_exec() {
         if survives {
             let _pin = socket.pin();
             let fd = (0..3).find(|n| !own && socket.is_behind(*n)).unwrap_or(fd);
-            close::hand_back(fd, socket, Reason::Exec);
+            close::downgrade(fd, socket, Reason::Exec);
         } else if own {
             end_reading_of(socket);
         }

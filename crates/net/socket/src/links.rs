@@ -12,7 +12,7 @@ use crate::{fork, rt, table};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::bus_error;
-use saiga_channel::layout::{OPEN_CLOSED, OPEN_UNUSED, PLACES, SLOTS, Side};
+use saiga_channel::layout::{OPEN_CLOSED, OPEN_UNUSED, SLOTS, Side, WAIT_SLOTS};
 use saiga_channel::rendezvous::Credentials;
 use saiga_channel::segment::Segment;
 use saiga_channel::sys::{self, Sys};
@@ -46,7 +46,7 @@ pub(crate) struct Link {
     retired: AtomicBool,
     /// Sockets and epoll sets of this process that use the segment.
     users: AtomicU32,
-    /// The last poll that claimed a wait slot in it, a multiple of `PLACES`, plus the slot's index.
+    /// The last poll that claimed a wait slot in it, a multiple of `WAIT_SLOTS`, plus the slot's index.
     polled: AtomicU64,
     /// Fork epoch of its registration: a child frees no slots of its parent's segments.
     epoch: AtomicU32,
@@ -79,14 +79,17 @@ impl Link {
 
     /// The wait slot that a call of `poll(2)` has claimed, if that call was the last to claim one.
     pub(crate) fn polled_by(&self, call: u64) -> Option<usize> {
-        let place = self.polled.load(Ordering::Relaxed).wrapping_sub(call);
-        usize::try_from(place).ok().filter(|place| *place < PLACES)
+        let wait_slot = self.polled.load(Ordering::Relaxed).wrapping_sub(call);
+        usize::try_from(wait_slot)
+            .ok()
+            .filter(|index| *index < WAIT_SLOTS)
     }
 
     /// Records the call and its slot for [`polled_by`](Self::polled_by); `call` is a multiple of
-    /// `PLACES`.
-    pub(crate) fn note_polled(&self, call: u64, place: usize) {
-        self.polled.store(call + place as u64, Ordering::Relaxed);
+    /// `WAIT_SLOTS`.
+    pub(crate) fn note_polled(&self, call: u64, wait_slot: usize) {
+        self.polled
+            .store(call + wait_slot as u64, Ordering::Relaxed);
     }
 
     /// Records that the peer has agreed to one of the segment's slots.
@@ -258,7 +261,7 @@ fn known(peer: Credentials, id: u64) -> Known {
 
 /// Number of peers that had a CPU between two moments (ticks), by their own account. 0 when another
 /// thread holds the lock of the list.
-pub(crate) fn peers_with_turns(since: u64, until: u64) -> usize {
+pub(crate) fn peers_on_cpu_between(since: u64, until: u64) -> usize {
     let Some(_guard) = LOCK.try_lock() else {
         return 0;
     };
@@ -404,7 +407,7 @@ fn discard(link: &'static Link) {
     // SAFETY: no users, no longer in the list: no thread looks at it.
     if let Some(segment) = unsafe { (*link.segment.get()).take() } {
         table::clear(segment.fd());
-        // SAFETY: no users: no slot, place or bytes of it are in use.
+        // SAFETY: no users: no slot, wait slot or bytes of it are in use.
         unsafe { segment.release() };
         if link.epoch.load(Ordering::Relaxed) == lock::epoch() {
             rt::header().segments.fetch_sub(1, Ordering::Relaxed); // A child's counter began at 0.

@@ -26,7 +26,7 @@ pub fn leave(switch: impl FnOnce() -> i32) -> i32 {
     if !rt::in_own_process() {
         return switch(); // A vfork child: the records belong to its parent, which stays.
     }
-    let before = rt::ABROAD.swap(true, Ordering::SeqCst);
+    let before = rt::NAMESPACE_LEFT.swap(true, Ordering::SeqCst);
     for fd in known(0, Fd::MAX) {
         if let Some(handle) = lookup(fd) {
             handle.stay_on_tcp(fd, Reason::Namespace);
@@ -34,7 +34,7 @@ pub fn leave(switch: impl FnOnce() -> i32) -> i32 {
     }
     let result = switch();
     if result != 0 {
-        rt::ABROAD.store(before, Ordering::SeqCst);
+        rt::NAMESPACE_LEFT.store(before, Ordering::SeqCst);
     }
     result
 }

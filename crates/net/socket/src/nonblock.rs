@@ -6,7 +6,7 @@
 //! makes this process ask the kernel again. A change that passes no hook is found where it matters:
 //! before a wait sleeps, and by every sixteenth call that would return EAGAIN.
 
-use crate::{family, fork};
+use crate::{fork, fork_group};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use saiga_channel::sys::{self, Fd};
 
@@ -51,7 +51,7 @@ impl NonBlock {
             receives,
         } = self;
         known.store(0, Ordering::Relaxed);
-        learnt_at.store(family::flag_changes(), Ordering::Relaxed);
+        learnt_at.store(fork_group::flag_changes(), Ordering::Relaxed);
         opened.store(fork::forks(), Ordering::Relaxed);
         waited.store(false, Ordering::Relaxed);
         receives.store(receives::NONE, Ordering::Relaxed);
@@ -101,7 +101,7 @@ impl NonBlock {
 
     /// Whether the descriptor is nonblocking, as far as the hooks have seen.
     pub(crate) fn is_set(&self, fd: Fd) -> bool {
-        let current = self.learnt_at.load(Ordering::Relaxed) == family::flag_changes();
+        let current = self.learnt_at.load(Ordering::Relaxed) == fork_group::flag_changes();
         match self.known.load(Ordering::Relaxed) {
             1 if current => false,
             2 if current => true,
@@ -112,7 +112,7 @@ impl NonBlock {
     /// Asks the kernel whether the descriptor is nonblocking.
     pub(crate) fn ask(&self, fd: Fd) -> bool {
         // Read the count before the question: a later change then leads to another question.
-        let at = family::flag_changes();
+        let at = fork_group::flag_changes();
         let flags = sys::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0);
         let yes = flags & libc::O_NONBLOCK != 0;
         self.learn(yes);
@@ -133,7 +133,7 @@ impl NonBlock {
     pub(crate) fn note_change(&self) {
         self.known.store(0, Ordering::Relaxed);
         if self.opened.load(Ordering::Relaxed) != fork::forks() {
-            family::note_flag_change();
+            fork_group::note_flag_change();
         }
     }
 
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_kernel_is_asked_after_a_possible_change_and_by_every_sixteenth_call() {
-        family::begin();
+        fork_group::begin();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
         let stream = TcpStream::connect(address).expect("it listens");
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn receives_that_do_not_wait_show_no_wait_until_one_that_may() {
-        family::begin();
+        fork_group::begin();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
         let stream = TcpStream::connect(address).expect("it listens");

@@ -10,21 +10,21 @@ use crate::{clock, process, rt};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Entries of the table, whatever the limit of descriptors.
-const PLACES: usize = 4096;
+const ENTRIES: usize = 4096;
 /// An offer younger than this is not replaced.
-const TERM_NS: u64 = 1_000_000_000;
+const MIN_AGE_NS: u64 = 1_000_000_000;
 
-struct Place {
+struct Entry {
     holder: AtomicPtr<Socket>,
     since_ns: AtomicU64,
 }
 
-static OPEN: [Place; PLACES] = [const {
-    Place {
+static OPEN: [Entry; ENTRIES] = [const {
+    Entry {
         holder: AtomicPtr::new(core::ptr::null_mut()),
         since_ns: AtomicU64::new(0),
     }
-}; PLACES];
+}; ENTRIES];
 /// Index behind the last taken entry: the oldest offers follow from here.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -39,14 +39,14 @@ pub(crate) fn take(socket: &'static Socket, end: impl Fn(&'static Socket) -> boo
     let allowed = allowance();
     let first = NEXT.load(Ordering::Relaxed) as usize;
     let holder = |at: usize| Socket::at(OPEN[at].holder.load(Ordering::Acquire));
-    let in_turn = || (0..allowed).map(|i| (first + i) % allowed);
+    let in_order = || (0..allowed).map(|i| (first + i) % allowed);
     let is_old = |at: &usize| {
         let since = OPEN[*at].since_ns.load(Ordering::Relaxed);
-        now.saturating_sub(since) >= TERM_NS
+        now.saturating_sub(since) >= MIN_AGE_NS
     };
-    let free = in_turn().find(|at| holder(*at).is_none());
+    let free = in_order().find(|at| holder(*at).is_none());
     let old = || {
-        in_turn()
+        in_order()
             .filter(is_old)
             .find(|at| holder(*at).is_none_or(&end))
     };
@@ -55,7 +55,7 @@ pub(crate) fn take(socket: &'static Socket, end: impl Fn(&'static Socket) -> boo
     };
     let number = u32::try_from(at).unwrap_or(0);
     NEXT.store(number + 1, Ordering::Relaxed);
-    socket.place.store(number, Ordering::Relaxed);
+    socket.offer_entry.store(number, Ordering::Relaxed);
     OPEN[at].since_ns.store(now, Ordering::Relaxed);
     let new = core::ptr::from_ref(socket).cast_mut();
     OPEN[at].holder.store(new, Ordering::Release);
@@ -70,13 +70,13 @@ fn allowance() -> usize {
     };
     process::rlimit_nofile(&mut limit);
     let numbers = usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX);
-    (numbers.saturating_sub(rt::floor()) / 2).clamp(1, PLACES)
+    (numbers.saturating_sub(rt::floor()) / 2).clamp(1, ENTRIES)
 }
 
 /// Frees the entry of an offer that ends; does nothing for a socket without one.
 pub(crate) fn give_back(socket: &Socket) {
-    let place = OPEN.get(socket.place.load(Ordering::Relaxed) as usize);
-    if let Some(Place { holder, .. }) = place {
+    let entry = OPEN.get(socket.offer_entry.load(Ordering::Relaxed) as usize);
+    if let Some(Entry { holder, .. }) = entry {
         let (me, none) = (
             core::ptr::from_ref(socket).cast_mut(),
             core::ptr::null_mut(),

@@ -5,30 +5,30 @@
 
 #![expect(unsafe_code, reason = "waits through libc")]
 
-mod claims;
-mod desk;
 mod pins;
+mod scratch;
+mod wait_slots;
 
-pub(crate) use claims::{Claim, give_back_many, give_back_one, leave_many, sockets_of};
-pub use desk::with_records;
-pub(crate) use desk::{Mapped, put_back};
 #[cfg(test)]
 pub(crate) use pins::begin_polling;
 pub use pins::{Pins, pin_plain};
 pub(crate) use pins::{end_polling, forked, has_pollers};
+pub use scratch::with_records;
+pub(crate) use scratch::{Mapped, put_back};
+pub(crate) use wait_slots::{Claim, give_back_many, give_back_one, leave_many, sockets_of};
 
-use crate::asleep::{Asleep, Thing};
+use crate::asleep::{Asleep, Held};
 use crate::chan::{Chan, rx, tx};
-use crate::places;
 use crate::sock::{Pin, Socket};
 use crate::table::{self, Entry};
+use crate::thread_bells;
 use crate::{allowance, clock, epoll_wait, idle, kernel, policy, readiness};
-use claims::Claims;
 use core::cell::Cell;
 use core::sync::atomic::Ordering;
-use desk::Desk;
 use libc::pollfd;
 use saiga_channel::sys::{Errno, Fd, Sys};
+use scratch::Scratch;
+use wait_slots::WaitSlots;
 
 /// Time between two checks of a poll that no peer can wake.
 const BRIEF_NS: u64 = 1_000_000;
@@ -81,7 +81,7 @@ pub fn poll(
     mask: *const libc::sigset_t,
 ) -> Sys<usize> {
     let deadline = timeout_ns.map(|t| clock::monotonic_ns().saturating_add(t));
-    let mut desk = Desk::new(fds.len())?;
+    let mut scratch = Scratch::new(fds.len())?;
     let mut napped = false;
     loop {
         let ready = look(fds);
@@ -90,16 +90,16 @@ pub fn poll(
         }
         let left = deadline.map(|d| d.saturating_sub(clock::monotonic_ns()));
         if ready > 0 || left == Some(0) {
-            return ask_kernel(fds, desk.arrays().0, None, Some(0), core::ptr::null());
+            return ask_kernel(fds, scratch.arrays().0, None, Some(0), core::ptr::null());
         }
         if !napped
             && let Some((_pin, _, chan)) = fds.iter().find_map(|p| bound(p.fd))
-            && policy::linger(chan.peer_cpu(), Some(chan.segment), || any_news(fds))
+            && policy::wait_awake(chan.peer_cpu(), Some(chan.segment), || any_event(fds))
         {
             continue;
         }
         let (time, naps) = idle::shorter(nap(fds), left);
-        let n = sleep(fds, &mut desk, time, mask)?;
+        let n = sleep(fds, &mut scratch, time, mask)?;
         if n > 0 {
             return Ok(n);
         }
@@ -146,7 +146,7 @@ fn nap(fds: &[pollfd]) -> Option<u64> {
 
 /// Whether shared memory alone shows an event that was asked for. An ended ring shows nothing: TCP
 /// decides there, and a thread that waits for TCP must sleep.
-fn any_news(fds: &[pollfd]) -> bool {
+fn any_event(fds: &[pollfd]) -> bool {
     fds.iter().any(|p| {
         bound(p.fd).is_some_and(|(_pin, _, chan)| {
             let reads = p.events & (libc::POLLIN | libc::POLLRDNORM) != 0;
@@ -171,7 +171,7 @@ fn ask_kernel(
 ) -> Sys<usize> {
     for (to, p) in asked.iter_mut().zip(fds.iter()) {
         let events = match bound(p.fd) {
-            Some((_pin, _, chan)) => readiness::anchor_events(&chan, p.events),
+            Some((_pin, _, chan)) => readiness::events_to_watch(&chan, p.events),
             None => p.events,
         };
         *to = pollfd {
@@ -197,7 +197,7 @@ fn ask_kernel(
         p.revents = match bound(p.fd) {
             Some((_pin, socket, chan)) => {
                 if seen.revents != 0 {
-                    socket.anchor_news.note();
+                    socket.anchor_events.note();
                 }
                 let wanted = p.events | libc::POLLERR | libc::POLLHUP;
                 readiness::events(p.fd, socket, &chan) & wanted
@@ -213,32 +213,32 @@ fn ask_kernel(
 #[inline(never)] // Its frame lies below the scratch arrays then.
 fn sleep(
     fds: &mut [pollfd],
-    desk: &mut Desk,
+    scratch: &mut Scratch,
     left: Option<u64>,
     mask: *const libc::sigset_t,
 ) -> Sys<usize> {
-    let asleep = Asleep::begin(desk);
-    let memory = desk.memory();
-    let (asked, claimed) = desk.arrays();
+    let asleep = Asleep::begin(scratch);
+    let memory = scratch.memory();
+    let (asked, claimed) = scratch.arrays();
     let at_most = |ns: u64| Some(left.map_or(ns, |l| l.min(ns)));
-    let Ok(place) = places::borrow() else {
+    let Ok(borrowed) = thread_bells::borrow() else {
         // There is no descriptor for a bell: check again soon instead of sleeping.
         return ask_kernel(fds, asked, None, at_most(BRIEF_NS), mask);
     };
     // Pin plain sockets, or one could be bound during the sleep without waking us.
     let pins = pins::pin_unbound(fds);
-    let claims = Claims::new(claimed, fds, &place);
+    let wait_slots = WaitSlots::new(claimed, fds, &borrowed);
     memory
         .into_iter()
-        .for_each(|m| asleep.hold(Thing::Memory(m)));
-    asleep.hold(place.thing());
+        .for_each(|m| asleep.hold(Held::Memory(m)));
+    asleep.hold(borrowed.held());
     pins.note(&asleep);
-    claims.note(&asleep, memory.is_some());
-    let bell = Some(place.bell.fd);
-    let result = if !claims.complete {
+    wait_slots.note(&asleep, memory.is_some());
+    let bell = Some(borrowed.bell.fd);
+    let result = if !wait_slots.complete {
         // Not every segment has a free wait slot: check again soon instead of sleeping.
         ask_kernel(fds, asked, bell, at_most(BRIEF_NS), mask)
-    } else if !pins.hold_all_plain(fds) || claims.announce_sleep() || look(fds) > 0 {
+    } else if !pins.hold_all_plain(fds) || wait_slots.announce_sleep() || look(fds) > 0 {
         ask_kernel(fds, asked, bell, Some(0), mask)
     } else {
         match ask_kernel(fds, asked, bell, left, mask) {
@@ -248,13 +248,13 @@ fn sleep(
         }
     };
     if !asleep.end() {
-        claims.disown();
-        desk.disown();
-        core::mem::forget((place, pins));
+        wait_slots.disown();
+        scratch.disown();
+        core::mem::forget((borrowed, pins));
         return Err(Errno(libc::EINTR));
     }
-    let is_our_bell = claims.are_ours();
-    drop(claims);
-    let _ = is_our_bell && place.bell.drain();
+    let is_our_bell = wait_slots.are_ours();
+    drop(wait_slots);
+    let _ = is_our_bell && borrowed.bell.drain();
     result
 }

@@ -5,7 +5,7 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{allowance, recv, send, sever};
+use crate::{allowance, recv, reset, send};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Fd};
 use saiga_status::Reason;
@@ -37,12 +37,12 @@ pub(crate) fn events_soon(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     let rx_mode = chan.own().rx_mode.load(Ordering::Relaxed);
     let tx_mode = chan.own().tx_mode.load(Ordering::Relaxed);
     let rings_only = rx_mode == rx::RING && tx_mode == tx::RING && !chan.rx_ring().frozen();
-    let news = socket.anchor_news.heard();
+    let noted = socket.anchor_events.noted();
     let mut seen = 0;
-    if !rings_only || news.is_some() {
+    if !rings_only || noted.is_some() {
         seen = sys::poll_now(fd, IN | OUT | libc::POLLPRI | libc::POLLRDHUP);
     }
-    if seen & ENDED != 0 && sever::notice_death(fd, socket, chan) {
+    if seen & ENDED != 0 && reset::notice_peer_death(fd, socket, chan) {
         return of_reset(socket);
     }
     let mut now = seen & (ENDED | libc::POLLPRI);
@@ -50,9 +50,9 @@ pub(crate) fn events_soon(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     now |= outgoing(fd, socket, chan, tx_mode, seen);
     // A thread that is told of an event must find it: a receive asks the anchor only if noted.
     let has = seen & (IN | ENDED) != 0;
-    match news {
-        Some(news) if !has => socket.anchor_news.settle(news),
-        None if has => socket.anchor_news.note(),
+    match noted {
+        Some(noted) if !has => socket.anchor_events.clear(noted),
+        None if has => socket.anchor_events.note(),
         _ => {}
     }
     now
@@ -60,8 +60,8 @@ pub(crate) fn events_soon(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
 
 /// The events that the kernel reports for a reset connection (`tcp_poll`); POLLERR once.
 fn of_reset(socket: &Socket) -> i16 {
-    let told = socket.reset_told.load(Ordering::Relaxed);
-    let error = if told { 0 } else { libc::POLLERR };
+    let reported = socket.reset_reported.load(Ordering::Relaxed);
+    let error = if reported { 0 } else { libc::POLLERR };
     IN | OUT | libc::POLLRDHUP | libc::POLLHUP | error
 }
 
@@ -125,7 +125,7 @@ pub(crate) fn arm(chan: &Chan, wanted: i16) {
 }
 
 /// The events to watch the anchor for while a thread sleeps for `wanted`.
-pub(crate) fn anchor_events(chan: &Chan, wanted: i16) -> i16 {
+pub(crate) fn events_to_watch(chan: &Chan, wanted: i16) -> i16 {
     let mut watch = wanted & (libc::POLLPRI | libc::POLLRDHUP);
     if chan.recall_due() {
         watch |= libc::POLLOUT; // Recalled bytes are sent as soon as TCP takes them.

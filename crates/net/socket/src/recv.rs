@@ -10,9 +10,9 @@
 )]
 
 use crate::chan::{Chan, rx};
+use crate::signals_blocked::SignalsBlocked;
 use crate::sock::{NOT_BOUND, Socket, count_one};
-use crate::undisturbed::Undisturbed;
-use crate::{kernel, send, sever, wait};
+use crate::{kernel, reset, send, wait};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::ring::Got;
@@ -46,7 +46,7 @@ pub(crate) fn recv(
     let wanted: usize = parts.iter().map(|p| p.len()).sum();
     let whole = flags & libc::MSG_WAITALL != 0 && flags & libc::MSG_PEEK == 0;
     let mut done = 0;
-    let mut wait = wait::Wait::new(fd, socket, wait::For::Bytes, wait::Until::AsFlagSays);
+    let mut wait = wait::Wait::new(fd, socket, wait::WaitFor::Bytes, wait::Until::NonblockSet);
     loop {
         let fd = socket.anchor(fd);
         let Some(chan) = Chan::of(socket) else {
@@ -78,7 +78,7 @@ pub(crate) fn recv(
                 }
             }
             Err(e) if done > 0 => {
-                sever::keep_for_later(socket, e);
+                reset::keep_for_later(socket, e);
                 return Ok(done);
             }
             Err(e) => return Err(e),
@@ -123,8 +123,8 @@ fn receive_now(
     skip: usize,
     flags: i32,
 ) -> Sys<Try> {
-    if socket.severed.load(Ordering::Relaxed) {
-        return if socket.reset_told.load(Ordering::Relaxed) {
+    if socket.aborted.load(Ordering::Relaxed) {
+        return if socket.reset_reported.load(Ordering::Relaxed) {
             Ok(Try::Bytes(0))
         } else {
             Err(Errno(libc::ECONNRESET))
@@ -132,14 +132,14 @@ fn receive_now(
     }
     send::serve_recall(fd, socket, chan);
     let Some(lock) = chan.lock_rx(socket) else {
-        return sever::reset(fd, socket, Reason::CorruptMemory);
+        return reset::abort(fd, socket, Reason::CorruptMemory);
     };
     let mode = || chan.own().rx_mode.load(Ordering::Relaxed);
     // In the other modes no later decision depends on the count of bytes received by TCP.
     let counts = || matches!(mode(), rx::TCP | rx::DRAIN);
-    let undisturbed = counts().then(Undisturbed::begin);
+    let blocked = counts().then(SignalsBlocked::begin);
     let done = match mode() {
-        _ if undisturbed.is_none() && counts() => Ok(Try::Again), // A signal handler changed it.
+        _ if blocked.is_none() && counts() => Ok(Try::Again), // A signal handler changed it.
         rx::RING => from_ring(fd, socket, chan, parts, skip, flags),
         rx::TCP => match turn(fd, socket, chan) {
             Ok(true) => Ok(Try::Again),
@@ -150,7 +150,7 @@ fn receive_now(
         _ => after_ring(fd, socket, chan, parts, skip, flags),
     };
     drop(lock); // Before the signals are unblocked: their handlers find the lock free.
-    drop(undisturbed);
+    drop(blocked);
     done
 }
 
@@ -204,7 +204,7 @@ fn before_switch(
 ) -> Sys<Try> {
     let got = from_tcp(fd, socket, parts, skip, flags, u64::MAX)?;
     if got == Try::Bytes(0) && turn(fd, socket, chan)? {
-        socket.anchor_news.note();
+        socket.anchor_events.note();
         return Ok(Try::Again);
     }
     end_by_tcp(fd, socket, chan, parts, got)
@@ -220,12 +220,12 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         if frozen && ring.pending(STRIDE_SHIFT) == Some(0) {
             ring.acknowledge();
             chan.own().rx_mode.store(rx::AFTER, Ordering::SeqCst);
-            chan.tell_writer();
+            chan.wake_writer();
             return Ok(true);
         }
         return Ok(false);
     };
-    let _undisturbed = Undisturbed::begin();
+    let _blocked = SignalsBlocked::begin();
     if chan.own().rx_mode.load(Ordering::Relaxed) != rx::TCP {
         return Ok(true); // A signal handler was first.
     }
@@ -236,7 +236,7 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         return stay_on_tcp(fd, socket, chan);
     }
     let Some(remaining) = total.checked_sub(had) else {
-        return sever::reset(fd, socket, Reason::CorruptMemory);
+        return reset::abort(fd, socket, Reason::CorruptMemory);
     };
     ring.acknowledge();
     chan.own().rx_remaining.store(remaining, Ordering::Relaxed);
@@ -245,7 +245,7 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
     if ring.frozen() {
         // The peer may wait for the acknowledgement. Read after it, as the peer reads after
         // freezing.
-        chan.tell_writer();
+        chan.wake_writer();
     }
     Ok(true)
 }
@@ -269,7 +269,7 @@ fn stay_on_tcp(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
     socket.leave(fd, Reason::MovedOutside);
     if ring.frozen() && chan.peer_sends_tcp() && ring.readable() {
         // The peer has sent by TCP since; those bytes cannot come behind the ring's.
-        return sever::reset(fd, socket, Reason::MovedOutside);
+        return reset::abort(fd, socket, Reason::MovedOutside);
     }
     ring.acknowledge();
     chan.freeze_tx();
@@ -337,8 +337,8 @@ fn from_ring(
             Got::Bytes { n, notify } => {
                 socket.empty_reads.store(0, Ordering::Relaxed);
                 if notify {
-                    chan.tell_writer();
-                    chan.end_if_too_loud(socket);
+                    chan.wake_writer();
+                    chan.end_if_excessive(socket);
                 }
                 return Ok(Try::Bytes(n));
             }
@@ -346,24 +346,24 @@ fn from_ring(
                 chan.own().rx_mode.store(rx::AFTER, Ordering::SeqCst);
                 return Ok(Try::Again);
             }
-            Got::Corrupt => return sever::reset(fd, socket, Reason::CorruptMemory),
+            Got::Corrupt => return reset::abort(fd, socket, Reason::CorruptMemory),
             Got::Empty if eof => return end_of_stream(fd, socket, chan),
             Got::Empty => {
                 if socket.rx_shut.load(Ordering::Relaxed) {
                     return Ok(Try::Bytes(0));
                 }
-                let news = socket.anchor_news.heard();
-                if news.is_none() && !anchor_due(fd, socket, flags) {
+                let noted = socket.anchor_events.noted();
+                if noted.is_none() && !anchor_due(fd, socket, flags) {
                     return Ok(Try::Empty);
                 }
                 match sys::recv(fd, &mut [0], libc::MSG_PEEK | libc::MSG_DONTWAIT) {
                     // FIN: bytes written to the ring before it are visible by now.
                     Ok(0) => eof = true,
                     Ok(_) if chan.rx_ring().frozen() => {}
-                    Ok(_) => return sever::reset(fd, socket, Reason::MovedOutside),
+                    Ok(_) => return reset::abort(fd, socket, Reason::MovedOutside),
                     Err(Errno(libc::EAGAIN)) => {
-                        if let Some(news) = news {
-                            socket.anchor_news.settle(news);
+                        if let Some(noted) = noted {
+                            socket.anchor_events.clear(noted);
                         }
                         return Ok(Try::Empty);
                     }
@@ -372,7 +372,7 @@ fn from_ring(
             }
         }
     }
-    sever::reset(fd, socket, Reason::CorruptMemory)
+    reset::abort(fd, socket, Reason::CorruptMemory)
 }
 
 /// Reads from a ring into the parts behind the first `skip` bytes.
@@ -403,8 +403,8 @@ fn anchor_due(fd: Fd, socket: &Socket, flags: i32) -> bool {
 /// Handles FIN behind an empty ring: the end, or the error of a reset that no call has returned
 /// yet.
 fn end_of_stream(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
-    let is_reset = sever::notice_death(fd, socket, chan);
-    if is_reset && !socket.reset_told.load(Ordering::Relaxed) {
+    let is_reset = reset::notice_peer_death(fd, socket, chan);
+    if is_reset && !socket.reset_reported.load(Ordering::Relaxed) {
         return Err(Errno(libc::ECONNRESET));
     }
     Ok(Try::Bytes(0))
@@ -426,12 +426,12 @@ fn from_tcp(
     for part in parts {
         let (behind, rest) = part.split_at_mut(skip.min(part.len()));
         skip -= behind.len();
-        if let Some(place) = iov.get_mut(used) {
-            *place = libc::iovec {
+        if let Some(entry) = iov.get_mut(used) {
+            *entry = libc::iovec {
                 iov_base: rest.as_mut_ptr().cast(),
                 iov_len: rest.len().min(limit),
             };
-            limit -= place.iov_len;
+            limit -= entry.iov_len;
             used += 1;
         }
     }

@@ -5,11 +5,11 @@
 
 use crate::fork::CHANGED;
 use crate::lock::Lock;
+use crate::signals_blocked::SignalsBlocked;
 use crate::table;
-use crate::undisturbed::Undisturbed;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::bell::Ringer;
-use saiga_channel::diag::{self, SocketFacts};
+use saiga_channel::diag::{self, SocketInfo};
 use saiga_channel::sys;
 use saiga_channel::tuple::Tuple;
 use saiga_settings::Settings;
@@ -22,7 +22,7 @@ pub(crate) static ENABLED: AtomicBool = AtomicBool::new(false);
 /// The process has enabled seccomp: nothing is upgraded any more.
 pub(crate) static SANDBOXED: AtomicBool = AtomicBool::new(false);
 /// The process has entered another namespace: nothing is upgraded any more.
-pub(crate) static ABROAD: AtomicBool = AtomicBool::new(false);
+pub(crate) static NAMESPACE_LEFT: AtomicBool = AtomicBool::new(false);
 /// Messages before a connection is worth a channel.
 static EVIDENCE: AtomicU32 = AtomicU32::new(64);
 /// Logarithm of the largest ring's capacity in bytes.
@@ -53,7 +53,7 @@ pub(crate) fn start(settings: &Settings) {
 }
 
 /// Stores the process id.
-pub(crate) fn place_process() {
+pub(crate) fn store_pid() {
     CHANGED.pid.store(sys::getpid(), Ordering::Relaxed);
 }
 
@@ -92,7 +92,7 @@ fn own_page() {
         return;
     }
     // A signal handler that jumped out of here would leave the lock held for ever.
-    let _undisturbed = Undisturbed::begin();
+    let _blocked = SignalsBlocked::begin();
     let Some(_guard) = MAKING.lock() else { return };
     let Some(page) = PAGE.get().filter(|_| is_parents()) else {
         return;
@@ -175,10 +175,10 @@ fn diag() -> Sys<Fd> {
 
 /// Asks the kernel about one connection. One request at a time: threads share the socket, and an
 /// answer does not identify its request.
-pub(crate) fn look_up(tuple: &Tuple) -> Sys<SocketFacts> {
+pub(crate) fn look_up(tuple: &Tuple) -> Sys<SocketInfo> {
     static ASKING: Lock = Lock::new();
     // As in `own_page`.
-    let _undisturbed = Undisturbed::begin();
+    let _blocked = SignalsBlocked::begin();
     let _turn = ASKING.lock().ok_or(Errno(libc::EAGAIN))?;
     let fd = diag()?;
     let answer = diag::lookup(fd, tuple);

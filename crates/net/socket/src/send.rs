@@ -6,10 +6,10 @@
 
 use crate::chan::{Chan, tx};
 use crate::gather::Gather;
+use crate::signals_blocked::SignalsBlocked;
 use crate::sock::{NOT_BOUND, Socket, count_one, origin};
-use crate::undisturbed::Undisturbed;
-use crate::wait::{For, Until, Wait};
-use crate::{allowance, by_tcp, clock, epoll, kernel, sever};
+use crate::wait::{Until, Wait, WaitFor};
+use crate::{allowance, clock, epoll, kernel, reset, tcp_use};
 use core::sync::atomic::Ordering;
 use saiga_channel::barriers;
 use saiga_channel::layout::STRIDE_SHIFT;
@@ -28,28 +28,28 @@ enum Try {
 
 /// Whether a send waits for room.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Patience {
-    None,
+enum Blocking {
+    Never,
     /// Unless O_NONBLOCK is set.
-    OfDescriptor,
-    Endless,
+    AsDescriptor,
+    Always,
 }
 
-impl Patience {
-    fn lasts(self, fd: Fd, socket: &Socket, wait: &Wait) -> bool {
+impl Blocking {
+    fn waits(self, fd: Fd, socket: &Socket, wait: &Wait) -> bool {
         match self {
-            Patience::None => false,
-            Patience::OfDescriptor => {
+            Blocking::Never => false,
+            Blocking::AsDescriptor => {
                 wait.has_begun() || !socket.nonblock.refuses(fd, count_one(&socket.full_writes))
             }
-            Patience::Endless => true,
+            Blocking::Always => true,
         }
     }
 
     fn until(self) -> Until {
         match self {
-            Patience::None | Patience::OfDescriptor => Until::AsFlagSays,
-            Patience::Endless => Until::Done,
+            Blocking::Never | Blocking::AsDescriptor => Until::NonblockSet,
+            Blocking::Always => Until::TimeOut,
         }
     }
 }
@@ -59,12 +59,12 @@ impl Patience {
 /// # Errors
 /// As `man 2 send`: EAGAIN, EPIPE (with SIGPIPE from the kernel), ECONNRESET, EINTR, ...
 pub(crate) fn send(fd: Fd, socket: &'static Socket, what: Gather<'_>, flags: i32) -> Sys<usize> {
-    let patience = if flags & libc::MSG_DONTWAIT != 0 {
-        Patience::None
+    let blocking = if flags & libc::MSG_DONTWAIT != 0 {
+        Blocking::Never
     } else {
-        Patience::OfDescriptor
+        Blocking::AsDescriptor
     };
-    send_as(fd, socket, what, flags, patience)
+    send_as(fd, socket, what, flags, blocking)
 }
 
 /// As [`send`], but waits also on a nonblocking descriptor.
@@ -72,7 +72,7 @@ pub(crate) fn send(fd: Fd, socket: &'static Socket, what: Gather<'_>, flags: i32
 /// # Errors
 /// As [`send`], except EAGAIN.
 pub(crate) fn send_waiting(fd: Fd, socket: &'static Socket, what: Gather<'_>) -> Sys<usize> {
-    send_as(fd, socket, what, 0, Patience::Endless)
+    send_as(fd, socket, what, 0, Blocking::Always)
 }
 
 /// Sends all of `bytes` on a socket that is not bound, waiting for room.
@@ -107,12 +107,12 @@ fn send_as(
     socket: &'static Socket,
     what: Gather<'_>,
     flags: i32,
-    patience: Patience,
+    blocking: Blocking,
 ) -> Sys<usize> {
     let wanted = what.len();
     let mut done = 0;
     let mut overtaken = false;
-    let mut wait = Wait::new(fd, socket, For::Space, patience.until());
+    let mut wait = Wait::new(fd, socket, WaitFor::Space, blocking.until());
     loop {
         let fd = socket.anchor(fd);
         let Some(chan) = Chan::of(socket) else {
@@ -130,7 +130,7 @@ fn send_as(
             Ok(Try::Again) => {}
             Ok(Try::Full) if !overtaken && overtake(fd, socket, &chan) => overtaken = true,
             Ok(Try::Full) => {
-                if !patience.lasts(fd, socket, &wait) {
+                if !blocking.waits(fd, socket, &wait) {
                     if is_room_after_all(socket, &chan) {
                         continue;
                     }
@@ -145,7 +145,7 @@ fn send_as(
                 }
             }
             Err(e) if done > 0 => {
-                sever::keep_for_later(socket, e);
+                reset::keep_for_later(socket, e);
                 return Ok(done);
             }
             Err(e) => return Err(e),
@@ -171,13 +171,13 @@ fn send_now(
     flags: i32,
 ) -> Sys<Try> {
     if socket.is_reset() {
-        if !socket.reset_told.load(Ordering::Relaxed) {
+        if !socket.reset_reported.load(Ordering::Relaxed) {
             return Err(Errno(libc::ECONNRESET));
         }
         return to_tcp(fd, socket, rest, flags); // EPIPE, with SIGPIPE.
     }
     let Some(lock) = chan.lock_tx(socket) else {
-        return sever::reset(fd, socket, Reason::CorruptMemory);
+        return reset::abort(fd, socket, Reason::CorruptMemory);
     };
     if lock.nested {
         // A signal handler sends while its own thread is inside a send on this socket. The ring
@@ -192,10 +192,10 @@ fn send_now(
     let mode = || chan.own().tx_mode.load(Ordering::Relaxed);
     // In the other modes no later decision depends on the count of bytes sent by TCP.
     let counts = || matches!(mode(), tx::TCP | tx::ENDED);
-    let undisturbed = counts().then(Undisturbed::begin);
+    let blocked = counts().then(SignalsBlocked::begin);
     let shut = socket.tx_shut.load(Ordering::Relaxed);
     let done = match mode() {
-        _ if undisturbed.is_none() && counts() => Ok(Try::Again), // A signal handler changed it.
+        _ if blocked.is_none() && counts() => Ok(Try::Again), // A signal handler changed it.
         tx::TCP if !shut && may_switch(fd, socket, chan) => {
             chan.tx_ring().switch(socket.sent.load(Ordering::Relaxed));
             chan.own().tx_mode.store(tx::RING, Ordering::SeqCst);
@@ -207,7 +207,7 @@ fn send_now(
         _ => leave_ring(fd, socket, chan, flags),
     };
     drop(lock); // Before the signals are unblocked: their handlers find the lock free.
-    drop(undisturbed);
+    drop(blocked);
     done
 }
 
@@ -250,7 +250,7 @@ fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Gather<'_>) -> Sy
             let _ = mode.compare_exchange(tx::RING, tx::ENDED, Ordering::SeqCst, Ordering::SeqCst);
             Ok(Try::Again)
         }
-        Put::Corrupt => sever::reset(fd, socket, Reason::CorruptMemory),
+        Put::Corrupt => reset::abort(fd, socket, Reason::CorruptMemory),
     }
 }
 
@@ -277,7 +277,7 @@ pub(crate) fn peer_has_finished(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
     }
     socket.note_end(Reason::HalfClosed);
     chan.freeze_tx();
-    sever::notice_death(fd, socket, chan);
+    reset::notice_peer_death(fd, socket, chan);
     true
 }
 
@@ -286,10 +286,10 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
     if !chan.recall_due() {
         return Ok(());
     }
-    let _undisturbed = Undisturbed::begin();
+    let _blocked = SignalsBlocked::begin();
     // Bytes sent to a dead peer would look as if they had been written after its end.
     if sys::poll_now(fd, libc::POLLRDHUP) & libc::POLLRDHUP != 0
-        && sever::notice_death(fd, socket, chan)
+        && reset::notice_peer_death(fd, socket, chan)
     {
         return Err(Errno(libc::ECONNRESET));
     }
@@ -302,7 +302,7 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
         let Got::Bytes { n, .. } =
             ring.read_recalled(&chan.tx_bytes_all(), &mut [&mut bytes], true)
         else {
-            return sever::reset(fd, socket, Reason::CorruptMemory);
+            return reset::abort(fd, socket, Reason::CorruptMemory);
         };
         match kernel::send(
             fd,
@@ -316,7 +316,7 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
                 // taken the same bytes from the ring.
                 let doubled = !ring.skip(from, sent as u64);
                 if doubled || (allowed == 0 && chan.recall_due()) {
-                    return sever::reset(fd, socket, Reason::CorruptMemory);
+                    return reset::abort(fd, socket, Reason::CorruptMemory);
                 }
             }
             Err(_) => break, // No room: the next call goes on. An error: the next call returns it.
@@ -341,11 +341,11 @@ pub(crate) fn serve_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
 /// will never read again.
 fn leave_ring(fd: Fd, socket: &'static Socket, chan: &Chan, flags: i32) -> Sys<Try> {
     let ring = chan.tx_ring();
-    if !chan.recall_due() && sever::notice_death(fd, socket, chan) {
+    if !chan.recall_due() && reset::notice_peer_death(fd, socket, chan) {
         return Ok(Try::Again);
     }
     let unused = ring.tail() == 0 && ring.pending(STRIDE_SHIFT) == Some(0);
-    let passable = || ring.acknowledged() || unused || sever::peer_is_gone(fd);
+    let passable = || ring.acknowledged() || unused || reset::peer_is_gone(fd);
     if !chan.recall_due() && passable() {
         go_on_by_tcp(fd, socket, chan);
         return Ok(Try::Again);
@@ -370,7 +370,7 @@ fn await_shutdown(fd: Fd, flags: i32) -> Sys<Try> {
 /// have overtaken the ring.
 fn go_on_by_tcp(fd: Fd, socket: &Socket, chan: &Chan) {
     if was_overtaken(fd, socket) {
-        let _: Sys<()> = sever::reset(fd, socket, Reason::MovedOutside);
+        let _: Sys<()> = reset::abort(fd, socket, Reason::MovedOutside);
         return;
     }
     chan.go_by_tcp();
@@ -398,13 +398,13 @@ pub(crate) fn leave_unnoticed(fd: Fd, socket: &'static Socket, chan: &Chan) {
     let Some(lock) = chan.lock_tx(socket) else {
         return;
     };
-    let undisturbed = Undisturbed::begin();
+    let blocked = SignalsBlocked::begin();
     let ended = chan.own().tx_mode.load(Ordering::SeqCst) == tx::ENDED;
     if ended && !lock.nested && !chan.recall_due() && !chan.peer_receives() {
         go_on_by_tcp(fd, socket, chan);
     }
     drop(lock); // Before the signals are unblocked, as in `send_now`.
-    drop(undisturbed);
+    drop(blocked);
 }
 
 /// How long after the barrier the peer's receiver is polled.
@@ -448,13 +448,13 @@ pub(crate) fn overtake(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
     if !awaits_notice(chan) {
         return false;
     }
-    let mut patience = 0;
+    let mut watch_ticks = 0;
     if !socket.switch_ordered.load(Ordering::SeqCst) {
         if order(chan).is_err() {
             return false;
         }
         socket.switch_ordered.store(true, Ordering::SeqCst);
-        patience = clock::us(LOOKS_US);
+        watch_ticks = clock::us(LOOKS_US);
     }
     let begun = clock::ticks();
     loop {
@@ -462,7 +462,7 @@ pub(crate) fn overtake(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
         if chan.own().tx_mode.load(Ordering::SeqCst) == tx::AFTER {
             return true;
         }
-        if clock::ticks().wrapping_sub(begun) >= patience {
+        if clock::ticks().wrapping_sub(begun) >= watch_ticks {
             return false;
         }
         sys::yield_cpu();
@@ -473,7 +473,7 @@ fn to_tcp(fd: Fd, socket: &'static Socket, rest: Gather<'_>, flags: i32) -> Sys<
     match kernel::send(fd, rest, flags | libc::MSG_DONTWAIT) {
         Ok(n) => {
             socket.sent.fetch_add(n as u64, Ordering::Relaxed);
-            by_tcp::note(socket);
+            tcp_use::note(socket);
             Ok(Try::Bytes(n))
         }
         Err(Errno(libc::EAGAIN)) => Ok(Try::Full),

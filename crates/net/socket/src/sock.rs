@@ -6,7 +6,7 @@
 
 #![expect(unsafe_code, reason = "pointers to records of the pool")]
 
-use crate::anchor_news::AnchorNews;
+use crate::anchor_events::AnchorEvents;
 use crate::epoll::Interest;
 use crate::links::Link;
 use crate::lock::Lock;
@@ -83,7 +83,7 @@ pub(crate) struct Socket {
     /// When the next step towards a channel is due.
     pub(crate) pace: Pace,
     /// Index of our latest offer among the process's.
-    pub(crate) place: AtomicU32,
+    pub(crate) offer_entry: AtomicU32,
     /// Whether the kernel shows the other end our mark (this end uses Saiga).
     pub(crate) marked: AtomicBool,
     /// Whether the other end's mark was seen.
@@ -107,20 +107,20 @@ pub(crate) struct Socket {
     /// Descriptor under which the status page shows the connection.
     pub(crate) shown_as: AtomicI32,
     /// Possible events of the anchor: FIN, reset, or bytes after a freeze.
-    pub(crate) anchor_news: AnchorNews,
+    pub(crate) anchor_events: AnchorEvents,
     /// shutdown(SHUT_WR) was called here.
     pub(crate) tx_shut: AtomicBool,
     /// shutdown(SHUT_RD) was called here.
     pub(crate) rx_shut: AtomicBool,
     /// The library has reset the connection: the channel was invalid, or bytes could not be kept.
-    pub(crate) severed: AtomicBool,
+    pub(crate) aborted: AtomicBool,
     /// The peer died with bytes of ours unread, or the kernel has reported its reset only to the
     /// library. Bytes that the peer sent before can still be read.
-    pub(crate) bereft: AtomicBool,
+    pub(crate) peer_died: AtomicBool,
     /// A barrier on all threads has followed the switch to our ring (`send::overtake`).
     pub(crate) switch_ordered: AtomicBool,
     /// A call has returned the error of the reset.
-    pub(crate) reset_told: AtomicBool,
+    pub(crate) reset_reported: AtomicBool,
     /// Empty reads in a row; every sixteenth checks the anchor and O_NONBLOCK.
     pub(crate) empty_reads: AtomicU32,
     /// Writes that found no room; every sixteenth checks O_NONBLOCK.
@@ -168,7 +168,7 @@ impl Drop for Pin {
             && self.0.refs.load(Ordering::SeqCst) == 0
             && self.0.mode.swap(mode::CLOSING, Ordering::SeqCst) != mode::CLOSING
         {
-            crate::close::last_out(self.0);
+            crate::close::release(self.0);
         }
     }
 }
@@ -211,7 +211,7 @@ impl Socket {
             refs,
             messages,
             pace,
-            place,
+            offer_entry,
             marked,
             peer_marked,
             sent,
@@ -223,13 +223,13 @@ impl Socket {
             cookie,
             peer_uid,
             shown_as: _,
-            anchor_news,
+            anchor_events,
             tx_shut,
             rx_shut,
-            severed,
-            bereft,
+            aborted,
+            peer_died,
             switch_ordered: _,
-            reset_told,
+            reset_reported,
             empty_reads,
             full_writes,
             unread_writes,
@@ -248,7 +248,7 @@ impl Socket {
         for zero in [
             messages,
             slot,
-            place,
+            offer_entry,
             peer_uid,
             empty_reads,
             full_writes,
@@ -265,9 +265,9 @@ impl Socket {
         link.store(core::ptr::null_mut(), Ordering::Relaxed);
         aux.store(-1, Ordering::Relaxed);
         own_copy.store(-1, Ordering::Relaxed);
-        anchor_news.forget();
+        anchor_events.clear_all();
         lower(&[marked, peer_marked, tx_shut, rx_shut]);
-        lower(&[severed, bereft, reset_told]);
+        lower(&[aborted, peer_died, reset_reported]);
         self.forget_end();
         interests.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
@@ -307,7 +307,7 @@ impl Socket {
 
     /// Whether the connection is reset, by the library or by the death of its peer.
     pub(crate) fn is_reset(&self) -> bool {
-        self.severed.load(Ordering::Relaxed) || self.bereft.load(Ordering::Relaxed)
+        self.aborted.load(Ordering::Relaxed) || self.peer_died.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_bound(&self) -> bool {

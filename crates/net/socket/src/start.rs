@@ -1,7 +1,8 @@
 //! Start-up: reads the settings and switches the library on in a process.
 
 use crate::{
-    allowance, asleep, chaos, clock, company, family, kernel, process, rt, settings, table, thread,
+    allowance, asleep, chaos, clock, contention, fork_group, kernel, process, rt, settings, table,
+    thread,
 };
 use saiga_settings::{SYSTEM_FILE, Sources};
 use saiga_status::{Flags, Reason};
@@ -34,7 +35,7 @@ pub fn start(with: &Start<'_>) {
         return;
     }
     asleep::start();
-    rt::place_process();
+    rt::store_pid();
     rt::open_page();
     if let Some(bound) = with.bound_program {
         rt::header().set_flags(Flags::LSTACK);
@@ -55,8 +56,8 @@ pub fn start(with: &Start<'_>) {
     clock::calibrate();
     allowance::start();
     saiga_channel::barriers::join();
-    company::set_cpus(process::cpus());
-    family::begin();
+    contention::set_cpus(process::cpus());
+    fork_group::begin();
     let sources = Sources {
         system_file: Path::new(SYSTEM_FILE),
         variable: &variable,

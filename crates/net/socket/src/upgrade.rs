@@ -4,10 +4,10 @@
 //! connection on TCP if any condition is not met. The switch itself happens later, in `send` and
 //! `recv`, for each direction separately.
 
-mod alone;
+mod checks;
 
-use alone::{is_tcp, may_wait, waits_unseen};
-pub(crate) use alone::{leave_for_unseen_wait, waits_for_more_than_a_byte};
+use checks::{is_tcp, may_wait, waits_unseen};
+pub(crate) use checks::{leave_for_unseen_wait, waits_for_more_than_a_byte};
 
 use crate::chan::{Chan, rx, tx};
 use crate::links::{self, Known, Link};
@@ -22,7 +22,7 @@ use saiga_channel::tuple::Tuple;
 use saiga_status::{Reason, State};
 
 /// Messages for which a visitor may keep us waiting, or we the visitor.
-const PATIENCE: u32 = 256;
+const VISITOR_MESSAGES: u32 = 256;
 /// Visitors of other users that one check of an offer rejects.
 const VISITORS: u32 = 4;
 /// TCP_ESTABLISHED of `include/net/tcp_states.h`.
@@ -83,7 +83,7 @@ fn begin(fd: Fd, socket: &'static Socket) {
     if uring::is_in_the_way() {
         return socket.back_off(Reason::IoUring);
     }
-    if rt::ABROAD.load(Ordering::Relaxed) {
+    if rt::NAMESPACE_LEFT.load(Ordering::Relaxed) {
         return socket.never(fd, Reason::Namespace);
     }
     if waits_unseen(fd, socket) {
@@ -232,7 +232,7 @@ fn look_for_visitor(fd: Fd, socket: &'static Socket) {
             replace_aux(socket, rt::hidden(visitor));
             socket.phase.store(phase::VISITED, Ordering::Relaxed);
             let end = socket.messages.load(Ordering::Relaxed);
-            let end = end.saturating_add(PATIENCE);
+            let end = end.saturating_add(VISITOR_MESSAGES);
             socket.slot.store(end, Ordering::Relaxed);
             return hear_visitor(fd, socket);
         }
@@ -244,7 +244,7 @@ fn look_for_visitor(fd: Fd, socket: &'static Socket) {
 }
 
 /// Whether a visitor's time is over. While VISITED, `slot` holds the message count of its end.
-fn patience_is_over(socket: &Socket) -> bool {
+fn visitor_timed_out(socket: &Socket) -> bool {
     socket.messages.load(Ordering::Relaxed) >= socket.slot.load(Ordering::Relaxed)
 }
 
@@ -253,7 +253,7 @@ fn hear_visitor(fd: Fd, socket: &'static Socket) {
     let visitor = socket.aux.load(Ordering::Relaxed);
     if socket.pins.load(Ordering::SeqCst) > 1 || poll::has_pollers() {
         // A thread is in the kernel on this socket: it could not be woken for a ring.
-        return if patience_is_over(socket) {
+        return if visitor_timed_out(socket) {
             give_up(socket, Reason::OfferTimedOut)
         } else {
             socket.step_soon()
@@ -268,7 +268,7 @@ fn hear_visitor(fd: Fd, socket: &'static Socket) {
     }
     let (proposal, passed) = match rendezvous::receive(visitor) {
         Ok(heard) => heard,
-        Err(Errno(libc::EAGAIN)) if !patience_is_over(socket) => return socket.step_soon(),
+        Err(Errno(libc::EAGAIN)) if !visitor_timed_out(socket) => return socket.step_soon(),
         Err(Errno(libc::EPROTONOSUPPORT)) => {
             rendezvous::refuse(visitor, Refusal::Version);
             return give_up(socket, Reason::VersionMismatch);
@@ -440,8 +440,8 @@ fn prepare_slot(chan: &Chan) {
             word.store(0, Ordering::Relaxed);
         }
         side.cpu.store(u32::MAX, Ordering::Relaxed);
-        side.rx_places.store(0, Ordering::Relaxed);
-        side.tx_places.store(0, Ordering::Relaxed);
+        side.rx_wait_slots.store(0, Ordering::Relaxed);
+        side.tx_wait_slots.store(0, Ordering::Relaxed);
     }
     chan.own().begin(FROM_TCP);
 }
@@ -585,8 +585,8 @@ fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: usize) -> bo
     socket.epoch.store(fork::forks(), Ordering::Relaxed);
     socket.cookie.store(sock::cookie(fd), Ordering::Relaxed);
     socket.quiet_at.store(u64::MAX, Ordering::Relaxed); // The first check finds it not idle.
-    chan.say_open();
-    chan.say_cpu();
+    chan.publish_open();
+    chan.publish_cpu();
     chan.rx_ring().set_ready();
     rt::header().upgrades.fetch_add(1, Ordering::Relaxed);
     rt::header().channels.fetch_add(1, Ordering::Relaxed);

@@ -60,7 +60,7 @@ pub fn by_liburing<T>(make: impl FnOnce() -> T) -> T {
 /// Handles a ring made by `syscall(2)`. Its requests are not seen unless liburing made the call.
 pub fn made_by_number() {
     if !BY_LIBURING.get() {
-        cannot_be_seen();
+        note_unseen_ring();
     }
 }
 
@@ -94,12 +94,12 @@ fn names(fd: Fd) {
 }
 
 /// Handles a ring that is made or used in a way that hides its requests.
-fn cannot_be_seen() {
+fn note_unseen_ring() {
     UNSEEN.store(true, Ordering::SeqCst);
-    take_all_back();
+    downgrade_all();
 }
 
-fn take_all_back() {
+fn downgrade_all() {
     for fd in api::known(0, Fd::MAX) {
         if let Some(handle) = api::lookup(fd) {
             handle.stay_on_tcp(fd, Reason::IoUring);
@@ -129,6 +129,6 @@ pub(crate) fn look_again() {
     let pause = PAUSE_NS.max(took * PAUSE_LOOKS);
     NEXT_NS.store(now + pause, Ordering::Relaxed);
     if found {
-        take_all_back();
+        downgrade_all();
     }
 }

@@ -5,17 +5,17 @@
 
 #![expect(unsafe_code, reason = "waits through libc")]
 
-use crate::asleep::{Asleep, Thing};
+use crate::asleep::{Asleep, Held};
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{allowance, asleep, clock, idle, kernel, lock, places, policy, send, wakeups};
+use crate::{allowance, asleep, clock, idle, kernel, lock, policy, send, thread_bells, wake_cost};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
 
 /// The condition that a wait is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum For {
+pub(crate) enum WaitFor {
     /// Something to receive.
     Bytes,
     /// Room to send.
@@ -26,9 +26,9 @@ pub(crate) enum For {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
     /// O_NONBLOCK, if it is set before the first wait sleeps.
-    AsFlagSays,
+    NonblockSet,
     /// The time-out alone, whatever O_NONBLOCK says.
-    Done,
+    TimeOut,
 }
 
 /// The waits of one call, which share one time-out.
@@ -36,7 +36,7 @@ pub(crate) enum Until {
 pub(crate) struct Wait {
     fd: Fd,
     socket: &'static Socket,
-    what: For,
+    what: WaitFor,
     until: Until,
     /// Naps so far: waits that may end without a bell.
     naps: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    pub(crate) fn new(fd: Fd, socket: &'static Socket, what: For, until: Until) -> Wait {
+    pub(crate) fn new(fd: Fd, socket: &'static Socket, what: WaitFor, until: Until) -> Wait {
         Wait {
             fd,
             socket,
@@ -73,45 +73,45 @@ impl Wait {
     #[inline(never)] // Its frame lies below `self` then.
     pub(crate) fn wait(&mut self, chan: &Chan) -> Sys<()> {
         self.fd = self.socket.anchor(self.fd);
-        if policy::linger(chan.peer_cpu(), Some(chan.segment), || self.ready(chan)) {
+        if policy::wait_awake(chan.peer_cpu(), Some(chan.segment), || self.ready(chan)) {
             return Ok(());
         }
-        let Ok(place) = places::borrow() else {
+        let Ok(borrowed) = thread_bells::borrow() else {
             return self.go_by_tcp(chan, Reason::OutOfDescriptors);
         };
-        let Some(index) = chan.segment.claim_place(place.bell.name) else {
+        let Some(index) = chan.segment.claim_wait_slot(borrowed.bell.name) else {
             // All wait slots of this segment are in use.
             return self.go_by_tcp(chan, Reason::UnsupportedCall);
         };
         let word = match self.what {
-            For::Bytes => &chan.ours().rx_places,
-            For::Space => &chan.ours().tx_places,
+            WaitFor::Bytes => &chan.ours().rx_wait_slots,
+            WaitFor::Space => &chan.ours().tx_wait_slots,
         };
         word.fetch_or(1 << index, Ordering::SeqCst);
         let epoch = lock::epoch();
         let asleep = Asleep::begin(self);
-        asleep.hold(place.thing());
-        asleep.hold(Thing::FirstClaim(self.socket, index)); // Includes our caller's pin.
-        let slept = self.sleep(chan, index, place.bell.fd);
+        asleep.hold(borrowed.held());
+        asleep.hold(Held::FirstClaim(self.socket, index)); // Includes our caller's pin.
+        let slept = self.sleep(chan, index, borrowed.bell.fd);
         if !asleep.end() {
             asleep::pin_again(self.socket);
-            core::mem::forget(place);
+            core::mem::forget(borrowed);
             return slept;
         }
         if lock::epoch() != epoch {
             return slept; // A signal handler has forked above us: bell and slot are the parent's.
         }
         word.fetch_and(!(1 << index), Ordering::SeqCst);
-        wakeups::end_sleep(chan.segment.place(chan.segment.side, index));
-        chan.segment.release_place(index);
-        let _ = place.bell.drain();
+        wake_cost::end_sleep(chan.segment.wait_slot(chan.segment.side, index));
+        chan.segment.release_wait_slot(index);
+        let _ = borrowed.bell.drain();
         slept
     }
 
     /// Whether an attempt may succeed, judged by shared memory alone.
     fn ready(&self, chan: &Chan) -> bool {
         match self.what {
-            For::Bytes => {
+            WaitFor::Bytes => {
                 let ring = chan.rx_ring();
                 match chan.own().rx_mode.load(Ordering::Relaxed) {
                     rx::RING => ring.readable() || ring.frozen(),
@@ -119,7 +119,7 @@ impl Wait {
                     _ => false,
                 }
             }
-            For::Space => match chan.own().tx_mode.load(Ordering::Relaxed) {
+            WaitFor::Space => match chan.own().tx_mode.load(Ordering::Relaxed) {
                 tx::RING => chan.tx_ring().writable(allowance::limit()),
                 tx::ENDED => chan.tx_ring().acknowledged(),
                 _ => false,
@@ -130,11 +130,11 @@ impl Wait {
     /// Asks the peer to wake us; true when there is no need to wait.
     fn arm(&self, chan: &Chan) -> bool {
         match self.what {
-            For::Bytes => {
+            WaitFor::Bytes => {
                 let something = chan.rx_ring().arm();
                 chan.own().rx_mode.load(Ordering::Relaxed) == rx::RING && something
             }
-            For::Space => {
+            WaitFor::Space => {
                 let space = chan.tx_ring().arm_space(allowance::limit());
                 chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING && space
             }
@@ -142,12 +142,12 @@ impl Wait {
     }
 
     /// The anchor's events that may end the sleep.
-    fn anchor_events(&self, chan: &Chan) -> i16 {
+    fn events_to_watch(&self, chan: &Chan) -> i16 {
         match self.what {
             // Recalled bytes are sent as soon as TCP takes them.
-            For::Bytes if chan.recall_due() => libc::POLLIN | libc::POLLRDHUP | libc::POLLOUT,
-            For::Bytes => libc::POLLIN | libc::POLLRDHUP,
-            For::Space => match chan.own().tx_mode.load(Ordering::Relaxed) {
+            WaitFor::Bytes if chan.recall_due() => libc::POLLIN | libc::POLLRDHUP | libc::POLLOUT,
+            WaitFor::Bytes => libc::POLLIN | libc::POLLRDHUP,
+            WaitFor::Space => match chan.own().tx_mode.load(Ordering::Relaxed) {
                 // Recalled bytes wait for room on TCP.
                 tx::ENDED if chan.recall_due() => libc::POLLOUT | libc::POLLRDHUP,
                 tx::RING | tx::ENDED => libc::POLLRDHUP,
@@ -159,7 +159,7 @@ impl Wait {
     /// Begins or continues the sleep of the call. Returns its deadline (CLOCK_MONOTONIC, ns), if it
     /// has one. `None`: the call must not sleep, because O_NONBLOCK was set without the hooks.
     fn begin(&mut self) -> Option<Option<u64>> {
-        let asks = self.until == Until::AsFlagSays && !self.has_begun();
+        let asks = self.until == Until::NonblockSet && !self.has_begun();
         if asks && self.socket.nonblock.ask(self.fd) {
             return None;
         }
@@ -168,8 +168,8 @@ impl Wait {
     }
 
     fn sleep(&mut self, chan: &Chan, index: usize, bell: Fd) -> Sys<()> {
-        let place = chan.segment.place(chan.segment.side, index);
-        if self.arm(chan) || place.sleep() || self.ready(chan) {
+        let wait_slot = chan.segment.wait_slot(chan.segment.side, index);
+        if self.arm(chan) || wait_slot.sleep() || self.ready(chan) {
             return Ok(());
         }
         let Some(deadline) = self.begin() else {
@@ -181,15 +181,15 @@ impl Wait {
             revents: 0,
         };
         let mut fds = [
-            poll(self.fd, self.anchor_events(chan)),
+            poll(self.fd, self.events_to_watch(chan)),
             poll(bell, libc::POLLIN),
         ];
         match self.rest(chan, &mut fds, deadline) {
             Ok(0) => Err(Errno(libc::EAGAIN)),
             Ok(_) => {
                 if fds[0].revents != 0 {
-                    self.socket.anchor_news.note();
-                    if self.what == For::Space {
+                    self.socket.anchor_events.note();
+                    if self.what == WaitFor::Space {
                         send::peer_has_finished(self.fd, self.socket, chan);
                     }
                 }
@@ -231,7 +231,7 @@ impl Wait {
         if left == Some(0) {
             return Err(Errno(libc::EAGAIN)); // Useless events could otherwise repeat for ever.
         }
-        let events = match self.anchor_events(chan) {
+        let events = match self.events_to_watch(chan) {
             // The peer's FIN is permanent: it would end every nap of a waiting sender.
             libc::POLLRDHUP => 0,
             others => others,
@@ -245,7 +245,7 @@ impl Wait {
             Ok(0) => Err(Errno(libc::EAGAIN)),
             Ok(_) => {
                 if fds[0].revents != 0 {
-                    self.socket.anchor_news.note();
+                    self.socket.anchor_events.note();
                 }
                 Ok(())
             }
@@ -266,7 +266,7 @@ impl Wait {
             if left == Some(0) {
                 return Ok(0); // A bell that rings all the time must not delay the time-out.
             }
-            if self.what == For::Space && send::awaits_notice(chan) {
+            if self.what == WaitFor::Space && send::awaits_notice(chan) {
                 return self.nap(fds, left);
             }
             let (time, naps) = idle::shorter(idle::look(self.fd, self.socket, chan, now), left);
@@ -285,10 +285,10 @@ impl Wait {
 const NAP_MS: u64 = 50;
 
 /// Deadline of a wait that begins now, by the socket's own time-out.
-fn deadline_of(fd: Fd, what: For) -> Option<u64> {
+fn deadline_of(fd: Fd, what: WaitFor) -> Option<u64> {
     let option = match what {
-        For::Bytes => libc::SO_RCVTIMEO,
-        For::Space => libc::SO_SNDTIMEO,
+        WaitFor::Bytes => libc::SO_RCVTIMEO,
+        WaitFor::Space => libc::SO_SNDTIMEO,
     };
     let mut time = libc::timeval {
         tv_sec: 0,

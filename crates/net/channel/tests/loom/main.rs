@@ -17,8 +17,8 @@ use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use saiga_channel::place::Place;
 use saiga_channel::ring::{Got, Put, Ring, Storage};
+use saiga_channel::wait_slot::WaitSlot;
 
 mod recall;
 mod sleepers;
@@ -53,7 +53,7 @@ impl Storage for Cells {
 struct Channel {
     ring: Ring,
     bytes: Cells,
-    place: Place,
+    wait_slot: WaitSlot,
     bell: Bell,
 }
 
@@ -81,12 +81,12 @@ impl Bell {
 
 impl Channel {
     fn new(shift: u32, max_shift: u32) -> Arc<Self> {
-        let place = Place::model();
-        place.open(7);
+        let wait_slot = WaitSlot::model();
+        wait_slot.open(7);
         Arc::new(Self {
             ring: Ring::model(shift),
             bytes: Cells((0..1 << max_shift).map(|_| UnsafeCell::new(0xee)).collect()),
-            place,
+            wait_slot,
             bell: Bell {
                 rung: Mutex::new(false),
                 rings: Condvar::new(),
@@ -102,7 +102,7 @@ impl Channel {
     fn send(&self, bytes: &[u8]) -> usize {
         match self.write(bytes) {
             Put::Bytes { n, notify } => {
-                self.tell_if(notify);
+                self.notify_if(notify);
                 n
             }
             Put::Full | Put::NoMemory | Put::Frozen => 0,
@@ -142,20 +142,20 @@ impl Channel {
         }
     }
 
-    fn tell_if(&self, notify: bool) {
-        if notify && self.place.tell(0).is_some() {
+    fn notify_if(&self, notify: bool) {
+        if notify && self.wait_slot.notify(0).is_some() {
             self.bell.ring();
         }
     }
 
     /// Sleeps as `wait` and `epoll_wait` do, unless `armed` returns that there is no need.
     fn sleep_unless(&self, armed: impl Fn() -> bool) {
-        let news = armed();
-        if !(self.place.sleep() || news) {
+        let has_event = armed();
+        if !(self.wait_slot.sleep() || has_event) {
             self.bell.wait();
         }
-        self.place.wake();
-        self.place.take();
+        self.wait_slot.wake();
+        self.wait_slot.take();
     }
 }
 
@@ -299,8 +299,8 @@ fn asked_or_told(armed: bool) {
             move || matches!(c.write(&[1]), Put::Bytes { notify: true, .. })
         });
         let there = c.ring.arm();
-        let told = writer.join().unwrap();
-        assert!(there || told, "a byte came without a notification");
+        let notified = writer.join().unwrap();
+        assert!(there || notified, "a byte came without a notification");
     });
 }
 
@@ -342,7 +342,7 @@ fn a_reader_that_sleeps_is_woken_by_the_end() {
                 c.send(&[1]);
                 c.ring.freeze();
                 c.ring.take_armed();
-                c.tell_if(true);
+                c.notify_if(true);
             }
         });
         let mut got = Vec::new();
@@ -368,8 +368,8 @@ fn arm_space_finds_space_or_the_reader_finds_the_request() {
             move || matches!(c.read(1, &mut Vec::new()), Got::Bytes { notify: true, .. })
         });
         let space = c.ring.arm_space(2);
-        let told = reader.join().unwrap();
-        assert!(space || told, "a byte was read without a notification");
+        let notified = reader.join().unwrap();
+        assert!(space || notified, "a byte was read without a notification");
     });
 }
 
@@ -384,7 +384,7 @@ fn a_writer_that_sleeps_is_woken_for_space() {
                 let mut got = Vec::new();
                 for room in [1, 2] {
                     if let Got::Bytes { notify, .. } = c.read(room, &mut got) {
-                        c.tell_if(notify);
+                        c.notify_if(notify);
                     }
                 }
                 got
@@ -408,40 +408,42 @@ fn a_writer_that_sleeps_is_woken_for_space() {
 #[test]
 fn a_wait_slot_that_falls_asleep_sees_the_event_or_is_rung() {
     check(4, || {
-        let place = Arc::new(Place::model());
-        place.open(7);
-        let tellers = [3, 5].map(|slot| {
-            let place = place.clone();
-            thread::spawn(move || place.tell(slot).is_some())
+        let wait_slot = Arc::new(WaitSlot::model());
+        wait_slot.open(7);
+        let notifiers = [3, 5].map(|slot| {
+            let wait_slot = wait_slot.clone();
+            thread::spawn(move || wait_slot.notify(slot).is_some())
         });
-        let news = place.sleep();
-        let rung = tellers.map(|t| t.join().unwrap());
+        let has_event = wait_slot.sleep();
+        let rung = notifiers.map(|t| t.join().unwrap());
         assert!(
-            news || rung != [false; 2],
+            has_event || rung != [false; 2],
             "both notified a sleeper and neither rang"
         );
         assert_ne!(rung, [true; 2], "one sleep was ended by two rings");
-        assert_eq!(place.take(), 1 << 3 | 1 << 5);
+        assert_eq!(wait_slot.take(), 1 << 3 | 1 << 5);
     });
 }
 
 #[test]
 fn events_taken_by_a_waking_wait_slot_are_never_lost() {
     check(4, || {
-        let place = Arc::new(Place::model());
-        place.open(7);
-        let teller = thread::spawn({
-            let place = place.clone();
-            move || u32::from(place.tell(1).is_some()) + u32::from(place.tell(2).is_some())
+        let wait_slot = Arc::new(WaitSlot::model());
+        wait_slot.open(7);
+        let notifier = thread::spawn({
+            let wait_slot = wait_slot.clone();
+            move || {
+                u32::from(wait_slot.notify(1).is_some()) + u32::from(wait_slot.notify(2).is_some())
+            }
         });
-        let mut seen = place.take();
-        let asleep = !place.sleep();
+        let mut seen = wait_slot.take();
+        let asleep = !wait_slot.sleep();
         if !asleep {
-            place.wake();
-            seen |= place.take();
+            wait_slot.wake();
+            seen |= wait_slot.take();
         }
-        let rings = teller.join().unwrap();
-        let late = place.take();
+        let rings = notifier.join().unwrap();
+        let late = wait_slot.take();
         assert_eq!(seen | late, 1 << 1 | 1 << 2);
         assert!(
             !asleep || late == 0 || rings > 0,
@@ -457,9 +459,9 @@ fn a_wait_slot_entered_late_is_notified_or_sees_the_byte() {
     check(4, || {
         let c = Channel::new(1, 1);
         c.ring.reset(1);
-        let places = Arc::new(AtomicU64::new(0));
+        let waiters = Arc::new(AtomicU64::new(0));
         let writer = thread::spawn({
-            let (c, places) = (c.clone(), places.clone());
+            let (c, waiters) = (c.clone(), waiters.clone());
             move || {
                 for byte in [1, 2] {
                     let Put::Bytes { notify, .. } = c.write(&[byte]) else {
@@ -467,7 +469,7 @@ fn a_wait_slot_entered_late_is_notified_or_sees_the_byte() {
                     };
                     if notify {
                         fence(Ordering::SeqCst);
-                        c.tell_if(places.load(Ordering::SeqCst) != 0);
+                        c.notify_if(waiters.load(Ordering::SeqCst) != 0);
                     }
                 }
             }
@@ -475,10 +477,10 @@ fn a_wait_slot_entered_late_is_notified_or_sees_the_byte() {
         let mut got = Vec::new();
         while got.len() < 2 {
             if c.read(1, &mut got) == Got::Empty {
-                places.fetch_or(1, Ordering::SeqCst);
+                waiters.fetch_or(1, Ordering::SeqCst);
                 fence(Ordering::SeqCst);
                 c.sleep_unless(|| c.ring.arm());
-                places.fetch_and(0, Ordering::SeqCst);
+                waiters.fetch_and(0, Ordering::SeqCst);
             }
         }
         writer.join().unwrap();

@@ -12,7 +12,7 @@ const BELL: u64 = 7;
 struct Set {
     /// The ready list; its lock is the set's.
     ready: Mutex<Vec<u8>>,
-    place: Place,
+    wait_slot: WaitSlot,
     sleepers: Sleepers,
     /// Stands for the kernel's set, which contains the bell.
     bell: Bell,
@@ -20,11 +20,11 @@ struct Set {
 
 impl Set {
     fn new() -> Arc<Self> {
-        let place = Place::model();
-        place.open(BELL);
+        let wait_slot = WaitSlot::model();
+        wait_slot.open(BELL);
         Arc::new(Self {
             ready: Mutex::new(Vec::new()),
-            place,
+            wait_slot,
             sleepers: Sleepers::model(),
             bell: Bell {
                 rung: Mutex::new(false),
@@ -53,16 +53,16 @@ impl Set {
     }
 
     /// Notifies the wait slot of an event, as a peer does.
-    fn tell(&self, slot: u8) {
-        self.ring(self.place.tell(usize::from(slot)));
+    fn notify(&self, slot: u8) {
+        self.ring(self.wait_slot.notify(usize::from(slot)));
     }
 
     /// Waits for one event, as a call with room for one event does.
     fn wait(&self) -> u8 {
         loop {
             let mut ready = self.ready.lock().unwrap();
-            let news = self.place.take();
-            ready.extend((0..64).filter(|slot| news & 1 << slot != 0));
+            let bits = self.wait_slot.take();
+            ready.extend((0..64).filter(|slot| bits & 1 << slot != 0));
             if let Some(entry) = ready.pop() {
                 self.leave(&ready);
                 return entry;
@@ -74,15 +74,15 @@ impl Set {
 
     fn sleep(&self) {
         let ticket = self.sleepers.join(EPOCH);
-        if !self.place.sleep() && self.ready.lock().unwrap().is_empty() {
+        if !self.wait_slot.sleep() && self.ready.lock().unwrap().is_empty() {
             self.bell.wait();
         }
         self.sleepers.part(ticket, EPOCH);
-        self.place.wake();
+        self.wait_slot.wake();
     }
 
     fn leave(&self, ready: &[u8]) {
-        let left = || self.place.sleep() || !ready.is_empty();
+        let left = || self.wait_slot.sleep() || !ready.is_empty();
         self.ring(self.sleepers.hand_over(EPOCH, left));
     }
 }
@@ -132,15 +132,15 @@ fn two_entries_wake_two_threads() {
 #[test]
 fn events_of_two_channels_wake_two_threads() {
     two_waiters(|set| {
-        set.tell(1);
-        set.tell(2);
+        set.notify(1);
+        set.notify(2);
     });
 }
 
 #[test]
 fn an_entry_and_an_event_wake_two_threads() {
     two_waiters(|set| {
-        set.tell(1);
+        set.notify(1);
         set.add(2);
     });
 }

@@ -25,7 +25,7 @@ fn closed(set: &'static EpollSet, fd: Option<Fd>) {
     }
     // This thread may have jumped out of a wait in the set. Release that wait before the set
     // closes: afterwards leaving the wait would end the set.
-    asleep::look_for_jumps(&set);
+    asleep::release_abandoned(&set);
     // A thread that leaves reads this flag afterwards.
     set.closing.store(true, Ordering::SeqCst);
     let Some(guard) = set.lock.lock() else {

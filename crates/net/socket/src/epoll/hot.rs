@@ -17,7 +17,7 @@ const FEW: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Hot {
     /// Segments with events since the turn before the last.
-    of_late: [AtomicU64; WORDS],
+    recent: [AtomicU64; WORDS],
     /// Segments with events since the last turn.
     since_turn: [AtomicU64; WORDS],
 }
@@ -25,7 +25,7 @@ pub(crate) struct Hot {
 impl Hot {
     /// Records that the segment at `index` has an event.
     pub(crate) fn note(&self, index: usize) {
-        for bits in [&self.of_late, &self.since_turn] {
+        for bits in [&self.recent, &self.since_turn] {
             if let Some(word) = bits.get(index / 64) {
                 // Written by the holder of the set's lock, and by `turn`: a lost bit is harmless.
                 let now = word.load(Ordering::Relaxed);
@@ -36,9 +36,9 @@ impl Hot {
 
     /// Starts a turn: clears segments without events for a whole turn, of the first `used` ones.
     pub(crate) fn turn(&self, used: usize) {
-        let words = self.of_late.iter().zip(&self.since_turn);
-        for (of_late, since_turn) in words.take(used.div_ceil(64)) {
-            of_late.store(since_turn.load(Ordering::Relaxed), Ordering::Relaxed);
+        let words = self.recent.iter().zip(&self.since_turn);
+        for (recent, since_turn) in words.take(used.div_ceil(64)) {
+            recent.store(since_turn.load(Ordering::Relaxed), Ordering::Relaxed);
             since_turn.store(0, Ordering::Relaxed);
         }
     }
@@ -46,7 +46,7 @@ impl Hot {
     /// The segments with recent events among the first `used`; all, when there are few.
     pub(crate) fn indices(&self, used: usize) -> impl Iterator<Item = usize> {
         let all = used <= FEW;
-        let words = self.of_late.iter().take(used.div_ceil(64));
+        let words = self.recent.iter().take(used.div_ceil(64));
         words.enumerate().flat_map(move |(word, bits)| {
             let mut left = if all {
                 u64::MAX
@@ -69,7 +69,7 @@ mod tests {
     fn cold() -> Hot {
         let zero = || [const { AtomicU64::new(0) }; WORDS];
         Hot {
-            of_late: zero(),
+            recent: zero(),
             since_turn: zero(),
         }
     }

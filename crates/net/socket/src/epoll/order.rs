@@ -1,7 +1,7 @@
 //! The order in which a set reports: the order in which connections became ready.
 //!
 //! Channels found with events in one check are sorted by the times at which their peers woke us.
-//! If the peer of a channel has used TCP (`by_tcp.rs`) since the kernel was last polled, the kernel
+//! If the peer of a channel has used TCP (`tcp_use.rs`) since the kernel was last polled, the kernel
 //! is polled before the channel is reported. Peers may lie: their times affect only the order, and
 //! one system call for each wait.
 
@@ -19,7 +19,7 @@ const RUNS: usize = 20;
 
 impl EpollSet {
     /// Notes when the peer of a segment with events last used TCP. The caller holds the lock.
-    pub(crate) fn hear_of_tcp(&self, entry: &SetSegment) {
+    pub(crate) fn note_peer_tcp(&self, entry: &SetSegment) {
         let segment = entry.link().and_then(Link::segment);
         let by_tcp = segment.map_or(0, Segment::peer_by_tcp);
         if by_tcp > self.peer_by_tcp.load(Ordering::Relaxed) {
@@ -31,13 +31,13 @@ impl EpollSet {
 
     /// Whether the kernel must be polled before a channel of the ready list is reported: it may
     /// have an earlier event. The caller holds the lock.
-    pub(crate) fn must_ask(&self) -> bool {
+    pub(crate) fn must_poll_kernel(&self) -> bool {
         self.peer_by_tcp.load(Ordering::Relaxed) >= self.asked.load(Ordering::Relaxed)
     }
 
     /// Records that the kernel has reported everything up to `at` (ticks). The caller holds the
     /// lock.
-    pub(crate) fn asked_at(&self, at: u64) {
+    pub(crate) fn note_kernel_polled(&self, at: u64) {
         if at > self.asked.load(Ordering::Relaxed) {
             self.asked.store(at, Ordering::Relaxed);
         }
@@ -57,13 +57,13 @@ impl EpollSet {
         while let Some(one) = unsafe { at.as_ref() } {
             let mut run = at;
             at = one.next_ready.swap(ptr::null_mut(), Ordering::Relaxed);
-            one.told_at.store(self.told_at(one), Ordering::Relaxed);
-            for place in &mut runs {
-                if place.is_null() {
-                    *place = run;
+            one.wakeup_at.store(self.wakeup_at(one), Ordering::Relaxed);
+            for slot in &mut runs {
+                if slot.is_null() {
+                    *slot = run;
                     break;
                 }
-                run = merge(core::mem::replace(place, ptr::null_mut()), run);
+                run = merge(core::mem::replace(slot, ptr::null_mut()), run);
             }
         }
         let sorted = runs
@@ -79,12 +79,12 @@ impl EpollSet {
     }
 
     /// When the peer last woke us for a registration's channel (ticks); 0: not known.
-    fn told_at(&self, interest: &Interest) -> u64 {
+    fn wakeup_at(&self, interest: &Interest) -> u64 {
         let index = interest.segment.load(Ordering::Relaxed) as usize;
         let entry = self.segments().get(index);
         let segment = entry.and_then(SetSegment::link).and_then(Link::segment);
         let slot = interest.slot.load(Ordering::Relaxed) as usize;
-        segment.map_or(0, |s| s.peer_told_at(slot))
+        segment.map_or(0, |s| s.peer_wakeup_at(slot))
     }
 }
 
@@ -97,9 +97,9 @@ fn merge(mut one: *mut Interest, mut two: *mut Interest) -> *mut Interest {
         let left = unsafe { one.as_ref() };
         // SAFETY: as above.
         let right = unsafe { two.as_ref() };
-        let told = |i: &Interest| i.told_at.load(Ordering::Relaxed);
+        let time = |i: &Interest| i.wakeup_at.load(Ordering::Relaxed);
         let (taken, rest) = match (left, right) {
-            (Some(l), Some(r)) if told(r) < told(l) => (r, &mut two),
+            (Some(l), Some(r)) if time(r) < time(l) => (r, &mut two),
             (Some(l), _) => (l, &mut one),
             (None, Some(r)) => (r, &mut two),
             (None, None) => return first,
@@ -120,9 +120,9 @@ mod tests {
 
     /// A list of registrations with these times; the second numbers identify them.
     fn list(of: &[(u64, u64)]) -> *mut Interest {
-        of.iter().rev().fold(ptr::null_mut(), |rest, (told, name)| {
+        of.iter().rev().fold(ptr::null_mut(), |rest, (time, name)| {
             let one = POOL.take().expect("few are in use");
-            one.told_at.store(*told, Ordering::Relaxed);
+            one.wakeup_at.store(*time, Ordering::Relaxed);
             one.data.store(*name, Ordering::Relaxed);
             one.next_ready.store(rest, Ordering::Relaxed);
             ptr::from_ref(one).cast_mut()

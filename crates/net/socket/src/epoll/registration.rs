@@ -231,7 +231,7 @@ fn control_bound(
     };
     note(interest, events, data);
     set.queue(interest);
-    set.tell_others(&guard);
+    set.wake_others(&guard);
     Ok(())
 }
 
@@ -239,7 +239,7 @@ impl EpollSet {
     /// Wakes sleepers in this set, or pollers of it, after this process itself made something
     /// ready. The caller holds the lock. A thread that goes to sleep takes the lock to check the
     /// ready list after it has counted itself as a sleeper.
-    pub(crate) fn tell_others(&self, _guard: &Guard<'_>) {
+    pub(crate) fn wake_others(&self, _guard: &Guard<'_>) {
         if let Some(bell) = self.sleepers.to_ring(lock::epoch()) {
             rt::ring(bell);
         }
@@ -277,9 +277,9 @@ fn bind_one(
     interest
         .slot
         .store(u32::try_from(chan.index).unwrap_or(0), Ordering::Relaxed);
-    let bit = 1u64 << entry.place.load(Ordering::Relaxed);
-    chan.ours().rx_places.fetch_or(bit, Ordering::SeqCst);
-    chan.ours().tx_places.fetch_or(bit, Ordering::SeqCst);
+    let bit = 1u64 << entry.wait_slot.load(Ordering::Relaxed);
+    chan.ours().rx_wait_slots.fetch_or(bit, Ordering::SeqCst);
+    chan.ours().tx_wait_slots.fetch_or(bit, Ordering::SeqCst);
     set.queue(interest);
     Ok(())
 }
@@ -350,7 +350,7 @@ pub(crate) fn bind_all(socket: &'static Socket, chan: &Chan) -> bool {
             }
             _ => false,
         };
-        set.tell_others(&guard);
+        set.wake_others(&guard);
         drop(guard);
         if !bound {
             unbind_all(socket, chan);
@@ -389,7 +389,7 @@ pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
         } else {
             remove(set, socket, interest);
         }
-        set.tell_others(&guard);
+        set.wake_others(&guard);
     }
 }
 
@@ -401,7 +401,7 @@ pub(crate) fn look_again(socket: &Socket) {
             continue;
         };
         set.queue(interest);
-        set.tell_others(&guard);
+        set.wake_others(&guard);
     }
 }
 
@@ -437,9 +437,9 @@ fn detach(set: &EpollSet, interest: &Interest, chan: &Chan) {
     };
     let slot = interest.slot.load(Ordering::Relaxed) as usize;
     if entry.take_out(slot, interest) && entry.is_own() {
-        let bit = 1u64 << entry.place.load(Ordering::Relaxed);
-        chan.ours().rx_places.fetch_and(!bit, Ordering::SeqCst);
-        chan.ours().tx_places.fetch_and(!bit, Ordering::SeqCst);
+        let bit = 1u64 << entry.wait_slot.load(Ordering::Relaxed);
+        chan.ours().rx_wait_slots.fetch_and(!bit, Ordering::SeqCst);
+        chan.ours().tx_wait_slots.fetch_and(!bit, Ordering::SeqCst);
     }
     if entry.members.load(Ordering::Relaxed) == 0 {
         set.stale.store(true, Ordering::Relaxed);

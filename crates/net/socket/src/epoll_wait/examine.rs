@@ -28,7 +28,7 @@ impl Overdue {
             let fd = inside.0.anchor(fd);
             let overtaken = send::overtake(fd, inside.0, &chan);
             if overtaken {
-                chan.tell_ourselves();
+                chan.wake_own_threads();
             }
             overtaken
         })

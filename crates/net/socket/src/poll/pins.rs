@@ -1,8 +1,8 @@
 //! Pins of plain sockets while the kernel polls them. A pinned socket is not bound: the thread in
 //! the kernel could not be woken by its channel.
 
-use super::desk::SMALL;
-use crate::asleep::{Asleep, Thing};
+use super::scratch::SMALL;
+use crate::asleep::{Asleep, Held};
 use crate::sock::{Pin, Socket};
 use crate::{table, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -75,14 +75,14 @@ impl Pins {
     /// Pins a socket; false, without a pin, when it is bound by now.
     fn add(&mut self, socket: &'static Socket) -> bool {
         let pin = socket.pin();
-        if let Some(place) = self.few.get_mut(self.len) {
-            *place = Some(pin);
+        if let Some(entry) = self.few.get_mut(self.len) {
+            *entry = Some(pin);
         } else if self.many.is_none() {
             self.many = Some(Polling::begin());
         }
         if socket.is_bound() {
-            if let Some(place) = self.few.get_mut(self.len) {
-                *place = None;
+            if let Some(entry) = self.few.get_mut(self.len) {
+                *entry = None;
             }
             return false;
         }
@@ -93,10 +93,10 @@ impl Pins {
     /// Notes the pins, before the caller sleeps.
     pub(super) fn note(&self, asleep: &Asleep) {
         for pin in self.few.iter().take(self.len).flatten() {
-            asleep.hold(Thing::Pin(pin.0));
+            asleep.hold(Held::Pin(pin.0));
         }
         if self.many.is_some() {
-            asleep.hold(Thing::Polling);
+            asleep.hold(Held::Polling);
         }
     }
 

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "reads requests from memory of the application")]
 
-use super::{cannot_be_seen, names};
+use super::{names, note_unseen_ring};
 use saiga_channel::sys::Fd;
 
 /// `struct io_uring_sqe` (`include/uapi/linux/io_uring.h`).
@@ -74,7 +74,7 @@ pub unsafe fn submitting(request: *const u8) -> Option<*const libc::msghdr> {
             unsafe { registering(files, request.length) };
         }
         // The kernel would report events that only the library can interpret.
-        operation::EPOLL_WAIT => cannot_be_seen(),
+        operation::EPOLL_WAIT => note_unseen_ring(),
         operation::SENDMSG | operation::SENDMSG_ZC => {
             let message: *const libc::msghdr =
                 core::ptr::with_exposed_provenance(word(request.address));

@@ -16,7 +16,7 @@ use std::{
 
 use saiga_channel::{
     bell::Ringer,
-    layout::{DATA_AT, PLACES, Side},
+    layout::{DATA_AT, Side, WAIT_SLOTS},
     ring::Ring,
     segment::Segment,
     sys as kernel,
@@ -162,18 +162,18 @@ impl Siege {
         };
         let slot = segment.slot(0);
         let block = &slot.sides[0];
-        for index in 0..PLACES {
-            segment.place(Side(0), index).open(kernel::random());
+        for index in 0..WAIT_SLOTS {
+            segment.wait_slot(Side(0), index).open(kernel::random());
         }
-        block.rx_places.store(u64::MAX, Ordering::SeqCst);
-        block.tx_places.store(u64::MAX, Ordering::SeqCst);
+        block.rx_wait_slots.store(u64::MAX, Ordering::SeqCst);
+        block.tx_wait_slots.store(u64::MAX, Ordering::SeqCst);
         let ring = &slot.rings[1];
         ring.acknowledge();
         ring.set_ready();
         let begin = Instant::now();
         while self.goes_on(begin) {
-            for index in 0..PLACES {
-                let _ = segment.place(Side(0), index).sleep();
+            for index in 0..WAIT_SLOTS {
+                let _ = segment.wait_slot(Side(0), index).sleep();
             }
             ring.arm();
             if !exchange(&mut victim, ring) {
@@ -265,7 +265,7 @@ fn exchange(victim: &mut Victim, ring: &Ring) -> bool {
 
 /// The names of the server's bells in a segment that we made.
 fn bells_of(segment: &Segment) -> Vec<u64> {
-    let all = (0..PLACES).map(|index| segment.place(Side(1), index).bell());
+    let all = (0..WAIT_SLOTS).map(|index| segment.wait_slot(Side(1), index).bell());
     all.filter(|bell| *bell != 0).collect()
 }
 

@@ -20,7 +20,7 @@ use std::{
 
 use saiga_channel::{
     barriers,
-    layout::{DATA_AT, Header, PLACES, STRIDE_SHIFT, Side, SideBlock, Slot},
+    layout::{DATA_AT, Header, STRIDE_SHIFT, Side, SideBlock, Slot, WAIT_SLOTS},
     rendezvous::{self, Proposal, Refusal},
     ring::Ring,
     segment::Segment,
@@ -111,7 +111,7 @@ impl Attack {
         }
         ring.freeze();
         stream.write_all(b"b").expect("a sound connection");
-        while slot.sides[1].tx_places.load(Ordering::SeqCst) == 0 {
+        while slot.sides[1].tx_wait_slots.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now(); // It is not asleep yet.
         }
         slot.sides[0].receiving.store(0, Ordering::SeqCst);
@@ -336,13 +336,13 @@ impl Attack {
         };
         let slot = segment.slot(0);
         let (ring, block) = (&slot.rings[1], &slot.sides[0]);
-        block.rx_places.store(u64::MAX, Ordering::SeqCst);
+        block.rx_wait_slots.store(u64::MAX, Ordering::SeqCst);
         ring.acknowledge();
         ring.set_ready();
         self.have_short_waits(); // Most answers come by the ring.
         for _ in 0..1000 {
-            for index in 0..PLACES {
-                let _ = segment.place(Side(0), index).sleep();
+            for index in 0..WAIT_SLOTS {
+                let _ = segment.wait_slot(Side(0), index).sleep();
             }
             ring.arm();
             self.0.chat(1);

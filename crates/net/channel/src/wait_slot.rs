@@ -9,7 +9,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// Shared words of one wait slot in one segment.
 #[repr(C, align(128))]
 #[derive(Debug)]
-pub struct Place {
+pub struct WaitSlot {
     /// One bit per channel: it has an event.
     ready: AtomicU64,
     /// Name of the bell to ring.
@@ -22,7 +22,7 @@ pub struct Place {
     rung_at: AtomicU64,
 }
 
-impl Place {
+impl WaitSlot {
     #[cfg(loom)]
     /// A fresh wait slot for the model checker.
     pub fn model() -> Self {
@@ -49,7 +49,7 @@ impl Place {
 
     /// Sets the bit of channel `slot`. `Some(bell)`: the waiter sleeps and the caller must ring.
     #[must_use]
-    pub fn tell(&self, slot: usize) -> Option<u64> {
+    pub fn notify(&self, slot: usize) -> Option<u64> {
         self.ready.fetch_or(1 << slot, Ordering::SeqCst);
         let wake = self.sleeping.load(Ordering::SeqCst) != 0
             && self.sleeping.swap(0, Ordering::SeqCst) != 0;
@@ -70,7 +70,7 @@ impl Place {
     }
 
     /// Whether any channel has an event; a plain load for spinning.
-    pub fn has_news(&self) -> bool {
+    pub fn has_events(&self) -> bool {
         self.ready.load(Ordering::Relaxed) != 0
     }
 

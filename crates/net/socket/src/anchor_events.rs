@@ -10,13 +10,13 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Zero: no event. Otherwise a number that changes with every noted event.
 #[derive(Debug, Default)]
-pub(crate) struct AnchorNews(AtomicU32);
+pub(crate) struct AnchorEvents(AtomicU32);
 
 /// Value of the word before the anchor was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Heard(u32);
+pub(crate) struct Noted(u32);
 
-impl AnchorNews {
+impl AnchorEvents {
     /// Records an event of the anchor.
     pub(crate) fn note(&self) {
         let next = |n: u32| Some(n.wrapping_add(1).max(1));
@@ -27,21 +27,21 @@ impl AnchorNews {
     }
 
     /// The noted events that were not cleared yet, if any.
-    pub(crate) fn heard(&self) -> Option<Heard> {
+    pub(crate) fn noted(&self) -> Option<Noted> {
         let n = self.0.load(Ordering::Relaxed);
-        (n != 0).then_some(Heard(n))
+        (n != 0).then_some(Noted(n))
     }
 
-    /// Clears the events read as `heard`, after the anchor was asked and had nothing to report.
-    pub(crate) fn settle(&self, heard: Heard) {
+    /// Clears the events read as `noted`, after the anchor was asked and had nothing to report.
+    pub(crate) fn clear(&self, noted: Noted) {
         // A failure means that another event was noted since.
         let _ = self
             .0
-            .compare_exchange(heard.0, 0, Ordering::SeqCst, Ordering::Relaxed);
+            .compare_exchange(noted.0, 0, Ordering::SeqCst, Ordering::Relaxed);
     }
 
     /// Clears all events: the connection has no anchor any more.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn clear_all(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 }
@@ -52,23 +52,23 @@ mod tests {
 
     #[test]
     fn an_event_noted_after_the_question_stays() {
-        let news = AnchorNews::default();
-        assert_eq!(news.heard(), None);
-        news.note();
-        let before = news.heard().expect("an event was noted");
-        news.note();
-        news.settle(before);
-        let since = news
-            .heard()
+        let events = AnchorEvents::default();
+        assert_eq!(events.noted(), None);
+        events.note();
+        let before = events.noted().expect("an event was noted");
+        events.note();
+        events.clear(before);
+        let since = events
+            .noted()
             .expect("the second event was noted after the question");
-        news.settle(since);
-        assert_eq!(news.heard(), None);
+        events.clear(since);
+        assert_eq!(events.noted(), None);
     }
 
     #[test]
     fn the_count_skips_zero_when_it_wraps() {
-        let news = AnchorNews(AtomicU32::new(u32::MAX));
-        news.note();
-        assert_eq!(news.heard(), Some(Heard(1)));
+        let events = AnchorEvents(AtomicU32::new(u32::MAX));
+        events.note();
+        assert_eq!(events.noted(), Some(Noted(1)));
     }
 }

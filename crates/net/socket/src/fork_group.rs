@@ -21,11 +21,11 @@ const LATE_US: u64 = 1000;
 /// Foreign threads may have a quarter of a CPU's time. A CPU-bound program takes a time slice at
 /// each yield, which is more; kernel threads, long statements of our own threads and the hypervisor
 /// take less.
-const STRANGERS_PART: u64 = 4;
+const FOREIGN_PART: u64 = 4;
 /// Time beyond that quarter after which a CPU counts as crowded: two foreign time slices.
-const STRANGERS_US: u64 = 5_000;
+const FOREIGN_US: u64 = 5_000;
 /// Time after which a crowded CPU is tried again.
-const WARY_US: u64 = 300_000;
+const RETRY_US: u64 = 300_000;
 
 /// Time after a change of running threads in which others of the group may want the CPU.
 const SHARED_US: u64 = 20_000;
@@ -38,7 +38,7 @@ struct Line {
     /// The last turn that came long after the one before it.
     late: AtomicU64,
     /// Thread id of the last turn.
-    whose: AtomicU32,
+    thread: AtomicU32,
     /// The last turn that followed another thread's turn.
     changed: AtomicU64,
     /// Time that foreign threads had beyond their part.
@@ -93,15 +93,15 @@ pub(crate) fn note_flag_change() {
 }
 
 /// Records that a thread of the group runs on `cpu` at `now` (ticks).
-pub(crate) fn take_turn(cpu: u32, now: u64) {
+pub(crate) fn note_turn(cpu: u32, now: u64) {
     let Some(line) = line(cpu) else { return };
     let last = line.last.load(Ordering::Relaxed);
     line.last.store(now, Ordering::Relaxed);
     if now.saturating_sub(last) > clock::us(LATE_US) {
         line.late.store(now, Ordering::Relaxed);
     }
-    if line.whose.load(Ordering::Relaxed) != thread::id() {
-        line.whose.store(thread::id(), Ordering::Relaxed);
+    if line.thread.load(Ordering::Relaxed) != thread::id() {
+        line.thread.store(thread::id(), Ordering::Relaxed);
         line.changed.store(now, Ordering::Relaxed);
     }
 }
@@ -114,11 +114,11 @@ pub(crate) fn is_shared(cpu: u32, now: u64) -> bool {
 
 /// Records that a thread of the group wanted `cpu` from `since` to `now` while foreign threads had
 /// it. Several threads may report the same time, which counts once.
-pub(crate) fn lose_turn(cpu: u32, since: u64, now: u64) {
+pub(crate) fn note_lost_time(cpu: u32, since: u64, now: u64) {
     let Some(line) = line(cpu) else { return };
-    let most = clock::us(STRANGERS_US);
+    let most = clock::us(FOREIGN_US);
     let counted = line.counted.swap(now, Ordering::Relaxed);
-    let allowed = now.saturating_sub(counted) / STRANGERS_PART;
+    let allowed = now.saturating_sub(counted) / FOREIGN_PART;
     let before = line.lost.load(Ordering::Relaxed).saturating_sub(allowed);
     let lost = before + now.saturating_sub(since.max(counted));
     line.lost.store(lost.min(2 * most), Ordering::Relaxed);
@@ -129,9 +129,9 @@ pub(crate) fn lose_turn(cpu: u32, since: u64, now: u64) {
 
 /// Whether foreign threads had more than their part of `cpu` in the last 300 ms, so that a yield
 /// there costs a time slice.
-pub(crate) fn has_strangers(cpu: u32, now: u64) -> bool {
+pub(crate) fn has_foreign_load(cpu: u32, now: u64) -> bool {
     let crowded = line(cpu).map_or(0, |l| l.crowded.load(Ordering::Relaxed));
-    crowded != 0 && now.saturating_sub(crowded) < clock::us(WARY_US)
+    crowded != 0 && now.saturating_sub(crowded) < clock::us(RETRY_US)
 }
 
 /// Whether the group had turns on `cpu` without a long pause since `since` (ticks), when it had
@@ -156,7 +156,7 @@ mod tests {
     /// Time slice of a CPU-bound program.
     const SLICE_US: u64 = 3_000;
 
-    /// Whether `cpu` has strangers after `slices`, each `pause_us` after the one before.
+    /// Whether `cpu` is crowded after `slices`, each `pause_us` after the one before.
     fn is_crowded_after(cpu: u32, slices: u64, pause_us: u64) -> bool {
         meet();
         let mut now = 1 << 40;
@@ -164,10 +164,10 @@ mod tests {
             let since = now + clock::us(pause_us);
             now = since + clock::us(SLICE_US);
             // Two waiters report the same time.
-            lose_turn(cpu, since, now);
-            lose_turn(cpu, since + clock::us(10), now);
+            note_lost_time(cpu, since, now);
+            note_lost_time(cpu, since + clock::us(10), now);
         }
-        has_strangers(cpu, now)
+        has_foreign_load(cpu, now)
     }
 
     #[test]
@@ -175,25 +175,28 @@ mod tests {
         assert!(!is_crowded_after(250, 1, 20));
         assert!(is_crowded_after(251, 2, 20));
         assert!(is_crowded_after(252, 10, SLICE_US));
-        let later = (1 << 40) + clock::us(2 * WARY_US);
-        assert!(!has_strangers(251, later), "it may have ended");
+        let later = (1 << 40) + clock::us(2 * RETRY_US);
+        assert!(!has_foreign_load(251, later), "it may have ended");
     }
 
     #[test]
     fn rare_turns_of_other_threads_are_not_contention() {
         assert!(!is_crowded_after(253, 1000, 4 * SLICE_US));
-        assert!(!has_strangers(254, 1 << 40), "no turn was ever lost there");
+        assert!(
+            !has_foreign_load(254, 1 << 40),
+            "no turn was ever lost there"
+        );
     }
 
     #[test]
     fn a_cpu_is_shared_while_turns_change_hands_on_it() {
         meet();
         let (cpu, at) = (255, 1 << 40);
-        take_turn(cpu, at);
-        take_turn(cpu, at + clock::us(SHARED_US));
+        note_turn(cpu, at);
+        note_turn(cpu, at + clock::us(SHARED_US));
         let alone = at + clock::us(SHARED_US);
         assert!(!is_shared(cpu, alone), "one thread alone does not share");
-        std::thread::spawn(move || take_turn(cpu, alone))
+        std::thread::spawn(move || note_turn(cpu, alone))
             .join()
             .expect("it only notes a time");
         assert!(is_shared(cpu, alone + 1));

@@ -6,14 +6,14 @@
 //! good part of a CPU, a yield costs more than a sleep, so the threads of the fork group do not
 //! yield there for a while (`fork_group.rs`).
 
-use crate::{clock, family, links, thread};
+use crate::{clock, fork_group, links, thread};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// A longer absence counts as foreign unless turns of the fork group or of peers explain it.
-const SUSPICIOUS_US: u64 = 300;
+const UNEXPLAINED_US: u64 = 300;
 /// Average length of a peer's turn at most: the time of one request.
-const FRIENDLY_TURN_US: u64 = 100;
+const PEER_TURN_US: u64 = 100;
 /// A yield that returns within this time let no other thread run.
 const ALONE_NS: u64 = 1500;
 
@@ -43,37 +43,37 @@ pub(crate) fn forked() {
 
 /// What ran on the CPU during a yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum YieldOutcome {
     /// No other thread.
-    Nobody,
+    Alone,
     /// Threads that gave the CPU back soon.
-    Friend,
+    Brief,
     /// A thread that used up its time slice.
-    Stranger,
+    Foreign,
 }
 
 /// A moment at which this thread had a CPU: time in ticks, and the CPU's number.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Presence {
+pub(crate) struct OnCpu {
     pub(crate) at: u64,
     pub(crate) cpu: u32,
 }
 
-impl Presence {
+impl OnCpu {
     /// The current moment; also recorded for the fork group.
-    pub(crate) fn now() -> Presence {
+    pub(crate) fn now() -> OnCpu {
         let (cpu, at) = (thread::cpu(), clock::ticks());
-        family::take_turn(cpu, at);
-        Presence { at, cpu }
+        fork_group::note_turn(cpu, at);
+        OnCpu { at, cpu }
     }
 
     /// Whether turns of the fork group and of peers explain an absence until `now`. This thread was
     /// runnable all the time, so another thread had the CPU.
     fn is_explained(&self, now: u64) -> bool {
-        family::take_turn(self.cpu, now);
-        family::was_busy_since(self.cpu, self.at) || {
-            let peers = links::peers_with_turns(self.at, now) as u64;
-            now.wrapping_sub(self.at) < peers * clock::us(FRIENDLY_TURN_US)
+        fork_group::note_turn(self.cpu, now);
+        fork_group::was_busy_since(self.cpu, self.at) || {
+            let peers = links::peers_on_cpu_between(self.at, now) as u64;
+            now.wrapping_sub(self.at) < peers * clock::us(PEER_TURN_US)
         }
     }
 
@@ -82,32 +82,32 @@ impl Presence {
         let turn = self.at.wrapping_sub(TURN_BEGAN.get());
         !cfg!(feature = "without-turns")
             && turn > clock::us(LONG_TURN_US)
-            && family::is_shared(self.cpu, self.at)
+            && fork_group::is_shared(self.cpu, self.at)
     }
 }
 
 /// Yields, and estimates what ran on the CPU.
-pub(crate) fn offer_cpu() -> Turn {
-    let before = Presence::now();
+pub(crate) fn yield_and_classify() -> YieldOutcome {
+    let before = OnCpu::now();
     saiga_channel::sys::yield_cpu();
     let now = clock::ticks();
-    turn_begins(now);
+    note_turn_begin(now);
     let away = now.wrapping_sub(before.at);
     if clock::to_ns(away) < ALONE_NS {
-        Turn::Nobody
-    } else if away < clock::us(SUSPICIOUS_US)
+        YieldOutcome::Alone
+    } else if away < clock::us(UNEXPLAINED_US)
         || before.is_explained(now)
         || cfg!(feature = "without-strangers")
     {
-        Turn::Friend
+        YieldOutcome::Brief
     } else {
-        family::lose_turn(before.cpu, before.at, now);
-        Turn::Stranger
+        fork_group::note_lost_time(before.cpu, before.at, now);
+        YieldOutcome::Foreign
     }
 }
 
 /// Records that this thread has just got its CPU.
-pub(crate) fn turn_begins(now: u64) {
+pub(crate) fn note_turn_begin(now: u64) {
     TURN_BEGAN.set(now);
 }
 

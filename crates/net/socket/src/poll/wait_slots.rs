@@ -9,16 +9,16 @@
 )]
 
 use super::bound;
-use crate::asleep::{Asleep, Thing};
+use crate::asleep::{Asleep, Held};
 use crate::chan::Chan;
 use crate::lock;
-use crate::places::Borrowed;
 use crate::readiness;
 use crate::sock::{Pin, Socket};
-use crate::wakeups::Waking;
+use crate::thread_bells::Borrowed;
+use crate::wake_cost::Waking;
 use core::sync::atomic::{AtomicU64, Ordering};
 use libc::pollfd;
-use saiga_channel::layout::PLACES;
+use saiga_channel::layout::WAIT_SLOTS;
 use saiga_channel::segment::Segment;
 
 /// The wait slot of one descriptor.
@@ -27,7 +27,7 @@ pub(crate) struct Claim {
     /// The bound socket, on which the call holds a pin.
     socket: Option<&'static Socket>,
     /// Index of the wait slot in the socket's segment.
-    place: usize,
+    wait_slot: usize,
     /// Whether the slot was claimed for this descriptor; later ones of the segment share it.
     first: bool,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Claim {
 impl Claim {
     pub(super) const NONE: Claim = Claim {
         socket: None,
-        place: 0,
+        wait_slot: 0,
         first: false,
     };
 
@@ -46,12 +46,12 @@ impl Claim {
     /// The segment and its wait slot, for the descriptor that claimed the slot.
     fn segment(&self) -> Option<(&'static Segment, usize)> {
         let segment = self.chan().filter(|_| self.first)?.segment;
-        Some((segment, self.place))
+        Some((segment, self.wait_slot))
     }
 }
 
 /// The wait slots of one call; released when dropped.
-pub(super) struct Claims<'a> {
+pub(super) struct WaitSlots<'a> {
     all: &'a mut [Claim],
     /// Whether every channel has a wait slot.
     pub(super) complete: bool,
@@ -59,9 +59,9 @@ pub(super) struct Claims<'a> {
     epoch: u32,
 }
 
-impl<'a> Claims<'a> {
-    /// Claims wait slots for the bound ones of `fds`; `all` has an entry for each descriptor.
-    pub(super) fn new(all: &'a mut [Claim], fds: &[pollfd], bell: &Borrowed) -> Claims<'a> {
+impl<'a> WaitSlots<'a> {
+    /// WaitSlots wait slots for the bound ones of `fds`; `all` has an entry for each descriptor.
+    pub(super) fn new(all: &'a mut [Claim], fds: &[pollfd], bell: &Borrowed) -> WaitSlots<'a> {
         let call = next_call();
         let mut complete = true;
         for (claim, p) in all.iter_mut().zip(fds) {
@@ -69,22 +69,26 @@ impl<'a> Claims<'a> {
             let Some((pin, socket, chan)) = bound(p.fd) else {
                 continue;
             };
-            let Some((place, first)) = place_in(&chan, bell, call) else {
+            let Some((wait_slot, first)) = wait_slot_in(&chan, bell, call) else {
                 complete = false;
                 continue;
             };
-            chan.ours().rx_places.fetch_or(1 << place, Ordering::SeqCst);
-            chan.ours().tx_places.fetch_or(1 << place, Ordering::SeqCst);
+            chan.ours()
+                .rx_wait_slots
+                .fetch_or(1 << wait_slot, Ordering::SeqCst);
+            chan.ours()
+                .tx_wait_slots
+                .fetch_or(1 << wait_slot, Ordering::SeqCst);
             readiness::arm(&chan, p.events);
             *claim = Claim {
                 socket: Some(socket),
-                place,
+                wait_slot,
                 first,
             };
             core::mem::forget(pin); // Dropped when the claim is released.
         }
         let epoch = lock::epoch();
-        Claims {
+        WaitSlots {
             all,
             complete,
             epoch,
@@ -95,15 +99,15 @@ impl<'a> Claims<'a> {
     /// one note refers to all of them.
     pub(super) fn note(&self, asleep: &Asleep, mapped: bool) {
         if mapped {
-            return asleep.hold(Thing::Claims(self.all.as_ptr(), self.all.len()));
+            return asleep.hold(Held::Claims(self.all.as_ptr(), self.all.len()));
         }
         // Released in reverse order: a socket that shares a slot goes before the claiming one.
         for claim in self.all.iter() {
             match claim.socket {
                 Some(socket) if claim.first => {
-                    asleep.hold(Thing::FirstClaim(socket, claim.place));
+                    asleep.hold(Held::FirstClaim(socket, claim.wait_slot));
                 }
-                Some(socket) => asleep.hold(Thing::Claim(socket, claim.place)),
+                Some(socket) => asleep.hold(Held::Claim(socket, claim.wait_slot)),
                 None => {}
             }
         }
@@ -122,14 +126,14 @@ impl<'a> Claims<'a> {
 
     /// Publishes in every segment that the caller sleeps; true when there is an event already.
     pub(super) fn announce_sleep(&self) -> bool {
-        let places = self.all.iter().filter_map(Claim::segment);
-        places.fold(false, |news, (segment, index)| {
-            segment.place(segment.side, index).sleep() || news
+        let wait_slots = self.all.iter().filter_map(Claim::segment);
+        wait_slots.fold(false, |has_event, (segment, index)| {
+            segment.wait_slot(segment.side, index).sleep() || has_event
         })
     }
 }
 
-impl Drop for Claims<'_> {
+impl Drop for WaitSlots<'_> {
     fn drop(&mut self) {
         if self.are_ours() {
             give_back(self.all);
@@ -143,14 +147,18 @@ fn give_back(all: &mut [Claim]) {
     // Clear all bits first: a released slot may be another thread's at once.
     for claim in all.iter() {
         let Some(chan) = claim.chan() else { continue };
-        let others = !(1 << claim.place);
-        chan.ours().rx_places.fetch_and(others, Ordering::SeqCst);
-        chan.ours().tx_places.fetch_and(others, Ordering::SeqCst);
+        let others = !(1 << claim.wait_slot);
+        chan.ours()
+            .rx_wait_slots
+            .fetch_and(others, Ordering::SeqCst);
+        chan.ours()
+            .tx_wait_slots
+            .fetch_and(others, Ordering::SeqCst);
     }
     let waking = Waking::now();
     for (segment, index) in all.iter().filter_map(Claim::segment) {
-        waking.end_sleep(segment.place(segment.side, index));
-        segment.release_place(index);
+        waking.end_sleep(segment.wait_slot(segment.side, index));
+        segment.release_wait_slot(index);
     }
     leave(all);
 }
@@ -165,10 +173,10 @@ fn leave(all: &mut [Claim]) {
 }
 
 /// Releases a claim of an abandoned frame; the claim that owns the wait slot comes last.
-pub(crate) fn give_back_one(socket: &'static Socket, place: usize, first: bool) {
+pub(crate) fn give_back_one(socket: &'static Socket, wait_slot: usize, first: bool) {
     give_back(&mut [Claim {
         socket: Some(socket),
-        place,
+        wait_slot,
         first,
     }]);
 }
@@ -200,17 +208,17 @@ pub(crate) fn sockets_of(at: *const Claim, n: usize) -> impl Iterator<Item = &'s
 /// call that last claimed a wait slot in it, and the slot.
 fn next_call() -> u64 {
     static CALLS: AtomicU64 = AtomicU64::new(0);
-    (CALLS.fetch_add(1, Ordering::Relaxed) + 1) * PLACES as u64
+    (CALLS.fetch_add(1, Ordering::Relaxed) + 1) * WAIT_SLOTS as u64
 }
 
 /// The call's wait slot in a channel's segment, and whether this function has claimed it.
-fn place_in(chan: &Chan, bell: &Borrowed, call: u64) -> Option<(usize, bool)> {
+fn wait_slot_in(chan: &Chan, bell: &Borrowed, call: u64) -> Option<(usize, bool)> {
     let mark = chan.link.polled_by(call);
-    if let Some(place) = mark {
-        return Some((place, false));
+    if let Some(wait_slot) = mark {
+        return Some((wait_slot, false));
     }
-    let place = chan.segment.claim_place(bell.bell.name)?;
+    let wait_slot = chan.segment.claim_wait_slot(bell.bell.name)?;
     // Another thread may overwrite our mark; then this call claims a second slot.
-    chan.link.note_polled(call, place);
-    Some((place, true))
+    chan.link.note_polled(call, wait_slot);
+    Some((wait_slot, true))
 }

@@ -9,16 +9,16 @@ use core::cell::Cell;
 use core::sync::atomic::Ordering;
 
 /// Below this share of successes (of 255) an attempt costs more than it saves.
-const WORTH: u8 = 64;
+const WORTHWHILE: u8 = 64;
 /// A kind of attempt below that share is still made once in this many waits.
-const AGAIN: u8 = 16;
+const RETRY_EVERY: u8 = 16;
 /// Waits that a thread counts before it adds them to the process's counters, which all threads
 /// share.
 const BATCH: u32 = 64;
 
 /// The kinds of attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Luck {
+pub(crate) enum AttemptKind {
     /// A yield, followed by a check for events.
     Yield,
     /// Polling for events.
@@ -26,26 +26,26 @@ pub(crate) enum Luck {
 }
 
 /// The history of one kind of attempt.
-struct Record {
+struct History {
     /// Share of recent successes, of 255.
     share: Cell<u8>,
     /// Attempts left out since the last one.
     skipped: Cell<u8>,
 }
 
-impl Record {
-    const fn new() -> Record {
-        Record {
+impl History {
+    const fn new() -> History {
+        History {
             share: Cell::new(128),
             skipped: Cell::new(0),
         }
     }
 
-    fn is_worth(&self) -> bool {
-        if self.share.get() >= WORTH || cfg!(feature = "without-luck") {
+    fn is_worthwhile(&self) -> bool {
+        if self.share.get() >= WORTHWHILE || cfg!(feature = "without-luck") {
             return true;
         }
-        let skipped = (self.skipped.get() + 1) % AGAIN;
+        let skipped = (self.skipped.get() + 1) % RETRY_EVERY;
         self.skipped.set(skipped);
         skipped == 0
     }
@@ -61,20 +61,20 @@ impl Record {
 }
 
 thread_local! {
-    static YIELDS: Record = const { Record::new() };
-    static SPINS: Record = const { Record::new() };
+    static YIELDS: History = const { History::new() };
+    static SPINS: History = const { History::new() };
     static UNCOUNTED: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Makes the attempt if this thread's history suggests that it is worthwhile.
-pub(crate) fn try_if_worth(luck: Luck, attempt: impl FnOnce() -> bool) -> Option<bool> {
-    let record = match luck {
-        Luck::Yield => &YIELDS,
-        Luck::Spin => &SPINS,
+pub(crate) fn try_if_worthwhile(kind: AttemptKind, attempt: impl FnOnce() -> bool) -> Option<bool> {
+    let history = match kind {
+        AttemptKind::Yield => &YIELDS,
+        AttemptKind::Spin => &SPINS,
     };
-    record.with(Record::is_worth).then(|| {
+    history.with(History::is_worthwhile).then(|| {
         let success = attempt();
-        record.with(|r| r.note(success));
+        history.with(|h| h.note(success));
         success
     })
 }
@@ -98,28 +98,28 @@ mod tests {
 
     #[test]
     fn a_failing_kind_of_attempt_is_retried_now_and_then() {
-        let record = Record::new();
-        assert!(record.is_worth());
+        let history = History::new();
+        assert!(history.is_worthwhile());
         for _ in 0..64 {
-            record.note(false);
+            history.note(false);
         }
-        let tries = (0..u32::from(AGAIN) * 10).filter(|_| record.is_worth());
+        let tries = (0..u32::from(RETRY_EVERY) * 10).filter(|_| history.is_worthwhile());
         assert_eq!(tries.count(), 10);
         for _ in 0..64 {
-            record.note(true);
+            history.note(true);
         }
-        assert!((0..100).all(|_| record.is_worth()));
+        assert!((0..100).all(|_| history.is_worthwhile()));
     }
 
     #[test]
     fn one_success_in_two_is_worth_it_and_one_in_eight_is_not() {
         for (period, worth) in [(2, true), (8, false)] {
-            let record = Record::new();
+            let history = History::new();
             for i in 0..400 {
-                record.note(i % period == 0);
+                history.note(i % period == 0);
             }
             // After the longest run of failures of the pattern.
-            assert_eq!(record.share.get() >= WORTH, worth, "one in {period}");
+            assert_eq!(history.share.get() >= WORTHWHILE, worth, "one in {period}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A process has as many as it ever had threads blocked at once; each record keeps its bell.
 
-use crate::asleep::Thing;
+use crate::asleep::Held;
 use crate::pool::{Pool, Record};
 use crate::{lock, rt};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -10,19 +10,19 @@ use saiga_channel::bell::Bell;
 use saiga_channel::sys::{Errno, Sys};
 
 /// Threads of one process that can block on channels at once.
-const PLACES: usize = 65_536;
-static POOL: Pool<ThreadPlace, PLACES> = Pool::new();
+const BELLS: usize = 65_536;
+static POOL: Pool<ThreadBell, BELLS> = Pool::new();
 
 /// The bell of one blocked thread.
 #[derive(Debug)]
-pub(crate) struct ThreadPlace {
+pub(crate) struct ThreadBell {
     fd: AtomicI32,
     name: AtomicU64,
     epoch: AtomicU32,
-    next_free: AtomicPtr<ThreadPlace>,
+    next_free: AtomicPtr<ThreadBell>,
 }
 
-impl Record for ThreadPlace {
+impl Record for ThreadBell {
     fn next_free(&self) -> &AtomicPtr<Self> {
         &self.next_free
     }
@@ -31,7 +31,7 @@ impl Record for ThreadPlace {
 /// A borrowed bell; returned to the pool when dropped.
 #[derive(Debug)]
 pub(crate) struct Borrowed {
-    place: &'static ThreadPlace,
+    record: &'static ThreadBell,
     /// Its bell.
     pub(crate) bell: Bell,
 }
@@ -41,29 +41,29 @@ pub(crate) struct Borrowed {
 /// # Errors
 /// ENOMEM, EMFILE and the like: the caller cannot wait on a channel then.
 pub(crate) fn borrow() -> Sys<Borrowed> {
-    let place = POOL.take().ok_or(Errno(libc::ENOMEM))?;
-    let (name, epoch) = (place.name.load(Ordering::Relaxed), lock::epoch());
-    if name != 0 && place.epoch.load(Ordering::Relaxed) == epoch {
+    let record = POOL.take().ok_or(Errno(libc::ENOMEM))?;
+    let (name, epoch) = (record.name.load(Ordering::Relaxed), lock::epoch());
+    if name != 0 && record.epoch.load(Ordering::Relaxed) == epoch {
         let bell = Bell {
-            fd: place.fd.load(Ordering::Relaxed),
+            fd: record.fd.load(Ordering::Relaxed),
             name,
         };
-        return Ok(Borrowed { place, bell });
+        return Ok(Borrowed { record, bell });
     }
     if name != 0 {
         // Inherited over fork: the bell is our parent's. Close our copy.
-        rt::unhide_and_close(place.fd.load(Ordering::Relaxed));
-        place.name.store(0, Ordering::Relaxed);
+        rt::unhide_and_close(record.fd.load(Ordering::Relaxed));
+        record.name.store(0, Ordering::Relaxed);
     }
     match Bell::create(rt::floor()) {
         Ok(bell) => {
-            place.fd.store(rt::hidden(bell.fd), Ordering::Relaxed);
-            place.epoch.store(epoch, Ordering::Relaxed);
-            place.name.store(bell.name, Ordering::Relaxed);
-            Ok(Borrowed { place, bell })
+            record.fd.store(rt::hidden(bell.fd), Ordering::Relaxed);
+            record.epoch.store(epoch, Ordering::Relaxed);
+            record.name.store(bell.name, Ordering::Relaxed);
+            Ok(Borrowed { record, bell })
         }
         Err(e) => {
-            POOL.put(place);
+            POOL.put(record);
             Err(e)
         }
     }
@@ -71,25 +71,25 @@ pub(crate) fn borrow() -> Sys<Borrowed> {
 
 impl Borrowed {
     /// The resource that the thread notes before it sleeps.
-    pub(crate) fn thing(&self) -> Thing {
-        Thing::Bell(self.place)
+    pub(crate) fn held(&self) -> Held {
+        Held::Bell(self.record)
     }
 }
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        POOL.put(self.place);
+        POOL.put(self.record);
     }
 }
 
 /// Returns a bell that an abandoned frame had borrowed.
-pub(crate) fn give_back(place: &'static ThreadPlace) {
+pub(crate) fn give_back(record: &'static ThreadBell) {
     let bell = Bell {
-        fd: place.fd.load(Ordering::Relaxed),
-        name: place.name.load(Ordering::Relaxed),
+        fd: record.fd.load(Ordering::Relaxed),
+        name: record.name.load(Ordering::Relaxed),
     };
-    if place.epoch.load(Ordering::Relaxed) == lock::epoch() {
+    if record.epoch.load(Ordering::Relaxed) == lock::epoch() {
         let _ = bell.drain();
     }
-    POOL.put(place);
+    POOL.put(record);
 }

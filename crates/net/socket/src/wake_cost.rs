@@ -4,9 +4,9 @@
 //! them with its own clock. Both values are hints from a process that may lie: a sample can only
 //! make a spin shorter than the settings allow.
 
-use crate::{clock, company, family, rt, thread};
+use crate::{clock, contention, fork_group, rt, thread};
 use core::sync::atomic::{AtomicU64, Ordering};
-use saiga_channel::place::Place;
+use saiga_channel::wait_slot::WaitSlot;
 
 /// A longer sample does not measure a wake-up: the CPU was busy with another thread.
 const ABSURD_US: u64 = 1000;
@@ -15,9 +15,9 @@ const ABSURD_US: u64 = 1000;
 /// which leaves out the waits for a busy CPU. 0: not known.
 static COST: AtomicU64 = AtomicU64::new(0);
 
-/// Ends an announced sleep on `place`.
-pub(crate) fn end_sleep(place: &Place) {
-    Waking::now().end_sleep(place);
+/// Ends an announced sleep on `wait_slot`.
+pub(crate) fn end_sleep(wait_slot: &WaitSlot) {
+    Waking::now().end_sleep(wait_slot);
 }
 
 /// The moment at which a thread has woken.
@@ -30,19 +30,19 @@ pub(crate) struct Waking {
 impl Waking {
     pub(crate) fn now() -> Waking {
         let (here, now) = (thread::cpu(), clock::ticks());
-        family::take_turn(here, now);
-        company::turn_begins(now);
+        fork_group::note_turn(here, now);
+        contention::note_turn_begin(now);
         Waking { here, now }
     }
 
-    /// Ends an announced sleep on `place` and learns from the ring that ended it.
-    pub(crate) fn end_sleep(&self, place: &Place) {
-        if let Some((at, cpu)) = place.rung()
+    /// Ends an announced sleep on `wait_slot` and learns from the ring that ended it.
+    pub(crate) fn end_sleep(&self, wait_slot: &WaitSlot) {
+        if let Some((at, cpu)) = wait_slot.rung()
             && cpu != self.here
         {
             learn(self.now.wrapping_sub(at));
         }
-        place.wake();
+        wait_slot.wake();
     }
 }
 

@@ -25,24 +25,24 @@ const FAULTS: [i32; 6] = [
 ];
 
 /// Blocks the thread's signals until it is dropped. May be nested.
-pub(crate) struct Undisturbed {
+pub(crate) struct SignalsBlocked {
     /// The mask to restore; `None` if it was not changed, because a sandbox may forbid the call.
     before: Option<u64>,
 }
 
-impl Undisturbed {
-    pub(crate) fn begin() -> Undisturbed {
+impl SignalsBlocked {
+    pub(crate) fn begin() -> SignalsBlocked {
         let mut before = 0;
         let may = !rt::SANDBOXED.load(Ordering::Relaxed);
         let faults = FAULTS.iter().fold(0, |set, number| set | bit(*number));
         let changed = may && change_mask(libc::SIG_BLOCK, !faults, Some(&mut before));
-        Undisturbed {
+        SignalsBlocked {
             before: changed.then_some(before),
         }
     }
 }
 
-impl Drop for Undisturbed {
+impl Drop for SignalsBlocked {
     fn drop(&mut self) {
         if let Some(before) = self.before {
             change_mask(libc::SIG_SETMASK, before, None);
@@ -84,8 +84,8 @@ mod tests {
     fn signals_are_blocked_except_faults() {
         let before = blocked();
         {
-            let _outer = Undisturbed::begin();
-            drop(Undisturbed::begin());
+            let _outer = SignalsBlocked::begin();
+            drop(SignalsBlocked::begin());
             let now = blocked();
             assert!(now & bit(libc::SIGALRM) != 0 && now & bit(libc::SIGTERM) != 0);
             assert_eq!((now & bit(libc::SIGBUS), now & bit(libc::SIGSEGV)), (0, 0));

@@ -17,8 +17,8 @@ use saiga_status::{Reason, State};
 ///
 /// # Errors
 /// Always ECONNRESET.
-pub(crate) fn reset<T>(fd: Fd, socket: &Socket, reason: Reason) -> Sys<T> {
-    if !socket.severed.swap(true, Ordering::SeqCst) {
+pub(crate) fn abort<T>(fd: Fd, socket: &Socket, reason: Reason) -> Sys<T> {
+    if !socket.aborted.swap(true, Ordering::SeqCst) {
         // connect(2) to AF_UNSPEC dissolves the association (`man 2 connect`): RST.
         let unspecified = [0u8; 16];
         let _ = sys::connect(fd, &unspecified);
@@ -32,8 +32,8 @@ pub(crate) fn reset<T>(fd: Fd, socket: &Socket, reason: Reason) -> Sys<T> {
 /// peer sent before stay readable, as after a reset by TCP; from here on nothing can be sent.
 ///
 /// Costs no system call while nothing is unread.
-pub(crate) fn notice_death(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
-    if socket.bereft.load(Ordering::Relaxed) {
+pub(crate) fn notice_peer_death(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
+    if socket.peer_died.load(Ordering::Relaxed) {
         return true;
     }
     let unread = || chan.tx_ring().pending(STRIDE_SHIFT).is_some_and(|n| n > 0);
@@ -45,13 +45,13 @@ pub(crate) fn notice_death(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
     if ours_ended || !unread() || reset() || !peer_is_gone(fd) || !unread() {
         return false;
     }
-    if !socket.bereft.swap(true, Ordering::SeqCst) {
+    if !socket.peer_died.swap(true, Ordering::SeqCst) {
         chan.end_tx();
         chan.go_by_tcp();
         // Makes later sends fail with EPIPE and SIGPIPE; bytes that the kernel received stay.
         let _ = sys::shutdown(fd, libc::SHUT_WR);
         show_reset(socket, Reason::PeerGone);
-        chan.tell_ourselves();
+        chan.wake_own_threads();
     }
     true
 }
@@ -59,7 +59,7 @@ pub(crate) fn notice_death(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
 /// Keeps the kernel's ECONNRESET, which it reports once, for the next call: this one returns bytes.
 pub(crate) fn keep_for_later(socket: &Socket, error: Errno) {
     if error == Errno(libc::ECONNRESET) && !socket.is_reset() {
-        socket.bereft.store(true, Ordering::SeqCst);
+        socket.peer_died.store(true, Ordering::SeqCst);
     }
 }
 
@@ -70,7 +70,7 @@ fn show_reset(socket: &Socket, reason: Reason) {
 }
 
 /// The result of a call for the application; marks the error of a reset as reported.
-pub(crate) fn told(fd: Fd, socket: &Socket, result: Sys<usize>) -> Sys<usize> {
+pub(crate) fn report(fd: Fd, socket: &Socket, result: Sys<usize>) -> Sys<usize> {
     if result == Err(Errno(libc::ECONNRESET)) && socket.is_reset() {
         take_error(fd, socket);
     }
@@ -80,7 +80,7 @@ pub(crate) fn told(fd: Fd, socket: &Socket, result: Sys<usize>) -> Sys<usize> {
 /// Whether a reset connection still has its error to report. As in the kernel, it is reported once,
 /// and later calls find the end of the stream, or EPIPE.
 pub(crate) fn take_error(fd: Fd, socket: &Socket) -> bool {
-    if socket.reset_told.swap(true, Ordering::SeqCst) {
+    if socket.reset_reported.swap(true, Ordering::SeqCst) {
         return false;
     }
     // Clear the kernel's copy, too, for programs that use the descriptor without the library.
