@@ -76,9 +76,6 @@ pub(crate) enum Held {
 
 /// One note. A signal handler may run at any moment and use the notes above this one, so a note
 /// whose kind is 0 holds nothing yet.
-
-/// One note. A signal handler may come at any moment and use the notes above it, so an entry
-/// without a kind has nothing to give back yet.
 #[derive(Debug)]
 struct Note {
     kind: AtomicU32,

@@ -37,8 +37,8 @@ pub struct Peer {
 impl Peer {
     /// Starts `program` with `args` on `arm`.
     ///
+    /// # Panics
     /// If it cannot be started.
-    /// When it cannot be started.
     pub fn start(program: PathBuf, args: &[&str], arm: Arm) -> Self {
         let mut command = Command::new(&program);
         parity::set_environment(&mut command, arm);

@@ -182,7 +182,7 @@ fn leave(sites: Vec<Site>, before: &[Held], arm: Arm) {
 }
 
 #[test]
-fn every_one_of_many_connections_has_its_channel_and_costs_little() {
+fn every_connection_of_many_has_its_channel_and_costs_little() {
     let kernel = crowd(Kernel);
     for arm in by_scale(&[Library][..], &[Library, Shipped]) {
         let library = crowd(*arm);
