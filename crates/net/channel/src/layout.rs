@@ -22,7 +22,6 @@ pub const WAIT_SLOTS: usize = 64;
 pub struct Side(pub usize);
 
 impl Side {
-    /// The opposite end.
     #[must_use]
     pub fn peer(self) -> Side {
         Side(1 - self.0)
@@ -94,7 +93,7 @@ pub const OPEN_MAPPED: u32 = 1;
 /// The side will never touch the channel again.
 pub const OPEN_CLOSED: u32 = 2;
 
-/// One channel.
+/// Shared words of one channel: its rings, both sides, and the agreement.
 #[repr(C)]
 pub struct Slot {
     /// Ring 0: from side 0 to side 1; ring 1: the opposite direction.

@@ -25,7 +25,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"saiga/ch");
 pub struct Proposal {
     /// Protocol of the sender.
     pub protocol: u32,
-    /// Proposed slot.
+    /// Index of the proposed slot.
     pub slot: u32,
     /// Id of the segment with the slot.
     pub segment: u64,

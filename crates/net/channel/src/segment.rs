@@ -22,7 +22,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// One mapped segment.
+/// A segment that this process has mapped, with its memfd and private words.
 #[derive(Debug)]
 pub struct Segment {
     at: NonNull<u8>,

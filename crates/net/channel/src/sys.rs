@@ -63,7 +63,6 @@ pub fn close(fd: Fd) {
     let _ = plain(Sysno::close, [reg(fd), 0, 0, 0, 0, 0]);
 }
 
-/// `socket(2)`.
 pub fn socket(domain: c_int, kind: c_int, protocol: c_int) -> Sys<Fd> {
     plain(
         Sysno::socket,
@@ -94,7 +93,6 @@ pub fn shutdown(fd: Fd, how: c_int) -> Sys<()> {
     unsafe { call(Sysno::shutdown, [reg(fd), reg(how), 0, 0, 0, 0]) }.map(drop)
 }
 
-/// `listen(2)`.
 pub fn listen(fd: Fd, backlog: c_int) -> Sys<()> {
     plain(Sysno::listen, [reg(fd), reg(backlog), 0, 0, 0, 0]).map(drop)
 }
@@ -228,7 +226,6 @@ pub fn poll_now(fd: Fd, events: i16) -> i16 {
     }
 }
 
-/// `epoll_ctl(2)`.
 pub fn epoll_ctl(epfd: Fd, op: c_int, fd: Fd, events: u32, data: u64) -> Sys<()> {
     let mut event = libc::epoll_event { events, u64: data };
     let args = [reg(epfd), reg(op), reg(fd), &raw mut event as usize, 0, 0];
@@ -273,7 +270,6 @@ fn empty_memfd(name: &core::ffi::CStr) -> Sys<Fd> {
         .or_else(|_| with(MFD_CLOEXEC | MFD_ALLOW_SEALING))
 }
 
-/// `ftruncate(2)`.
 pub fn ftruncate(fd: Fd, len: usize) -> Sys<()> {
     plain(Sysno::ftruncate, [reg(fd), len, 0, 0, 0, 0]).map(drop)
 }
@@ -403,7 +399,6 @@ pub fn open_to_read(path: &[u8]) -> Sys<Fd> {
     unsafe { call(Sysno::openat, args) }.map(int)
 }
 
-/// `read(2)`.
 pub fn read(fd: Fd, bytes: &mut [u8]) -> Sys<usize> {
     let args = [reg(fd), bytes.as_mut_ptr() as usize, bytes.len(), 0, 0, 0];
     // SAFETY: the slice is writable for its length.
@@ -435,7 +430,6 @@ pub(crate) fn membarrier(command: usize) -> Sys<()> {
     plain(Sysno::membarrier, [command, 0, 0, 0, 0, 0]).map(drop)
 }
 
-/// `sched_yield(2)`.
 pub fn yield_cpu() {
     let _ = plain(Sysno::sched_yield, [0; 6]);
 }

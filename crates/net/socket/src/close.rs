@@ -367,8 +367,8 @@ pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan, until_
 const CHECK_EVERY_MS: u32 = 16;
 /// How long a downgrade waits for the peer's part in it.
 const DOWNGRADE_WAIT_MS: u32 = 200;
-/// As `DOWNGRADE_WAIT_MS`, where the connection is reset otherwise. On a busy machine the peer's thread
-/// may have to wait that long for a CPU; only a stopped peer exceeds it.
+/// As `DOWNGRADE_WAIT_MS`, where the connection is reset otherwise. On a busy machine the peer's
+/// thread may have to wait that long for a CPU; only a stopped peer exceeds it.
 const RESET_WAIT_MS: u32 = 2000;
 
 /// Ends our ring and waits until TCP may follow it: until the peer has acknowledged the switch to

@@ -73,7 +73,6 @@ pub(crate) struct Interest {
     pub(crate) data: AtomicU64,
     /// Registered by the application. An inactive bound registration stays in the kernel.
     pub(crate) active: AtomicBool,
-    /// See `is_orphan`.
     orphan: AtomicBool,
     /// The socket is not bound, but the kernel's registration still is the watch of the anchor: it
     /// could not be made the application's again. The library reports its events.
@@ -107,7 +106,6 @@ impl Record for Interest {
 }
 
 impl Interest {
-    /// The connection.
     pub(crate) fn socket(&self) -> Option<&'static Socket> {
         // SAFETY: sockets are pool records, never unmapped.
         unsafe { self.socket.load(Ordering::Relaxed).as_ref() }

@@ -251,7 +251,6 @@ fn kernel_due(set: &EpollSet) -> bool {
 
 /// Outcome of one check of the channels and the kernel.
 struct Served {
-    /// Events stored.
     events: usize,
     /// Whether the kernel was polled.
     asked: bool,

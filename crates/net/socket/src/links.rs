@@ -46,7 +46,8 @@ pub(crate) struct Link {
     retired: AtomicBool,
     /// Sockets and epoll sets of this process that use the segment.
     users: AtomicU32,
-    /// The last poll that claimed a wait slot in it, a multiple of `WAIT_SLOTS`, plus the slot's index.
+    /// The last poll that claimed a wait slot in it, a multiple of `WAIT_SLOTS`, plus the slot's
+    /// index.
     polled: AtomicU64,
     /// Fork epoch of its registration: a child frees no slots of its parent's segments.
     epoch: AtomicU32,

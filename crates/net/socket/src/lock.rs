@@ -20,7 +20,6 @@ pub(crate) fn forked() {
     CHANGED.epoch.fetch_add(1, Ordering::SeqCst);
 }
 
-/// The current epoch.
 pub(crate) fn epoch() -> u32 {
     CHANGED.epoch.load(Ordering::Relaxed)
 }

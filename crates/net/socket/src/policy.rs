@@ -17,8 +17,8 @@ const YIELD_EVERY_US: u64 = 4;
 /// Turns that other threads may take before the waiter sleeps.
 const MOST_TURNS: u32 = 2;
 
-/// Waits a short while for `has_event` without sleeping. `peer_cpu` is the CPU where the peer ran when
-/// it last woke us; `segment` is shared with the peer. True when there is an event.
+/// Polls `has_event` for a short while without sleeping. `peer_cpu` is the CPU where the peer ran
+/// when it last woke us; `segment` is shared with the peer. True when there is an event.
 pub(crate) fn wait_awake(
     peer_cpu: u32,
     segment: Option<&Segment>,

@@ -219,7 +219,6 @@ fn page() -> Option<&'static StatusPage> {
     PAGE.get().filter(|_| !parents)
 }
 
-/// The process's counters.
 pub(crate) fn header() -> &'static Header {
     static INERT: StatusPage = StatusPage::inert();
     page().unwrap_or(&INERT).header()

@@ -12,7 +12,6 @@ use std::path::Path;
 /// Facts that the preloaded library passes at start-up.
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
-    /// libc's `ppoll`.
     pub ppoll: kernel::Ppoll,
     /// Address of glibc's `__libc_single_threaded`; null if it has none.
     pub single_threaded: *mut u8,

@@ -11,7 +11,7 @@ use crate::bounded::{self, Ending};
 /// Makes a certificate for 127.0.0.1 and its key, `cert.pem` and `key.pem` in `folder`.
 ///
 /// # Panics
-/// If openssl fails.
+/// If openssl is missing or fails.
 pub fn make(folder: &Path) -> [PathBuf; 2] {
     let [cert, key] = ["cert.pem", "key.pem"].map(|name| folder.join(name));
     let mut openssl = Command::new("openssl");

@@ -125,7 +125,6 @@ impl Server {
         command
     }
 
-    /// The data directory.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }

@@ -22,7 +22,6 @@ use crate::{
 /// The stack under a program's sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arm {
-    /// The kernel alone.
     Kernel,
     /// Under the library, every connection upgraded at its first message.
     Library,

@@ -66,7 +66,6 @@ impl Peer {
         }
     }
 
-    /// The helper's PID.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -128,7 +128,7 @@ pub(crate) unsafe extern "C" fn epoll_pwait(
     mask: *const sigset_t,
 ) -> c_int {
     let kernel = |epfd, events, max, timeout_ns| {
-        // SAFETY: the caller's array, with the number of entries that it gave; a valid or null mask.
+        // SAFETY: the caller's array and its number of entries; the mask is valid or null.
         unsafe { next::epoll_pwait(epfd, events, max, millis(timeout_ns), mask) }
     };
     // SAFETY: forwarded.
@@ -161,7 +161,7 @@ pub(crate) unsafe extern "C" fn epoll_pwait2(
             tv_nsec: part(ns % 1_000_000_000),
         });
         let time = time.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
-        // SAFETY: the caller's array, with the number of entries that it gave; a valid or null mask.
+        // SAFETY: the caller's array and its number of entries; the mask is valid or null.
         unsafe { wait_exactly(epfd, events, max, time, mask) }
     };
     // SAFETY: forwarded.

@@ -97,7 +97,7 @@ pub(crate) unsafe extern "C" fn getsockopt(
     let result = unsafe { next::getsockopt(fd, level, name, value, len) };
     let asks_error = level == libc::SOL_SOCKET && name == libc::SO_ERROR && result == 0;
     if asks_error && lookup(fd).is_some_and(|h| h.take_reset(fd)) {
-        // SAFETY: the kernel has just written the option there; at least an int for SO_ERROR, unless
+        // SAFETY: the kernel has just written the option there: an int for SO_ERROR, unless
         // the caller gave less room, which the length shows.
         if unsafe { *len } as usize >= size_of::<c_int>() {
             // SAFETY: as above.

@@ -1,7 +1,7 @@
 //! The order in which a set reports: the order in which connections became ready.
 //!
-//! Channels found with events in one check are sorted by the times at which their peers woke us.
-//! If the peer of a channel has used TCP (`tcp_use.rs`) since the kernel was last polled, the kernel
+//! Channels found with events in one check are sorted by the times at which their peers woke us. If
+//! the peer of a channel has used TCP (`tcp_use.rs`) since the kernel was last polled, the kernel
 //! is polled before the channel is reported. Peers may lie: their times affect only the order, and
 //! one system call for each wait.
 
